@@ -1,1 +1,1 @@
-"""Many runs side by side: found, read, chosen, compared, removed; torch is not imported."""
+"""Finds, reads, filters, compares and removes runs; torch is not imported."""

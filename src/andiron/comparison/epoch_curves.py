@@ -1,4 +1,4 @@
-"""The curve of a metric for groups of runs: read from what they logged, as text or as a picture."""
+"""Curves of a logged metric for groups of runs, as text or as a picture."""
 
 import math
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ from andiron.comparison.seed_groups import Row, label
 from andiron.disk import png
 from andiron.plain import improvement
 
-MARKS = "123456789abcdefghijklmnopqrstuvwxyz"  # of the curves in a chart, in their order
+MARKS = "123456789abcdefghijklmnopqrstuvwxyz"  # of the curves in a chart, in order
 MOST, MOST_VALUE = len(MARKS), 1e300  # differences of such values are finite
-COLUMNS, ROWS = 80, 16  # of a chart
+COLUMNS, ROWS = 80, 16  # of a text chart
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The mean over runs of a metric after so many updates, and the lowest and highest value."""
+    """A metric's mean, lowest and highest value over runs, by completed updates."""
 
     label: str
     updates: Sequence[int]
@@ -31,30 +31,30 @@ def curves(rows: Sequence[Row], metric: str) -> list[Curve]:
 
     Raises: DataError for a run whose values cannot be read.
     """
-    found = (_curve(row, metric.removesuffix(improvement.LAST)) for row in rows)
-    return [curve for curve in found if curve.updates]
+    all_curves = (_curve(row, metric.removesuffix(improvement.LAST)) for row in rows)
+    return [curve for curve in all_curves if curve.updates]
 
 
-def as_text(found: Sequence[Curve], metric: str) -> str:
-    """A chart of 80 columns; each curve is drawn with its place in `MARKS`, the first on top."""
+def as_text(curves: Sequence[Curve], metric: str) -> str:
+    """A chart of 80 columns; each curve has a mark of `MARKS`, the first is on top."""
     from andiron.screen import chart, rows  # these import rich
 
-    marked = zip(MARKS, found, strict=False)
-    lines = [(mark, curve.updates, curve.means) for mark, curve in marked]
-    drawn = chart.chart(reversed(lines), COLUMNS, ROWS, is_marked=True)
-    if not drawn:
+    marked_curves = zip(MARKS, curves, strict=False)
+    lines = [(mark, curve.updates, curve.means) for mark, curve in marked_curves]
+    chart_rows = chart.chart(reversed(lines), COLUMNS, ROWS, is_marked=True)
+    if not chart_rows:
         return f"{errors.printable(metric)}: no curve"
-    texts = (rows.written(row, None).rstrip() for row in drawn)
+    texts = (rows.written(row, None).rstrip() for row in chart_rows)
     return "\n".join([errors.printable(metric), *texts])
 
 
-def picture(found: Sequence[Curve], metric: str) -> bytes:
+def picture(curves: Sequence[Curve], metric: str) -> bytes:
     """The curves as a PNG; the band of a group reaches from its lowest to its highest run."""
     from matplotlib.figure import Figure  # imports for half a second, and only here
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
-    for curve in found:
+    for curve in curves:
         (line,) = axes.plot(curve.updates, curve.means, label=png.label(curve.label))
         axes.fill_between(
             curve.updates, curve.lowest, curve.highest, alpha=0.2, color=line.get_color()
@@ -71,9 +71,9 @@ def _curve(row: Row, metric: str) -> Curve:
         for line in epoch_lines(run.folder):
             if line.split == split and name in line.values:
                 value = float(line.values[name])
-                drawn = value if abs(value) < MOST_VALUE else math.nan
-                values.setdefault(line.updates, []).append(drawn)
+                finite = value if abs(value) < MOST_VALUE else math.nan
+                values.setdefault(line.updates, []).append(finite)
     updates = sorted(values)
-    columns = [values[each] for each in updates]
-    means = [sum(each) / len(each) for each in columns]
+    columns = [values[update] for update in updates]
+    means = [sum(column) / len(column) for column in columns]
     return Curve(label(row), updates, means, [*map(min, columns)], [*map(max, columns)])

@@ -1,4 +1,4 @@
-"""The numbers by which a sweep compares its runs."""
+"""The metric values by which a sweep compares its runs."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from andiron.run_folder import RunFolder
 def values(
     folder: RunFolder, names: str | list[str] | None, directions: Mapping[str, str] | None = None
 ) -> float | list[float | None] | None:
-    """The `value` of one name, or of each of several."""
+    """The `value` of one name, or of each name in a list."""
     if isinstance(names, list):
         return [value(folder, name, directions) for name in names]
     return value(folder, names, directions)
@@ -19,15 +19,13 @@ def values(
 def value(
     folder: RunFolder, name: str | None, directions: Mapping[str, str] | None = None
 ) -> float | None:
-    """The best value that the run reached of a metric such as `valid/accuracy`.
+    """The run's best value of a metric such as `valid/accuracy`; `valid/accuracy.last` is the last.
 
-    `directions` of metrics are for a run that is not done, and has none on record.
-
-    `valid/accuracy.last` is its last. Without a name it is what the run's checkpoints follow; None
-    if they follow nothing.
+    Without a name, the metric that the run's checkpoints follow; None if they follow none.
+    `directions` are for an unfinished run, which has not recorded its own.
     Raises: SelectionError if the run has not measured the metric.
     """
     (run,) = recorded_run.read([folder], directions)
     metric = run.followed if name is None else run_list.metric_of([run], name)
-    found = None if metric is None else run_values.value_of(run, metric)
-    return float(found) if is_finite(found) else None
+    number = None if metric is None else run_values.value_of(run, metric)
+    return float(number) if is_finite(number) else None

@@ -1,7 +1,6 @@
-"""A run as its folder tells: options, status, metrics; read without checking the manifest.
+"""A run's options, status and metrics, read from its folder without checking the manifest.
 
-What is damaged, missing or out of bounds becomes a line of `problems`, never an error: the folder
-is untrusted.
+The folder is untrusted: damaged, missing or oversized files become `problems`, never errors.
 """
 
 import dataclasses
@@ -44,11 +43,11 @@ class Standing:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run folder says of its run; `metrics` are by split and name, as `valid/accuracy`."""
+    """A run as recorded in its folder; `metrics` by split and name, as `valid/accuracy`."""
 
     folder: RunFolder
     facts: Mapping[str, Any]  # status, reason, started, ended, and NUMBERS, as far as known
-    options: Mapping[str, Any] = field(default_factory=dict)  # flat; a node's class under its name
+    options: Mapping[str, Any] = field(default_factory=dict)  # flat; a node's name has its class
     nodes: frozenset[str] = frozenset()  # the names of options that are a node's class
     metrics: Mapping[str, Standing] = field(default_factory=dict)
     directions: Mapping[str, str] = field(default_factory=dict)  # lowest or highest, by metric
@@ -56,7 +55,7 @@ class Run:
 
     @property
     def path(self) -> Path:
-        """The run's folder, as it was named or found."""
+        """The run's folder, as given or found."""
         return self.folder.path
 
     @property
@@ -67,19 +66,19 @@ class Run:
 
 
 def read(folders: Iterable[RunFolder], given: Mapping[str, str] | None = None) -> list[Run]:
-    """The runs in these folders; a run is damaged, not missing, where it cannot be read.
+    """The runs in these folders; an unreadable run is listed as damaged.
 
-    The directions `given` of metrics win over those that the runs have on record.
+    `given` directions of metrics override recorded ones.
     """
     runs = [_read(folder) for folder in folders]
-    known = directions(runs) | dict(given or {})
-    return [run if run.metrics else _with_logged(run, known) for run in runs]
+    best_directions = directions(runs) | dict(given or {})
+    return [run if run.metrics else _with_logged_metrics(run, best_directions) for run in runs]
 
 
 def epoch_lines(folder: RunFolder) -> Iterator[Line]:
-    """What a run logged for whole epochs and validations, in its order; nothing without a file.
+    """The values logged for whole epochs and validations, in order; none without a file.
 
-    Raises: DataError for a file that is too large, a link, no file, or damaged.
+    Raises: DataError for a file that is damaged, too large, a link, or not a regular file.
     """
     if folder.metrics.is_symlink():
         raise errors.DataError(f"{folder.metrics}: is a link")
@@ -89,15 +88,15 @@ def epoch_lines(folder: RunFolder) -> Iterator[Line]:
 
 
 def directions(runs: Iterable[Run]) -> dict[str, str]:
-    """Which value of a metric is best, as most runs have it on record; of the loss the lowest."""
+    """The best direction of each metric, as most runs recorded it; the loss defaults to lowest."""
     votes = Counter(vote for run in runs for vote in run.directions.items())
     recorded = dict(vote for vote, _ in reversed(votes.most_common()))  # the last of a name stays
     return {"loss": "lowest"} | recorded
 
 
 def changes(folder: RunFolder) -> dict[str, Any]:
-    """The options that were changed when the run was resumed, with their newest value."""
-    resumes = _object(folder.provenance, []).get("resumes")
+    """The options changed by resumes of the run, with their newest values."""
+    resumes = _read_object(folder.provenance, []).get("resumes")
     newest: dict[str, Any] = {}
     for resume in resumes if isinstance(resumes, list) else ():
         match resume:
@@ -110,31 +109,31 @@ def changes(folder: RunFolder) -> dict[str, Any]:
 
 def _read(folder: RunFolder) -> Run:
     problems: list[str] = []
-    config = _object(folder.config, problems, MOST_OPTIONS)
-    status = _object(folder.status, problems)
+    config = _read_object(folder.config, problems, MOST_OPTIONS)
+    status = _read_object(folder.status, problems)
     facts: dict[str, Any] = {
         name: status[name] for name in TEXTS if isinstance(status.get(name), str)
     }
     if "status" not in facts:
         problems.append(f"{folder.status.name}: has no status")
     is_done = facts.get("status") == "done"
-    summary = _object(folder.summary, problems) if is_done else {}
+    summary = _read_object(folder.summary, problems) if is_done else {}
     facts |= {name: summary[name] for name in NUMBERS if is_finite(summary.get(name))}
     facts.setdefault("seconds", seconds(facts))
     try:
-        flat, nodes = _flat(config)
+        flat, nodes = _flat_options(config)
     except RecursionError:
         flat, nodes = {}, frozenset()
         problems.append(f"{folder.config.name}: is nested too deeply")
     metrics = dict(_standings(summary.get("metrics"), problems)) if summary else {}
     # the direction of the metric that checkpoints follow, if the configuration gives it
-    given = {str(flat.get("checkpoint.metric")): flat.get("checkpoint.direction")}
-    known = _directions(summary.get("directions") or given)
-    facts["status"] = _status(folder, facts.get("status"), is_damaged=bool(problems))
-    return Run(folder, facts, flat, nodes, metrics, known, tuple(problems))
+    followed = {str(flat.get("checkpoint.metric")): flat.get("checkpoint.direction")}
+    known_directions = _valid_directions(summary.get("directions") or followed)
+    facts["status"] = _current_status(folder, facts.get("status"), is_damaged=bool(problems))
+    return Run(folder, facts, flat, nodes, metrics, known_directions, tuple(problems))
 
 
-def _object(
+def _read_object(
     path: Path, problems: list[str], most_values: int = files.VALUES_LIMIT
 ) -> dict[str, Any]:
     """The JSON object in a file; empty, and a line in `problems`, if it cannot be read."""
@@ -152,11 +151,11 @@ def _object(
     return value
 
 
-def _flat(config: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
-    """Every option by its dotted name, and which are a node's class, named without its package.
+def _flat_options(config: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
+    """Every option by its dotted name, and the names of nodes, whose values are class names.
 
-    A schedule's copy of `lr` is left out: the user did not set it; and `render`, which does not
-    affect training.
+    A schedule's copy of `lr`, which the user did not set, and `render`, which does not affect
+    training, are left out.
     """
     _check_depth(config)
     flat: dict[str, Any] = {}
@@ -174,28 +173,28 @@ def _flat(config: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
 
 
 def _check_depth(value: Any, most: int = MOST_DEPTH) -> None:
-    """Raises: RecursionError for what later steps could not walk through."""
+    """Raises: RecursionError if the value is nested deeper than `most`."""
     if not most:
         raise RecursionError
     inner = value.values() if isinstance(value, dict) else value
-    for each in inner if isinstance(value, list | dict) else ():
-        _check_depth(each, most - 1)
+    for item in inner if isinstance(value, list | dict) else ():
+        _check_depth(item, most - 1)
 
 
-def _status(folder: RunFolder, status: str | None, *, is_damaged: bool) -> str:
-    """As recorded, but `killed` where no process has the lock.
+def _current_status(folder: RunFolder, status: str | None, *, is_damaged: bool) -> str:
+    """The recorded status, but `killed` if no process of a running run holds the lock.
 
-    It is `damaged` where none is on record, or the results of a finished run are not.
+    `damaged` without a recorded status, or for a finished run with damaged records.
     """
     if status is None or (status == "done" and is_damaged):
         return "damaged"
     if status != "running":
         return status
     try:
-        may_be_asked = stat.S_ISREG(os.lstat(folder.log).st_mode) and os.access(folder.log, os.W_OK)
+        is_writable = stat.S_ISREG(os.lstat(folder.log).st_mode) and os.access(folder.log, os.W_OK)
     except OSError:
         return "killed"
-    return "killed" if may_be_asked and not is_held(folder.log) else "running"
+    return "killed" if is_writable and not is_held(folder.log) else "running"
 
 
 def _standings(rows: Any, problems: list[str]) -> Iterator[tuple[str, Standing]]:
@@ -211,13 +210,13 @@ def _standings(rows: Any, problems: list[str]) -> Iterator[tuple[str, Standing]]
                 return
 
 
-def _directions(known: Any) -> dict[str, str]:
-    found = known.items() if isinstance(known, dict) else ()
-    return {name: way for name, way in found if way in improvement.DIRECTIONS}
+def _valid_directions(recorded: Any) -> dict[str, str]:
+    items = recorded.items() if isinstance(recorded, dict) else ()
+    return {name: direction for name, direction in items if direction in improvement.DIRECTIONS}
 
 
-def _with_logged(run: Run, known: Mapping[str, str]) -> Run:
-    """The run with the metrics that it logged, for one without a summary."""
+def _with_logged_metrics(run: Run, best_directions: Mapping[str, str]) -> Run:
+    """The run with metrics from its log, for a run without a summary."""
     folder = run.folder
     standings: dict[str, Standing] = {}
     epochs = updates = 0
@@ -225,8 +224,9 @@ def _with_logged(run: Run, known: Mapping[str, str]) -> Run:
         for line in epoch_lines(folder):
             epochs, updates = max(epochs, line.epoch), max(updates, line.updates)
             for metric, value in line.values.items():
-                name, way = f"{line.split}/{metric}", improvement.direction_of(metric, known)
-                standings[name] = _after(standings.get(name), value, line.epoch, way)
+                direction = improvement.direction_of(metric, best_directions)
+                name = f"{line.split}/{metric}"
+                standings[name] = _with_value(standings.get(name), value, line.epoch, direction)
             if len(standings) > MOST_METRICS:
                 raise errors.DataError(f"{folder.metrics}: more than {MOST_METRICS:,} metrics")
     except errors.DataError as error:
@@ -236,9 +236,11 @@ def _with_logged(run: Run, known: Mapping[str, str]) -> Run:
     return dataclasses.replace(run, facts=facts, metrics=standings)
 
 
-def _after(before: Standing | None, value: Number, epoch: int, way: str | None) -> Standing:
-    if way is None:
+def _with_value(
+    before: Standing | None, value: Number, epoch: int, direction: str | None
+) -> Standing:
+    if direction is None:
         return Standing(value, epoch, None, None)
-    if before is None or improvement.is_better(value, before.best, way):
+    if before is None or improvement.is_better(value, before.best, direction):
         return Standing(value, epoch, value, epoch)
     return Standing(value, epoch, before.best, before.epoch_of_best)

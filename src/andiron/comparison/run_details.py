@@ -1,5 +1,4 @@
-"""One run in full, and two runs side by side; recorded files are checked against the manifest.
-"""
+"""Details of one run and differences of two, from files checked against the manifest."""
 
 import dataclasses
 import os
@@ -27,79 +26,81 @@ ORIGIN = (  # of the provenance
 
 @dataclasses.dataclass(frozen=True)
 class Details:
-    """A run, and its recorded files as plain values by their names; empty for a missing file."""
+    """A run and its recorded files as plain values, by name; empty for a missing file."""
 
     run: Run
     records: Mapping[str, Mapping[str, Any]]  # config, provenance and param_groups
 
 
 def details(folder: RunFolder) -> Details:
-    """The run in a folder, its files unchanged since it wrote them.
+    """The run in a folder; its files must be unchanged.
 
-    Raises: DataError for a file that was changed, or is damaged or missing.
+    Raises: DataError for a changed, damaged or missing file.
     """
     paths = folder.config, folder.provenance, folder.param_groups
-    there = [path for path in (*paths, folder.summary) if os.path.lexists(path)]
-    run_record.check(folder, *there)
+    present = [path for path in (*paths, folder.summary) if os.path.lexists(path)]
+    run_record.check(folder, *present)
     (run,) = read([folder])
     if run.problems:
         raise errors.DataError("; ".join(f"{folder.path}: {problem}" for problem in run.problems))
-    records = {path.stem: _object(folder, path) if path in there else {} for path in paths}
+    records = {path.stem: _read_object(folder, path) if path in present else {} for path in paths}
     return Details(run, records)
 
 
-def as_text_of(found: Details) -> str:
+def as_text_of(details: Details) -> str:
     """Status, metrics, parameter groups, provenance and configuration, in 80 columns."""
-    run = found.run
+    run = details.run
     sections = {
-        "metrics": _metrics(run),
-        "parameter groups": _groups(found.records["param_groups"]),
-        "provenance": _listed(_origin(found.records["provenance"])),
-        "configuration": _listed(run.options),
+        "metrics": _metric_table(run),
+        "parameter groups": _group_table(details.records["param_groups"]),
+        "provenance": _value_lines(_provenance_values(details.records["provenance"])),
+        "configuration": _value_lines(run.options),
     }
-    shown = (f"{title}\n{text}" for title, text in sections.items() if text)
-    return "\n\n".join([_status(run), *shown])
+    blocks = (f"{title}\n{text}" for title, text in sections.items() if text)
+    return "\n\n".join([_status_lines(run), *blocks])
 
 
-def plain(found: Details) -> dict[str, Any]:
-    """Everything in `found` as plain values."""
-    return {**run_list.plain(found.run), **found.records}
+def plain(details: Details) -> dict[str, Any]:
+    """The run and its records as plain values."""
+    return {**run_list.plain(details.run), **details.records}
 
 
 def differences_of(one: Details, other: Details) -> dict[str, dict[str, list[Any]]]:
-    """The options, provenance and metrics that differ: both values by name, None for none."""
-    ours, theirs = _compared(one), _compared(other)
+    """The options, provenance and metrics that differ: both values by name, None if missing."""
+    ours, theirs = _compared_values(one), _compared_values(other)
     return {kind: by_name(differences(ours[kind], theirs[kind])) for kind in ours}
 
 
-def _compared(found: Details) -> dict[str, Mapping[str, Any]]:
-    provenance, metrics = found.records["provenance"], found.run.metrics
+def _compared_values(details: Details) -> dict[str, Mapping[str, Any]]:
+    provenance, metrics = details.records["provenance"], details.run.metrics
     return {
-        "options": found.records["config"],
+        "options": details.records["config"],
         "provenance": {name: provenance.get(name) for name in ORIGIN},
-        "metrics": {name: {"best": of.best, "last": of.last} for name, of in metrics.items()},
+        "metrics": {
+            name: {"best": metric.best, "last": metric.last} for name, metric in metrics.items()
+        },
     }
 
 
 def as_text_of_differences(
-    one: Details, other: Details, found: Mapping[str, Mapping[str, list[Any]]]
+    one: Details, other: Details, differing: Mapping[str, Mapping[str, list[Any]]]
 ) -> str:
     """A table for each kind of difference."""
     parts = [errors.printable(f"A: {one.run.path}\nB: {other.run.path}")]
-    for kind, named in found.items():
-        rows = [[name, *sides] for name, sides in named.items()]
+    for kind, pairs in differing.items():
+        rows = [[name, *sides] for name, sides in pairs.items()]
         parts.append(text_table.table([kind, "A", "B"], rows) or f"{kind}: no difference")
     return "\n\n".join(parts)
 
 
-def _object(folder: RunFolder, path: Path) -> dict[str, Any]:
+def _read_object(folder: RunFolder, path: Path) -> dict[str, Any]:
     value = run_record.read_json(folder, path)
     if not isinstance(value, dict):
         raise errors.DataError(f"{path}: is not a JSON object; restore it from a copy")
     return value
 
 
-def _status(run: Run) -> str:
+def _status_lines(run: Run) -> str:
     facts = run.facts
     counts = (
         f"{facts[name]:,} {name.removeprefix('num_')}"
@@ -115,15 +116,15 @@ def _status(run: Run) -> str:
     return "\n".join(errors.printable(line) for line in lines if line)
 
 
-def _metrics(run: Run) -> str:
+def _metric_table(run: Run) -> str:
     rows = [
-        [name, text_table.measured(of.best), of.epoch_of_best, number(of.last)]
-        for name, of in run.metrics.items()
+        [name, text_table.measured(metric.best), metric.epoch_of_best, number(metric.last)]
+        for name, metric in run.metrics.items()
     ]
     return text_table.table(["metric", "best", "epoch of best", "last"], rows)
 
 
-def _groups(groups: Mapping[str, Any]) -> str:
+def _group_table(groups: Mapping[str, Any]) -> str:
     names = "optimizer", "lr", "num_tensors", "num_parameters"
     rows = [
         [name, *(group.get(value) for value in names)]
@@ -133,23 +134,23 @@ def _groups(groups: Mapping[str, Any]) -> str:
     return text_table.table(["group", "optimizer", "lr", "tensors", "parameters"], rows)
 
 
-def _origin(provenance: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _provenance_values(provenance: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     command = provenance.get("command")
     if isinstance(command, list):
         yield "command", shlex.join(map(str, command))
     packages = provenance.get("packages")
-    listed = packages.items() if isinstance(packages, Mapping) else ()
-    shown = {name: provenance.get(name) for name in ORIGIN if name != "packages"}
-    for path, value in leaves(shown):
+    versions = packages.items() if isinstance(packages, Mapping) else ()
+    values = {name: provenance.get(name) for name in ORIGIN if name != "packages"}
+    for path, value in leaves(values):
         yield ".".join(path), value
-    yield "packages", ", ".join(f"{name} {version}" for name, version in listed)
+    yield "packages", ", ".join(f"{name} {version}" for name, version in versions)
     resumes = provenance.get("resumes")
     if isinstance(resumes, list):
         yield "resumes", len(resumes)
 
 
-def _listed(values: Any) -> str:
-    """A line for each name and value, the value continued below itself where it is long."""
+def _value_lines(values: Any) -> str:
+    """A line for each name and value; a long value is wrapped within its column."""
     lines, indent = [], "\n" + " " * (NAME + 2)
     for name, value in dict(values).items():
         text = errors.printable_line(as_text(value)[:MOST_TEXT])

@@ -1,4 +1,4 @@
-"""Comparisons that choose runs, such as `lr<1e-2`; never evaluated as Python.
+"""Comparisons that filter runs, such as `lr<1e-2`; never evaluated as Python.
 
 >>> COMPARISON.fullmatch("valid/my metric != 3").groups()
 ('valid/my metric', '!=', '3')
@@ -29,24 +29,24 @@ def chosen(runs: Sequence[Run], comparisons: Iterable[str]) -> list[Run]:
 
     Raises: SelectionError for a comparison that cannot be read, or a name that no run has.
     """
-    left = list(runs)
+    remaining = list(runs)
     for text in comparisons if runs else ():
         match = COMPARISON.fullmatch(text)
         if match is None:
-            raise _unreadable(text, "is not one comparison")
+            raise _comparison_error(text, "is not one comparison")
         name, sign, value = match.groups()
         name = Names(runs).resolved(name)
-        known = [own for run in runs if (own := value_of(run, name)) is not None]
+        run_values = [own for run in runs if (own := value_of(run, name)) is not None]
         is_text = _number(value) is None and value != "null"
-        if is_text and known and all(map(is_number, known)):
-            raise _unreadable(text, f"{name} is a number, but {value[:200]!r} is not")
-        left = [run for run in left if _holds(value_of(run, name), sign, value)]
-    return left
+        if is_text and run_values and all(map(is_number, run_values)):
+            raise _comparison_error(text, f"{name} is a number, but {value[:200]!r} is not")
+        remaining = [run for run in remaining if _holds(value_of(run, name), sign, value)]
+    return remaining
 
 
-def _unreadable(text: str, why: str) -> errors.SelectionError:
+def _comparison_error(text: str, problem: str) -> errors.SelectionError:
     remedy = f"write a name, {', '.join(SIGNS)}, and a value: --where 'lr<1e-2'"
-    return errors.SelectionError(f"--where {text[:200]!r}: {why}; {remedy}; repeat it for more")
+    return errors.SelectionError(f"--where {text[:200]!r}: {problem}; {remedy}; repeat it for more")
 
 
 def _holds(value: Any, sign: str, text: str) -> bool:
@@ -58,11 +58,11 @@ def _holds(value: Any, sign: str, text: str) -> bool:
     if is_number(value) and number is not None:
         return SIGNS[sign](value, number)
     if sign in EQUALITIES:
-        return EQUALITIES[sign](_simple(as_text(value)), _simple(text))
+        return EQUALITIES[sign](_normalized(as_text(value)), _normalized(text))
     return isinstance(value, str) and number is None and SIGNS[sign](value, text)
 
 
-def _simple(text: str) -> str:
+def _normalized(text: str) -> str:
     return text.casefold().replace("_", "").replace(" ", "")
 
 

@@ -1,4 +1,4 @@
-"""Runs as rows: a line each on the terminal, an object each as JSON."""
+"""Runs as rows of a text table, or as JSON objects."""
 
 import json
 from collections import Counter
@@ -18,9 +18,9 @@ DEFAULT_METRIC = "valid/loss"
 
 
 def metric_of(runs: Iterable[Run], name: str | None = None) -> str:
-    """The whole name of the metric to show: the one given, or what most checkpoints follow.
+    """The full name of the metric `name`, or of the metric that most runs' checkpoints follow.
 
-    Raises: SelectionError if no run has measured the one given.
+    Raises: SelectionError if no run has measured `name`.
     """
     every = list(runs)
     if name is not None:
@@ -30,7 +30,7 @@ def metric_of(runs: Iterable[Run], name: str | None = None) -> str:
 
 
 def as_table(runs: Sequence[Run], metric: str, columns: Sequence[str] | None = None) -> str:
-    """A row for each run: how it ended, what differs, its metric; or the columns of these names.
+    """A row for each run: status, differing options and the metric; or the given columns.
 
     Raises: SelectionError for a column that no run has.
     """
@@ -38,23 +38,22 @@ def as_table(runs: Sequence[Run], metric: str, columns: Sequence[str] | None = N
     if columns is None:
         best, last = metric.removesuffix(LAST), metric.removesuffix(LAST) + LAST
         problem = ["problem"] if any(run.problems for run in runs) else []
-        shown = ["status", *differing(runs), "epochs", best, last, "started", "seconds", *problem]
+        fields = ["status", *differing(runs), "epochs", best, last, "started", "seconds", *problem]
         titles = {last: "last", "seconds": "time"}
     else:
-        shown = [names.resolved(name) for name in columns]
-    rows = [[run.path, *(_shown(run, name, names) for name in shown)] for run in runs]
-    return table(["path", *(titles.get(name, name) for name in shown)], rows)
+        fields = [names.resolved(name) for name in columns]
+    rows = [[run.path, *(_cell_value(run, name, names) for name in fields)] for run in runs]
+    return table(["path", *(titles.get(name, name) for name in fields)], rows)
 
 
 def as_json(runs: Iterable[Run]) -> str:
-    """An array with an object for each run, each on a line of its own; NaN and infinity are null.
-    """
+    """An array with one line and object for each run; NaN and infinity are null."""
     rows = [strict_json(plain(run)) for run in runs]
     return "[\n" + ",\n".join(rows) + "\n]" if rows else "[]"
 
 
 def plain(run: Run) -> dict[str, Any]:
-    """Everything known about a run, as plain values."""
+    """Everything recorded about a run, as plain values."""
     metrics = {name: dict(vars(standing)) for name, standing in run.metrics.items()}
     return {
         "path": str(run.path),
@@ -66,28 +65,28 @@ def plain(run: Run) -> dict[str, Any]:
 
 
 def named(run: Run) -> str:
-    """The run's folder, on one line of a terminal."""
+    """The run's folder as printable text on one line."""
     return cell(run.path)
 
 
 def started(run: Run) -> str | None:
     """When the run began, in local time."""
-    found = moment(run.facts.get("started"))
+    start = moment(run.facts.get("started"))
     try:
-        return None if found is None else found.astimezone().strftime("%Y-%m-%d %H:%M")
+        return None if start is None else start.astimezone().strftime("%Y-%m-%d %H:%M")
     except (OverflowError, ValueError):  # a year that this machine's clock does not have
         return None
 
 
 def seconds(run: Run) -> str | None:
-    """How long the run has trained; until now for one that runs."""
+    """How long the run has trained; until now if it is running."""
     is_running = run.facts.get("status") == "running"
     spent = status.seconds(run.facts, datetime.now(UTC)) if is_running else run.facts.get("seconds")
     return None if spent is None else duration(spent)
 
 
 def strict_json(value: Any, indent: int | None = None) -> str:
-    """A plain value as JSON; NaN and infinity, which JSON does not have, are null."""
+    """A plain value as JSON; NaN and infinity, which JSON lacks, are null."""
     try:
         return json.dumps(value, indent=indent, allow_nan=False)
     except ValueError:
@@ -95,7 +94,7 @@ def strict_json(value: Any, indent: int | None = None) -> str:
         return json.dumps(finite, indent=indent)
 
 
-def _shown(run: Run, name: str, names: Names) -> Any:
+def _cell_value(run: Run, name: str, names: Names) -> Any:
     value = value_of(run, name)
     if name.removesuffix(LAST) in names.metrics:
         return measured(value)

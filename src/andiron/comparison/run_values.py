@@ -1,4 +1,4 @@
-"""The values of a run by name: facts, options and metrics; the options that differ between runs."""
+"""Values of runs by name: facts, options and metrics; options that differ; sorted runs."""
 
 import difflib
 from collections.abc import Iterable, Sequence
@@ -12,11 +12,11 @@ from andiron.plain.plain_values import as_text
 
 FACTS = ("path", "problem", "status", "reason", "started", "ended", *NUMBERS)
 MOST_NEAREST = 5
-MOST_COLUMNS = 30  # a stranger's run may have thousands of options
+MOST_COLUMNS = 30  # an untrusted run may have thousands of options
 
 
 def value_of(run: Run, name: str) -> Any:
-    """The run's value of that name; None if it has none."""
+    """The run's value for `name`; None if it has none."""
     if name == "path":
         return str(run.path)
     if name == "problem":
@@ -32,7 +32,7 @@ def value_of(run: Run, name: str) -> Any:
 
 
 class Names:
-    """The names that any of some runs has a value of."""
+    """The names of all values that any of the runs has."""
 
     def __init__(self, runs: Iterable[Run]):
         every = list(runs)
@@ -42,61 +42,60 @@ class Names:
         self._all = [*self.options, *self.metrics, *FACTS, *with_last]
 
     def resolved(self, name: str) -> str:
-        """The whole name, of which the last parts are enough where no other name has them.
+        """The full name for an unambiguous suffix.
 
-        Raises: SelectionError if no run has it, or if several names end so.
+        Raises: SelectionError if no name, or several names, end with it.
         """
-        return _whole(name, self._all)
+        return _match(name, self._all)
 
     def metric(self, name: str) -> str:
-        """The whole name of a metric; raises as `resolved`."""
-        return _whole(name, [full for full in self._all if full.removesuffix(LAST) in self.metrics])
+        """The full name of a metric; raises as `resolved`."""
+        return _match(name, [full for full in self._all if full.removesuffix(LAST) in self.metrics])
 
 
-def _whole(name: str, names: Sequence[str]) -> str:
+def _match(name: str, names: Sequence[str]) -> str:
     if name in names:
         return name
-    ending = [full for full in names if full.endswith((f".{name}", f"/{name}"))]
-    if len(ending) == 1:
-        return ending[0]
-    if ending:
-        raise errors.SelectionError(f"{name}: ambiguous; give one of {readable.joined(ending)}")
+    matches = [full for full in names if full.endswith((f".{name}", f"/{name}"))]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise errors.SelectionError(f"{name}: ambiguous; give one of {readable.joined(matches)}")
     leaves = {full.replace("/", ".").rpartition(".")[2]: full for full in names}
-    close = difflib.get_close_matches(name, [*names, *leaves], MOST_NEAREST, 0.5)
-    nearest = dict.fromkeys(leaves.get(text, text) for text in close)
-    listed = readable.joined([*nearest] or names, readable.MOST_LISTED)
-    remedy = f"did you mean {listed}?" if nearest else f"available: {listed or 'nothing'}"
+    close_names = difflib.get_close_matches(name, [*names, *leaves], MOST_NEAREST, 0.5)
+    nearest = dict.fromkeys(leaves.get(text, text) for text in close_names)
+    candidates = readable.joined([*nearest] or names, readable.MOST_LISTED)
+    remedy = f"did you mean {candidates}?" if nearest else f"available: {candidates or 'nothing'}"
     raise errors.SelectionError(f"{name}: no run here has it; {remedy}")
 
 
 def differing(runs: Sequence[Run]) -> list[str]:
     """The options that differ between runs, in the order of their configurations; at most 30.
 
-    An option that a run does not have is null there, unless it is an argument of a class: the
-    others may have another class.
+    A missing option counts as null, except arguments of a class: the run may use another class.
     """
-    found = []
+    names = []
     for name in Names(runs).options:
-        having = [run for run in runs if name in run.options]
-        values = {comparable(run.options[name]) for run in having}
-        is_argument = any(name.startswith(f"{node}.") for node in having[0].nodes)
-        if len(having) < len(runs) and not is_argument:
+        with_option = [run for run in runs if name in run.options]
+        values = {comparable(run.options[name]) for run in with_option}
+        is_argument = any(name.startswith(f"{node}.") for node in with_option[0].nodes)
+        if len(with_option) < len(runs) and not is_argument:
             values.add(None)
         if len(values) > 1:
-            found.append(name)
-    return found[:MOST_COLUMNS]
+            names.append(name)
+    return names[:MOST_COLUMNS]
 
 
 def comparable(value: Any) -> Any:
-    """The value, or the text of a list: what can stand in a set."""
+    """The value in hashable form: lists and mappings as text."""
     return as_text(value) if isinstance(value, list | dict) else value
 
 
 def best_first(runs: Iterable[Run], name: str, direction: str | None = None) -> list[Run]:
-    """The runs by their value of that name: of a metric the best first, else the lowest.
+    """The runs sorted by the value `name`: best metric first, otherwise lowest value first.
 
-    Those without a value, and those with NaN, come last, in the order they had.
-    Raises: SelectionError for a metric whose direction is not on record.
+    Runs with NaN or without a value come last, in their previous order.
+    Raises: SelectionError for a metric without a recorded direction.
     """
     every = list(runs)
     names = Names(every)
@@ -115,19 +114,19 @@ def best_first(runs: Iterable[Run], name: str, direction: str | None = None) -> 
 
 
 def direction_of(name: str, runs: Iterable[Run]) -> str:
-    """Which value of a metric, as `valid/loss`, is best: lowest or highest.
+    """Whether the lowest or highest value of a metric such as `valid/loss` is best.
 
-    Raises: SelectionError if no run has it on record.
+    Raises: SelectionError if no run has recorded it.
     """
-    known = known_direction(name, runs)
-    if known is None:
+    direction = known_direction(name, runs)
+    if direction is None:
         raise errors.SelectionError(
             f"{name}: no run has recorded whether higher or lower is better; give "
             "--direction highest or lowest"
         )
-    return known
+    return direction
 
 
 def known_direction(name: str, runs: Iterable[Run]) -> str | None:
-    """`direction_of`, or None if no run has it on record."""
+    """`direction_of`, or None if no run has recorded it."""
     return improvement.direction_of(improvement.split_and_metric(name)[1], directions(runs))

@@ -1,4 +1,4 @@
-"""Runs that differ in nothing but their seed, as one: mean and spread of each metric.
+"""Groups of runs that differ only in the seed: mean and spread of each metric.
 
 >>> spread([0.9, 0.8, 1.0]).mean, str(spread([0.5])), str(spread([0.9, 0.8, 1.0]))
 (0.9, '0.5000', '0.9000 ± 0.1000')
@@ -21,7 +21,7 @@ APART = ("seed", "name")  # options in which runs of one group may differ
 
 @dataclass(frozen=True)
 class Spread:
-    """The mean of some values and their standard deviation (divided by n - 1; None for one)."""
+    """Mean and standard deviation (divided by n - 1; None for a single value)."""
 
     mean: float
     deviation: float | None
@@ -59,12 +59,12 @@ def by_seed(runs: Iterable[Run]) -> list[list[Run]]:
 def ordered(
     groups: Iterable[list[Run]], metric: str, direction: str | None
 ) -> list[list[Run]]:
-    """The groups by the mean of a metric, the best first; as they are without a direction."""
+    """The groups by the mean of a metric, best first; unsorted without a direction."""
     sign = {"highest": -1, "lowest": 1}.get(direction or "", 0)
 
     def key(group: list[Run]) -> tuple[bool, float]:
-        known = spread(_values(group, metric))
-        mean = known.mean if known else math.nan
+        metric_spread = spread(_values(group, metric))
+        mean = metric_spread.mean if metric_spread else math.nan
         return math.isnan(mean), sign * mean
 
     return sorted(groups, key=key)
@@ -72,7 +72,7 @@ def ordered(
 
 @dataclass(frozen=True)
 class Row:
-    """What is shown of a group: its place, options that differ between groups, metrics' spreads."""
+    """A table row of a group: place, options that differ between groups, metrics' spreads."""
 
     place: int
     runs: Sequence[Run]
@@ -83,10 +83,10 @@ class Row:
 def compared(
     runs: Sequence[Run], metric: str, direction: str | None, beside: Sequence[Run] = ()
 ) -> list[Row]:
-    """A row for each group of runs that differ only in the seed, the best by a metric first.
+    """A row for each group of runs that differ only in the seed, best `metric` first.
 
-    It has the options that differ among the groups and runs `beside` them, and the metrics of
-    held-out data, without the parts of a metric such as valid/recall/cat.
+    A row has the options that differ among the groups and the runs `beside` them, and the metrics
+    on held-out data, without parts of a metric such as valid/recall/cat.
     """
     groups = ordered(by_seed(runs), metric, direction)
     held_out = (name for name in Names(runs).metrics if not name.startswith("train/"))
@@ -110,14 +110,14 @@ def label(row: Row) -> str:
 
 
 def as_table(rows: Sequence[Row], most_folders: int | None = None) -> str:
-    """A line for each group, and below the folders of its runs, or the first so many of them."""
+    """A line for each group, then the folders of the runs, at most `most_folders`."""
     headers = ["group", "runs", *rows[0].options, *rows[0].metrics]
     cells = [
         [
             row.place,
             len(row.runs),
             *row.options.values(),
-            *(known and str(known) for known in row.metrics.values()),
+            *(spread and str(spread) for spread in row.metrics.values()),
         ]
         for row in rows
     ]
@@ -132,7 +132,7 @@ def plain(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "options": dict(row.options),
             "runs": [str(run.path) for run in row.runs],
             "seeds": [run.options.get("seed") for run in row.runs],
-            "metrics": {name: known and asdict(known) for name, known in row.metrics.items()},
+            "metrics": {name: spread and asdict(spread) for name, spread in row.metrics.items()},
         }
         for row in rows
     ]

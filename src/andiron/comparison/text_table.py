@@ -1,4 +1,4 @@
-"""Rows as text in columns, for a terminal and for programs such as grep and awk.
+"""Text tables, for a terminal and for programs such as grep and awk.
 
 >>> print(table(["run", "lr"], [["a", 0.1], ["bcd", None]]))
 run   lr
@@ -17,11 +17,11 @@ from andiron.plain.readable import number, shortened
 
 WIDEST = 48  # characters of a cell
 NOTHING = "-"
-NUMBER = re.compile(r"[-+]?(\d|nan|inf)")  # with what follows it, such as a unit
+NUMBER = re.compile(r"[-+]?(\d|nan|inf)")  # a unit may follow
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A line for the headers and one for each row; columns of numbers are aligned at the right.
+    """A line for the headers and one for each row; columns of numbers are right-aligned.
 
     Empty without rows.
     """
@@ -39,18 +39,18 @@ def cell(value: Any) -> str:
     """A value on one line, shortened, without control characters."""
     if value is None:
         return NOTHING
-    if isinstance(value, Path):  # whole, to be copied
+    if isinstance(value, Path):  # never shortened, to be copied
         return errors.printable(str(value).replace("\n", "\\n"))
     return shortened(errors.printable_line(as_text(value)[: 2 * WIDEST]), WIDEST)
 
 
 def measured(value: float | None) -> str | None:
-    """A metric's value as text; None for none."""
+    """A metric's value as text; None for None."""
     return None if value is None else number(value)
 
 
 def _are_numbers(column: Sequence[Any]) -> bool:
-    known = [value for value in column if value is not None]
-    return bool(known) and all(
-        is_number(value) or (isinstance(value, str) and NUMBER.match(value)) for value in known
+    values = [value for value in column if value is not None]
+    return bool(values) and all(
+        is_number(value) or (isinstance(value, str) and NUMBER.match(value)) for value in values
     )

@@ -1,4 +1,4 @@
-"""What the person who starts a run sees of it."""
+"""Renderers: the terminal output of a run."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ from andiron.protocols import Renderer
 from andiron.render.live import Live
 from andiron.render.plain import Plain
 
-COLUMNS, ROWS = 100, 30  # of the smallest terminal that gets the dashboard unasked
+COLUMNS, ROWS = 100, 30  # of the smallest terminal for the dashboard by default
 
 
 def auto(run_dir: Path | None = None) -> Renderer:
@@ -23,10 +23,10 @@ def auto(run_dir: Path | None = None) -> Renderer:
 
 
 def Dashboard(run_dir: Path | None = None) -> Renderer:
-    """The run on the whole terminal, with keys; a redrawn line if `andiron.screen` was deleted."""
+    """The full-screen dashboard with keys; a redrawn line if `andiron.screen` was deleted."""
     screen = wings.optional("screen.dashboard")
-    made: Renderer = screen.Dashboard(run_dir) if screen else Live()
-    return made
+    renderer: Renderer = screen.Dashboard(run_dir) if screen else Live()
+    return renderer
 
 
 __all__ = ["Dashboard", "Live", "Plain", "auto"]

@@ -1,4 +1,4 @@
-"""What a renderer with keys must offer beyond `andiron.protocols.Renderer`."""
+"""The protocol of renderers with keys, beyond `andiron.protocols.Renderer`."""
 
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
@@ -9,10 +9,10 @@ from andiron.protocols import Point
 
 @runtime_checkable
 class Interactive(Protocol):
-    """A renderer that takes every logged value, and keys that ask the run for something."""
+    """A renderer that receives every logged value, and sends keys to the run."""
 
     def connect(self, interrupter: Interrupter, directions: Mapping[str, str]) -> None:
-        """Called once before `start`: what keys go to; `highest` or `lowest` by metric."""
+        """Called once before `start`: the target of keys; `highest` or `lowest` by metric."""
 
     def add(self, point: Point) -> None:
-        """Takes a point as it is logged, in the thread that trains: it only keeps the values."""
+        """Receives a logged point in the training thread; should only store it."""

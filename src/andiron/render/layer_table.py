@@ -14,19 +14,19 @@ UNITS = ("", "k", "M", "G", "T")
 
 
 def layer_table(layers: Sequence[Layer], title: str) -> Table:
-    """A row for each layer; the first and the last if there are many; and their sum."""
+    """A row for each layer, or the first ones and the last of many; and their sum."""
     numbers = [Column(name, justify="right") for name in ("parameters", "operations", "memory")]
     table = Table(Column("layer", overflow="fold"), "output", *numbers, title=title)
-    shown = list(layers)
+    rows = list(layers)
     if len(layers) > MOST_SHOWN:
-        shown = [*layers[: MOST_SHOWN - 1], layers[-1]]
-    for each in shown:
-        if each is layers[-1] and len(shown) < len(layers):
-            table.add_row(f"... {len(layers) - len(shown):,} more ...")
-        name = Text(errors.printable(f"{each.name.removeprefix('network.')} {each.kind}"))
-        shape = "x".join(map(str, each.shape))
-        table.add_row(name, shape, *_costs(each.parameters, each.operations, each.num_bytes))
-    sums = (sum(getattr(each, name) for each in layers)
+        rows = [*layers[: MOST_SHOWN - 1], layers[-1]]
+    for layer in rows:
+        if layer is layers[-1] and len(rows) < len(layers):
+            table.add_row(f"... {len(layers) - len(rows):,} more ...")
+        name = Text(errors.printable(f"{layer.name.removeprefix('network.')} {layer.kind}"))
+        shape = "x".join(map(str, layer.shape))
+        table.add_row(name, shape, *_costs(layer.parameters, layer.operations, layer.num_bytes))
+    sums = (sum(getattr(layer, name) for layer in layers)
             for name in ("parameters", "operations", "num_bytes"))  # fmt: skip
     table.add_section()
     table.add_row("in all", "", *_costs(*sums))
@@ -34,7 +34,7 @@ def layer_table(layers: Sequence[Layer], title: str) -> Table:
 
 
 def in_units(number: float) -> str:
-    """A number in the largest unit that it has one of.
+    """A number in the largest unit not above it.
 
     >>> in_units(512), in_units(21_500_000)
     ('512', '21.5 M')

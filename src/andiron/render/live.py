@@ -21,7 +21,7 @@ Cells = list[str | ProgressBar]
 
 
 class Live:
-    """One line that is redrawn while an epoch runs, and a line that stays for each finished epoch.
+    """One line that is redrawn while an epoch runs, and a permanent line for each finished epoch.
 
     A thread draws five times a second from the learner's `Progress`: an update costs the training
     nothing, and an epoch only the queueing of its line (rich takes 2 ms to draw one, a tenth of an
@@ -45,7 +45,7 @@ class Live:
         self._thread.start()
 
     def epoch_ended(self, progress: Progress, seconds: float) -> None:
-        """Adds a line for the epoch above the one that is redrawn."""
+        """Adds a line for the epoch above the redrawn line."""
         self._undrawn.append(plain.line(progress, seconds))
 
     def stop(self) -> None:
@@ -85,7 +85,7 @@ class Live:
 
 
 def _forms(progress: Progress, elapsed: float) -> list[Cells]:
-    """What the line may hold, from the longest to the shortest."""
+    """The possible contents of the line, longest first."""
     seconds = progress.seconds_left(elapsed)
     left = f"{'?' if seconds is None else duration(seconds)} left"
     batches = (progress.epoch - progress.first_epoch) * progress.num_batches

@@ -1,4 +1,4 @@
-"""The summary of a run as tables, at any width from 80 columns on."""
+"""The summary of a run as tables, for 80 columns and wider."""
 
 import os
 from functools import partial
@@ -12,7 +12,7 @@ from andiron import errors
 from andiron.plain.readable import duration, number
 
 MOST_SHOWN = 6  # parameters of a group; param_groups.json has them all
-# options of an optimizer that are not shown: how it computes, and what is switched off
+# optimizer options and values that are not shown
 IMPLEMENTATION, OFF = ("fused", "foreach", "decoupled_weight_decay"), (None, False, 0)
 
 
@@ -20,8 +20,8 @@ right = partial(Column, justify="right")  # a column of numbers
 
 
 def show(summary: dict[str, Any], console: Console) -> None:
-    """Prints the best and last of every metric, which weights were measured, the worst classes, the
-    parameter groups, and where everything is.
+    """Prints each metric's best and last value, the evaluated weights, the worst classes, the
+    parameter groups and the run folder.
     """
     headers = "split", "metric", right("best"), right("epoch of best"), right("last")
     size = f"{summary['num_parameters']:,} parameters, {summary['updates']:,} updates"
@@ -34,16 +34,16 @@ def show(summary: dict[str, Any], console: Console) -> None:
         rows.add_row(*names, best, str(row["epoch_of_best"]), last)
     seconds = duration(summary["seconds"])
     lines = f"trained in {seconds}; everything about the run is in\n  {summary['run_dir']}"
-    weights = "; ".join(f"{split}: {of}" for split, of in summary.get("weights", {}).items())
+    weights = "; ".join(f"{split}: {name}" for split, name in summary.get("weights", {}).items())
     parts: list[Table | Text] = [rows, *([_plain(f"weights: {weights}")] if weights else [])]
     if summary.get("worst_classes"):
-        parts.append(_worst_classes(summary["worst_classes"]))
-    parts += [groups(_at_the_end(summary), lr="last lr"), _plain(lines, overflow="fold")]
+        parts.append(_class_table(summary["worst_classes"]))
+    parts += [groups(_with_last_lr(summary), lr="last lr"), _plain(lines, overflow="fold")]
     console.print(Group(*parts))
 
 
-def _at_the_end(summary: dict[str, Any]) -> dict[str, Any]:
-    """The parameter groups with the rates of the last update, where they are on record."""
+def _with_last_lr(summary: dict[str, Any]) -> dict[str, Any]:
+    """The parameter groups, with the learning rates of the last update if recorded."""
     last = summary.get("last_lr", {})
     return {
         name: {**group, "lr": last.get(name, group["lr"])}
@@ -51,13 +51,13 @@ def _at_the_end(summary: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _worst_classes(found: list[dict[str, Any]]) -> Table:
-    """A row for each class: how many samples, how many of them right, and what others were."""
+def _class_table(classes: list[dict[str, Any]]) -> Table:
+    """A row for each class: samples, recall, and the wrong predictions."""
     rows = Table("class", right("samples"), right("recall"), "predicted as", title="worst classes")
-    for each in found:
-        taken = ", ".join(f"{name} ({count})" for name, count in each["taken_for"].items())
-        recall = number(each["recall"])
-        rows.add_row(_plain(each["class"]), f"{each['samples']:,}", recall, _plain(taken))
+    for scores in classes:
+        taken = ", ".join(f"{name} ({count})" for name, count in scores["taken_for"].items())
+        recall = number(scores["recall"])
+        rows.add_row(_plain(scores["class"]), f"{scores['samples']:,}", recall, _plain(taken))
     return rows
 
 
@@ -69,14 +69,14 @@ def groups(param_groups: dict[str, Any], title: str | None = None, *, lr: str) -
         column.overflow = "fold"
     names = [name for group in param_groups.values() for name in group["parameters"]]
     shared = os.path.commonprefix(names)
-    inside = shared[: shared.rfind(".") + 1]  # `network.` where a task holds the network
+    inside = shared[: shared.rfind(".") + 1]  # `network.` if a task holds the network
     for name, group in param_groups.items():
         rows.add_row(
             _plain(name),
-            _plain(_optimizer(group)),
+            _plain(_optimizer_text(group)),
             "frozen" if group["lr"] is None else f"{group['lr']:.3g}",
             f"{group['num_parameters']:,}",
-            _plain(_members(group["parameters"], inside), no_wrap=True, overflow="ellipsis"),
+            _plain(_member_lines(group["parameters"], inside), no_wrap=True, overflow="ellipsis"),
         )
     return rows
 
@@ -86,8 +86,8 @@ def _plain(content: str, **options: Any) -> Text:
     return Text(errors.printable(content), **options)
 
 
-def _optimizer(group: dict[str, Any]) -> str:
-    """The class, and a line for each option that changes the result and is switched on."""
+def _optimizer_text(group: dict[str, Any]) -> str:
+    """The class, and a line for each option that is on and changes the result."""
     if group["optimizer"] is None:
         return "none"
     lines = [group["optimizer"].rpartition(".")[2]]
@@ -99,8 +99,8 @@ def _optimizer(group: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _members(parameters: dict[str, list[int]], inside: str) -> str:
-    """A line for each parameter behind its shape; the first and the last if there are many."""
+def _member_lines(parameters: dict[str, list[int]], inside: str) -> str:
+    """A line of shape and name for each parameter, or the first ones and the last of many."""
     lines = [
         f"{'x'.join(map(str, shape)) or 'scalar'} {name.removeprefix(inside)}"
         for name, shape in parameters.items()

@@ -10,7 +10,7 @@ from andiron.protocols import Progress, Values
 
 
 def values(measured: Values) -> str:
-    """`loss 0.1234  accuracy 0.9876`, without what is not a metric (`lr/base`, `time/...`)."""
+    """`loss 0.1234  accuracy 0.9876`, without non-metrics (`lr/base`, `time/...`)."""
     return errors.printable(
         "  ".join(f"{name} {number(value)}" for name, value in measured.items() if "/" not in name)
     )
@@ -23,7 +23,7 @@ def splits(progress: Progress) -> str:
 
 
 def side_by_side(progress: Progress, between: str) -> list[str]:
-    """`loss 0.1234 | 0.2345` and the same of the first other metric: training | validation."""
+    """`loss 0.1234 | 0.2345` (training | validation), and the same for one more metric."""
     sides = [progress.latest.get(split, {}) for split in ("train", "valid")]
     names = [name for name in sides[0] | sides[1] if "/" not in name]
     shown = sorted(names, key=lambda name: name != "loss")[:2]

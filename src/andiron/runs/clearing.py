@@ -1,4 +1,4 @@
-"""Runs removed one by one, after the user has agreed; each refusal is reported."""
+"""Removes runs one by one after the user's confirmation; reports each failure."""
 
 import sys
 from collections.abc import Sequence
@@ -14,37 +14,37 @@ EXIT_DONE, EXIT_FAILED = 0, 1
 
 
 def remove(runs: Sequence[Run], *, is_agreed: bool) -> int:
-    """Removes what the runs wrote; the exit code."""
-    if not is_agreed and not _agreed(runs):
+    """Removes the files of the runs; returns the exit code."""
+    if not is_agreed and not _confirm(runs):
         return EXIT_FAILED
     code = EXIT_DONE
     for run in runs:
         try:
-            left = removal.remove(run.folder)
+            remaining = removal.remove(run.folder)
         except (errors.AndironError, OSError) as error:
             print(f"error: {reason(error)}", file=sys.stderr)
             code = EXIT_FAILED
             continue
-        print(f"removed: {run_list.named(run)}{_left(left)}")
+        print(f"removed: {run_list.named(run)}{_remaining_text(remaining)}")
     return code
 
 
 def reason(error: errors.AndironError | OSError) -> str:
-    """What went wrong with a folder, for the terminal."""
+    """The error's message for the terminal, with the path of an OSError."""
     if not isinstance(error, OSError):
         return str(error)
-    place = f"{error.filename}: " if error.filename else ""
-    return errors.printable(f"{place}{files.reason(error)}")
+    prefix = f"{error.filename}: " if error.filename else ""
+    return errors.printable(f"{prefix}{files.reason(error)}")
 
 
-def _left(names: Sequence[str]) -> str:
+def _remaining_text(names: Sequence[str]) -> str:
     return errors.printable(f" (left there: {readable.joined(names)})") if names else ""
 
 
-def _agreed(runs: Sequence[Run]) -> bool:
-    """Whether the person at the terminal agrees.
+def _confirm(runs: Sequence[Run]) -> bool:
+    """Whether the user confirms at the terminal.
 
-    Raises: SelectionError where there is no terminal.
+    Raises: SelectionError without a terminal.
     """
     if not sys.stdin.isatty():
         raise errors.SelectionError("give --yes to remove runs: standard input is not a terminal")

@@ -29,8 +29,8 @@ Options = argparse.Namespace
 
 def list_runs(options: Options) -> None:
     """Prints a row for each run."""
-    runs = _chosen(options)
-    shown = options.metric or (options.sort if "/" in (options.sort or "") else None)
+    runs = _filtered_runs(options)
+    metric = options.metric or (options.sort if "/" in (options.sort or "") else None)
     if options.sort and runs:
         name = run_values.Names(runs).resolved(options.sort)
         runs = run_values.best_first(runs, name, options.direction)
@@ -40,14 +40,14 @@ def list_runs(options: Options) -> None:
         print(run_list.as_json(runs))
     elif runs:
         columns = options.columns.split(",") if options.columns else None
-        print(run_list.as_table(runs, run_list.metric_of(runs, shown), columns))
+        print(run_list.as_table(runs, run_list.metric_of(runs, metric), columns))
     else:
         print("no runs", file=sys.stderr)
 
 
 def show(options: Options) -> None:
     """Prints one run in full."""
-    details = run_details.details(_run(options.run))
+    details = run_details.details(_run_folder(options.run))
     _print(options, run_details.plain(details), run_details.as_text_of(details))
 
 
@@ -57,7 +57,7 @@ def compare(options: Options) -> None:
         named_output.check(options.png)
     if len(options.folders) == 1 and is_sweep(options.folders[0]) and not options.where:
         return _compare_sweep(options)
-    runs = _some(options)
+    runs = _require_runs(options)
     measured = [run for run in runs if run.metrics]
     for run in runs:
         if not run.metrics:
@@ -69,15 +69,15 @@ def compare(options: Options) -> None:
     rows = seed_groups.compared(measured, metric, direction)
     curves = epoch_curves.curves(rows, metric)
     if len(curves) > epoch_curves.MOST:
-        few = f"the curves of the first {epoch_curves.MOST} groups of {len(curves)} are drawn"
-        print(f"{few}; choose fewer with --where", file=sys.stderr)
+        notice = f"the curves of the first {epoch_curves.MOST} groups of {len(curves)} are drawn"
+        print(f"{notice}; choose fewer with --where", file=sys.stderr)
     _draw(options, curves, metric)
     chart = epoch_curves.as_text(curves[: epoch_curves.MOST], metric)
     _print(options, seed_groups.plain(rows), f"{seed_groups.as_table(rows)}\n\n{chart}")
 
 
 def _compare_sweep(options: Options) -> None:
-    """The jobs of a sweep by their objective; its summary and its picture are written anew."""
+    """Prints the jobs of a sweep by objective, and rewrites its summary and picture."""
     results = sweep_results.of_folder(options.folders[0], options.metric, options.direction)
     unwritten = results.write()
     curves = epoch_curves.curves(results.rows, results.metric) if options.png else []
@@ -95,7 +95,7 @@ def _draw(options: Options, curves: Sequence[epoch_curves.Curve], metric: str) -
 
 def best(options: Options) -> None:
     """Prints the folder of the finished run with the best value of a metric."""
-    runs = _some(options)
+    runs = _require_runs(options)
     metric = run_list.metric_of(runs, options.metric)
     done = [run for run in runs if run.facts.get("status") == "done"]
     valued = [run for run in done if is_finite(run_values.value_of(run, metric))]
@@ -105,43 +105,43 @@ def best(options: Options) -> None:
             "`runs list` shows how they ended"
         )
     direction = options.direction or run_values.direction_of(metric, runs)
-    found = run_values.best_first(valued, metric, direction)[0]
-    path = str(found.path)
+    run = run_values.best_first(valued, metric, direction)[0]
+    path = str(run.path)
     if errors.printable(path) != path or "\n" in path:
         raise errors.SelectionError(f"{path}: has control characters in its name; rename it")
-    value = run_values.value_of(found, metric)
-    more = {"metric": metric, "direction": direction, "value": value, "runs": len(valued)}
-    _print(options, {**run_list.plain(found), "chosen_by": more}, path)
+    value = run_values.value_of(run, metric)
+    selection = {"metric": metric, "direction": direction, "value": value, "runs": len(valued)}
+    _print(options, {**run_list.plain(run), "chosen_by": selection}, path)
 
 
 def diff(options: Options) -> None:
     """Prints the options, provenance and metrics that differ between two runs."""
-    one, other = (run_details.details(_run(path)) for path in (options.a, options.b))
-    found = run_details.differences_of(one, other)
-    _print(options, found, run_details.as_text_of_differences(one, other, found))
+    one, other = (run_details.details(_run_folder(path)) for path in (options.a, options.b))
+    differences = run_details.differences_of(one, other)
+    _print(options, differences, run_details.as_text_of_differences(one, other, differences))
 
 
 def remove(options: Options) -> int:
     """Removes runs: the files that they wrote."""
     if not options.folders and not options.where:
         raise errors.SelectionError("name the runs to remove: folders, or --where")
-    return clearing.remove(_some(options), is_agreed=options.yes)
+    return clearing.remove(_require_runs(options), is_agreed=options.yes)
 
 
-def _run(name: Path) -> RunFolder:
-    """The run's folder, or the newest run's for `latest`, relative to the current one."""
+def _run_folder(name: Path) -> RunFolder:
+    """The run's folder, or the newest run's for `latest`, relative to the current directory."""
     return RunFolder(Path(os.path.relpath(named_folder.found(str(name)).path)))
 
 
-def _chosen(options: Options) -> list[Run]:
-    given = [_run(path).path if path == LATEST else path for path in options.folders]
-    folders = given or filter(Path.is_dir, DEFAULT_FOLDERS)
+def _filtered_runs(options: Options) -> list[Run]:
+    named = [_run_folder(path).path if path == LATEST else path for path in options.folders]
+    folders = named or filter(Path.is_dir, DEFAULT_FOLDERS)
     runs = recorded_run.read(run_search.run_folders(folders))
     return run_filter.chosen(runs, options.where)
 
 
-def _some(options: Options) -> list[Run]:
-    runs = _chosen(options)
+def _require_runs(options: Options) -> list[Run]:
+    runs = _filtered_runs(options)
     if not runs:
         folders = options.folders or DEFAULT_FOLDERS
         where = f" with {' and '.join(options.where)}" if options.where else ""
@@ -195,11 +195,11 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "action": "append",
         "default": [],
         "metavar": "COMPARISON",
-        "help": "only runs for which it holds, such as 'lr<1e-2'; may be repeated",
+        "help": "only runs that satisfy it, such as 'lr<1e-2'; may be repeated",
     },
     "--metric": {
         "metavar": "NAME",
-        "help": "valid/accuracy, or valid/accuracy.last (default: that of the best checkpoint)",
+        "help": "valid/accuracy, or valid/accuracy.last (default: the best checkpoint's metric)",
     },
     "--direction": {
         "choices": improvement.DIRECTIONS,

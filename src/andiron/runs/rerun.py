@@ -1,4 +1,4 @@
-"""A finished run repeated from its record and compared bit for bit, after listing what changed."""
+"""Repeats a finished run from its record and compares it bit for bit; lists what changed."""
 
 import argparse
 import os
@@ -21,7 +21,7 @@ from andiron.run_folder import RunFolder
 from andiron.training import train_run
 
 EXIT_EXACT, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
-SAME_NUMBERS = ("num_workers", "render", "checkpoint", "interrupted_exit_code")  # whatever they are
+SAME_NUMBERS = ("num_workers", "render", "checkpoint", "interrupted_exit_code")  # may differ
 UNCHANGED = "nothing that is on record"
 IRREPRODUCIBLE = (
     f"likely cause: {UNCHANGED} changed, so the run is not reproducible: look for "
@@ -34,36 +34,36 @@ IRREPRODUCIBLE = (
 def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
     """Whether the run, repeated in `into`, has the same bits; prints the first difference.
 
-    Raises: RunFolderError if `path` holds no finished run, or one that its configuration alone does
-    not describe; ConfigError, DataError or DeviceError if it cannot be trained here.
+    Raises: RunFolderError if `path` has no finished run, or its options changed during the run;
+    ConfigError, DataError or DeviceError if it cannot be trained here.
     """
     folder = bit_comparison.finished(path)
     if Path(os.path.realpath(into)).is_relative_to(os.path.realpath(path)):
         raise errors.RunFolderError(f"{into}: is inside of the run; give --into another folder")
     config = _config(folder, trusted)
     changed = list(changes(folder, config, trusted))
-    listed = "\n  ".join(["changed since:", *changed]) if changed else f"changed since: {UNCHANGED}"
-    print(errors.printable(listed))
+    report = "\n  ".join(["changed since:", *changed]) if changed else f"changed since: {UNCHANGED}"
+    print(errors.printable(report))
     signals = Signals(Interrupter())
     with heard(signals):
         train_run.train(config, into, {}, signals.interrupter, trusted)
     stores = partial(configured_store.store, config)
-    found = bit_comparison.compare(path, into, stores)
-    if not found:
+    differences = bit_comparison.compare(path, into, stores)
+    if not differences:
         print(f"exact: {bit_comparison.counts(path, stores)} are the same bits")
         return True
-    print(errors.printable(f"not exact: {found[0]}\nand {len(found) - 1:,} more"))
+    print(errors.printable(f"not exact: {differences[0]}\nand {len(differences) - 1:,} more"))
     cause = f"likely cause: changed since: {'; '.join(changed)}" if changed else IRREPRODUCIBLE
     print(errors.printable(cause))
     return False
 
 
 def changes(folder: RunFolder, config: Train, trusted: Trust = LIST_ALONE) -> Iterator[str]:
-    """What differs now from the record of code, versions, hardware and data, a line each."""
-    most = Most.of(serialization.load_tensors(folder.model), str(folder.model))
-    built = components.build(config, trusted, most)
-    now, _ = metadata.origin_of(config, built.splits, built.device)
-    for name, (was, is_now) in provenance.differences(provenance.read(folder), now).items():
+    """A line for each recorded fact of code, versions, hardware or data that differs now."""
+    size_limit = Most.of(serialization.load_tensors(folder.model), str(folder.model))
+    parts = components.build(config, trusted, size_limit)
+    origin, _ = metadata.origin_of(config, parts.splits, parts.device)
+    for name, (was, is_now) in provenance.differences(provenance.read(folder), origin).items():
         yield f"{name}: {was}, now {is_now}"
 
 
@@ -104,8 +104,8 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_UNUSABLE
     except KeyboardInterrupt as error:
-        left = f"interrupted; the unfinished repeated run is in {into}"
-        print(errors.printable(left), file=sys.stderr)
+        notice = f"interrupted; the unfinished repeated run is in {into}"
+        print(errors.printable(notice), file=sys.stderr)
         return exit_code(error)
     print(errors.printable(f"the repeated run is in {into}"))
     return EXIT_EXACT if is_exact else EXIT_DIFFERENT

@@ -1,1 +1,1 @@
-"""A run on a whole terminal, shown by the run itself or by another process: no torch in here."""
+"""A full-screen dashboard of a run, in its own process or another; does not import torch."""

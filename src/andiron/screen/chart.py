@@ -1,8 +1,7 @@
-"""Curves over updates in text: with Braille dots, eight to a character, or each with its own mark.
+"""Curves over updates as text: in Braille dots, eight to a character, or in a mark for each curve.
 
-By hand, for a display has 1 % of the training's time. Three curves of 500 points on 100x20 took
-plotext 6.1 24 ms of a processor and plotille 6.0 15 ms, and take this 4 ms; importing plotext took
-150 ms.
+No library, since a display may use 1 % of the training's time: three curves of 500 points on
+100x20 take 4 ms of CPU here, 24 ms in plotext 6.1 (and 150 ms to import it), 15 ms in plotille 6.0.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,9 +13,9 @@ from rich.segment import Segment
 from andiron.plain import readable
 from andiron.screen.rows import Row, piece
 
-AXIS = 9  # columns of the numbers at the left
+AXIS = 9  # columns of the numbers on the left
 BLANK = 0x2800
-LARGEST = 1e300  # what is larger, infinite or NaN is left out
+LARGEST = 1e300  # larger, infinite and NaN values are left out
 # the bit of the dot at (column, row) of a character, from the top left; Unicode's order
 DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 Line = tuple[str, Sequence[int], Sequence[float]]  # style or mark, updates, values
@@ -26,28 +25,28 @@ Points = list[tuple[float, float]]
 def chart(
     lines: Iterable[Line], width: int, height: int, share: float = 1.0, *, is_marked: bool = False
 ) -> list[Row]:
-    """Rows of a chart over the last `share` of the updates; empty where nothing can be drawn.
+    """Rows of a chart over the last `share` of the updates; empty if nothing can be drawn.
 
-    The last line is on top. With `is_marked` each is drawn with its mark, in place of dots.
+    The last line is on top. With `is_marked`, marks are drawn in place of dots.
     """
     columns, rows = width - AXIS - 1, height - 1
-    shown = _visible(lines, share)
-    if columns < 4 or rows < 2 or not shown:
+    visible = _visible_points(lines, share)
+    if columns < 4 or rows < 2 or not visible:
         return []
     blank, wide, high = (ord(" "), 1, 1) if is_marked else (BLANK, 2, 4)  # dots of a character
     across, up = (
-        _span([point[axis] for _, points in shown for point in points]) for axis in (0, 1)
+        _span([point[axis] for _, points in visible for point in points]) for axis in (0, 1)
     )
-    column, row = _place(*across, columns * wide), _place(*up[::-1], rows * high)
+    column, row = _scale(*across, columns * wide), _scale(*up[::-1], rows * high)
     cells = [[("", blank)] * columns for _ in range(rows)]  # style and character
-    for style, points in shown:
-        for x, y in set(_connected([(column(at), row(value)) for at, value in points])):
+    for style, points in visible:
+        for x, y in set(_connect([(column(at), row(value)) for at, value in points])):
             line, place = cells[y // high], x // wide
             dots = line[place][1] | DOTS[x % wide][y % high]
             line[place] = ("", ord(style)) if is_marked else (style, dots)
-    drawn = [
+    chart_rows = [
         [
-            _label(number, rows - 1, *up),
+            _axis_label(number, rows - 1, *up),
             *(piece("".join(chr(code) for _, code in cells), style)
               for style, cells in groupby(line, itemgetter(0))),
         ]
@@ -55,36 +54,36 @@ def chart(
     ]
     first, last = f"{across[0]:,.0f}", f"{across[1]:,.0f} updates"
     gap = columns - len(first) - len(last)
-    under = first + " " * gap + last if gap > 0 else last
-    return [*drawn, [piece(" " * AXIS + "└" + under, "dim")]]
+    x_axis = first + " " * gap + last if gap > 0 else last
+    return [*chart_rows, [piece(" " * AXIS + "└" + x_axis, "dim")]]
 
 
-def _visible(lines: Iterable[Line], share: float) -> list[tuple[str, Points]]:
+def _visible_points(lines: Iterable[Line], share: float) -> list[tuple[str, Points]]:
     """The finite points within the last `share` of all updates, by style."""
     finite = [
         (style, [point for point in zip(*line, strict=True) if abs(point[1]) < LARGEST])
         for style, *line in lines
     ]
     last = max((points[-1][0] for _, points in finite if points), default=0)
-    kept = ((style, [each for each in points if each[0] >= last * (1 - share)])
-            for style, points in finite)  # fmt: skip
-    return [(style, points) for style, points in kept if points]
+    recent = ((style, [point for point in points if point[0] >= last * (1 - share)])
+              for style, points in finite)  # fmt: skip
+    return [(style, points) for style, points in recent if points]
 
 
 def _span(values: Sequence[float]) -> tuple[float, float]:
-    """The lowest and the highest value, apart from each other where it is a single one."""
+    """The lowest and the highest value, widened if they are equal."""
     low, high = min(values), max(values)
-    around = 0 if high > low else abs(low) / 10 or 1.0
-    return low - around, high + around
+    margin = 0 if high > low else abs(low) / 10 or 1.0
+    return low - margin, high + margin
 
 
-def _place(start: float, end: float, number: int) -> Callable[[float], int]:
-    """The place of a value among so many, which lead from `start` to `end`."""
+def _scale(start: float, end: float, number: int) -> Callable[[float], int]:
+    """A function that maps values from `start` to `end` to indices below `number`."""
     return lambda value: round((value - start) / (end - start) * (number - 1))
 
 
-def _connected(dots: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The dots and those on the straight lines between neighbours."""
+def _connect(dots: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The dots, and all dots on straight lines between neighbours."""
     for (x, y), (to_x, to_y) in pairwise([*dots, dots[-1]]):
         yield x, y
         steps = max(abs(to_x - x), abs(to_y - y))
@@ -92,8 +91,8 @@ def _connected(dots: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
             yield x + round(step * (to_x - x) / steps), y + round(step * (to_y - y) / steps)
 
 
-def _label(number: int, last: int, low: float, high: float) -> Segment:
-    """The axis at the left of a row: a value at the first, the middle and the last."""
+def _axis_label(number: int, last: int, low: float, high: float) -> Segment:
+    """The axis left of a row, with a value in the first, the middle and the last row."""
     if number not in (0, last // 2, last):
         return piece(" " * AXIS + "│", "dim")
     value = readable.number(high - (high - low) * number / last)

@@ -1,4 +1,4 @@
-"""The logged values of a run by split and name: their curves, the newest, and the best.
+"""The logged values of a run by split and name: curves, newest values, best values.
 
 >>> curves = Curves({"accuracy": "highest"})
 >>> for update, value in ((10, 0.5), (20, 0.75), (30, 0.625)):
@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 
 from andiron.plain import improvement
 
-# what values of the training, and not of the model, have before the first slash of their names
+# name prefixes of values that are not metrics
 READINGS = ("lr", "grad_norm", "update_ratio", "time", "system")
-MOST_POINTS = 2000  # of a curve; from there on every second point is dropped
-MOST_CURVES = 2000  # a file of a stranger may name any number
-# in the names of metrics that are better lower, where nothing else says so
+MOST_POINTS = 2000  # of a curve; then every second point is dropped
+MOST_CURVES = 2000  # an untrusted file may name any number
+# words in names of metrics for which lower is better, unless recorded otherwise
 LOWER = ("loss", "error", "perplexity", "bits", "brier", "deviance", "distance")
 
 
 @dataclass(frozen=True)
 class Best:
-    """The best value of a metric on a split, and when it was measured."""
+    """The best value of a metric on a split, with its update and epoch."""
 
     value: float
     updates: int
@@ -31,7 +31,7 @@ class Best:
 
 @dataclass
 class Curve:
-    """One value over completed updates, thinned where it has many points."""
+    """One value over completed updates, thinned if it has many points."""
 
     updates: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Curve:
 
 
 class Curves:
-    """Takes points as they are logged; `directions` has `highest` or `lowest` by metric."""
+    """Collects points as they are logged; `directions` has `highest` or `lowest` by metric."""
 
     def __init__(self, directions: Mapping[str, str] | None = None):
         self.directions = directions or {}
@@ -58,12 +58,12 @@ class Curves:
         self.by_name: dict[str, dict[str, Curve]] = {}  # curves by metric, then split
         self.latest: dict[str, dict[str, float]] = {}  # by split
         self.best: dict[tuple[str, str], Best] = {}
-        self.readings: dict[str, float] = {}  # what is no metric, such as lr/base
+        self.readings: dict[str, float] = {}  # values other than metrics, such as lr/base
 
     def add(
         self, split: str, updates: int, epoch: int, values: Mapping[str, float], is_whole: bool
     ) -> None:
-        """Takes the values of a point; `is_whole` says that they are of an epoch or validation."""
+        """Adds the values of a point; `is_whole` if they are of an epoch or validation."""
         is_mean_of_windows = split == "train" and is_whole
         self.updates, self.epoch = updates, epoch
         if is_mean_of_windows and epoch > 0:
@@ -74,7 +74,7 @@ class Curves:
             else:
                 self.latest.setdefault(split, {})[name] = value
                 if is_whole:
-                    self._compare(split, name, Best(value, updates, epoch))
+                    self._update_best(split, name, Best(value, updates, epoch))
             curves = self.by_name.get(name)
             if curves is None and len(self.by_name) < MOST_CURVES:
                 curves = self.by_name.setdefault(name, {})
@@ -83,19 +83,19 @@ class Curves:
 
     @property
     def metrics(self) -> list[str]:
-        """The names of metrics in the order in which they came, without their parts."""
+        """The names of metrics in order of arrival, without parts of metrics."""
         return [name for name in self.by_name if "/" not in name]
 
     @property
     def names(self) -> list[str]:
-        """Every name that has a curve: metrics first, then readings and parts of metrics."""
+        """Every name with a curve: metrics first, then readings and parts of metrics."""
         rest = [name for name in self.by_name if "/" in name]
         return [name for name in (*self.metrics, *rest) if self.by_name[name]]
 
-    def _compare(self, split: str, name: str, found: Best) -> None:
+    def _update_best(self, split: str, name: str, candidate: Best) -> None:
         best = self.best.get((split, name))
         direction = improvement.direction_of(name, self.directions)
         if direction is None:
             direction = "lowest" if any(word in name.lower() for word in LOWER) else "highest"
-        if improvement.is_better(found.value, best.value if best else None, direction):
-            self.best[split, name] = found
+        if improvement.is_better(candidate.value, best.value if best else None, direction):
+            self.best[split, name] = candidate

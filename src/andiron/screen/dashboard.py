@@ -1,4 +1,4 @@
-"""A run on the whole terminal, with keys."""
+"""The full-screen dashboard of a run, with keys."""
 
 import os
 import threading
@@ -22,15 +22,15 @@ from andiron.screen.held_output import HeldOutput
 from andiron.screen.view import View
 
 REPLIES = {"s": "saving after this update", "v": "validating after this update"}
-SECONDS_AT_THE_END = 2.0  # for the last drawing, on a terminal that takes nothing any more
+SECONDS_AT_THE_END = 2.0  # for the last drawing, if the terminal is blocked
 
 
 class Dashboard:
-    """Where a run stands, its metrics and a chart, drawn a few times a second; keys steer the run.
+    """Progress, metrics and a chart, drawn a few times a second; keys steer the run.
 
-    What is printed meanwhile is shown at the bottom, and stays on the terminal afterwards, as the
-    line of each epoch does. Where there is no terminal that has a screen, it prints those lines
-    only. A thread draws from plain values: an update costs the training nothing.
+    Printed text is shown at the bottom, and stays on the terminal afterwards, as does the line of
+    each epoch. Without a full-screen terminal, only those lines are printed. A thread draws from
+    plain values: an update costs the training nothing.
     """
 
     def __init__(self, run_dir: Path | None = None):
@@ -41,7 +41,7 @@ class Dashboard:
         self._curves = Curves()
         self._progress = Progress(num_epochs=0)
         self._points: deque[Point] = deque(maxlen=10_000)
-        self._earlier = 0  # bytes of the values that earlier processes logged
+        self._earlier = 0  # bytes of values logged by earlier processes
         self._held = HeldOutput()
         self._elapsed = self._seen = 0.0
         self._is_over = threading.Event()
@@ -55,7 +55,7 @@ class Dashboard:
         interrupter.cleanups.append(terminal.give_all_back)
 
     def start(self, progress: Progress) -> None:
-        """Takes the terminal."""
+        """Takes over the terminal."""
         self._progress, self._elapsed, self._seen = progress, 0.0, time.perf_counter()
         if self._terminal is None:
             return
@@ -81,7 +81,7 @@ class Dashboard:
             self._held.lines.append(line)
 
     def stop(self) -> None:
-        """Gives the terminal back, and prints what was held."""
+        """Restores the terminal, and prints the held output."""
         if self._thread is not None and self._terminal is not None:
             self._is_over.set()
             self._thread.join(SECONDS_AT_THE_END)
@@ -107,9 +107,9 @@ class Dashboard:
             self._curves.add(
                 point.split, point.updates, point.epoch, point.values, point.whole_epoch
             )
-        progress, before, self._seen = self._progress, self._seen, time.perf_counter()
+        progress, last_seen, self._seen = self._progress, self._seen, time.perf_counter()
         if not self._interrupter.is_paused:
-            self._elapsed += self._seen - before
+            self._elapsed += self._seen - last_seen
         return View(
             name="" if self._folder is None else str(self._folder.path),
             state=self._state(),
@@ -126,9 +126,9 @@ class Dashboard:
         )
 
     def _state(self) -> str:
-        asked = self._interrupter.asked
-        if asked is not None:
-            return f"stopping ({asked}): finishing the update and saving"
+        reason = self._interrupter.asked
+        if reason is not None:
+            return f"stopping ({reason}): finishing the update and saving"
         return "paused" if self._interrupter.is_paused else "running"
 
     def _press(self, key: str) -> None:

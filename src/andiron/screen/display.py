@@ -1,4 +1,4 @@
-"""The loop that draws a run on a terminal and reads its keys, at no more than 1 % of the time."""
+"""The loop that draws a run on a terminal and reads keys, in at most 1 % of the time."""
 
 import threading
 import time
@@ -9,8 +9,8 @@ from andiron.screen.terminal import Terminal
 from andiron.screen.view import Choice, View
 
 SECONDS_BETWEEN_DRAWINGS = 0.25
-SECONDS_BETWEEN_LOOKS = 0.05  # at whether the run is over
-SHARE_OF_THE_TIME = 0.008  # that drawing may take of a processor
+SECONDS_BETWEEN_LOOKS = 0.05  # at `is_over`
+SHARE_OF_THE_TIME = 0.008  # of a CPU core, for drawing
 
 
 def show(
@@ -19,7 +19,7 @@ def show(
     press: Callable[[str], None],
     is_over: threading.Event,
 ) -> None:
-    """Draws `view()` until it is over; keys that choose what is shown stay here, others go on."""
+    """Draws `view()` until `is_over`; keys that do not change the view go to `press`."""
     choice, state = Choice(), ""
     try:
         while not is_over.is_set() and not terminal.is_lost:
@@ -35,15 +35,15 @@ def show(
             terminal.draw(layout.screen(shown, choice, *terminal.size))
             cost = time.thread_time() - started
             wait = max(SECONDS_BETWEEN_DRAWINGS, cost / SHARE_OF_THE_TIME)
-            for key in _pressed(terminal, wait, is_over):
+            for key in _wait_for_keys(terminal, wait, is_over):
                 if not choice.press(key):
                     press(key)
     finally:
         terminal.give_back()
 
 
-def _pressed(terminal: Terminal, seconds: float, is_over: threading.Event) -> list[str]:
-    """Waits so long for a key, in parts, so that the end of the run is noticed."""
+def _wait_for_keys(terminal: Terminal, seconds: float, is_over: threading.Event) -> list[str]:
+    """Waits up to `seconds` for keys, in steps, to notice the end of the run."""
     deadline = time.monotonic() + seconds
     while not is_over.is_set() and not terminal.is_lost:
         left = deadline - time.monotonic()

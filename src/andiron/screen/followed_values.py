@@ -1,6 +1,6 @@
 """The logged values in a run's metrics.jsonl, read as the file grows.
 
-The file is untrusted: lines that are too long or of another form are skipped.
+The file is untrusted: overlong and malformed lines are skipped.
 """
 
 import io
@@ -10,14 +10,14 @@ from pathlib import Path
 from andiron.disk import files, logged_lines
 from andiron.screen.curves import Curves
 
-MOST_BYTES = 32 * 2**20  # of a longer file the earlier part is not read
+MOST_BYTES = 32 * 2**20  # the earlier part of a longer file is not read
 MOST_VALUES = 10_000  # in a line
 LONGEST_NAME = 200
-TAIL_BYTES = 2**16  # of the log, which are read for its last lines
+TAIL_BYTES = 2**16  # of the log, read for its last lines
 
 
 class FollowedValues:
-    """The file at `path`; `curves` has what was read of it so far."""
+    """Follows the file at `path`; `curves` has the values read so far."""
 
     def __init__(self, path: Path, curves: Curves | None = None):
         self.curves = curves or Curves()
@@ -26,14 +26,14 @@ class FollowedValues:
         self._file: tuple[int, int] | None = None  # device and inode
 
     def read(self, until: int | None = None) -> None:
-        """Reads what was appended since, up to byte `until` of the file."""
+        """Reads newly appended lines, up to byte `until` of the file."""
         try:
             with files.opened(self._path) as file:
-                self._continue(file, until)
-        except (OSError, ValueError):  # not there yet, or no file
+                self._read_on(file, until)
+        except (OSError, ValueError):  # missing, or not a regular file
             return
 
-    def _continue(self, file: io.BufferedReader, until: int | None) -> None:
+    def _read_on(self, file: io.BufferedReader, until: int | None) -> None:
         status = os.fstat(file.fileno())
         size = status.st_size if until is None else min(until, status.st_size)
         is_same = self._file == (status.st_dev, status.st_ino)
@@ -54,17 +54,17 @@ class FollowedValues:
         except ValueError:
             return
         if len(point.split) <= LONGEST_NAME and len(point.values) <= MOST_VALUES:
-            values = {n: each for n, each in point.values.items() if len(n) <= LONGEST_NAME}
+            values = {n: value for n, value in point.values.items() if len(n) <= LONGEST_NAME}
             is_whole = point.over == "epoch"
             self.curves.add(point.split, point.updates, point.epoch, values, is_whole)
 
 
 def tail(path: Path, lines: int) -> list[str]:
-    """The last lines of a text file, as far as they are within its last 64 KiB."""
+    """The last lines of a text file, from at most its last 64 KiB."""
     try:
         with files.opened(path) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
-            found = file.read(TAIL_BYTES).decode(errors="replace").splitlines()
+            content = file.read(TAIL_BYTES).decode(errors="replace").splitlines()
     except (OSError, ValueError):
         return []
-    return found[-lines:]
+    return content[-lines:]

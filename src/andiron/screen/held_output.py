@@ -1,4 +1,4 @@
-"""Standard output and error while a screen has the terminal: kept, and printed afterwards."""
+"""Holds standard output and error while a screen has the terminal, to print them afterwards."""
 
 import os
 import sys
@@ -9,19 +9,19 @@ MOST_LINES = 1000
 
 
 class HeldOutput:
-    """Takes the place of `sys.stdout` and `sys.stderr` from `hold` until `release`."""
+    """Replaces `sys.stdout` and `sys.stderr` from `hold` until `release`."""
 
     def __init__(self) -> None:
         self.lines: deque[str] = deque(maxlen=MOST_LINES)
         self._streams: tuple[Any, Any] | None = None
 
     def hold(self) -> None:
-        """From here on what is printed is kept."""
+        """Starts to hold printed lines."""
         self._streams = sys.stdout, sys.stderr
         sys.stdout, sys.stderr = (_Stream(stream, self.lines) for stream in self._streams)
 
     def release(self) -> None:
-        """Prints what was kept; from here on everything is printed as before."""
+        """Prints the held lines, and restores both streams."""
         if self._streams is None:
             return
         sys.stdout, sys.stderr = self._streams
@@ -31,7 +31,7 @@ class HeldOutput:
 
 
 class _Stream:
-    """A text stream whose whole lines go to `lines`."""
+    """A text stream that appends whole lines to `lines`."""
 
     def __init__(self, stream: Any, lines: deque[str]):
         self._stream, self._lines = stream, lines
@@ -39,7 +39,7 @@ class _Stream:
         self._begun = ""
 
     def write(self, text: str) -> int:
-        if os.getpid() != self._process:  # in a worker nobody would print it later
+        if os.getpid() != self._process:  # a worker would never print held lines
             return self._stream.write(text)
         *whole, self._begun = (self._begun + text).split("\n")
         self._lines.extend(whole)

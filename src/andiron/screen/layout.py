@@ -1,15 +1,15 @@
-"""The whole screen: which panels are shown at which size, and where."""
+"""The layout of the screen: which panels are shown, where, and at which size."""
 
 from andiron.screen import panels
 from andiron.screen.rows import Row, beside, boxed, fitted
 from andiron.screen.view import Choice, View
 
-WIDE, TALL = 90, 20  # from here on there are two columns
+WIDE, TALL = 90, 20  # the smallest screen with two columns
 SMALLEST_PLOT = 6  # rows, with its title and legend
 
 
 def screen(view: View, choice: Choice, width: int, height: int) -> list[Row]:
-    """Exactly `height` rows of `width` columns; the essentials come first where it is small."""
+    """Exactly `height` rows of `width` columns; a small one shows the essentials."""
     head = panels.place(view, width)
     room = height - len(head) - 1
     if choice.has_help:
@@ -24,7 +24,7 @@ def screen(view: View, choice: Choice, width: int, height: int) -> list[Row]:
 
 
 def _wide(view: View, choice: Choice, width: int, room: int) -> list[Row]:
-    """Numbers at the left, the chart at the right, the log below both."""
+    """Numbers on the left, the chart on the right, the log below both."""
     bottom = max(4, room // 4)
     upper = room - bottom
     left = max(44, width * 2 // 5)
@@ -45,11 +45,11 @@ def _wide(view: View, choice: Choice, width: int, room: int) -> list[Row]:
 
 
 def _narrow(view: View, choice: Choice, width: int, room: int) -> list[Row]:
-    """One column: metrics, then what there is room for."""
+    """One column: metrics, then other panels as space permits."""
     metrics = panels.metrics(view)
-    wanted = min(len(metrics) + 1, max(room, 0))
-    body = boxed("metrics", metrics, width, wanted)
-    room -= wanted
+    needed = min(len(metrics) + 1, max(room, 0))
+    body = boxed("metrics", metrics, width, needed)
+    room -= needed
     if room >= SMALLEST_PLOT:
         extra = room - SMALLEST_PLOT
         machine = panels.machine(view)

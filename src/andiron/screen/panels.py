@@ -1,4 +1,4 @@
-"""The panels of the screen: each is rows of a run's view."""
+"""The panels of the screen: rows of text from a run's view."""
 
 import itertools
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from andiron.screen.view import SHARES, Choice, View
 
 LOOKS = {"train": "red", "valid": "blue"}  # as in Burn's screen; any other split is green
 PROBLEMS = ("failed", "interrupted", "stopping", "paused")
-OF_THE_MACHINE: dict[str, Callable[[float], str]] = {  # a reading, and how it is shown
+OF_THE_MACHINE: dict[str, Callable[[float], str]] = {  # readings and their formats
     "time/samples_per_second": "{:,.0f} samples/s".format,
     "time/step": lambda s: f"{s:.2f} s an update" if s >= 1 else f"{1000 * s:.3g} ms an update",
     "time/data": lambda share: f"{100 * share:.0f} % waiting for data",
@@ -22,7 +22,7 @@ OF_THE_MACHINE: dict[str, Callable[[float], str]] = {  # a reading, and how it i
     "system/gpu_memory_gib": "GPU memory {:.2f} GiB".format,
     "system/gpu_memory_peak_gib": "GPU memory peak {:.2f} GiB".format,
 }
-OF_RANKS = (  # a reading of each process, its title, and how it is shown
+OF_RANKS = (  # readings of each process, their titles and formats
     ("time/data", "data", "{:.0%}"), ("time/exchange", "exchange", "{:.0%}"),
     ("system/cpu_percent", "CPU", "{:.0f}%"), ("system/memory_gib", "GiB", "{:.2f}"),
     ("system/gpu_memory_gib", "GPU GiB", "{:.2f}"),
@@ -30,7 +30,7 @@ OF_RANKS = (  # a reading of each process, its title, and how it is shown
 
 
 def place(view: View, width: int) -> list[Row]:
-    """Where the run stands: its name and state, a bar, epoch, updates and times."""
+    """Progress of the run: its name and state, a bar, epoch, updates and times."""
     look = "bold yellow" if view.state.startswith(PROBLEMS) else "bold green"
     left = "" if view.left is None else f"{readable.duration(view.left)} left"
     passed = "" if view.elapsed is None else f"after {readable.duration(view.elapsed)}"
@@ -39,21 +39,21 @@ def place(view: View, width: int) -> list[Row]:
     filled = int(length * min(1.0, view.updates / view.num_updates)) if view.num_updates else 0
     bar = [piece("━" * filled, "green"), piece("━" * (length - filled), "dim"), piece(percent)]
     name = readable.ending(view.name, max(8, width - len(view.state) - 3))
-    epoch, update = _of(view.epoch, view.num_epochs), _of(view.updates, view.num_updates)
-    batches = f"batch {_of(view.batch, view.num_batches)}" if view.num_batches else ""
+    epoch, update = _ratio(view.epoch, view.num_epochs), _ratio(view.updates, view.num_updates)
+    batches = f"batch {_ratio(view.batch, view.num_batches)}" if view.num_batches else ""
     return [
         [piece(f" {name}  "), piece(view.state, look)],
         [piece(" "), *bar],
-        *_wrapped([f"epoch {epoch}", f"update {update}", batches, left, passed], width),
+        *_wrap([f"epoch {epoch}", f"update {update}", batches, left, passed], width),
     ]
 
 
 def metrics(view: View) -> list[Row]:
-    """A row for each metric and split: the newest value, the best, and when it was."""
+    """A row for each metric and split: the newest value, the best, and its epoch."""
     curves = view.curves
     table = [[piece(word, "dim") for word in ("", "now", "best", "epoch")]]
     for name in curves.metrics:
-        for split, values in _ordered(curves.latest):
+        for split, values in _ordered_splits(curves.latest):
             if name in values:
                 best = curves.best.get((split, name))
                 table.append(
@@ -78,21 +78,21 @@ def groups(view: View) -> list[Row]:
     for group in names:
         values = [readings.get(f"{kind}/{group}") for kind in kinds]
         table.append(
-            [piece(group[:20]), *(piece("" if each is None else f"{each:.3g}") for each in values)]
+            [piece(group[:20]), *(piece("" if v is None else f"{v:.3g}") for v in values)]
         )
     return columns(table)
 
 
 def machine(view: View) -> list[Row]:
-    """Speed, the share of waiting for data, processor and memory; then a table of processes."""
+    """Speed, share of time waiting for data, CPU and memory; then a table of processes."""
     readings = view.curves.readings
     own = [
         [piece(shown(readings[name]))] for name, shown in OF_THE_MACHINE.items() if name in readings
     ]
-    return [*own, *_ranks(readings)]
+    return [*own, *_rank_rows(readings)]
 
 
-def _ranks(readings: Mapping[str, float]) -> list[Row]:
+def _rank_rows(readings: Mapping[str, float]) -> list[Row]:
     """A row for each of several processes."""
     numbers = itertools.takewhile(lambda n: f"time/data/rank{n}" in readings, itertools.count(1))
     endings = ["", *(f"/rank{number}" for number in numbers)]
@@ -106,11 +106,11 @@ def _ranks(readings: Mapping[str, float]) -> list[Row]:
 
 
 def plot(view: View, choice: Choice, width: int, height: int) -> list[Row]:
-    """The chosen value of every split over the updates, with a line that says which it is."""
+    """A chart of the chosen value of every split over updates, below a legend."""
     name = choice.chosen(view.curves)
     if name is None:
         return [[piece("nothing is logged yet", "dim")]]
-    curves = dict(_ordered(view.curves.by_name[name]))
+    curves = dict(_ordered_splits(view.curves.by_name[name]))
     lines = [(look_of(split), curve.updates, curve.values) for split, curve in curves.items()]
     share = SHARES[choice.share]
     legend: Row = [piece(name, "bold")]
@@ -121,12 +121,12 @@ def plot(view: View, choice: Choice, width: int, height: int) -> list[Row]:
 
 
 def log(view: View, width: int, height: int) -> list[Row]:
-    """The newest lines of the log that fit."""
+    """The newest log lines that fit."""
     return [[piece(line[:width])] for line in [*view.lines][-height:]] if height > 0 else []
 
 
 def help_(view: View) -> list[Row]:
-    """What each key does."""
+    """A row for each key and its meaning."""
     width = max(map(len, view.keys))
     return [
         [piece(f"{key:<{width}}  ", "bold"), piece(meaning)] for key, meaning in view.keys.items()
@@ -146,17 +146,17 @@ def look_of(split: str) -> str:
     return LOOKS.get(split, "green")
 
 
-def _ordered(by_split: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The splits with their values: training first, then validation."""
+def _ordered_splits(by_split: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Splits with their values: training first, then validation."""
     return sorted(by_split.items(), key=lambda item: (item[0] != "train", item[0] != "valid"))
 
 
-def _of(number: int, total: int) -> str:
+def _ratio(number: int, total: int) -> str:
     return f"{number:,}/{total:,}" if total else f"{number:,}"
 
 
-def _wrapped(words: list[str], width: int) -> list[Row]:
-    """The words on as many rows as they need."""
+def _wrap(words: list[str], width: int) -> list[Row]:
+    """The words, wrapped into rows of at most `width` columns."""
     rows = [""]
     for word in filter(None, words):
         longer = f"{rows[-1]}  {word}" if rows[-1] else word

@@ -1,4 +1,4 @@
-"""Rows of a screen: pieces of text with a style, fitted to a width in columns of a terminal.
+"""Rows of a screen: pieces of text with a style, fitted to a width in terminal columns.
 
 Every text passes `piece`, which removes control characters.
 """
@@ -28,12 +28,12 @@ def piece(text: str, look: str = "") -> Segment:
 
 
 def fitted(row: Row, width: int) -> Row:
-    """The row cut off or filled up with spaces to `width` columns."""
+    """The row cut or padded with spaces to `width` columns."""
     return Segment.adjust_line_length(row, width, pad=True)
 
 
 def boxed(title: str, rows: list[Row], width: int, height: int) -> list[Row]:
-    """The rows below a line with the title: `height` in all, each of `width` columns."""
+    """The rows below a title line: `height` rows of `width` columns in total."""
     head = [piece(f"─ {title} ", "cyan"), piece("─" * width, "dim")]
     whole = [head, *([piece(" "), *row] for row in rows[: height - 1])]
     return [fitted(row, width) for row in (*whole, *([] for _ in range(height - len(whole))))]
@@ -45,7 +45,7 @@ def beside(left: list[Row], right: list[Row]) -> list[Row]:
 
 
 def columns(table: list[list[Segment]]) -> list[Row]:
-    """The rows of a table: the first column to the left, all others to the right."""
+    """The rows of a table: the first column left-aligned, the others right-aligned."""
     widths = [max(cell.cell_length for cell in column) for column in zip(*table, strict=True)]
     return [
         [part for place, cell in enumerate(row) for part in _cell(cell, widths[place], place)]
@@ -59,7 +59,7 @@ def _cell(cell: Segment, width: int, place: int) -> Row:
 
 
 def written(row: Iterable[Segment], colours: ColorSystem | None) -> str:
-    """The row as it is written to a terminal; plain text without `colours`."""
+    """The row as text for a terminal; without escape sequences if `colours` is None."""
     return "".join(
         look.render(text, color_system=colours) if look and colours else text
         for text, look, _ in row

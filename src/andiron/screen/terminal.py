@@ -1,7 +1,7 @@
-"""A terminal that is taken for a whole screen and its keys, and given back as it was.
+"""Takes a terminal for a full screen and keys, and restores it afterwards.
 
-While it is taken it has its alternate screen, the cursor is hidden, and keys are read one by one
-without echo. `give_all_back` does what is left to do where a process is about to exit at once.
+A taken terminal shows its alternate screen without a cursor; keys are read one by one without echo.
+`give_all_back` restores all terminals before a process exits at once.
 """
 
 import atexit
@@ -26,14 +26,14 @@ except ImportError:  # Windows
     termios = None  # type: ignore[assignment]
 
 CLEAR = "\x1b[2J"
-ENTER = "\x1b[?1049h\x1b[?25l" + CLEAR  # the alternate screen, without a cursor, empty
+ENTER = "\x1b[?1049h\x1b[?25l" + CLEAR  # an empty alternate screen without a cursor
 LEAVE = "\x1b[0m\x1b[?25h\x1b[?1049l"
-KEYS = {"A": "up", "B": "down", "C": "right", "D": "left"}  # the ends of what arrows send
-# a sequence such as ESC [ A or ESC O A, or any other character; no whole one: its beginning
+KEYS = {"A": "up", "B": "down", "C": "right", "D": "left"}  # final characters of arrow keys
+# a sequence such as ESC [ A or ESC O A, or any other character; else incomplete
 KEY = re.compile(r"\x1b[\[O][^@-~]*([@-~])|\x1b(?![\[O]|$)|[^\x1b]", flags=re.DOTALL)
 MOST_UNREAD = 64  # bytes
 SECONDS_FOR_THE_LOCK = SECONDS_FOR_ROOM = 0.5
-FRAMES_BETWEEN_WHOLE_ONES = 20  # what other programs wrote over the screen is gone then
+FRAMES_BETWEEN_WHOLE_ONES = 20  # overwrites text of other programs
 _taken: "set[Terminal]" = set()
 
 
@@ -45,8 +45,8 @@ class Terminal:
         self._input, self._has_keys = input_, os.isatty(input_)
         self._process = os.getpid()
         self._lock = threading.RLock()
-        self._before: Any = None  # the modes of the terminal as it was found
-        self._modes: Any = None  # and while it is taken
+        self._before: Any = None  # the terminal's original modes
+        self._modes: Any = None  # its modes while taken
         self._drawn: list[str] = []
         self._size = (0, 0)
         self._frames = 0
@@ -64,41 +64,41 @@ class Terminal:
 
     @property
     def is_foreground(self) -> bool:
-        """Whether this process may draw and read: its shell has not put it in the background."""
+        """Whether this process may draw and read: it is not in the shell's background."""
         try:
             return os.tcgetpgrp(self._output) == os.getpgrp()
-        except OSError:  # not the terminal that controls this process
+        except OSError:  # not this process's controlling terminal
             return True
 
     def take(self) -> None:
-        """Begins with an empty screen, unless it is taken and its modes are unchanged since."""
+        """Starts an empty screen, unless already taken with unchanged modes."""
         with self._lock:
-            is_taken = self in _taken and (not self._has_keys or self._now() == self._modes)
+            is_taken = self in _taken and (not self._has_keys or self._get_modes() == self._modes)
             if is_taken or self.is_lost:
                 return
             if self._has_keys and self._modes is None:
-                self._before = self._now()
-                self._modes = _for_keys(self._before, self._input)
+                self._before = self._get_modes()
+                self._modes = _key_modes(self._before, self._input)
             self._drawn = []
             if self._write(ENTER):
                 _taken.add(self)
-                self._set(self._modes)
+                self._set_modes(self._modes)
 
     def give_back(self) -> None:
-        """Leaves the terminal as it was found; also where it is not taken, or gone."""
+        """Restores the terminal; does nothing if it is not taken, or closed."""
         is_ours = self._process == os.getpid()
         has_lock = is_ours and self._lock.acquire(timeout=SECONDS_FOR_THE_LOCK)
         try:
             if is_ours and self in _taken:
                 _taken.discard(self)
-                self._set(self._before)
+                self._set_modes(self._before)
                 self._write(LEAVE)
         finally:
             if has_lock:
                 self._lock.release()
 
     def draw(self, rows: list[Row]) -> None:
-        """Shows the rows, of which only those are written that changed."""
+        """Shows the rows; writes only the changed ones."""
         lines = [written(row, self._colours) for row in rows]
         self._frames = (self._frames + 1) % FRAMES_BETWEEN_WHOLE_ONES
         is_resized = self.size != self._size
@@ -114,38 +114,38 @@ class Terminal:
                 self._drawn, self._size = lines, self.size
 
     def draw_whole_next(self) -> None:
-        """Every row is written at the next drawing: something else wrote over them."""
+        """Makes the next `draw` write every row, since other output covered them."""
         self._drawn = []
 
     def keys(self, seconds: float) -> list[str]:
-        """The keys pressed within so many seconds: characters, and `up`, `left` and the like."""
+        """Keys pressed within `seconds`: characters, or names such as `up` and `left`."""
         can_read = self._has_keys and self in _taken and not self.is_lost
-        found, _, _ = select.select([self._input] if can_read else [], [], [], seconds)
-        if not found or not self.is_foreground:
+        readable, _, _ = select.select([self._input] if can_read else [], [], [], seconds)
+        if not readable or not self.is_foreground:
             return []
         try:
-            read = os.read(found[0], 1024)
+            read = os.read(readable[0], 1024)
         except OSError:
             read = b""
         if not read:
             self.is_lost = True
-        pressed, self._unread = _decoded(self._unread + read)
+        pressed, self._unread = _decode_keys(self._unread + read)
         return pressed
 
-    def _now(self) -> Any:
+    def _get_modes(self) -> Any:
         try:
             return termios.tcgetattr(self._input)
         except (termios.error, OSError):
             self.is_lost = True
             return None
 
-    def _set(self, modes: Any) -> None:
+    def _set_modes(self, modes: Any) -> None:
         if modes is not None:
             with suppress(termios.error, OSError):
                 termios.tcsetattr(self._input, termios.TCSANOW, modes)
 
     def _write(self, text: str) -> bool:
-        """Whether the text was written: not where the terminal is gone, or takes nothing now."""
+        """Whether the text was written: False if the terminal is closed or blocked."""
         try:
             if not select.select([], [self._output], [], SECONDS_FOR_ROOM)[1]:
                 return False
@@ -159,32 +159,32 @@ class Terminal:
 
 
 def here() -> Terminal | None:
-    """The terminal of standard output; None if standard output is no terminal with a screen."""
+    """The terminal of standard output; None if it is not a terminal with a screen."""
     console, encoding = Console(file=sys.stdout), getattr(sys.stdout, "encoding", None) or ""
     is_dumb = console.is_dumb_terminal or not os.environ.get("TERM")
     is_utf_8 = encoding.lower().replace("-", "") == "utf8"
     if termios is None or is_dumb or not is_utf_8 or not sys.stdout.isatty():
         return None
     has_colours = console.color_system and not console.no_color
-    colours = ColorSystem.STANDARD if has_colours else None  # the eight that every one has
+    colours = ColorSystem.STANDARD if has_colours else None  # the eight of every terminal
     return Terminal(sys.stdout.fileno(), 0, colours)
 
 
 def give_all_back() -> None:
-    """Gives back every terminal that is taken; for a process that exits at once."""
+    """Restores every taken terminal, before a process exits at once."""
     for terminal in list(_taken):
         terminal.give_back()
 
 
 @contextmanager
 def suspended_well(terminal: Terminal) -> Iterator[None]:
-    """Within it Ctrl-Z gives the terminal back before the process stops; `take` takes it again."""
+    """Makes Ctrl-Z restore the terminal before the process stops; `take` takes it again."""
 
     def stop(number: int, frame: object) -> None:
         terminal.give_back()
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
-        signal.signal(number, stop)  # continued
+        signal.signal(number, stop)  # once continued
 
     is_possible = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGTSTP, stop) if is_possible else None
@@ -195,20 +195,20 @@ def suspended_well(terminal: Terminal) -> Iterator[None]:
             signal.signal(signal.SIGTSTP, before)
 
 
-def _for_keys(modes: Any, descriptor: int) -> Any:
-    """The modes in which keys come one by one, unseen; Ctrl-C and Ctrl-Z stay signals."""
+def _key_modes(modes: Any, descriptor: int) -> Any:
+    """Modes for reading keys one by one without echo; Ctrl-C and Ctrl-Z stay signals."""
     iflag, oflag, cflag, lflag, ispeed, ospeed, characters = modes
-    iflag &= ~termios.IXON  # Ctrl-S would stop the screen
+    iflag &= ~termios.IXON  # Ctrl-S would freeze the screen
     lflag &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)
     characters = list(characters)
     characters[termios.VMIN], characters[termios.VTIME] = 1, 0
     nothing = os.fpathconf(descriptor, "PC_VDISABLE")
-    characters[termios.VQUIT] = bytes([nothing])  # Ctrl-\ would leave the terminal as it is
+    characters[termios.VQUIT] = bytes([nothing])  # Ctrl-\ would exit without restoring the terminal
     return [iflag, oflag, cflag, lflag, ispeed, ospeed, characters]
 
 
-def _decoded(read: bytes) -> tuple[list[str], bytes]:
-    """The keys, and what may be the beginning of one more."""
+def _decode_keys(read: bytes) -> tuple[list[str], bytes]:
+    """The keys, and the bytes of an incomplete last one."""
     text, keys = read.decode(errors="replace"), []
     while text:
         match = KEY.match(text)

@@ -1,11 +1,11 @@
-"""What the screen shows at one moment, as plain values, and what the person chose to see."""
+"""The content of the screen at one moment as plain values, and the user's choices."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from andiron.screen.curves import Curves
 
-SHARES = (1.0, 0.5, 0.2, 0.05)  # of the updates so far, that the chart may show
+SHARES = (1.0, 0.5, 0.2, 0.05)  # of the updates so far, for the chart
 STEERING = {
     "q": "stop after this update and save",
     "s": "save a checkpoint now",
@@ -17,7 +17,7 @@ LOOKING = {"?": "this help", "left, right": "another value", "up, down": "anothe
 
 @dataclass
 class View:
-    """A run as it stands; totals are 0 where they are not known."""
+    """The state of a run; unknown totals are 0."""
 
     name: str
     state: str = "running"  # or paused, stopping, done, failed ...
@@ -30,20 +30,20 @@ class View:
     elapsed: float | None = None
     left: float | None = None
     curves: Curves = field(default_factory=Curves)
-    lines: Sequence[str] = ()  # the newest of the log
+    lines: Sequence[str] = ()  # the newest log lines
     keys: dict[str, str] = field(default_factory=lambda: STEERING | LOOKING)
 
 
 @dataclass
 class Choice:
-    """What the keys chose: the value on the chart, the range, and whether the help is shown."""
+    """The user's choices: the value and range of the chart, and whether help is shown."""
 
     name: int = 0
     share: int = 0
     has_help: bool = False
 
     def press(self, key: str) -> bool:
-        """Whether the key changed what is shown."""
+        """Handles a key; returns whether it changes the view."""
         if key in ("left", "right"):
             self.name += 1 if key == "right" else -1
         elif key in ("up", "down"):

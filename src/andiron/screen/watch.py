@@ -1,4 +1,4 @@
-"""The screen of a run that another process trains, from its folder alone; it changes nothing."""
+"""The dashboard of a run in another process, read from its folder; changes nothing."""
 
 import argparse
 import os
@@ -23,70 +23,70 @@ from andiron.screen.rows import written
 from andiron.screen.view import LOOKING, Choice, View
 
 EXIT_DONE, EXIT_UNUSABLE, EXIT_INTERRUPTED = 0, 1, 130
-PRINTED = (100, 32)  # columns and rows where there is no terminal
+PRINTED = (100, 32)  # columns and rows without a terminal
 LINES_OF_THE_LOG = 100
-SECONDS_OF_SILENCE = 10  # after which the screen tells how old the newest value is
+SECONDS_OF_SILENCE = 10  # then the screen shows the age of the newest value
 
 
 class WatchedRun:
-    """The run in a folder, as its files tell it at each `view`."""
+    """The run in a folder; each `view` reads its files again."""
 
     def __init__(self, folder: RunFolder):
         self._folder = folder
         self._values = FollowedValues(folder.metrics, Curves(_directions(folder)))
 
     def view(self) -> View:
-        """The run as it stands; what its files do not tell stays empty."""
+        """The state of the run; fields without a record stay empty."""
         self._values.read()
-        curves, found = self._values.curves, status.read(self._folder)
-        config = _read(self._folder.config)
+        curves, run_status = self._values.curves, status.read(self._folder)
+        config = _read_object(self._folder.config)
         num_epochs, num_updates = _count(config, "num_epochs"), _count(config, "num_updates")
         num_updates = num_updates or round(num_epochs * curves.updates_per_epoch)
         left = curves.readings.get("time/step", 0.0) * (num_updates - curves.updates)
-        is_running = found.get("status") == "running"
+        is_running = run_status.get("status") == "running"
         return View(
             name=str(self._folder.path),
-            state=self._state(found),
+            state=self._state(run_status),
             epoch=curves.epoch,
             num_epochs=0 if _count(config, "num_updates") else num_epochs,
             updates=curves.updates,
             num_updates=num_updates,
-            elapsed=status.seconds(found, datetime.now(UTC)),
+            elapsed=status.seconds(run_status, datetime.now(UTC)),
             left=left if is_running and 0 < left < float("inf") else None,
             curves=curves,
             lines=list(filter(_is_message, tail(self._folder.log, LINES_OF_THE_LOG))),
             keys={"q": "leave; the run continues"} | LOOKING,
         )
 
-    def _state(self, found: dict[str, Any]) -> str:
-        state, reason = (str(found.get(name) or "") for name in ("status", "reason"))
+    def _state(self, run_status: dict[str, Any]) -> str:
+        state, reason = (str(run_status.get(name) or "") for name in ("status", "reason"))
         if state != "running":
             return f"{state or 'unknown'}{f': {reason}' if reason else ''}"
         try:
             silence = time.time() - os.stat(self._folder.metrics).st_mtime
         except OSError:
             return state
-        old = silence > SECONDS_OF_SILENCE
-        return f"{state}, newest value {readable.duration(silence)} ago" if old else state
+        is_silent = silence > SECONDS_OF_SILENCE
+        return f"{state}, newest value {readable.duration(silence)} ago" if is_silent else state
 
 
 def _is_message(line: str) -> bool:
-    """Whether a line of the log is one for people, and no part of a traceback."""
+    """Whether a log line is a message, not debug output or part of a traceback."""
     return line[:1].isdigit() and " DEBUG " not in line[:40]
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_object(path: Path) -> dict[str, Any]:
     try:
-        found = files.read_json(path)
+        value = files.read_json(path)
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _directions(folder: RunFolder) -> dict[str, str]:
-    """Which way each metric is better, as a run records it at its end."""
-    found = _read(folder.summary).get("directions")
-    return found if isinstance(found, dict) else {}
+    """The best direction of each metric, recorded when a run ends."""
+    directions = _read_object(folder.summary).get("directions")
+    return directions if isinstance(directions, dict) else {}
 
 
 def _count(config: dict[str, Any], name: str) -> int:
@@ -109,8 +109,8 @@ def main() -> int:
     except errors.AndironError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_UNUSABLE
-    place = None if options.once else terminal.here()
-    if place is None:
+    own_terminal = None if options.once else terminal.here()
+    if own_terminal is None:
         for row in layout.screen(run.view(), Choice(), *shutil.get_terminal_size(PRINTED)):
             print(written(row, None).rstrip())
         return EXIT_DONE
@@ -121,8 +121,8 @@ def main() -> int:
             is_over.set()
 
     try:
-        with terminal.suspended_well(place):
-            display.show(place, run.view, press, is_over)
+        with terminal.suspended_well(own_terminal):
+            display.show(own_terminal, run.view, press, is_over)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     return EXIT_DONE

@@ -1,4 +1,4 @@
-"""A trained run measured again: all metrics, results by class, and the worst errors."""
+"""Evaluates a trained run: all metrics, results by class, and the worst errors."""
 
 import argparse
 import dataclasses
@@ -17,14 +17,14 @@ from andiron.run import named_folder
 from andiron.trained import run_arguments
 
 MOST_CLASSES = 20  # printed; --json has all of them
-MOST_LETTERS = 24  # of a cell, so that a table fits 80 columns
+MOST_LETTERS = 24  # of a cell: a table then fits 80 columns
 log = logging.getLogger("andiron")
 
 
 def evaluate(options: argparse.Namespace) -> None:
-    """Prints what the run is measured as, and writes pictures of the worst errors if asked to.
+    """Prints the run's evaluation, and writes pictures of the worst errors with --pictures.
 
-    Raises: AndironError if the run cannot be loaded, or not be measured on the data.
+    Raises: AndironError if the run cannot be loaded, or cannot be evaluated on the data.
     """
     part, overrides = _settings(options)
     folder = named_folder.found(options.run)  # before torch is imported
@@ -40,20 +40,20 @@ def evaluate(options: argparse.Namespace) -> None:
         splits = run.data
         if splits.fingerprint != provenance.read(folder).get("data", {}).get("sha256"):
             log.warning("data %s: changed since the run was trained", splits.name)
-    found = evaluating.evaluate(run, splits, part, worst=options.worst)
+    evaluation = evaluating.evaluate(run, splits, part, worst=options.worst)
     head = {"run": str(folder.path), "weights": run.weights, "data": splits.name}
     if options.json:
-        print(json.dumps(head | _plain(found)))
+        print(json.dumps(head | _plain(evaluation)))
     else:
-        _show(head, found)
+        _show(head, evaluation)
     if options.pictures is not None:
-        _write_pictures(options.pictures, found)
+        _write_pictures(options.pictures, evaluation)
 
 
 def _settings(options: argparse.Namespace) -> tuple[str, list[str]]:
-    """The part to measure and the overrides of the data; `weights=` is noted in the options.
+    """The part to evaluate and the overrides of the data; sets `options.weights` for `weights=`.
 
-    Raises: ConfigError with all settings that are none of these.
+    Raises: ConfigError listing all invalid settings.
     """
     part, overrides, problems = "test", list[str](), list[str]()
     for text in options.settings:
@@ -72,82 +72,82 @@ def _settings(options: argparse.Namespace) -> tuple[str, list[str]]:
     return part, overrides
 
 
-def _plain(found: Any) -> dict[str, Any]:
-    """The evaluation as JSON has it."""
+def _plain(evaluation: Any) -> dict[str, Any]:
+    """The evaluation as plain values for JSON."""
     return {
-        "split": found.part,
-        "samples": found.samples,
-        "metrics": found.values,
+        "split": evaluation.part,
+        "samples": evaluation.samples,
+        "metrics": evaluation.values,
         "classes": [
-            {key: value for key, value in dataclasses.asdict(each).items() if key != "is_present"}
-            for each in found.classes
+            {key: value for key, value in dataclasses.asdict(scores).items() if key != "is_present"}
+            for scores in evaluation.classes
         ],
         "worst": [
-            {"sample": each.index, "name": each.prediction.name, "true": each.true,
-             "predicted": _predicted(each.prediction), "loss": each.loss,
-             "probability": each.prediction.probability}
-            for each in found.worst
+            {"sample": error.index, "name": error.prediction.name, "true": error.true,
+             "predicted": _predicted_text(error.prediction), "loss": error.loss,
+             "probability": error.prediction.probability}
+            for error in evaluation.worst
         ],
-        "texts": dict(found.texts),
+        "texts": dict(evaluation.texts),
     }  # fmt: skip
 
 
-def _predicted(prediction: Any) -> str:
+def _predicted_text(prediction: Any) -> str:
     values = ", ".join(f"{value:.6g}" for value in prediction.values.values())
     return prediction.label or ";".join(prediction.labels) or values
 
 
-def _show(head: dict[str, str], found: Any) -> None:
-    samples = f"{found.part} of {head['data']}, {found.samples:,} samples"
+def _show(head: dict[str, str], evaluation: Any) -> None:
+    samples = f"{evaluation.part} of {head['data']}, {evaluation.samples:,} samples"
     print(errors.printable(f"{head['run']}, weights {head['weights']}: {samples}\n"))
-    rows = [[name, number(value)] for name, value in found.values.items()]
+    rows = [[name, number(value)] for name, value in evaluation.values.items()]
     print(table(["metric", "value"], rows), end="\n\n")
-    if found.classes:
-        present = [each for each in found.classes if each.is_present]
-        shown = sorted(present, key=lambda each: each.f1)[:MOST_CLASSES]
-        is_cut = len(shown) < len(found.classes)
-        title = f", the {len(shown)} lowest F1 of {len(found.classes)}" if is_cut else ""
+    if evaluation.classes:
+        present = [scores for scores in evaluation.classes if scores.is_present]
+        lowest = sorted(present, key=lambda scores: scores.f1)[:MOST_CLASSES]
+        is_cut = len(lowest) < len(evaluation.classes)
+        title = f", the {len(lowest)} lowest F1 of {len(evaluation.classes)}" if is_cut else ""
         rows = [
-            [ending(each.name, MOST_LETTERS), *(f"{ratio:.4f}" for ratio in each.ratios),
-             each.support]
-            for each in (shown if is_cut else found.classes)
+            [ending(scores.name, MOST_LETTERS), *(f"{ratio:.4f}" for ratio in scores.ratios),
+             scores.support]
+            for scores in (lowest if is_cut else evaluation.classes)
         ]  # fmt: skip
         headers = [f"class{title}", "precision", "recall", "F1", "support"]
         print(table(headers, rows), end="\n\n")
-    if found.worst:
+    if evaluation.worst:
         headers = ["worst errors", "true", "predicted", "probability", "loss"]
-        print(table(headers, [_worst_row(each) for each in found.worst]), end="\n\n")
-    for name, text in found.texts.items():
+        print(table(headers, [_worst_row(error) for error in evaluation.worst]), end="\n\n")
+    for name, text in evaluation.texts.items():
         print(errors.printable(f"{name}\n{text}\n"))
 
 
 def _worst_row(error: Any) -> list[str | None]:
     prediction = error.prediction
-    texts = prediction.name, error.true, _predicted(prediction)
+    texts = prediction.name, error.true, _predicted_text(prediction)
     names = [ending(text, MOST_LETTERS) for text in texts]
     return [*names, measured(prediction.probability), number(error.loss)]
 
 
-def _write_pictures(folder: Path, found: Any) -> None:
+def _write_pictures(folder: Path, evaluation: Any) -> None:
     """The worst errors and the pictures of metrics as PNG files.
 
     Raises: OutputError if they cannot be written; DataError if there is no picture.
     """
-    named = {
-        f"worst-{place}-sample-{each.index}-true-{each.true}-"
-        f"predicted-{_predicted(each.prediction)}": each.picture
-        for place, each in enumerate(found.worst, 1)
-        if each.picture is not None
+    pictures = {
+        f"worst-{place}-sample-{worst.index}-true-{worst.true}-"
+        f"predicted-{_predicted_text(worst.prediction)}": worst.picture
+        for place, worst in enumerate(evaluation.worst, 1)
+        if worst.picture is not None
     }
-    named |= found.pictures
-    if not named:
+    pictures |= evaluation.pictures
+    if not pictures:
         raise errors.DataError("--pictures: the data have no images of 1 or 3 channels; omit it")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        why = f"cannot be written ({error.strerror}); name another folder"
-        raise errors.OutputError(f"{folder}: {why}") from error
-    for name, picture in named.items():
+        problem = f"cannot be written ({error.strerror}); name another folder"
+        raise errors.OutputError(f"{folder}: {problem}") from error
+    for name, picture in pictures.items():
         file = f"{re.sub(r'[^A-Za-z0-9_-]', '_', name)[:120]}.png"
         named_output.write(folder / file, [png.of_pixels(picture)])
 

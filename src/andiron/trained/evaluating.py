@@ -1,5 +1,4 @@
-"""A trained run measured on a part of its data or on others: metrics, classes, worst errors.
-"""
+"""Evaluates a trained run on a part of its or other data: metrics, classes, worst errors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,15 +34,15 @@ class WorstError:
     loss: float
     true: str
     prediction: Prediction
-    picture: Tensor | None = None  # uint8 [channels, height, width], as it is stored
+    picture: Tensor | None = None  # uint8 [channels, height, width], as stored
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a run is measured as on one part of the data.
+    """The results of a run on one part of the data.
 
-    `values` are those of the run's metrics, `classes` the scores of every class of a classifier;
-    `texts` and `pictures` are those of metrics that have some.
+    `values` are the run's metrics, `classes` the scores of every class of a classifier; some
+    metrics also have `texts` and `pictures`.
     """
 
     part: str
@@ -58,9 +57,9 @@ class Evaluation:
 def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -> Evaluation:
     """The run's metrics on one part of the data, or on `all`, prepared as in training.
 
-    Raises: DataError for a part that there is not, or samples that cannot be measured.
+    Raises: DataError for an unknown part, or samples that cannot be evaluated.
     """
-    dataset, data, precision = _part(splits, part), run.preprocessing, run.precision
+    dataset, data, precision = _part_of(splits, part), run.preprocessing, run.precision
     metrics = configured_learner.measured(run.config, data.offered)
     by_class, losses, tally = ByClass(), SampleLosses(), Tally(metrics)
 
@@ -70,18 +69,18 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
 
     loader = DataLoader(dataset, data.batcher, batch_size=run.batch_size, device=run.device)
     precision.apply()
-    randomness.start_stream(run.config.seed, part)  # for networks that draw, such as a GAN
+    randomness.start_stream(run.config.seed, part)  # for networks that sample, such as a GAN
     values = evaluation.measure(
         run.model, loader, tally, autocast=precision.autocast, after=count
     )
     classes = by_class.scores(data.facts.get("class_names"))
-    found = [_error(run, dataset, *each) for each in losses.worst(worst)]
+    worst_errors = [_worst_error(run, dataset, *pair) for pair in losses.worst(worst)]
     return Evaluation(
-        part, len(dataset), values, classes, found, dict(tally.texts), dict(tally.images)
+        part, len(dataset), values, classes, worst_errors, dict(tally.texts), dict(tally.images)
     )
 
 
-def _part(splits: Splits, part: str) -> Dataset:
+def _part_of(splits: Splits, part: str) -> Dataset:
     if part not in PARTS:
         hint = errors.nearest(part, PARTS)
         raise errors.DataError(f"split={part}: should be one of {', '.join(PARTS)}{hint}")
@@ -91,8 +90,8 @@ def _part(splits: Splits, part: str) -> Dataset:
     return Concatenated([splits.train, *rest, splits.test])
 
 
-def _error(run: Run, dataset: Dataset, index: int, loss: float) -> WorstError:
-    """What is worth knowing of one sample: it is read and predicted again."""
+def _worst_error(run: Run, dataset: Dataset, index: int, loss: float) -> WorstError:
+    """The sample at `index`, read and predicted again."""
     raw = dataset.__getitems__([index])
     batch = run.preprocessing.batcher(raw, run.device)
     outputs = predictions.outputs_of(run.model, batch, run.precision)
@@ -101,12 +100,12 @@ def _error(run: Run, dataset: Dataset, index: int, loss: float) -> WorstError:
     if isinstance(run.model, LanguageModel):
         name = decoded(raw.inputs[0].tolist(), facts.get("vocabulary"))
     (prediction,) = predictions.of_batch(run.model, outputs, facts, [name])
-    true = _shown(run, batch.targets[0], facts, len(prediction.probabilities))
+    true = _target_text(run, batch.targets[0], facts, len(prediction.probabilities))
     return WorstError(index, loss, true, prediction, _picture(raw.inputs))
 
 
-def _shown(run: Run, target: Tensor, facts: Mapping[str, Any], classes: int) -> str:
-    """A target in the words of the data."""
+def _target_text(run: Run, target: Tensor, facts: Mapping[str, Any], classes: int) -> str:
+    """A target as text, with class names or tokens."""
     if isinstance(run.model, Regressor):
         return ", ".join(f"{value:.6g}" for value in target.reshape(-1)[:8].tolist())
     if isinstance(run.model, MultiLabelClassifier):
@@ -120,7 +119,7 @@ def _shown(run: Run, target: Tensor, facts: Mapping[str, Any], classes: int) -> 
 
 
 def _picture(inputs: Any) -> Tensor | None:
-    """The picture of a single stored sample, if it is one."""
+    """The picture of one stored sample; None if its inputs are not an image."""
     if not (isinstance(inputs, Tensor) and inputs.dim() == 4 and inputs.shape[1] in (1, 3)):
         return None
     images: Tensor = pictures.pixels(inputs.float(), largest=max(inputs.shape[2:]))

@@ -1,4 +1,4 @@
-"""What an evaluation measures beside the run's own metrics: scores by class, losses by sample."""
+"""Scores by class and losses by sample, in addition to the run's own metrics."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +27,7 @@ class ByClass:
         self._counts: Tensor | None = None
 
     def add(self, item: Any) -> None:
-        """Counts one batch; nothing for an item of another task."""
+        """Counts one batch; ignores items of other tasks."""
         if isinstance(item, CLASSIFIED):
             counts = PerClass()(item)[0].long()
             self._counts = counts if self._counts is None else self._counts + counts
@@ -42,15 +42,15 @@ class ByClass:
 class SampleLosses:
     """The samples with the highest loss, for the items of supervised tasks.
 
-    The loss of a class is -log p, of yes or no -log p(answer), of several labels or tokens the mean
-    of that, and of values the mean of (output - target)^2.
+    The loss is -log p(target) for one class or a binary target, its mean for several labels or
+    tokens, and the mean of (output - target)^2 for values.
     """
 
     def __init__(self) -> None:
         self._losses: list[Tensor] = []  # of each batch
 
     def add(self, item: Any) -> None:
-        """Takes the loss of each sample in one batch."""
+        """Stores the loss of each sample of one batch."""
         self._losses.append(_losses(item).cpu())
 
     def worst(self, count: int) -> list[tuple[int, float]]:
@@ -61,7 +61,7 @@ class SampleLosses:
 
 
 def _losses(item: Any) -> Tensor:
-    """[batch]; -inf for a sample without a target that counts, none for items that have no loss."""
+    """[batch]; -inf for samples whose targets are all ignored; [0] for items without a loss."""
     if not isinstance(item, outputs.SupervisedOutput):
         return torch.zeros(0)
     output, targets = item.output.float(), item.targets
@@ -69,8 +69,8 @@ def _losses(item: Any) -> Tensor:
         output = output.movedim(-1, 1)
         losses = functional.cross_entropy(output, targets, reduction="none", ignore_index=IGNORED)
     elif isinstance(item, CLASSIFIED):
-        wanted = targets.clamp(min=0).float()
-        losses = functional.binary_cross_entropy_with_logits(output, wanted, reduction="none")
+        labels = targets.clamp(min=0).float()
+        losses = functional.binary_cross_entropy_with_logits(output, labels, reduction="none")
     elif output.shape == targets.shape:
         return (output - targets).square().flatten(1).mean(1)
     else:

@@ -1,4 +1,4 @@
-"""Text from a trained language model, printed while it is drawn."""
+"""Generates text with a trained language model, printed while it is sampled."""
 
 import argparse
 import json
@@ -15,27 +15,27 @@ from andiron.trained import run_arguments
 def generate(options: argparse.Namespace) -> None:
     """Prints the prompt and its continuation, or both as one JSON object.
 
-    Raises: AndironError if the run cannot be loaded, or does not generate text from the prompt.
+    Raises: AndironError if the run cannot be loaded, or cannot continue the prompt.
     """
     folder = named_folder.found(options.run)  # before torch is imported
-    prompt = _from_stdin() if options.prompt == "-" else options.prompt
+    prompt = _read_stdin() if options.prompt == "-" else options.prompt
     from andiron.tasks import text_generation
 
     run = run_arguments.loaded(folder, options)
     settings = {name: getattr(options, name) for name in ("temperature", "top_k", "seed")}
     pieces = text_generation.pieces(run.model, prompt, options.length, **settings)
     if options.json:
-        given = {"run": str(run.folder.path), "weights": run.weights, "prompt": prompt}
-        print(json.dumps({**given, "text": "".join(pieces), "length": options.length, **settings}))
+        head = {"run": str(run.folder.path), "weights": run.weights, "prompt": prompt}
+        print(json.dumps({**head, "text": "".join(pieces), "length": options.length, **settings}))
         return
     for number, piece in enumerate(pieces):
-        if number == 0:  # the prompt fits
+        if number == 0:  # the prompt was accepted
             print(errors.printable(prompt), end="")
         print(errors.printable(piece), end="", flush=True)
     print()
 
 
-def _from_stdin() -> str:
+def _read_stdin() -> str:
     content = sys.stdin.buffer.read(files.TEXT_LIMIT + 1)
     if len(content) > files.TEXT_LIMIT:
         raise errors.DataError(f"stdin: holds more than {files.TEXT_LIMIT:,} bytes")

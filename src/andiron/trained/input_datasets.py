@@ -1,4 +1,4 @@
-"""Data sets of raw inputs without targets: pictures that are decoded in batches, and texts."""
+"""Data sets of raw inputs without targets: pictures, decoded by the batch, and texts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,9 +19,9 @@ MOST_TEXT_BYTES = 2**26
 
 @dataclass
 class Pictures:
-    """Files and PIL images as uint8 [channels, height, width], decoded as for the training.
+    """Files and PIL images as uint8 [channels, height, width], decoded as in training.
 
-    Those that cannot be read are black, and `unreadable` says why, by index.
+    Unreadable pictures are black; `unreadable` has the reasons by index.
     """
 
     pictures: Sequence[Any]
@@ -48,9 +48,9 @@ class Pictures:
 
 
 class Texts:
-    """The last `context_length` tokens of each text; a `Path` is a file with one.
+    """The last `context_length` tokens of each text; a `Path` is a text file.
 
-    Texts of different lengths come one at a time: a network need not know about padding.
+    Texts of different lengths come one at a time, since networks may not support padding.
     Raises: DataError for a text that is empty or has characters outside the vocabulary.
     """
 
@@ -65,7 +65,7 @@ class Texts:
         return len(self.tokens)
 
     def __getitems__(self, indices: Indices) -> RawBatch:
-        """The tokens of the texts at `indices`, which have one length; all targets are 0."""
+        """The tokens of the texts at `indices`, all of one length; all targets are 0."""
         return _batch([self.tokens[index] for index in torch.as_tensor(indices).tolist()])
 
 

@@ -1,4 +1,4 @@
-"""`andiron.load`: a run folder, loaded as a `Run` with its network; nothing in it is executed."""
+"""`andiron.load`: loads a run folder as a `Run` with its network; executes nothing in it."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -30,45 +30,45 @@ def load(
 ) -> Run:
     """The run in the folder `path`, or the newest run for `latest`, with its trained network.
 
-    `weights` is `last`, `best` (those of the best checkpoint), or the name of an average such as
-    `ema`. `trust` lists packages whose classes the folder may name, in addition to the classes
-    that `conf/` names. `device` is by default that of the run's configuration. Nothing is written,
+    `weights` is `last`, `best` (the best checkpoint), or the name of an average such as `ema`.
+    `trust` lists packages whose classes the folder may name, in addition to the classes that
+    `conf/` names. `device` defaults to that of the run's configuration. Nothing is written,
     downloaded or cached.
-    Raises: RunFolderError if there is no such run, or no such weights; DataError for damaged files;
-    ConfigError for a configuration with classes that are not trusted; DeviceError.
+    Raises: RunFolderError for a missing run or missing weights; DataError for damaged files;
+    ConfigError for a configuration with untrusted classes; DeviceError.
     """
     folder = named_folder.found(path)
     packages = [trust] if isinstance(trust, str) else trust
     trusted = trusted_names.of_user([user_files.default_conf_dir()], packages)
-    config = _recorded(folder, trusted)
+    config = _recorded_config(folder, trusted)
     buildable = dataclasses.replace(config, start_from=None, compile=False, writers=None)
     target_kinds.check(buildable, trusted)
     on = devices.resolve(config.device if device is None else device)
-    data = _described(folder, buildable)
+    data = _described_data(folder, buildable)
     file = chosen_weights.file_of(folder, buildable, weights, data)
-    most = Most.of(serialization.load_tensors(file), str(file))
+    size_limit = Most.of(serialization.load_tensors(file), str(file))
     with components.unwritten(), zoo.pretrained_unread():
         try:
-            model = network.model(buildable, data, most).to(on)
+            model = network.model(buildable, data, size_limit).to(on)
         except Exception as error:
-            what = f"{folder.path}: the model on record cannot be built for the data on record"
-            errors.explain(error, what, "restore config.json and data.json from a copy")
+            problem = f"{folder.path}: the model on record cannot be built for the data on record"
+            errors.explain(error, problem, "restore config.json and data.json from a copy")
             raise
     serialization.load_file(model, file)
     return Run(folder, config, model.eval(), weights, data, on)
 
 
-def _recorded(folder: RunFolder, trusted: Trust) -> Train:
-    """The configuration on record; writers that send data elsewhere may be in it, none is built."""
+def _recorded_config(folder: RunFolder, trusted: Trust) -> Train:
+    """The recorded configuration; may name writers that send data elsewhere: not built here."""
     said = trusted.said | {("writers", name) for name in NOT_BUILT}
     return run_record.config(folder, dataclasses.replace(trusted, said=said))
 
 
-def _described(folder: RunFolder, config: Train) -> Described:
-    """What the run recorded of its data; without a record of its preprocessing, from the data."""
-    ended = status.read(folder)
-    if not folder.data.exists() and ended.get("status") == "failed":
-        reason = str(ended.get("reason")).partition("\n")[0]
+def _described_data(folder: RunFolder, config: Train) -> Described:
+    """The recorded description of the data; read from the data if it lacks the preprocessing."""
+    run_status = status.read(folder)
+    if not folder.data.exists() and run_status.get("status") == "failed":
+        reason = str(run_status.get("reason")).partition("\n")[0]
         raise errors.RunFolderError(
             f"{folder.path}: the run failed before it trained ({reason[:500]}); name another run"
         )
@@ -76,8 +76,8 @@ def _described(folder: RunFolder, config: Train) -> Described:
     name = str(config.data["_target_"]).rpartition(".")[2]
     if not isinstance(plain, dict):
         raise errors.DataError(f"{folder.data}: is not a JSON object; restore it from a copy")
-    found = described.from_plain(f"{folder.data}", plain)
-    if found is not None:
-        return dataclasses.replace(found, name=name)
+    recorded = described.from_plain(f"{folder.data}", plain)
+    if recorded is not None:
+        return dataclasses.replace(recorded, name=name)
     with components.unwritten():
         return described.of_splits(components.data(config))

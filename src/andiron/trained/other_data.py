@@ -1,6 +1,6 @@
-"""Other data for a trained run, as overrides of the group `data` say, held to its own data's facts.
+"""Other data for a trained run, from overrides of the group `data`; its facts must match.
 
->>> _differing({"num_classes": 3, "mean": [1.0]}, {"num_classes": 4, "mean": [2.0]})
+>>> _fact_differences({"num_classes": 3, "mean": [1.0]}, {"num_classes": 4, "mean": [2.0]})
 ['num_classes is 4, where the run has 3']
 """
 
@@ -22,7 +22,7 @@ from andiron.data.described import Described
 from andiron.data.on_disk import csv_file, table_splits
 from andiron.data.on_disk.table_encoding import TableEncoding
 
-# the facts that decide what a sample and a target are
+# the facts that define a sample and a target
 DECIDING = (
     "input_shape", "num_classes", "num_outputs", "class_names", "columns", "target_columns",
     "vocabulary_size", "vocabulary", "context_length",
@@ -32,52 +32,52 @@ MOST_SHOWN = 200  # characters of a value
 
 
 def splits(config: Train, overrides: Sequence[str], data: Described) -> Splits:
-    """The data that `overrides` give: a choice of the group, or changed options of the run's own.
+    """The data of `overrides`: a choice of the group, or changed options of the run's own data.
 
     Classes are matched by name. A choice is composed as for training, and may download.
-    Raises: ConfigError for wrong overrides; DataError for data that the run cannot be measured on.
+    Raises: ConfigError for wrong overrides; DataError for data that the run does not fit.
     """
-    chosen = any(each.partition("=")[0] == "data" for each in overrides)
-    if chosen:
+    is_chosen = any(text.partition("=")[0] == "data" for text in overrides)
+    if is_chosen:
         node = composition.composed(user_files.default_conf_dir(), [*overrides]).data
-        changed = dataclasses.replace(config, data=node)
+        other = dataclasses.replace(config, data=node)
     else:
-        changed = _changed(config, overrides)
-    if changed.data["_target_"] == CSV and "columns" in data.facts:
-        return _fitted(_table(changed.data, data), data)
-    with nullcontext() if chosen else components.unwritten():
-        return _fitted(components.data(changed), data)
+        other = _with_overrides(config, overrides)
+    if other.data["_target_"] == CSV and "columns" in data.facts:
+        return _with_run_classes(_encoded_table(other.data, data), data)
+    with nullcontext() if is_chosen else components.unwritten():
+        return _with_run_classes(components.data(other), data)
 
 
-def _table(node: schema.Node, data: Described) -> Splits:
-    """The rows of a CSV file, encoded by what was learned from the rows of the training."""
+def _encoded_table(node: schema.Node, data: Described) -> Splits:
+    """The rows of a CSV file, encoded as the training rows were."""
     encoding = TableEncoding.of_facts(data.facts)
     targets = [node["target"]] if isinstance(node["target"], str) else [*node["target"]]
-    is_numbers = "class_names" not in data.facts
+    is_regression = "class_names" not in data.facts
     path, missing = Path(node["path"]), node.get("missing")
     table = csv_file.read(
         path,
-        features=[each.column for each in encoding.columns],
+        features=[feature.column for feature in encoding.columns],
         texts=targets,
         delimiter=node.get("delimiter"),
         reading=encoding.reading,
         missing="drop" if missing == "drop" else encoding.missing,
         max_bad_lines=node.get("max_bad_lines", 0),
-        has_number_targets=is_numbers,
+        has_number_targets=is_regression,
     )
-    divided = {name: node[name] for name in ("valid", "test", "split_seed") if name in node}
+    split_options = {name: node[name] for name in ("valid", "test", "split_seed") if name in node}
     return table_splits.of_columns(
         table,
         targets,
-        kind="regression" if is_numbers else "classification",
+        kind="regression" if is_regression else "classification",
         name=path.name,
         fingerprint=fingerprint.of_file(path),
         encoding=encoding,
-        **{"test": 0.1, **divided},
+        **{"test": 0.1, **split_options},
     )
 
 
-def _changed(config: Train, overrides: Sequence[str]) -> Train:
+def _with_overrides(config: Train, overrides: Sequence[str]) -> Train:
     """The configuration with these options of its data set changed."""
     flat = dict(leaves(config.data))
     problems = []
@@ -95,13 +95,13 @@ def _changed(config: Train, overrides: Sequence[str]) -> Train:
     return schema.with_absolute_paths(changed)
 
 
-def _fitted(found: Splits, data: Described) -> Splits:
-    """The data set with the classes of the run.
+def _with_run_classes(other: Splits, data: Described) -> Splits:
+    """The data set with targets renumbered to the classes of the run.
 
-    Raises: DataError for samples or classes that the run does not know.
+    Raises: DataError for samples or classes other than the run's.
     """
-    ours, theirs = data.facts.get("class_names"), found.facts.get("class_names")
-    facts = {**found.facts}
+    ours, theirs = data.facts.get("class_names"), other.facts.get("class_names")
+    facts = {**other.facts}
     if ours and theirs and ours != theirs and set(theirs) <= set(ours):
         places = torch.tensor([ours.index(name) for name in theirs])
 
@@ -109,19 +109,19 @@ def _fitted(found: Splits, data: Described) -> Splits:
             return RawBatch(raw.inputs, places[raw.targets])
 
         parts: dict[str, Any] = {
-            part: Mapped(getattr(found, part), renumbered) for part in ("train", "valid", "test")
+            part: Mapped(getattr(other, part), renumbered) for part in ("train", "valid", "test")
         }
-        found = dataclasses.replace(found, **parts)
+        other = dataclasses.replace(other, **parts)
         facts |= {name: data.facts[name] for name in ("class_names", "num_classes")}
-    if differing := _differing(data.facts, facts):
+    if differences := _fact_differences(data.facts, facts):
         raise errors.DataError(
-            f"data {found.name}: {'; '.join(differing)}: the run cannot be measured on it"
+            f"data {other.name}: {'; '.join(differences)}: the run cannot be measured on it"
         )
-    return found
+    return other
 
 
-def _differing(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """How the deciding facts differ."""
+def _fact_differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """A line for each deciding fact that differs."""
 
     def plain(value: Any) -> Any:
         return [*value] if isinstance(value, tuple) else value

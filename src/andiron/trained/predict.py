@@ -1,4 +1,4 @@
-"""Predictions of a trained run for pictures, rows of tables or texts, as CSV or JSON lines."""
+"""Predicts with a trained run for pictures, table rows or texts, as CSV or JSON lines."""
 
 import argparse
 import csv
@@ -17,24 +17,24 @@ from andiron.cli.named_output import STDIN
 from andiron.run import named_folder
 from andiron.trained import run_arguments
 
-# the last four are full-width, as in Japanese; a number is no formula
+# the last four are full-width, as in Japanese; numbers are not formulas
 FORMULA = re.compile(r"(?![+-]?[\d.]+(e[+-]?\d+)?$)\s*[=+\-@\t\r\uff0b\uff0d\uff1d\uff20]")
-SECONDS_BETWEEN_COUNTS = 0.2  # of predictions, on a terminal
+SECONDS_BETWEEN_COUNTS = 0.2  # on a terminal
 Row = dict[str, Any]
 
 
 def predict(options: argparse.Namespace) -> int:
-    """Writes the predictions, then which inputs are not among them; returns the exit code.
+    """Writes the predictions, then reports unreadable inputs; returns the exit code.
 
-    Raises: AndironError if the run cannot be loaded, or an input is none that it knows.
+    Raises: AndironError if the run cannot be loaded, or an input is unsuitable.
     """
     folder = named_folder.found(options.run)  # before torch is imported
     if options.output is not None:
         named_output.check(options.output, options.inputs)
     run = run_arguments.loaded(folder, options)
     samples = run.samples(list(_inputs(options.inputs, run)))
-    counted = _counted(run.predictions(samples, options.batch_size), len(samples.names))
-    rows = (_row(each, options.top, as_json=options.json) for each in counted)
+    predictions = _with_progress(run.predictions(samples, options.batch_size), len(samples.names))
+    rows = (_row(prediction, options.top, as_json=options.json) for prediction in predictions)
     lines = _json_lines(rows) if options.json else _csv_lines(rows, inert=options.spreadsheet)
     if options.output is None:
         for line in lines:
@@ -42,18 +42,18 @@ def predict(options: argparse.Namespace) -> int:
     else:
         read = [*options.inputs, *samples.names]  # with the pictures in folders
         named_output.write(options.output, (line.encode() for line in lines), read)
-    for why in samples.unreadable.values():
-        print(errors.printable(f"error: {why}"), file=sys.stderr)
+    for problem in samples.unreadable.values():
+        print(errors.printable(f"error: {problem}"), file=sys.stderr)
     return command_line.EXIT_FAILED if samples.unreadable else 0
 
 
-def _inputs(given: list[str], run: Any) -> Iterator[Any]:
-    """What `Run.samples` takes: texts, rows of a table, or paths of pictures."""
+def _inputs(arguments: list[str], run: Any) -> Iterator[Any]:
+    """The inputs for `Run.samples`: texts, table rows, or paths of pictures."""
     facts = run.preprocessing.facts
-    for each in given:
-        if each != STDIN:
-            is_file = "vocabulary_size" in facts and Path(each).is_file()
-            yield Path(each) if is_file else each
+    for argument in arguments:
+        if argument != STDIN:
+            is_file = "vocabulary_size" in facts and Path(argument).is_file()
+            yield Path(argument) if is_file else argument
         elif "vocabulary_size" in facts:
             yield sys.stdin.read()
         elif "columns" in facts:
@@ -64,10 +64,10 @@ def _inputs(given: list[str], run: Any) -> Iterator[Any]:
 
 
 def _row(prediction: Any, top: int, *, as_json: bool) -> Row:
-    """What is printed of a prediction: in JSON with all names, in CSV with a column for each."""
+    """A prediction as an output row: nested values for JSON, a column for each value for CSV."""
     row: Row = {"input": prediction.name}
     if prediction.label is not None:
-        likeliest = sorted(prediction.probabilities.items(), key=lambda each: -each[1])[:top]
+        likeliest = sorted(prediction.probabilities.items(), key=lambda item: -item[1])[:top]
         row |= {"label": prediction.label, "probability": prediction.probability}
         if as_json:
             return row | {"probabilities": dict(likeliest)}
@@ -75,10 +75,10 @@ def _row(prediction: Any, top: int, *, as_json: bool) -> Row:
             row |= {f"label_{place}": name, f"probability_{place}": probability}
         return row
     if prediction.probabilities:
-        found = dict(prediction.probabilities)
+        probabilities = dict(prediction.probabilities)
         labels = list(prediction.labels)
-        return row | ({"labels": labels, "probabilities": found} if as_json else
-                      {"labels": ";".join(labels), **found})  # fmt: skip
+        return row | ({"labels": labels, "probabilities": probabilities} if as_json else
+                      {"labels": ";".join(labels), **probabilities})  # fmt: skip
     if prediction.values:
         return row | ({"values": dict(prediction.values)} if as_json else prediction.values)
     values = prediction.output.float().flatten().tolist()
@@ -88,7 +88,7 @@ def _row(prediction: Any, top: int, *, as_json: bool) -> Row:
 
 def _json_lines(rows: Iterable[Row]) -> Iterator[str]:
     for row in rows:
-        yield json.dumps(row) + "\n"  # in ASCII: no character that a terminal obeys
+        yield json.dumps(row) + "\n"  # in ASCII: no control characters of a terminal
 
 
 def _csv_lines(rows: Iterable[Row], *, inert: bool) -> Iterator[str]:
@@ -100,29 +100,29 @@ def _csv_lines(rows: Iterable[Row], *, inert: bool) -> Iterator[str]:
 
 def _csv_line(cells: Iterable[Any], inert: bool) -> str:
     line = io.StringIO()
-    shown = [_text(each, inert) if isinstance(each, str) else each for each in cells]
+    values = [_cell_text(cell, inert) if isinstance(cell, str) else cell for cell in cells]
     writer = csv.writer(
         line, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC if inert else csv.QUOTE_MINIMAL
     )
-    writer.writerow(shown)
+    writer.writerow(values)
     return line.getvalue()
 
 
-def _text(cell: str, inert: bool) -> str:
-    """A cell of text; if `inert`, a spreadsheet does not read it as a formula."""
-    shown = errors.printable(cell)
-    return f"'{shown}" if inert and FORMULA.match(cell) else shown
+def _cell_text(cell: str, inert: bool) -> str:
+    """A cell of text; if `inert`, spreadsheets do not read it as a formula."""
+    text = errors.printable(cell)
+    return f"'{text}" if inert and FORMULA.match(cell) else text
 
 
-def _counted(predictions: Iterable[Any], total: int) -> Iterator[Any]:
-    """The predictions; meanwhile their number, on a terminal."""
-    shows, shown_at = sys.stderr.isatty(), 0.0
-    for number, each in enumerate(predictions, 1):
-        if shows and (now := time.monotonic()) > shown_at + SECONDS_BETWEEN_COUNTS:
+def _with_progress(predictions: Iterable[Any], total: int) -> Iterator[Any]:
+    """Passes the predictions on; shows their number on a terminal."""
+    is_terminal, shown_at = sys.stderr.isatty(), 0.0
+    for number, prediction in enumerate(predictions, 1):
+        if is_terminal and (now := time.monotonic()) > shown_at + SECONDS_BETWEEN_COUNTS:
             print(f"\r{number:,} of {total:,}", end="", file=sys.stderr, flush=True)
             shown_at = now
-        yield each
-    if shows and shown_at:
+        yield prediction
+    if is_terminal and shown_at:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
@@ -137,14 +137,14 @@ def main() -> int:
         help="pictures, folders of pictures, CSV files, or texts (an existing file is read); "
         "- reads stdin: picture paths, one per line; the rows of a CSV file; or one text",
     )
-    output = "write there (default: standard output)"
+    output = "output file (default: standard output)"
     parser.add_argument("--output", type=Path, metavar="FILE", help=output)
     parser.add_argument("--json", action="store_true", help="print JSON lines instead of CSV")
-    inert = "in CSV, quote texts, and put ' before those that a spreadsheet takes for formulas"
+    inert = "in CSV, quote texts, and put ' before texts that a spreadsheet takes for formulas"
     parser.add_argument("--spreadsheet", action="store_true", help=inert)
     top = "print the N most likely classes of each input (default: 1)"
     parser.add_argument("--top", type=command_line.count, default=1, metavar="N", help=top)
-    size = "inputs per batch (default: that of validation, which gives the same bits)"
+    size = "inputs per batch (default: the validation batch size, for identical bits)"
     parser.add_argument("--batch-size", type=command_line.count, metavar="N", help=size)
     run_arguments.add_weights(parser)
     run_arguments.add_device(parser)

@@ -1,4 +1,4 @@
-"""What a network says of an input, in the words of the data: a class, labels, values, a token.
+"""Predictions from a network's outputs, with the data's names of classes and values.
 
 >>> import torch
 >>> task = Classifier(torch.nn.Identity())
@@ -25,17 +25,17 @@ from andiron.tasks import (
     Regressor,
 )
 
-THRESHOLD = 0.5  # of a probability that is a yes, as in the metrics
+THRESHOLD = 0.5  # of the positive probability, as in the metrics
 Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What the network says of one input; what does not apply to its task is empty.
+    """The prediction for one input; fields that do not apply to the task are empty.
 
-    `name` says which input. `output` is the network's own: logits, or values in the targets' unit.
-    `label` is the likeliest class, or the likeliest next token of a text; `labels` are all that
-    are likelier than not. `probabilities` are by class or label, `values` by target.
+    `name` identifies the input. `output` is the network's: logits, or values in the targets' unit.
+    `label` is the likeliest class, or the likeliest next token of a text; `labels` are all labels
+    with probability >= 0.5. `probabilities` are by class or label, `values` by target.
     """
 
     name: str
@@ -47,12 +47,12 @@ class Prediction:
 
     @property
     def probability(self) -> float | None:
-        """That of `label`."""
+        """The probability of `label`."""
         return None if self.label is None else self.probabilities[self.label]
 
 
 def outputs_of(task: nn.Module, batch: Any, precision: Precision) -> Any:
-    """What the task gives for a batch, in evaluation mode.
+    """The task's outputs for a batch, in evaluation mode.
 
     Raises: MismatchError if it cannot be computed.
     """
@@ -69,55 +69,55 @@ def of_batch(
 ) -> Iterator[Prediction]:
     """The prediction of each sample of a batch, from the outputs of `task`.
 
-    Raises: MismatchError for outputs that are no tensor with a row for each sample.
+    Raises: MismatchError for outputs other than a tensor with a row for each sample.
     """
     if not isinstance(outputs, Tensor) or len(outputs) != len(names):
         raise errors.MismatchError(
             f"{type(task).__name__} gives {type(outputs).__name__} for {len(names)} inputs, and "
             "no tensor with a row for each; call run.model yourself"
         )
-    read = next((read for kind, read in READERS.items() if isinstance(task, kind)), _bare)
-    rows = outputs.cpu().clone()  # out of inference mode: a usual tensor
-    for name, output, said in zip(names, rows, read(rows, facts), strict=True):
-        yield Prediction(name, output, **said)
+    read = next((read for kind, read in READERS.items() if isinstance(task, kind)), _no_fields)
+    rows = outputs.cpu().clone()  # out of inference mode: a normal tensor
+    for name, output, fields in zip(names, rows, read(rows, facts), strict=True):
+        yield Prediction(name, output, **fields)
 
 
-Said = Iterator[dict[str, Any]]  # the fields of each prediction
+Fields = Iterator[dict[str, Any]]  # the fields of each prediction
 
 
-def _classes(logits: Tensor, facts: Facts) -> Said:
+def _class_fields(logits: Tensor, facts: Facts) -> Fields:
     return _likeliest(logits, named(facts.get("class_names"), logits.shape[-1]))
 
 
-def _yes_or_no(logits: Tensor, facts: Facts) -> Said:
+def _binary_fields(logits: Tensor, facts: Facts) -> Fields:
     no, yes = named(facts.get("class_names"), 2)
     for p in logits.float().sigmoid().tolist():
         yield {"label": yes if p >= THRESHOLD else no, "probabilities": {no: 1 - p, yes: p}}
 
 
-def _labels(logits: Tensor, facts: Facts) -> Said:
+def _label_fields(logits: Tensor, facts: Facts) -> Fields:
     names = named(facts.get("class_names"), logits.shape[-1])
     for row in logits.float().sigmoid().tolist():
-        found = dict(zip(names, row, strict=True))
-        labels = tuple(name for name, p in found.items() if p >= THRESHOLD)
-        yield {"labels": labels, "probabilities": found}
+        probabilities = dict(zip(names, row, strict=True))
+        labels = tuple(name for name, p in probabilities.items() if p >= THRESHOLD)
+        yield {"labels": labels, "probabilities": probabilities}
 
 
-def _values(outputs: Tensor, facts: Facts) -> Said:
+def _value_fields(outputs: Tensor, facts: Facts) -> Fields:
     names = named(facts.get("target_columns"), outputs.shape[1])
     for row in outputs:
-        is_plain = row.dim() == 1  # not of an image
+        is_plain = row.dim() == 1  # not an image
         yield {"values": dict(zip(names, row.tolist(), strict=True))} if is_plain else {}
 
 
-def _next_tokens(logits: Tensor, facts: Facts) -> Said:
+def _token_fields(logits: Tensor, facts: Facts) -> Fields:
     """The token after the last one."""
     vocabulary, size = facts.get("vocabulary"), logits.shape[-1]
     names = named(vocabulary or [*map(_byte, range(size))], size)
     return _likeliest(logits[:, -1], names)
 
 
-def _likeliest(logits: Tensor, names: Sequence[str]) -> Said:
+def _likeliest(logits: Tensor, names: Sequence[str]) -> Fields:
     """The name with the largest logit of each row, and the probability of every name."""
     for row in logits.float().softmax(-1).tolist():
         label = names[max(range(len(row)), key=row.__getitem__)]
@@ -125,9 +125,9 @@ def _likeliest(logits: Tensor, names: Sequence[str]) -> Said:
 
 
 def named(names: Sequence[str] | None, number: int) -> list[str]:
-    """Names for so many classes or values, by default their indices.
+    """The names of `number` classes or values, by default their indices.
 
-    Raises: MismatchError if there are not as many.
+    Raises: MismatchError for another number of names.
     """
     try:
         return class_averages.named(names, number)
@@ -139,14 +139,14 @@ def _byte(token: int) -> str:
     return chr(token) if token < 128 else f"\\x{token:02x}"
 
 
-def _bare(outputs: Tensor, facts: Facts) -> Said:
+def _no_fields(outputs: Tensor, facts: Facts) -> Fields:
     return iter([{}] * len(outputs))
 
 
-READERS: dict[type[nn.Module], Callable[[Tensor, Facts], Said]] = {
-    Classifier: _classes,
-    BinaryClassifier: _yes_or_no,
-    MultiLabelClassifier: _labels,
-    Regressor: _values,
-    LanguageModel: _next_tokens,
+READERS: dict[type[nn.Module], Callable[[Tensor, Facts], Fields]] = {
+    Classifier: _class_fields,
+    BinaryClassifier: _binary_fields,
+    MultiLabelClassifier: _label_fields,
+    Regressor: _value_fields,
+    LanguageModel: _token_fields,
 }

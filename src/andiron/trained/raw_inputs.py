@@ -1,4 +1,4 @@
-"""Raw inputs as samples of the kind that the run was trained on: pictures, arrays, tables, text.
+"""Raw inputs as samples like those of training: pictures, arrays, tables, texts.
 
 >>> from andiron.data import ImageBatcher
 >>> data = Described("digits", ImageBatcher(0.5, 0.5, 16.0), {"input_shape": (1, 8, 8)}, 256)
@@ -24,12 +24,12 @@ from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.on_disk.text_file import TextBatcher
 from andiron.trained.input_datasets import Pictures, Texts
 
-PICTURE_SCALE = 255.0  # of the pixels of a file or a PIL image
+PICTURE_SCALE = 255.0  # of pixels of files and PIL images
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Inputs without targets: what reads them, what each is called, what makes batches of them."""
+    """Inputs without targets: their data set, their names, and their batcher."""
 
     dataset: Dataset
     names: Sequence[str]
@@ -37,12 +37,12 @@ class Samples:
 
     @property
     def unreadable(self) -> dict[int, str]:
-        """Why a sample could not be read, by its index; found when its batch is made."""
+        """Why samples could not be read, by index; filled as batches are made."""
         return self.dataset.unreadable if isinstance(self.dataset, Pictures) else {}
 
     @property
     def comes_alone(self) -> bool:
-        """Whether no batch can be made of several."""
+        """Whether samples cannot share a batch."""
         return isinstance(self.dataset, Texts) and not self.dataset.is_even
 
 
@@ -51,31 +51,30 @@ def of(inputs: Any, data: Described, delimiter: str | None) -> Samples:
 
     Pictures are files, folders of files, or PIL images; rows of a table are mappings by column, a
     data frame, or a CSV file; texts are strings, or files as `Path`. Arrays hold samples as the
-    data stores them. `delimiter` is that of a CSV file; None is whichever gives its
-    header the columns.
-    Raises: DataError for inputs of any other kind, with all rows that are wrong.
+    data stores them. `delimiter=None` detects the delimiter of a CSV file from its header.
+    Raises: DataError for inputs of any other kind, listing all wrong rows.
     """
     if hasattr(inputs, "to_dicts") or hasattr(inputs, "iterrows"):  # of polars, of pandas
         inputs = inputs.to_dicts() if hasattr(inputs, "to_dicts") else inputs.to_dict("records")
     if isinstance(inputs, Tensor) or (hasattr(inputs, "__array__") and not _is_picture(inputs)):
-        return _arrays(torch.as_tensor(inputs), data)
+        return _array_samples(torch.as_tensor(inputs), data)
     is_one = isinstance(inputs, str | Path | Mapping) or _is_picture(inputs)
-    several = [inputs] if is_one else list(inputs)
-    if not several:
+    samples = [inputs] if is_one else list(inputs)
+    if not samples:
         raise errors.DataError("there are no inputs to predict from; give one or more")
-    if isinstance(data.batcher, TextBatcher) and isinstance(several[0], str | Path):
-        return _texts(several, data)
-    if "columns" in data.facts and isinstance(several[0], str | Path | Mapping):
-        return _rows(several, data, delimiter)
-    if isinstance(several[0], str | Path) or _is_picture(several[0]):
-        return _pictures(several, data)
+    if isinstance(data.batcher, TextBatcher) and isinstance(samples[0], str | Path):
+        return _text_samples(samples, data)
+    if "columns" in data.facts and isinstance(samples[0], str | Path | Mapping):
+        return _row_samples(samples, data, delimiter)
+    if isinstance(samples[0], str | Path) or _is_picture(samples[0]):
+        return _picture_samples(samples, data)
     try:
-        return _arrays(torch.stack([torch.as_tensor(each) for each in several]), data)
+        return _array_samples(torch.stack([torch.as_tensor(sample) for sample in samples]), data)
     except (TypeError, ValueError, RuntimeError) as error:
-        kind = type(several[0]).__name__
+        kind = type(samples[0]).__name__
         raise errors.DataError(
             f"inputs of type {kind} are not samples of {data.name} ({error}); "
-            f"give {_wanted(data)}"
+            f"give {_expected_inputs(data)}"
         ) from error
 
 
@@ -83,19 +82,19 @@ def _is_picture(value: Any) -> bool:
     return hasattr(value, "getbands") and hasattr(value, "convert")  # of PIL, not imported here
 
 
-def _wanted(data: Described) -> str:
+def _expected_inputs(data: Described) -> str:
     shape = [*data.facts.get("input_shape", ())]
     if isinstance(data.batcher, TextBatcher):
         return "texts, or arrays of tokens [number, time]"
     if "columns" in data.facts:
-        named = ", ".join(map(str, data.facts["columns"]))
-        return f"a CSV file, or mappings with the columns {named}, or arrays [number, {shape[0]}]"
+        columns = ", ".join(map(str, data.facts["columns"]))
+        return f"a CSV file, or mappings with the columns {columns}, or arrays [number, {shape[0]}]"
     picture = "files or PIL images, or " if len(shape) == 3 and shape[0] in (1, 3) else ""
     return f"{picture}arrays of shape {['number', *shape]}".replace("'", "")
 
 
-def _arrays(inputs: Tensor, data: Described) -> Samples:
-    """Samples as the data stores them; a single one becomes one of a batch."""
+def _array_samples(inputs: Tensor, data: Described) -> Samples:
+    """Samples as the data stores them; a single sample gets a batch dimension."""
     shape = torch.Size(data.facts.get("input_shape", inputs.shape[1:]))
     is_text = isinstance(data.batcher, TextBatcher)
     if inputs.dim() == len(shape) and (is_text or inputs.shape == shape):
@@ -103,61 +102,61 @@ def _arrays(inputs: Tensor, data: Described) -> Samples:
     if inputs.dim() != len(shape) + 1 or not (is_text or inputs.shape[1:] == shape):
         raise errors.DataError(
             f"inputs of shape {[*inputs.shape]} are not samples of {data.name}; "
-            f"give {_wanted(data)}"
+            f"give {_expected_inputs(data)}"
         )
     if not len(inputs):
         raise errors.DataError("there are no inputs to predict from; give one or more")
     if "columns" in data.facts or (data.input_dtype or "").startswith("float"):
         inputs = inputs.float()
-    return _in_memory(inputs, data.batcher, [*map(str, range(len(inputs)))])
+    return _tensor_samples(inputs, data.batcher, [*map(str, range(len(inputs)))])
 
 
-def _in_memory(inputs: Tensor, batcher: Batcher, names: Sequence[str]) -> Samples:
+def _tensor_samples(inputs: Tensor, batcher: Batcher, names: Sequence[str]) -> Samples:
     return Samples(ArrayDataset(inputs, torch.zeros(len(inputs), dtype=torch.long)), names, batcher)
 
 
-def _pictures(inputs: Sequence[Any], data: Described) -> Samples:
+def _picture_samples(inputs: Sequence[Any], data: Described) -> Samples:
     shape = tuple(data.facts.get("input_shape", ()))
-    is_known = isinstance(data.batcher, ImageBatcher) or data.input_dtype == "uint8"
-    if not (len(shape) == 3 and shape[0] in image_decoding.MODES and is_known):
+    is_image_data = isinstance(data.batcher, ImageBatcher) or data.input_dtype == "uint8"
+    if not (len(shape) == 3 and shape[0] in image_decoding.MODES and is_image_data):
         raise errors.DataError(
             f"pictures are not samples of {data.name}, of shape {[*shape]} and type "
-            f"{data.input_dtype}; give {_wanted(data)}"
+            f"{data.input_dtype}; give {_expected_inputs(data)}"
         )
-    found: list[Any] = []
-    for each in inputs:
-        is_folder = isinstance(each, str | Path) and Path(each).is_dir()
-        found += image_tree.images_below(Path(each)) if is_folder else [each]
-    names = [str(each) if isinstance(each, str | Path) else f"picture {number}"
-             for number, each in enumerate(found)]  # fmt: skip
+    pictures: list[Any] = []
+    for picture in inputs:
+        is_folder = isinstance(picture, str | Path) and Path(picture).is_dir()
+        pictures += image_tree.images_below(Path(picture)) if is_folder else [picture]
+    names = [str(picture) if isinstance(picture, str | Path) else f"picture {number}"
+             for number, picture in enumerate(pictures)]  # fmt: skip
     batcher = data.batcher
     if isinstance(batcher, ImageBatcher):
-        batcher = replace(batcher, scale=PICTURE_SCALE)  # the data may store darker ones
-    return Samples(Pictures(found, names, shape), names, batcher)
+        batcher = replace(batcher, scale=PICTURE_SCALE)  # the data may store another range
+    return Samples(Pictures(pictures, names, shape), names, batcher)
 
 
-def _rows(inputs: Sequence[Any], data: Described, delimiter: str | None) -> Samples:
-    """The columns that were trained on, encoded as then; others are ignored."""
+def _row_samples(inputs: Sequence[Any], data: Described, delimiter: str | None) -> Samples:
+    """The columns used in training, encoded as then; others are ignored."""
     encoding = TableEncoding.of_facts(data.facts)
-    features = [each.column for each in encoding.columns]
+    features = [feature.column for feature in encoding.columns]
     reading, missing = encoding.reading, encoding.missing
     tables = [
         csv_file.read(
-            Path(each), features=features, texts=(), delimiter=delimiter, reading=reading,
+            Path(source), features=features, texts=(), delimiter=delimiter, reading=reading,
             missing=missing,
         )
-        for each in inputs if not isinstance(each, Mapping)
+        for source in inputs if not isinstance(source, Mapping)
     ]  # fmt: skip
-    mappings = [each for each in inputs if isinstance(each, Mapping)]
+    mappings = [row for row in inputs if isinstance(row, Mapping)]
     if mappings:
         from andiron.data.on_disk import table_lines  # polars takes 0.2 s
 
         tables.append(table_lines.of_mappings(mappings, features, reading).checked(missing))
     names = [table.row_name(row) for table in tables for row in range(len(table.numbers))]
     encoded = torch.cat([encoding.inputs(table) for table in tables])
-    return _in_memory(encoded.float(), data.batcher, names)
+    return _tensor_samples(encoded.float(), data.batcher, names)
 
 
-def _texts(inputs: Sequence[str | Path], data: Described) -> Samples:
+def _text_samples(inputs: Sequence[str | Path], data: Described) -> Samples:
     texts = Texts(inputs, data.facts.get("vocabulary"), int(data.facts["context_length"]))
     return Samples(texts, texts.names, data.batcher)

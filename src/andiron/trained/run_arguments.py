@@ -1,4 +1,4 @@
-"""The arguments of every command that uses a trained run."""
+"""Arguments shared by the commands that use a trained run."""
 
 import argparse
 from typing import Any
@@ -7,10 +7,10 @@ from andiron.run_folder import RunFolder
 
 
 def parser(description: str) -> argparse.ArgumentParser:
-    """The parser of a command whose first argument is the run."""
-    made = argparse.ArgumentParser(description=description)
-    made.add_argument("run", help="a run folder, or latest")
-    return made
+    """A parser whose first argument is the run."""
+    run_parser = argparse.ArgumentParser(description=description)
+    run_parser.add_argument("run", help="a run folder, or latest")
+    return run_parser
 
 
 def add_weights(parser: argparse.ArgumentParser) -> None:
@@ -21,14 +21,14 @@ def add_weights(parser: argparse.ArgumentParser) -> None:
 
 def add_device(parser: argparse.ArgumentParser) -> None:
     """Adds `--device` to a command that uses a trained model."""
-    device = "auto, cpu, cuda or mps (default: that of the run)"
+    device = "auto, cpu, cuda or mps (default: the run's device)"
     parser.add_argument("--device", metavar="NAME", help=device)
 
 
 def loaded(folder: RunFolder, options: argparse.Namespace) -> Any:
-    """The trained run in the folder, as `--weights`, `--device` and `--trust` say.
+    """The trained run in the folder, with `--weights`, `--device` and `--trust`.
 
-    Raises: what `andiron.load` raises.
+    Raises as `andiron.load`.
     """
     from andiron.trained import loading  # torch is imported only once the folder is found
 

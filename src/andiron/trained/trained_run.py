@@ -50,15 +50,15 @@ class Run:
 
         Pictures are files, folders of files, or PIL images; rows of a table are mappings by column,
         a data frame, or a CSV file; texts are strings, or files as `Path`. Arrays hold samples as
-        the data set stores them. By default the batch size is that of validation; predictions for
+        the data set stores them. The batch size defaults to that of validation; predictions for
         the validation inputs then have the same bits as in validation.
         Raises: DataError with all inputs that cannot be read.
         """
         samples = self.samples(inputs)
-        found = list(self.predictions(samples, batch_size))
+        predictions = list(self.predictions(samples, batch_size))
         if samples.unreadable:
             raise errors.DataError("\n".join(samples.unreadable.values()))
-        return found
+        return predictions
 
     def samples(self, inputs: Any) -> Samples:
         """The inputs as samples like those of the run's data set; pictures are read later.
@@ -68,13 +68,13 @@ class Run:
         return raw_inputs.of(inputs, self.preprocessing, self.delimiter)
 
     def predictions(self, samples: Samples, batch_size: int | None = None) -> Iterator[Prediction]:
-        """As `predict`, one after the other; `samples.unreadable` tells which are left out.
+        """As `predict`, one at a time; omits the samples in `samples.unreadable`.
 
-        Raises: MismatchError for a task that predicts nothing from inputs.
+        Raises: MismatchError for a GAN, which has no inputs to predict from.
         """
         if isinstance(self.model, Adversarial):
-            why = "a GAN cannot predict; run.model(latents) generates images"
-            raise errors.MismatchError(why)
+            reason = "a GAN cannot predict; run.model(latents) generates images"
+            raise errors.MismatchError(reason)
         size = self.batch_size if batch_size is None else batch_size
         size = 1 if samples.comes_alone else size
         loader = DataLoader(samples.dataset, samples.batcher, batch_size=size, device=self.device)
@@ -84,8 +84,8 @@ class Run:
             outputs = predictions.outputs_of(self.model, batch, precision)
             first = number * size
             names = samples.names[first : first + size]
-            found = predictions.of_batch(self.model, outputs, facts, names)
-            for place, prediction in enumerate(found, first):
+            batch_predictions = predictions.of_batch(self.model, outputs, facts, names)
+            for place, prediction in enumerate(batch_predictions, first):
                 if place not in samples.unreadable:
                     yield prediction
 
@@ -98,10 +98,9 @@ class Run:
         top_k: int | None = None,
         seed: int = 0,
     ) -> str:
-        """The text of the next `length` tokens after `prompt`, without it.
+        """The next `length` tokens after `prompt` as text, without the prompt.
 
-        Raises: DataError if the model is not a language model, or the prompt or a setting does not
-        fit it.
+        Raises: DataError if the model is no language model, or for an unsuitable prompt or setting.
         """
         pieces = text_generation.pieces(
             self.model, prompt, length, temperature=temperature, top_k=top_k, seed=seed
@@ -152,7 +151,7 @@ class Run:
 
 
 def _delimiter(node: Mapping[str, Any]) -> str | None:
-    """That of the CSV files, which may be inside another data set."""
-    inner = [_delimiter(each) for each in node.values() if isinstance(each, Mapping)]
-    found = node.get("delimiter", inner[0] if inner else None)
-    return None if found is None else str(found)
+    """The delimiter of the CSV files, also of data sets inside another."""
+    inner = [_delimiter(value) for value in node.values() if isinstance(value, Mapping)]
+    delimiter = node.get("delimiter", inner[0] if inner else None)
+    return None if delimiter is None else str(delimiter)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from tensorboard.plugins.custom_scalar import layout_pb2
 
-OF_TRAINING = {  # charts by title, each with the tags that it shows
+OF_TRAINING = {  # charts by title, with their tags
     "learning rate": ["lr/.*"],
     "gradient norm": ["grad_norm/.*"],
     "update ratio": ["update_ratio/.*"],
@@ -20,22 +20,22 @@ OF_THE_MACHINE = {
 
 
 def layout(metrics: Iterable[str]) -> bytes:
-    """The layout for these metrics; parts of one, such as recall/cat, share its chart."""
+    """The layout for `metrics`; parts of a metric, such as recall/cat, share its chart."""
     names = dict.fromkeys(name.partition("/")[0] for name in metrics)
     categories = {
         "metrics": {name: [f"{re.escape(name)}(/.*)?"] for name in names},
         "training": OF_TRAINING,
         "machine": OF_THE_MACHINE,
     }
-    made = layout_pb2.Layout(
+    definition = layout_pb2.Layout(
         category=[
-            layout_pb2.Category(title=title, chart=[_chart(*each) for each in charts.items()])
+            layout_pb2.Category(title=title, chart=[_chart(*item) for item in charts.items()])
             for title, charts in categories.items()
         ]
     )
-    return bytes(made.SerializeToString())
+    return bytes(definition.SerializeToString())
 
 
 def _chart(title: str, tags: list[str]) -> layout_pb2.Chart:
-    whole = [f"^{tag}$" for tag in tags]
-    return layout_pb2.Chart(title=title, multiline=layout_pb2.MultilineChartContent(tag=whole))
+    patterns = [f"^{tag}$" for tag in tags]
+    return layout_pb2.Chart(title=title, multiline=layout_pb2.MultilineChartContent(tag=patterns))

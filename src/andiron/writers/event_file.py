@@ -1,7 +1,7 @@
-"""Event files of TensorBoard: opened to append, and the records that are appended.
+"""TensorBoard event files: opens them for appending, and builds their records.
 
-The records are TensorBoard's own; the file is not its `EventFileWriter`, which queues them for a
-thread and loses the queue when the process is killed.
+The records are TensorBoard's. Its `EventFileWriter` is not used: it queues records for a thread
+and loses the queue when the process is killed.
 """
 
 import io
@@ -38,8 +38,8 @@ PREFIX = "events.out.tfevents."
 BUCKETS = 64  # of a histogram
 GRAPH_VERSION = 22  # of TensorFlow's GraphDef, as torch.utils.tensorboard writes it
 MOST_BYTES = 2**30  # of a file: a million log points
-MOST_RECORD_BYTES = 2**26  # of one record: the largest is a picture or a page of text
-_serial = itertools.count()  # tells apart two files of one process in one folder and second
+MOST_RECORD_BYTES = 2**26  # of one record, such as a picture or a page of text
+_serial = itertools.count()  # distinguishes files of one process, folder and second
 
 
 def opened(
@@ -48,10 +48,10 @@ def opened(
     """A new event file in `folder`; each record has left the process when `append` returns.
 
     There is no queue and no thread: a killed process loses nothing, and a log point costs one
-    write. The file's name sorts after those made in or before the second `after`, because a server
-    reads the files of a folder in the order of their names and never returns to an earlier one.
-    With `restart`, a server forgets what it has read of that step and later ones. If the file is
-    not `required`, records wait in memory while the disk fails.
+    write. The file's name sorts after names up to the second `after`, because a server reads the
+    files of a folder in order of their names and never returns to an earlier one. With `restart`, a
+    server forgets that step and later ones. If the file is not `required`, records wait in memory
+    while the disk fails.
     """
     if required:
         folder.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ def opened(
 
 
 def restarted(step: int) -> bytes:
-    """Makes a server forget this step and later ones, in this file and those before it.
+    """Makes a server forget this step and later ones, in this file and earlier files.
 
     Two starts of a session: a server ignores the first of a folder and never the second.
     """
@@ -73,16 +73,16 @@ def restarted(step: int) -> bytes:
 
 def values(scalars: Mapping[str, float], tensors: Mapping[str, Tensor], updates: int) -> bytes:
     """A log point as one event; tensors without finite values have no histogram."""
-    shown = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
-    histos = ((tag, histogram(tensor)) for tag, tensor in tensors.items())
-    shown += [Summary.Value(tag=tag, histo=histo) for tag, histo in histos if histo]
-    return _record(step=updates, summary=Summary(value=shown))
+    summaries = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
+    histograms = ((tag, histogram(tensor)) for tag, tensor in tensors.items())
+    summaries += [Summary.Value(tag=tag, histo=histo) for tag, histo in histograms if histo]
+    return _record(step=updates, summary=Summary(value=summaries))
 
 
 def text(tag: str, markdown: str, updates: int = 0) -> bytes:
     """A page of the Text tab."""
     # by hand: importing torch.utils.tensorboard would delay the first update
-    return _for_plugin("text", f"{tag}/text_summary", [markdown], updates)
+    return _plugin_summary("text", f"{tag}/text_summary", [markdown], updates)
 
 
 def image(tag: str, pixels: Tensor, updates: int) -> bytes:
@@ -91,7 +91,7 @@ def image(tag: str, pixels: Tensor, updates: int) -> bytes:
     encoded = Summary.Image(
         height=height, width=width, colorspace=channels, encoded_image_string=png.of_pixels(pixels)
     )
-    return _shown(updates, tag=tag, image=encoded)
+    return _summary(updates, tag=tag, image=encoded)
 
 
 def precision_recall(tag: str, decisions: Decisions, updates: int) -> bytes:
@@ -99,27 +99,27 @@ def precision_recall(tag: str, decisions: Decisions, updates: int) -> bytes:
     counts = decisions.counts
     tp, fp, _, fn = counts
     ratios = torch.stack([tp / (tp + fp).clamp(min=1), tp / (tp + fn).clamp(min=1)])
-    described = pr_curve.create_summary_metadata(tag, "", num_thresholds=counts.shape[1])
+    summary_metadata = pr_curve.create_summary_metadata(tag, "", num_thresholds=counts.shape[1])
     tensor = tensor_util.make_tensor_proto(torch.cat([counts, ratios]).float().numpy())
-    return _shown(updates, tag=tag, metadata=described, tensor=tensor)
+    return _summary(updates, tag=tag, metadata=summary_metadata, tensor=tensor)
 
 
 def session(tag: str, **info: Any) -> bytes:
     """The start or end of a session for the HParams tab."""
-    described = metadata.create_summary_metadata(plugin_data_pb2.HParamsPluginData(**info))
-    return _shown(tag=tag, metadata=described, tensor=metadata.NULL_TENSOR)
+    summary_metadata = metadata.create_summary_metadata(plugin_data_pb2.HParamsPluginData(**info))
+    return _summary(tag=tag, metadata=summary_metadata, tensor=metadata.NULL_TENSOR)
 
 
 def charts(layout: bytes) -> bytes:
     """The layout of the Custom Scalars tab."""
-    return _for_plugin("custom_scalars", "custom_scalars__config__", layout)
+    return _plugin_summary("custom_scalars", "custom_scalars__config__", layout)
 
 
 def graph(operations: Sequence[Operation]) -> bytes:
-    """The graph of the Graphs tab; modules are its boxes, shapes stand on its edges."""
+    """The graph of the Graphs tab; modules are boxes, edges have shapes."""
     nodes = [
-        NodeDef(name=each.name, op=each.kind, input=each.inputs, attr=_attributes(each))
-        for each in operations
+        NodeDef(name=node.name, op=node.kind, input=node.inputs, attr=_attributes(node))
+        for node in operations
     ]
     definition = GraphDef(node=nodes, versions=VersionDef(producer=GRAPH_VERSION))
     return _record(graph_def=definition.SerializeToString())
@@ -130,10 +130,10 @@ def _attributes(operation: Operation) -> dict[str, AttrValue]:
         TensorShapeProto(dim=[TensorShapeProto.Dim(size=size) for size in sizes])
         for sizes in operation.shapes
     ]
-    shown = {"_output_shapes": AttrValue(list=AttrValue.ListValue(shape=shapes))}
+    attributes = {"_output_shapes": AttrValue(list=AttrValue.ListValue(shape=shapes))}
     if operation.weights:
-        shown["weights"] = AttrValue(s=operation.weights.encode())
-    return shown
+        attributes["weights"] = AttrValue(s=operation.weights.encode())
+    return attributes
 
 
 def last_second(paths: Iterable[Path]) -> int:
@@ -154,9 +154,9 @@ def whole_records(path: Path, size: int) -> int:
 
 
 def check(path: Path) -> None:
-    """Refuses a file that TensorBoard's reader would wait for, or hold in memory for its size.
+    """Refuses a file that would block TensorBoard's reader, or exhaust its memory.
 
-    Raises: OSError; ValueError for another kind of file, or one that is larger than a run's.
+    Raises: OSError; ValueError for another kind of file, or one larger than any run writes.
     """
     with files.opened(path) as file:
         files.check_size(file, MOST_BYTES)
@@ -167,10 +167,9 @@ def check(path: Path) -> None:
 
 
 def _lengths(file: BinaryIO) -> Iterator[int]:
-    """The bytes of each record, as its head says; the last may be cut off.
+    """The size of each record from its header, in bytes; the last may be incomplete.
 
-    A record is its length in 8 bytes, a checksum of that in 4, its content, and a checksum of the
-    content in 4.
+    A record: length (8 bytes), checksum of the length (4), content, checksum of the content (4).
     """
     end = 0
     while len(head := file.read(12)) == 12:
@@ -183,10 +182,10 @@ def _lengths(file: BinaryIO) -> Iterator[int]:
 
 
 def histogram(tensor: Tensor) -> HistogramProto | None:
-    """The finite values in buckets of equal width from smallest to largest; None if there are none.
+    """Finite values in buckets of equal width from smallest to largest; None without finite values.
 
-    A bucket includes its left edge but not its right one; the last includes both. Values that are
-    all equal make one bucket of width 0.
+    A bucket includes its left edge but not its right one; the last includes both. Equal values
+    make one bucket of width 0.
     """
     values = tensor.detach()
     values = values[values.isfinite()]
@@ -211,13 +210,13 @@ def histogram(tensor: Tensor) -> HistogramProto | None:
     )
 
 
-def _for_plugin(plugin: str, tag: str, content: Any, updates: int = 0) -> bytes:
-    described = SummaryMetadata(plugin_data={"plugin_name": plugin})
+def _plugin_summary(plugin: str, tag: str, content: Any, updates: int = 0) -> bytes:
+    summary_metadata = SummaryMetadata(plugin_data={"plugin_name": plugin})
     tensor = tensor_util.make_tensor_proto(content)
-    return _shown(updates, tag=tag, metadata=described, tensor=tensor)
+    return _summary(updates, tag=tag, metadata=summary_metadata, tensor=tensor)
 
 
-def _shown(updates: int = 0, **value: Any) -> bytes:
+def _summary(updates: int = 0, **value: Any) -> bytes:
     return _record(step=updates, summary=Summary(value=[Summary.Value(**value)]))
 
 

@@ -1,9 +1,9 @@
-"""All writers of a run behind one object, each under its name.
+"""Combines all writers of a run in one object, by name.
 
 A writer is any object with `write(point)` and `close()` (`andiron.protocols.Writer`). It may also
 have `position` and `rewind`, which keep a resumed run from logging values twice, and
 `start_session` and `end_session`. In a configuration it is a node of the group `writers`; its
-constructor may ask by parameter name for `run_dir`, the folder of the run.
+constructor may have a parameter `run_dir`, the folder of the run.
 
 >>> class Printer:
 ...     def write(self, point):
@@ -42,7 +42,7 @@ class Writers:
     """Passes every point to all writers; a writer that raises an exception never ends the run.
 
     The first exception of a writer is logged as a warning with the writer's name; the others carry
-    on. A failing writer still gets every later point, since a network or a server may come back;
+    on. A failing writer still gets every later point, since a network or server may recover;
     `close` reports how many calls failed.
     """
 
@@ -52,39 +52,39 @@ class Writers:
 
     def write(self, point: Point) -> None:
         """Passes the point to every writer."""
-        self._each(Writer, "write", point)
+        self._call_writers(Writer, "write", point)
 
     def start_session(self, hyperparameters: Hyperparameters, texts: Pages) -> None:
         """Passes hyperparameters and Markdown pages to the writers that show them."""
-        self._each(Sessions, "start_session", hyperparameters, texts)
+        self._call_writers(Sessions, "start_session", hyperparameters, texts)
 
     def end_session(self, *, succeeded: bool) -> None:
         """Passes the outcome of the run to the writers that show it."""
-        self._each(Sessions, "end_session", succeeded=succeeded)
+        self._call_writers(Sessions, "end_session", succeeded=succeeded)
 
     def show_page(self, name: str, markdown: str, updates: int) -> None:
         """Passes a page about the whole run to the writers that show it."""
-        self._each(ShowsPages, "show_page", name, markdown, updates)
+        self._call_writers(ShowsPages, "show_page", name, markdown, updates)
 
     def show_graph(self, traced: Callable[[], Sequence[Operation]]) -> None:
         """Passes the model's graph to the writers that show it."""
-        self._each(ShowsModel, "show_graph", traced)
+        self._call_writers(ShowsModel, "show_graph", traced)
 
     def show_embeddings(self, computed: Callable[[int], Embeddings]) -> None:
         """Passes the trained model's embeddings to the writers that show them."""
-        self._each(ShowsModel, "show_embeddings", computed)
+        self._call_writers(ShowsModel, "show_embeddings", computed)
 
     def positions(self) -> dict[str, Position]:
         """The position of each writer that can rewind, by name; for a checkpoint."""
-        found = self._each(Rewinds, "position")
-        return {name: position for name, position in found.items() if position is not None}
+        by_name = self._call_writers(Rewinds, "position")
+        return {name: position for name, position in by_name.items() if position is not None}
 
     def rewind(self, positions: Mapping[str, Position], updates: int) -> None:
         """Returns each writer to its position after `updates`.
 
         A writer without a position was added later and stays where it is; a position without a
         writer is ignored.
-        Raises: DataError of a writer whose file is another run's.
+        Raises: DataError if a writer's file belongs to another run.
         """
         for name, position in positions.items():
             writer = self._writers.get(name)
@@ -92,17 +92,16 @@ class Writers:
                 self._attempt(name, writer.rewind, position, updates)
 
     def close(self) -> list[str]:
-        """Closes every writer and reports the calls that failed; returns what was lost, in words.
-        """
-        lost = self._each(Writer, "close")
+        """Closes every writer and reports failed calls; returns texts about lost values."""
+        lost = self._call_writers(Writer, "close")
         for name, count in self._failures.items():
             if count > 1:  # the first was reported
                 log.warning("writer %s failed %d times; values may be missing there", name, count)
         self._failures.clear()
-        return [what for what in lost.values() if isinstance(what, str)]
+        return [text for text in lost.values() if isinstance(text, str)]
 
-    def _each(self, kind: type, method: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """What the writers of a kind return, by name; None where the call failed."""
+    def _call_writers(self, kind: type, method: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """The results of the writers of a kind, by name; None for failed calls."""
         return {
             name: self._attempt(name, getattr(writer, method), *args, **kwargs)
             for name, writer in self._writers.items()

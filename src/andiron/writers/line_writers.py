@@ -1,4 +1,4 @@
-"""Every logged value of a run in a file that grows by whole lines: as JSON, or as CSV.
+"""Writes every logged value of a run to a file, in whole lines of JSON or CSV.
 
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp()) / "metrics.jsonl"
@@ -23,13 +23,13 @@ from andiron.protocols import Point, Position
 from andiron.run_folder import RunFolder
 
 
-FIRST, LAST = 128, 1024  # bytes that a file is known by: its first value, and its last lines
+FIRST, LAST = 128, 1024  # bytes that identify a file: its first value, and its last lines
 
 
 class LineWriter(ABC):
-    """Appends the lines of each point to the file at `path`, so that a killed process loses none.
+    """Appends the lines of each point to the file at `path`; a killed process loses none.
 
-    Half a line at the end of the file, left by a kill, is cut off. `header` begins a new file.
+    An incomplete last line, left by a kill, is cut off. `header` begins a new file.
     """
 
     header = b""
@@ -52,26 +52,26 @@ class LineWriter(ABC):
             self._file.append(self.lines(point).encode())
 
     def position(self) -> Position:
-        """The size of the file with everything appended so far, and its checksums, for `rewind`."""
+        """The size of the file so far, and its checksums, for `rewind`."""
         path, end = self._file.path, self._file.end
-        is_there = not self._file.pending and path.is_file()  # else on a full disk, or removed
-        return {"bytes": end} | (_checksums(path, end, end) if is_there else {})
+        is_complete = not self._file.pending and path.is_file()  # else a full disk, or removed
+        return {"bytes": end} | (_checksums(path, end, end) if is_complete else {})
 
     def rewind(self, position: Position, updates: int) -> None:
-        """Cuts the file back, so that a resumed run's values are there once.
+        """Truncates the file to the position, so that a resumed run logs no value twice.
 
-        Raises: DataError for the file of another run, or one that was edited; nothing is cut then.
+        Raises: DataError for a file of another run, or an edited one; it is not truncated then.
         """
         path, end = self._file.path, position["bytes"]
         checksums = _checksums(path, end, self._file.size)
         if any(position.get(name, checksum) != checksum for name, checksum in checksums.items()):
-            why = "another run wrote its lines, or they were edited"
-            raise errors.DataError(f"{path}: {why}; restore it, or remove it to begin a new one")
+            reason = "another run wrote its lines, or they were edited"
+            raise errors.DataError(f"{path}: {reason}; restore it, or remove it to begin a new one")
         self._file.truncate(end)
         self._cut_half_line()
 
     def close(self) -> str | None:
-        """Closes the file; returns what was lost, in words."""
+        """Closes the file; returns a text about lost values, or None."""
         return self._file.close()
 
     def _cut_half_line(self) -> None:
@@ -87,15 +87,15 @@ class JsonLinesWriter(LineWriter):
     """
 
     def lines(self, point: Point) -> str:
-        """The line of a point: where it belongs, and its values by name."""
+        """The line of a point: its coordinates, and its values by name."""
         return json.dumps({**_coordinates(point), **point.values}) + "\n"
 
 
 class CsvWriter(LineWriter):
     """Appends a row to `run_dir`/metrics.csv for each value of each point, `over` as in JSON.
 
-    The columns are the same whatever is measured, so the file only grows. To put the metrics side
-    by side: `pandas.read_csv(path).pivot_table(index="updates", columns=["split", "metric"])`.
+    The columns do not depend on the metrics, so the file only grows. For a column per metric:
+    `pandas.read_csv(path).pivot_table(index="updates", columns=["split", "metric"])`.
     """
 
     header = b"split,updates,epoch,over,metric,value\n"
@@ -113,32 +113,32 @@ class CsvWriter(LineWriter):
 
 
 def _coordinates(point: Point) -> dict[str, str | int]:
-    """Split, updates and epoch of a point, and whether its means are of a window or an epoch."""
+    """Split, updates and epoch of a point, and whether its means are over a window or an epoch."""
     over = "epoch" if point.whole_epoch else "window"
     return {"split": point.split, "updates": point.updates, "epoch": point.epoch, "over": over}
 
 
 def _checksums(path: Path, end: int, size: int) -> dict[str, str]:
-    """Of the first and the last of `end` bytes, as far as the file has them, of `size` bytes."""
-    spans, found = {"first": (0, min(FIRST, end)), "last": (max(0, end - LAST), end)}, {}
+    """Checksums of the first and last of `end` bytes, if within the file's `size`."""
+    spans, checksums = {"first": (0, min(FIRST, end)), "last": (max(0, end - LAST), end)}, {}
     with path.open("rb") as file:
         for name, (start, stop) in spans.items():
-            if stop <= size:  # else a kill cost some lines
+            if stop <= size:  # a kill may have lost lines
                 file.seek(start)
-                found[name] = hashlib.sha256(file.read(stop - start)).hexdigest()
-    return found
+                checksums[name] = hashlib.sha256(file.read(stop - start)).hexdigest()
+    return checksums
 
 
 def _whole_lines(path: Path, size: int) -> int:
     """The end of the last whole line among the first `size` bytes of a file.
 
-    Raises: DataError for a last line that is longer than any that is written.
+    Raises: DataError for a last line longer than any written one.
     """
     start = max(0, size - MOST_IN_A_LINE)
     with path.open("rb") as file:
         file.seek(start)
         end = file.read(size - start).rfind(b"\n") + 1
     if start and not end:
-        why = f"its last {MOST_IN_A_LINE:,} bytes are not a valid line"
-        raise errors.DataError(f"{path}: damaged ({why}); restore it from a copy, or remove it")
+        reason = f"its last {MOST_IN_A_LINE:,} bytes are not a valid line"
+        raise errors.DataError(f"{path}: damaged ({reason}); restore it from a copy, or remove it")
     return start + end

@@ -17,7 +17,7 @@ class MlflowWriter:
     of text become artifacts; MLflow has no histograms. Without a `tracking_uri` the store is
     `run_dir`/mlflow: `mlflow ui --backend-store-uri sqlite:///<run_dir>/mlflow/store.db`. A log
     point waits for the store, about 20 ms for a local one. A resumed run continues under its id.
-    MLflow removes no values, so a step that it has already is not logged again.
+    MLflow cannot remove values, so existing steps are not logged again.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class MlflowWriter:
 
         self._entities = mlflow.entities
         self._run_name, self._experiment = run_dir.name, experiment
-        self._artifacts = None  # where the server wants them
+        self._artifacts = None  # None: chosen by the server
         if tracking_uri is None:
             local = RunFolder(run_dir).mlflow.absolute()
             local.mkdir(parents=True, exist_ok=True)
@@ -40,13 +40,13 @@ class MlflowWriter:
 
     def write(self, point: Point) -> None:
         """Logs the point, unless it is a training epoch's mean: its windows are logged already."""
-        run, split, step = self._running(), point.split, point.updates
+        run, split, step = self._running_id(), point.split, point.updates
         if (split == "train" and point.whole_epoch) or not self._is_new(point):
             return
         now = int(time.time() * 1000)
         values = {"epoch": float(point.epoch), **point.values} if point.values else {}
         metrics = [
-            self._entities.Metric(_allowed(f"{split}/{name}"), value, now, step)
+            self._entities.Metric(_valid_name(f"{split}/{name}"), value, now, step)
             for name, value in values.items()
         ]
         self._client.log_batch(run, metrics=metrics)
@@ -58,9 +58,9 @@ class MlflowWriter:
 
     def start_session(self, hyperparameters: Hyperparameters, texts: Pages) -> None:
         """Sets the parameters of the MLflow run and stores the pages of text."""
-        run = self._running()
+        run = self._running_id()
         for name, value in hyperparameters.items():
-            self._client.log_param(run, _allowed(name), str(value)[:MOST_LETTERS])
+            self._client.log_param(run, _valid_name(name), str(value)[:MOST_LETTERS])
         for tag, markdown in texts.items():
             self._client.log_text(run, markdown, f"{tag}.md")
 
@@ -70,7 +70,7 @@ class MlflowWriter:
 
     def position(self) -> Position:
         """The id of the MLflow run."""
-        return {"id": self._running()}
+        return {"id": self._running_id()}
 
     def rewind(self, position: Position, updates: int) -> None:
         """Continues the MLflow run with this id."""
@@ -81,14 +81,14 @@ class MlflowWriter:
         if self._is_running:
             self._end("KILLED")
 
-    def _running(self) -> str:
-        """The MLflow run's id; the run starts on first use, since `rewind` may set it."""
+    def _running_id(self) -> str:
+        """The MLflow run's id; starts the run on first use, since `rewind` may set the id."""
         client = self._client
         if self._id is None:
-            known = client.get_experiment_by_name(self._experiment)
+            existing = client.get_experiment_by_name(self._experiment)
             experiment = (
-                known.experiment_id
-                if known
+                existing.experiment_id
+                if existing
                 else client.create_experiment(self._experiment, self._artifacts)
             )
             self._id = client.create_run(experiment, run_name=self._run_name).info.run_id
@@ -101,14 +101,14 @@ class MlflowWriter:
         """Whether an earlier process has not logged this step."""
         if point.split not in self._last_steps:
             history = self._client.get_metric_history(self._id, f"{point.split}/epoch")
-            self._last_steps[point.split] = max((each.step for each in history), default=-1)
+            self._last_steps[point.split] = max((value.step for value in history), default=-1)
         return point.updates > self._last_steps[point.split]
 
     def _end(self, status: str) -> None:
-        self._client.set_terminated(self._running(), status)
+        self._client.set_terminated(self._running_id(), status)
         self._is_running = False
 
 
-def _allowed(name: str) -> str:
+def _valid_name(name: str) -> str:
     """The name with `_` in place of each character that MLflow refuses."""
     return re.sub(r"[^\w.\-/: ]", "_", name)

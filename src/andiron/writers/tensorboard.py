@@ -1,4 +1,4 @@
-"""A run in TensorBoard: what is shown where, and how a resumed run continues there.
+"""Writes a run for TensorBoard; a resumed run continues its files.
 
 `TensorBoardWriter(run_dir / "tensorboard")` writes one event for each log point; look at it with
 `tensorboard --logdir <run_dir>`.
@@ -29,13 +29,13 @@ class TensorBoardWriter:
 
     The splits use the same tags, so their curves share a chart. Training values are means over the
     window since the last log point, validation values over the epoch. `hparams` has the run's row
-    of the HParams tab: the hyperparameters, and of every split the values of whole epochs, as
+    of the HParams tab: the hyperparameters, and every split's values of whole epochs, as
     `valid/loss`. It is a folder of its own, since TensorBoard takes every scalar below a row's
     folder as a metric. Hyperparameters are written as the start and end of a session, never as an
     experiment: TensorBoard would take one run's experiment as the columns of all runs and drop the
     other runs' keys. Test values (`test`, and `test-<average>` of averaged weights) are only there.
-    `graph` has the model's operations shown in the Graphs tab. With `embeddings`, the Projector tab
-    shows what the trained model makes of so many validation samples.
+    `graph` shows the model's operations in the Graphs tab. `embeddings` is the number of validation
+    samples whose embeddings by the trained model are shown in the Projector tab.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class TensorBoardWriter:
         self._folder = folder
         self._has_graph = graph
         self._num_embedded = embeddings
-        found = [*folder.glob(f"{PREFIX}*"), *folder.glob(f"*/{PREFIX}*")]
-        self._earlier = {self._name(path): path.stat().st_size for path in found if path.is_file()}
-        self._after = event_file.last_second(found)
+        paths = [*folder.glob(f"{PREFIX}*"), *folder.glob(f"*/{PREFIX}*")]
+        self._earlier = {self._name(path): path.stat().st_size for path in paths if path.is_file()}
+        self._after = event_file.last_second(paths)
         self._restart: int | None = None
         self._has_charts = False
         self._root = event_file.opened(folder, after=self._after)
@@ -59,12 +59,12 @@ class TensorBoardWriter:
     def write(self, point: Point) -> None:
         """Writes the point: values of a whole epoch to the HParams tab, curves to their charts.
 
-        The windows of a training epoch are written already, and the test set has no curve.
+        Means of training epochs have no curve, since their windows do; the test set has none.
         """
         split, updates = point.split, point.updates
         if point.whole_epoch and point.values:
-            named = {f"{split}/{name}": value for name, value in point.values.items()}
-            self._file(HPARAMS).append(event_file.values(named, {}, updates))
+            epoch_values = {f"{split}/{name}": value for name, value in point.values.items()}
+            self._file(HPARAMS).append(event_file.values(epoch_values, {}, updates))
         if split.startswith("test") or (split == "train" and point.whole_epoch):
             return
         if split == "valid" and point.whole_epoch and not self._has_charts:
@@ -87,7 +87,7 @@ class TensorBoardWriter:
         for name, value in hyperparameters.items():
             if isinstance(value, int | float) and not isinstance(value, bool):
                 start.hparams[name].number_value = value
-            else:  # a bool as a word: as a number it would be shown as 1.0
+            else:  # bool as text: as a number it would be shown as 1.0
                 start.hparams[name].string_value = str(value)
         opening = event_file.session(metadata.SESSION_START_INFO_TAG, session_start_info=start)
         self._file(HPARAMS).append(opening)
@@ -104,7 +104,7 @@ class TensorBoardWriter:
             self._root.append(event_file.graph(traced()))
 
     def show_embeddings(self, computed: Callable[[int], Embeddings]) -> None:
-        """Writes files for the Projector tab, beside the values of the validation data."""
+        """Writes files for the Projector tab, next to the validation values."""
         if self._num_embedded is not None:
             projector.write(self._folder / "valid", computed(self._num_embedded))
 
@@ -121,10 +121,10 @@ class TensorBoardWriter:
         return {"files": self._earlier | opened, "charts": self._has_charts}
 
     def rewind(self, position: Position, updates: int) -> None:
-        """Cuts the files of earlier processes to a position, before this process writes anything.
+        """Truncates the files of earlier processes to a position, before this process writes.
 
-        A file that was not there then is removed, or emptied if it is the last of its folder. A
-        server that has read more forgets it.
+        Later files are removed, or emptied if last in their folder. A server forgets values that it
+        has read beyond the position.
         """
         self._has_charts, sizes = position["charts"], position["files"]
         earlier, self._earlier = self._earlier, {}
@@ -134,7 +134,7 @@ class TensorBoardWriter:
             if name not in sizes and name not in last:
                 path.unlink()
                 continue
-            # a server without the fast loader never continues behind a last file that is gone
+            # a server without the fast loader never continues after a deleted last file
             self._earlier[name] = event_file.whole_records(path, min(size, sizes.get(name, 0)))
             os.truncate(path, self._earlier[name])
         missing = sum(max(0, size - self._earlier.get(name, 0)) for name, size in sizes.items())
@@ -145,7 +145,7 @@ class TensorBoardWriter:
             file.append(event_file.restarted(self._restart))
 
     def close(self) -> str | None:
-        """Closes every file; returns what was lost, in words."""
+        """Closes every file; returns a text about lost values, or None."""
         lost = [file.close() for file in self._files.values()]
         return "; ".join(filter(None, lost)) or None
 

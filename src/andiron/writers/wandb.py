@@ -15,10 +15,10 @@ class WandbWriter:
     """Logs to a run of Weights & Biases; the step is the number of completed updates.
 
     Values are named `<split>/<metric>`; training values are means over windows. Histograms, images
-    and pages of text go along. With mode `offline` everything is written to `run_dir`/wandb, and
-    `wandb sync` uploads it later. `options` are further arguments of `wandb.init`. A resumed run
-    continues under its id. W&B keeps the first values of a step, so what a resumed run logs again
-    is dropped there.
+    and pages of text are logged too. With mode `offline` everything is written to `run_dir`/wandb,
+    and `wandb sync` uploads it later. `options` are further arguments of `wandb.init`. A resumed
+    run continues under its id. W&B keeps the first values of a step, so it drops values that a
+    resumed run repeats.
     """
 
     def __init__(
@@ -50,13 +50,13 @@ class WandbWriter:
             finite = tensor[tensor.isfinite()].detach().cpu().float()
             logged[tag] = self._wandb.Histogram(finite.numpy())
         named = {f"{point.split}/{name}": value for name, value in logged.items()}
-        self._opened().log(named, step=point.updates)
+        self._open_run().log(named, step=point.updates)
 
     def start_session(self, hyperparameters: Hyperparameters, texts: Pages) -> None:
         """Sets the config of the W&B run and logs the pages of text."""
-        self._opened().config.update(dict(hyperparameters))
+        self._open_run().config.update(dict(hyperparameters))
         pages = {f"text/{tag}": self._page(markdown) for tag, markdown in texts.items()}
-        self._opened().log(pages, step=0)
+        self._open_run().log(pages, step=0)
 
     def end_session(self, *, succeeded: bool) -> None:
         """Marks the W&B run as finished or failed."""
@@ -76,8 +76,8 @@ class WandbWriter:
             self._run.mark_preempting()
             self._finish(exit_code=1)
 
-    def _opened(self) -> Any:
-        """The W&B run; it is opened when it is first used, since `rewind` may still set its id."""
+    def _open_run(self) -> Any:
+        """The W&B run; opened on first use, since `rewind` may still set its id."""
         if self._run is None:
             quiet = self._wandb.Settings(console="off", silent=True)
             self._run = self._wandb.init(
@@ -88,7 +88,7 @@ class WandbWriter:
         return self._run
 
     def _finish(self, *, exit_code: int) -> None:
-        self._opened().finish(exit_code=exit_code)
+        self._open_run().finish(exit_code=exit_code)
         self._run = None
 
     def _page(self, markdown: str) -> Any:

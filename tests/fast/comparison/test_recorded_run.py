@@ -1,4 +1,4 @@
-"""Run folders as anybody may have written them: a run each, whatever is in them."""
+"""Reads run folders from untrusted sources: each is a run, despite damaged files."""
 
 import json
 import os
@@ -60,7 +60,7 @@ def test_a_finished_run_is_its_summary(tmp_path):
     }  # fmt: skip
 
 
-def test_an_unfinished_run_is_what_it_logged_with_the_directions_of_the_others(tmp_path):
+def test_an_unfinished_run_has_logged_values_and_directions_of_other_runs(tmp_path):
     log = [line("valid", 1, loss=0.5, f1=0.1), line("valid", 2, loss=0.75, f1=0.2)]
     window = {**line("train", 2, loss=9.0), "over": "window"}
     folder = made(
@@ -74,7 +74,7 @@ def test_an_unfinished_run_is_what_it_logged_with_the_directions_of_the_others(t
     assert (run.facts["epochs"], run.facts["seconds"]) == (2, 9.0)
     loss, f1 = run.metrics["valid/loss"], run.metrics["valid/f1"]
     assert (loss.best, loss.epoch_of_best, loss.last) == (0.5, 1, 0.75)
-    assert (f1.best, f1.last) == (None, 0.2)  # nothing tells which f1 is better
+    assert (f1.best, f1.last) == (None, 0.2)  # no direction of f1 is recorded
 
 
 def test_a_run_whose_process_is_gone_was_killed(tmp_path):

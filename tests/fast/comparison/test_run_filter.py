@@ -1,4 +1,4 @@
-"""Comparisons that choose among runs written out here."""
+"""Comparisons that filter runs."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A run's state in words."""
+"""A run's state as text."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def test_what_is_no_metric_is_left_out():
     )
 
 
-def test_names_that_come_from_a_file_are_printed_without_what_a_terminal_obeys():
+def test_names_from_a_file_are_printed_without_control_characters():
     progress = Progress(num_epochs=1)
     progress.latest = {"train\x1b[2J": {"loss\x07": 0.5}}
     assert text.splits(progress) == "train\\x1b[2J loss\\x07 0.5000"

@@ -1,6 +1,4 @@
-"""What a person sees: one line an epoch in a file, a moving line and what stays of it on a
-terminal.
-"""
+"""Renderers: one line per epoch in a file; a redrawn line and permanent lines on a terminal."""
 
 import io
 import sys
@@ -92,7 +90,7 @@ def test_the_summary_has_best_its_epoch_last_parameters_time_and_place():
     ]
 
 
-def test_the_summary_says_of_each_group_its_optimizer_options_rate_and_members():
+def test_the_summary_shows_optimizer_options_lr_and_members_of_each_group():
     file = io.StringIO()
     Plain(Console(file=file, width=100)).show(SUMMARY)
     rows = [
@@ -100,7 +98,7 @@ def test_the_summary_says_of_each_group_its_optimizer_options_rate_and_members()
         for line in file.getvalue().splitlines()
         if line.count("│") == 6
     ]
-    assert rows[1:] == [  # behind the row of the metric
+    assert rows[1:] == [  # after the row of the metric
         ["hidden", "Muon", "0.015", "1,234", "617x2 1.weight"],
         ["", "weight_decay 0.1", "", "", ""],
         ["", "nesterov True", "", "", ""],

@@ -1,5 +1,4 @@
-"""The values of a run folder are followed as they grow; whatever else is in the file is harmless.
-"""
+"""Logged values are followed as the file grows; malformed lines are harmless."""
 
 import json
 import os
@@ -14,7 +13,7 @@ def line(updates, split="train", **values):
 def test_lines_are_read_once_and_when_they_are_whole(tmp_path):
     path = tmp_path / "metrics.jsonl"
     followed = FollowedValues(path)
-    followed.read()  # not there yet
+    followed.read()  # does not exist yet
     path.write_text(f"{line(1, loss=0.5)}\n{line(2, loss=0.25)}"[:-5])
     followed.read()
     followed.read()

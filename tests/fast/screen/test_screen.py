@@ -1,4 +1,4 @@
-"""What is on the screen: every size filled, the essentials on a small one, nothing to obey."""
+"""The screen fills every size, keeps the essentials when small, and has no control characters."""
 
 import pytest
 from rich.color import ColorSystem

@@ -1,4 +1,4 @@
-"""A terminal is taken, drawn on and given back as it was; its keys are read."""
+"""A terminal is taken, drawn on and restored; its keys are read."""
 
 import fcntl
 import os
@@ -78,7 +78,7 @@ def test_a_terminal_that_changed_hands_is_taken_again_and_drawn_whole(ends):
 def test_the_size_is_asked_each_time_and_a_resize_clears(ends):
     ours, theirs = ends
     taken = Terminal(theirs, theirs, None)
-    assert taken.size == (80, 24)  # of a terminal that does not say
+    assert taken.size == (80, 24)  # the default for an unknown size
     taken.take()
     taken.draw(rows("one"))
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 12, 40, 0, 0))

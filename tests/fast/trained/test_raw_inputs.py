@@ -1,4 +1,4 @@
-"""Raw inputs become the samples that a run was trained on, or are refused all at once."""
+"""Raw inputs become samples like those of training, or all problems are reported at once."""
 
 from datetime import date
 
@@ -92,7 +92,7 @@ def test_pictures_become_pixels_of_the_shape_of_the_data():
     samples = raw_inputs.of([picture, picture.resize((8, 8))], GREY, ",")
     assert torch.equal(samples.dataset.__getitems__([0]).inputs[0, 0], grey)
     assert samples.dataset.__getitems__([1]).inputs.shape == (1, 1, 4, 4)
-    assert samples.batcher.scale == 255.0  # of the picture; the data store sixteenths
+    assert samples.batcher.scale == 255.0  # of pictures; the data set stores sixteenths
     assert inputs_of(picture.resize((8, 4)), WIDE).shape == (1, 1, 4, 8)
     narrow = raw_inputs.of(picture, WIDE, ",")
     narrow.dataset.__getitems__([0])

@@ -1,4 +1,4 @@
-"""metrics.csv: one row for each logged value; it grows, and can be cut back."""
+"""metrics.csv: one row for each logged value; it grows, and can be truncated."""
 
 import csv
 import json

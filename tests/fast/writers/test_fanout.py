@@ -10,7 +10,7 @@ from andiron.writers import JsonLinesWriter, TensorBoardWriter, Writers
 
 
 class Recorder:
-    """Keeps what it is given; it can neither rewind nor show sessions."""
+    """Stores its points; can neither rewind nor show sessions."""
 
     def __init__(self):
         self.points, self.is_closed = [], False
@@ -23,7 +23,7 @@ class Recorder:
 
 
 class Counter(Recorder):
-    """Rewinds to a number of points and keeps its sessions."""
+    """Rewinds to a number of points and stores its sessions."""
 
     def __init__(self):
         super().__init__()

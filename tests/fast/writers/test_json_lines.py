@@ -1,4 +1,4 @@
-"""metrics.jsonl: every logged value, a line a point, on the disk as soon as it is written."""
+"""metrics.jsonl: every logged value, one line per point, on disk as soon as written."""
 
 import json
 import os
@@ -92,10 +92,10 @@ def test_going_back_and_on_is_never_having_gone_further(tmp_path):
     ]
 
 
-def test_an_endless_last_line_is_refused_and_not_searched_for_its_beginning(tmp_path):
+def test_an_endless_last_line_is_refused_without_reading_to_its_start(tmp_path):
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(b"{}\n")
-    os.truncate(path, 10**11)  # takes no room on the disk
+    os.truncate(path, 10**11)  # a sparse file
     with pytest.raises(errors.DataError, match="its last 4,194,304 bytes are not a valid line"):
         JsonLinesWriter(path)
     assert path.stat().st_size == 10**11

@@ -77,7 +77,7 @@ def test_a_position_has_the_files_of_earlier_processes(tmp_path):
     writer.close()
 
 
-def test_files_that_were_not_there_are_removed_but_for_the_last_of_a_folder(tmp_path):
+def test_later_files_are_removed_except_the_last_of_a_folder(tmp_path):
     nothing = {"files": {}, "charts": True}
     log_points(writer := TensorBoardWriter(tmp_path), 1, 3)
     writer.close()
@@ -205,7 +205,7 @@ def test_the_end_of_the_last_whole_record_is_found_for_every_cut(tmp_path):
         assert event_file.whole_records(path, cut) == expected
         path.write_bytes(content)
         assert event_file.whole_records(path, cut) == expected
-    path.write_bytes(content + bytes(4096))  # what a file system may leave after a loss of power
+    path.write_bytes(content + bytes(4096))  # as a file system may leave it after a power failure
     assert event_file.whole_records(path, len(content) + 4096) == len(content)
 
 

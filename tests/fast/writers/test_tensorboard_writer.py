@@ -121,7 +121,7 @@ def test_averaged_weights_are_a_run_of_their_own_unless_on_the_test_set(tmp_path
     assert scalars(tmp_path / "valid-ema") == {"loss": [(21, 0.25)], "epoch": [(21, 1.0)]}
 
 
-def test_the_hparams_tab_has_the_values_of_whole_epochs_and_the_test_set_apart(written):
+def test_the_hparams_tab_has_whole_epochs_and_the_test_set_separately(written):
     assert scalars(written / "hparams") == {
         "train/loss": [(21, 0.375)],
         "train/accuracy": [(21, 0.375)],
@@ -231,7 +231,7 @@ def test_only_finite_values_are_counted(tmp_path):
     [torch.empty(0), torch.empty(3, 0), torch.full((7,), torch.nan)],
     ids=["0", "3x0", "nan"],
 )
-def test_a_tensor_without_a_finite_value_has_no_histogram_and_the_scalars_are_there(
+def test_a_tensor_without_finite_values_has_scalars_but_no_histogram(
     tmp_path, tensor
 ):
     assert histogram_of(tmp_path, tensor) is None

@@ -22,7 +22,7 @@ def lines_of(screen):
 
 @NEEDED
 @pytest.mark.slow
-def test_a_run_on_a_real_terminal_is_shown_steered_and_gives_the_terminal_back(tmp_path):
+def test_a_run_is_shown_and_steered_on_a_real_terminal_and_restores_it(tmp_path):
     # of long epochs: each adds a line to the log, and what a key did should be seen there
     options = "num_epochs=100000 batch_size=1 log_every=100 hydra.run.dir=run"
     train = f"{PYTHON} {ROOT}/train.py {options}"
@@ -98,7 +98,7 @@ class Slow(Loss):
 
 @NEEDED
 @pytest.mark.slow
-def test_a_detached_run_continues_and_one_whose_tmux_is_killed_resumes_to_the_same_bits(
+def test_a_detached_run_continues_and_resumes_exactly_if_tmux_is_killed(
     tmp_path, monkeypatch
 ):
     monkeypatch.syspath_prepend(tmp_path)

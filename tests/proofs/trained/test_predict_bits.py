@@ -23,7 +23,7 @@ FOLDER = "hydra.run.dir=run"
 
 @pytest.fixture
 def passes(monkeypatch):
-    """The outputs of every pass that measures, in order: validation last but one, test last."""
+    """The outputs of every evaluation, in order: validation last but one, test last."""
     found, measure = [], evaluation.measure
 
     def spied(model, loader, tally, **options):

@@ -12,7 +12,7 @@ NUMBER = re.compile(r"\d+(\.\d+)?(e-\d+)?")
 
 
 def shown(task):
-    """The lines of what a task prints, as the page has them."""
+    """The printed lines of a task, as on the page."""
     blocks = re.findall(r"^```text\n(.*?)^```", task, flags=re.M | re.S)
     return [line for block in blocks for line in block.splitlines() if line != "..."]
 

@@ -57,13 +57,13 @@ class Tabs:
         return self.page.locator(f'g.node[data-name="{name}"]').first
 
     def shape(self, name):
-        """What a node of the graph is drawn as, which takes the clicks."""
+        """The shape of a graph node, which receives clicks."""
         return self.node(name).locator(".nodeshape").first
 
     def taken(self, name):
-        """Takes the picture of the page if pictures are wanted."""
+        """Takes a picture of the page if requested."""
         if PICTURES:
-            time.sleep(5)  # what moves comes to rest
+            time.sleep(5)  # animations end
             with Image.open(io.BytesIO(self.page.screenshot())) as image:
                 few_colours = image.convert("RGB").quantize(128)
             few_colours.save(Path(PICTURES) / f"tensorboard_{name}.png", optimize=True)

@@ -51,7 +51,7 @@ def sweep(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def address(sweep, tmp_path_factory):
-    """Where a server of the sweep answers."""
+    """The address of a server of the sweep."""
     with serving(sweep, tmp_path_factory.mktemp("server") / "output.txt") as found:
         yield found
 
@@ -371,7 +371,7 @@ def test_a_resumed_run_is_shown_once_by_servers_before_and_after(tmp_path, fast,
 
 
 @pytest.mark.parametrize("fast", ["true", "false"])
-def test_a_run_that_failed_and_was_resumed_is_one_row_with_its_final_status(tmp_path, fast):
+def test_a_failed_and_resumed_run_is_one_row_with_its_final_status(tmp_path, fast):
     writer = TensorBoardWriter(tmp_path / "runs" / "a")
     writer.start_session({"lr": 0.5}, {})
     logged(writer, 1, 7, 1.0)

@@ -41,7 +41,7 @@ def pieces(file):
 
 
 def records(run_dir):
-    """What each offline run of a folder holds, oldest first."""
+    """The content of each offline run of a folder, oldest first."""
     files = run_dir.glob("wandb/offline-run-*/*.wandb")
     for file in sorted(files, key=lambda file: file.stat().st_mtime):
         while not exit_codes(found := list(records_of(file))):

@@ -1,4 +1,4 @@
-"""Text on the terminal: what the network says, without what a terminal would obey."""
+"""Generated text on the terminal, without control characters."""
 
 import io
 import json

@@ -47,7 +47,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def finished(made, tmp_path):
-    """A copy of it, to be changed."""
+    """A copy, to be changed."""
     return shutil.copytree(made, tmp_path / "run")
 
 
@@ -79,7 +79,7 @@ def test_another_process_repeats_a_run_bit_for_bit_in_a_new_folder(finished, tmp
     assert {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()} == before
 
 
-def test_a_run_with_other_results_reports_the_first_difference_and_what_changed(
+def test_other_results_report_the_first_difference_and_what_changed(
     finished, tmp_path
 ):
     change(finished / "config.json", lambda plain: plain["data"].update(seed=1))
@@ -160,7 +160,7 @@ def test_what_changed_since_is_listed(finished):
 
 
 def record(folder, **resume):
-    """A finished run as far as its record is looked at, taken up again with `resume`."""
+    """The files of a finished, resumed run that a rerun reads first."""
     folder.mkdir()
     run = RunFolder(folder)
     provenance = {"data": {"sha256": "0"}, "resumes": [resume]}
@@ -169,7 +169,7 @@ def record(folder, **resume):
     return folder
 
 
-def test_a_run_that_went_on_with_other_options_is_refused_and_they_are_named(tmp_path):
+def test_a_run_resumed_with_other_options_is_refused_naming_them(tmp_path):
     folder = record(
         tmp_path / "run",
         updates=40,

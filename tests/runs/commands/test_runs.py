@@ -213,7 +213,7 @@ def test_the_status_of_a_stranger_is_escaped_before_the_question(here, monkeypat
 
 @pytest.mark.parametrize("place", ["link", "link/sgd-1", "inner/link/../outputs", "inner/link/.."])
 def test_no_run_is_removed_through_a_link(here, place):
-    """Where a link leads is not to be seen in the name; `..` after one leads elsewhere, too."""
+    """A link's target is not visible in its name; `..` after a link leads elsewhere, too."""
     (here / "link").symlink_to(here / "outputs", target_is_directory=True)
     (here / "inner").mkdir()
     (here / "inner" / "link").symlink_to(here / "outputs", target_is_directory=True)

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.slow
-def test_on_a_real_terminal_a_run_shows_a_moving_line_what_stays_and_gives_the_cursor_back(
+def test_a_real_terminal_shows_a_redrawn_line_and_gets_its_cursor_back(
     tmp_path,
 ):
     ours, theirs = pty.openpty()
@@ -29,7 +29,7 @@ def test_on_a_real_terminal_a_run_shows_a_moving_line_what_stays_and_gives_the_c
         os.close(theirs)
         drawn = read_all(ours)
     assert process.returncode == 0
-    assert "epoch 40/40  update   840" in drawn  # of the last epoch, which stays
+    assert "epoch 40/40  update   840" in drawn  # the permanent line of the last epoch
     for moving in ("━", "samples/s", " left", "valid loss"):
         assert moving in drawn
     assert "everything about the run is in" in drawn
@@ -41,7 +41,7 @@ def read_all(descriptor):
     while True:
         try:
             chunk = os.read(descriptor, 65536)
-        except OSError:  # by which Linux says that the other end is closed
+        except OSError:  # on Linux: the other end is closed
             chunk = b""
         if not chunk:
             os.close(descriptor)

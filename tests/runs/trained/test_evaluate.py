@@ -1,4 +1,4 @@
-"""The command `evaluate`: the run's metrics again, by class, the worst errors; on other data."""
+"""The command `evaluate`: the run's metrics, by class, the worst errors; on other data."""
 
 import csv
 import json
@@ -15,7 +15,7 @@ from andiron.trained import evaluate
 
 @pytest.fixture(scope="module")
 def flowers(tmp_path_factory):
-    """A folder with tables of flowers, and a run that tells three kinds of them."""
+    """A folder with tables of flowers, and a run that classifies three kinds."""
     folder = tmp_path_factory.mktemp("flowers")
     draws = random.Random(1)
     for name, kinds in (("three", "abc"), ("two", "cb"), ("other", "az")):
@@ -63,7 +63,7 @@ def test_the_metrics_are_those_of_the_run_and_nothing_is_written_into_it(finishe
     assert modified(finished_digits) == before
 
 
-def test_other_data_have_their_classes_by_name_and_the_preprocessing_of_the_training(flowers):
+def test_other_data_match_classes_by_name_and_use_training_preprocessing(flowers):
     settings = ("split=all", "--json")
     ended = called(evaluate.main, "run", "data.path=two.csv", *settings, cwd=flowers)
     found = of_json(ended)
@@ -76,7 +76,7 @@ def test_other_data_have_their_classes_by_name_and_the_preprocessing_of_the_trai
     assert of_json(called(evaluate.main, "run", *chosen, *settings, cwd=flowers)) == found
 
 
-def test_other_tables_are_encoded_by_what_was_learned_from_the_training_rows(here):
+def test_other_tables_are_encoded_as_the_training_rows_were(here):
     draws = random.Random(1)
 
     def table(name, towns, first):

@@ -1,4 +1,4 @@
-"""`andiron.load`: the weights that were asked for in their network, from a folder that is data."""
+"""`andiron.load`: the requested weights in their network, executing nothing of the folder."""
 
 import json
 import shutil
@@ -116,7 +116,7 @@ def test_the_network_is_built_without_the_data(copied, monkeypatch):
     assert andiron.load(copied).preprocessing == expected
 
 
-def test_a_network_larger_than_its_weights_is_refused_before_it_takes_memory(copied):
+def test_a_network_larger_than_its_weights_is_refused_before_allocation(copied):
     huge = {"_target_": "andiron.models.MLP", "hidden": [10**6, 10**6]}
     changed(copied, model=huge)
     with pytest.raises(errors.ConfigError, match="which are not in .*model.safetensors"):

@@ -41,7 +41,7 @@ def test_files_folders_and_pictures_are_predicted_alike(finished_digits, picture
     assert one.label == "0" and one.probability == max(one.probabilities.values())
     assert sum(one.probabilities.values()) == pytest.approx(1, abs=1e-6)  # float32
     assert [len(run.predict(paths, batch_size=3)), one.output.requires_grad] == [7, False]
-    one.output.add_(1)  # no tensor of inference mode
+    one.output.add_(1)  # not an inference tensor
 
 
 def test_every_unreadable_picture_is_listed(finished_digits, pictures):
@@ -53,7 +53,7 @@ def test_every_unreadable_picture_is_listed(finished_digits, pictures):
     assert listed == [str(pictures / "bad.png"), str(pictures / "worse.jpg"), "none.png"]
 
     ended = called(predict.main, finished_digits, pictures, "none.png")
-    assert (ended.code, len(ended.output.splitlines())) == (1, 8)  # a header, and those readable
+    assert (ended.code, len(ended.output.splitlines())) == (1, 8)  # with a header
     assert ended.errors.count("cannot be read as an image") == 2
     assert "error: none.png: there is no such file; correct the path" in ended.errors
 

@@ -1,4 +1,4 @@
-"""What a killed process leaves in TensorBoard's files."""
+"""TensorBoard's files after a kill of the process."""
 
 import json
 import os

@@ -1,1 +1,1 @@
-"""A trained model for use elsewhere: as a program or as weights, checked, with a model card."""
+"""Exports a trained model as a checked program or as weights, with a model card."""

@@ -1,5 +1,4 @@
-"""A model in a folder of its own: written, read back, compared on real inputs, then put in place.
-"""
+"""Writes a model to its own folder after reading it back and comparing it on real inputs."""
 
 import contextlib
 import tempfile
@@ -21,21 +20,21 @@ from andiron.trained.exports.model_card import Card
 from andiron.trained.exports.output_agreement import Agreement, Program, measured
 from andiron.trained.exports.target_folder import FORMATS, README
 
-BATCH_SIZES = (1, 5)  # that are compared; programs are traced with another
+BATCH_SIZES = (1, 5)  # compared; programs are traced with TRACED
 TRACED = 2
 CHUNK_BYTES = 2**24
 
 
 @dataclass(frozen=True)
 class Exported:
-    """The file of the model, and how far its outputs are from those of the trained model."""
+    """The model's file, and its agreement with the trained model."""
 
     path: Path
     agreement: Agreement
 
 
 class Preprocessed(nn.Module):
-    """`model` of inputs as they are stored."""
+    """`model` applied to inputs as stored."""
 
     def __init__(self, preprocessing: nn.Module, model: nn.Module):
         super().__init__()
@@ -58,27 +57,27 @@ def export(
 ) -> Exported:
     """Writes `model` to the folder `output` in one of FORMATS, with a model card.
 
-    `stored` are samples of the data as the batcher takes them, on which both are compared.
-    Raises: DataError if the model cannot be exported, or the export's outputs differ, and
-    RunFolderError if it cannot be written; there is no folder then.
+    `stored` are raw samples for the batcher, on which both are compared.
+    Raises: DataError if the model cannot be exported, or the export's outputs differ;
+    RunFolderError if it cannot be written. No folder is left then.
     """
     raw, inputs = _inputs(model, described, stored)
     exported_inputs, module = inputs, model
     if with_preprocessing:
-        module = _preprocessed(model, described, raw, kind)
+        module = _add_preprocessing(model, described, raw, kind)
         exported_inputs = raw
     axes, name = _axes(model, described), FORMATS[kind]
     expected = _outputs(model, _batches(inputs, axes))
-    with _write_errors_named(output), tempfile.TemporaryDirectory() as folder:
+    with _explain_write_errors(output), tempfile.TemporaryDirectory() as folder:
         path = Path(folder, name)
-        program = _written(kind, module, exported_inputs, axes, path)
+        program = _write_program(kind, module, exported_inputs, axes, path)
         with inference.valid(model):
             agreement = measured(program, _batches(exported_inputs, axes), expected, name)
         text = card.text(
             name, agreement, exported_inputs, expected[0],
-            axes={axis: said for axis, (said, _) in axes.items()}, is_stored=with_preprocessing,
+            axes={axis: title for axis, (title, _) in axes.items()}, is_stored=with_preprocessing,
         )  # fmt: skip
-        contents = {each.name: _chunks(each) for each in sorted(Path(folder).iterdir())}
+        contents = {file.name: _chunks(file) for file in sorted(Path(folder).iterdir())}
         files.write_folder(output.absolute(), contents | {README: [text.encode()]})
     return Exported(output / name, agreement)
 
@@ -93,22 +92,22 @@ def _inputs(model: nn.Module, described: Described, stored: Any) -> tuple[Tensor
     raw = getattr(stored, "inputs", None)
     inputs = getattr(described.batcher(stored, torch.device("cpu")), "inputs", None)
     if not isinstance(raw, Tensor) or not isinstance(inputs, Tensor):
-        found = f"the batches of {described.name} have no tensor `inputs`"
-        raise errors.DataError(f"{found}; only models of one tensor are exported")
+        problem = f"the batches of {described.name} have no tensor `inputs`"
+        raise errors.DataError(f"{problem}; only models of one tensor are exported")
     return raw, inputs
 
 
-def _preprocessed(model: nn.Module, described: Described, raw: Tensor, kind: str) -> nn.Module:
+def _add_preprocessing(model: nn.Module, described: Described, raw: Tensor, kind: str) -> nn.Module:
     if kind == "safetensors" or isinstance(model, Adversarial):
-        found = "a generator's inputs are latents, which are not preprocessed"
+        problem = "a generator's inputs are latents, which are not preprocessed"
         if kind == "safetensors":
-            found = "safetensors has weights and no program; choose --format torch or onnx"
-        raise errors.DataError(f"--preprocessing: {found}, or leave it out")
+            problem = "safetensors has weights and no program; choose --format torch or onnx"
+        raise errors.DataError(f"--preprocessing: {problem}, or leave it out")
     return Preprocessed(stored_inputs.preprocessing(described.batcher, raw), model).eval()
 
 
 def _outputs(model: nn.Module, batches: list[Tensor]) -> list[Tensor]:
-    """Raises a DataError if the model does not take them, or gives anything but a tensor."""
+    """Raises: DataError if the model rejects a batch, or returns anything but a tensor."""
     try:
         with inference.valid(model):
             outputs = [model(batch) for batch in batches]
@@ -116,21 +115,21 @@ def _outputs(model: nn.Module, batches: list[Tensor]) -> list[Tensor]:
         shape = [*batches[0].shape]
         problem = f"does not take the inputs of the data, {shape} ({errors.first_line(error)})"
         raise errors.DataError(f"{type(model).__name__} {problem}") from error
-    for each in outputs:
-        if not isinstance(each, Tensor):
-            found = f"{type(model).__name__} gives {type(each).__name__}"
-            raise errors.DataError(f"{found}; only models whose output is one tensor are exported")
+    for output in outputs:
+        if not isinstance(output, Tensor):
+            reason = f"{type(model).__name__} gives {type(output).__name__}"
+            raise errors.DataError(f"{reason}; only models whose output is one tensor are exported")
     return outputs
 
 
 def _batches(inputs: Tensor, axes: programs.Axes) -> list[Tensor]:
-    """Of each size; where the time may vary, a short one too."""
+    """A batch of each size; also one of half the length if time may vary."""
     batches = [inputs[:size] for size in dict.fromkeys(min(s, len(inputs)) for s in BATCH_SIZES)]
     return [*batches, inputs[:, : inputs.shape[1] // 2]] if 1 in axes else batches
 
 
 def _axes(model: nn.Module, described: Described) -> programs.Axes:
-    """The batch, and the time of a language model up to its context."""
+    """The batch axis, and for language models time up to the context length."""
     context_length = described.facts.get("context_length")
     is_text = isinstance(model, LanguageModel)
     if is_text and isinstance(context_length, int) and context_length > 1:
@@ -138,12 +137,12 @@ def _axes(model: nn.Module, described: Described) -> programs.Axes:
     return {0: ("batch", None)}
 
 
-def _written(
+def _write_program(
     kind: str, module: nn.Module, inputs: Tensor, axes: programs.Axes, path: Path
 ) -> Program:
-    """Writes the model and returns a function that runs what was written."""
+    """Writes the model; returns a function that runs the written program."""
     if kind == "safetensors":
-        return _weights(module, path)
+        return _write_weights(module, path)
     write: Callable[..., Program] = {
         "torch": programs.torch_program, "onnx": programs.onnx_program
     }[kind]  # fmt: skip
@@ -151,8 +150,8 @@ def _written(
     return write(module, example, axes, path)
 
 
-def _weights(model: nn.Module, path: Path) -> Program:
-    """Writes the network's weights, and gives the model with those that were read back."""
+def _write_weights(model: nn.Module, path: Path) -> Program:
+    """Writes the network's weights; returns the model with the weights read back."""
     network = model.network if isinstance(model, Supervised) else model
     serialization.save_tensors(path, network.state_dict())
     with torch.no_grad():
@@ -168,7 +167,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 
 @contextlib.contextmanager
-def _write_errors_named(output: Path) -> Iterator[None]:
+def _explain_write_errors(output: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

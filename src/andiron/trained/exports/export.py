@@ -1,4 +1,4 @@
-"""The model of a run for use elsewhere, in a folder of its own, checked on the run's data."""
+"""Exports the model of a run to its own folder, and checks it on the run's data."""
 
 import argparse
 import dataclasses
@@ -17,7 +17,7 @@ SAMPLES = 5  # of the test set, on which the export is compared
 def export(options: argparse.Namespace) -> None:
     """Writes the export and prints how far its outputs are from the model's.
 
-    Raises: AndironError if the run cannot be loaded, or its model not exported.
+    Raises: AndironError if the run cannot be loaded, or its model cannot be exported.
     """
     output, kind = options.output.absolute(), options.format
     hint = ", or allow it with --inside-run"
@@ -33,15 +33,15 @@ def export(options: argparse.Namespace) -> None:
                 provenance.read(run.folder))  # fmt: skip
     test = run.data.test
     stored = test.__getitems__(range(min(SAMPLES, len(test))))
-    done = checked_export.export(
+    result = checked_export.export(
         run.model, run.preprocessing, stored, card,
         kind=kind, output=output, with_preprocessing=options.preprocessing,
     )  # fmt: skip
     if options.json:
-        given = {"run": str(run.folder.path), "weights": run.weights, "format": kind}
-        print(json.dumps(given | {"path": str(done.path)} | dataclasses.asdict(done.agreement)))
+        head = {"run": str(run.folder.path), "weights": run.weights, "format": kind}
+        print(json.dumps(head | {"path": str(result.path)} | dataclasses.asdict(result.agreement)))
     else:
-        print(errors.printable(f"{done.path}: {done.agreement}"))
+        print(errors.printable(f"{result.path}: {result.agreement}"))
 
 
 @process.command

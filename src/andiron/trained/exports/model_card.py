@@ -1,4 +1,4 @@
-"""The model card of an export: what the model is, how to load it, and where it comes from."""
+"""The model card of an export: what the model is, how to load it, its origin."""
 
 import dataclasses
 import inspect
@@ -21,7 +21,7 @@ COLUMNS = ("split", "metric", "best", "epoch_of_best", "last")  # of summary.jso
 SAMPLES = 3  # in the examples
 PROVENANCE = ("andiron", "python", "seed", "data")  # no command line, no paths
 PACKAGES = ("torch", "torchvision", "numpy", "safetensors")
-LICENCES = {  # of the data sets whose authors name one, by the function's name
+LICENCES = {  # of data sets with a stated licence, by the function's name
     "digits": "CC BY 4.0 (doi:10.24432/C50P49)",
     "digit_pairs": "CC BY 4.0 (doi:10.24432/C50P49)",
     "fashion_mnist": "MIT (https://github.com/zalandoresearch/fashion-mnist)",
@@ -56,7 +56,7 @@ outputs = network.eval()(torch.zeros({shape}, dtype=torch.{dtype}))""",
 
 @dataclass(frozen=True)
 class Card:
-    """What a run knows of its model. Recorded text stands in JSON only, or without markup."""
+    """A run's records about its model; recorded text appears in JSON only, or without markup."""
 
     model: nn.Module
     weights: str
@@ -75,7 +75,7 @@ class Card:
         axes: Mapping[int, str],
         is_stored: bool,
     ) -> str:
-        """Markdown, with an example of inputs and outputs, whose `axes` may have any size.
+        """Markdown with example inputs and outputs; the named `axes` may have any size.
 
         With `is_stored` the inputs are as the data set stores them.
         """
@@ -96,8 +96,8 @@ class Card:
             f"# {type(network).__name__} trained on {_plain(data_name)}",
             _table(("", ""), facts),
             "## Inputs and outputs",
-            f"Inputs: {_layout(inputs, axes)}, {self._preparation(is_stored)}.",
-            f"Outputs: {_layout(outputs, axes)}, {self._meaning(name)}.",
+            f"Inputs: {_layout(inputs, axes)}, {self._input_meaning(is_stored)}.",
+            f"Outputs: {_layout(outputs, axes)}, {self._output_meaning(name)}.",
             "## How to load it",
             self._loading(name, inputs),
             "## Agreement with the trained model",
@@ -114,7 +114,7 @@ class Card:
         ]
         return "\n\n".join(blocks) + "\n"
 
-    def _preparation(self, is_stored: bool) -> str:
+    def _input_meaning(self, is_stored: bool) -> str:
         batcher = repr(self.described.batcher)
         if type(self.model).__name__ == "Adversarial":
             return "independent normal numbers"
@@ -122,7 +122,7 @@ class Card:
             return f"as they are stored: the program has the preprocessing `{_plain(batcher)}`"
         return f"preprocessed as by `{_plain(batcher)}` of `andiron.data`"
 
-    def _meaning(self, name: str) -> str:
+    def _output_meaning(self, name: str) -> str:
         if isinstance(self.model, Regressor) and name.endswith(".safetensors"):
             mean, std = self.model.target_mean.tolist(), self.model.target_std.tolist()
             return f"standardised: a value is {mean} + {std} * output, for each output"
@@ -130,20 +130,20 @@ class Card:
 
     def _loading(self, name: str, inputs: Tensor) -> str:
         suffix = name[name.index(".") :]
-        filled = {
+        values = {
             "name": name,
             "shape": (SAMPLES, *inputs.shape[1:]),
             "dtype": str(inputs.dtype).removeprefix("torch."),
         }
         if suffix == ".safetensors":
-            built = self._network_call()
-            if built is None:
+            call = self._network_call()
+            if call is None:
                 return "Build the network as `model` of the configuration below says, and load it."
-            filled |= built
-        return _fenced(LOADING[suffix].format(**filled), "python")
+            values |= call
+        return _fenced(LOADING[suffix].format(**values), "python")
 
     def _network_call(self) -> dict[str, str] | None:
-        """The line that builds the network, and its import; None if it is made of other parts."""
+        """The call that builds the network, and its import; None if it takes other objects."""
         node = self.config.model
         arguments = {key: value for key, value in node.items() if not key.startswith("_")}
         facts = self.described.offered | getattr(type(self.model), "network_facts", {})
@@ -154,23 +154,23 @@ class Card:
         if not all(key.isidentifier() and _is_plain(value) for key, value in arguments.items()):
             return None
         module, _, title = str(node["_target_"]).rpartition(".")
-        listed = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
-        return {"imported": f"from {module} import {title}", "call": f"{title}({listed})"}
+        keywords = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+        return {"imported": f"from {module} import {title}", "call": f"{title}({keywords})"}
 
     def _provenance(self) -> dict[str, Any]:
         git = self.origin.get("git")
         revision = git.get("revision") if isinstance(git, Mapping) else None
         installed = self.origin.get("packages")
-        known = installed if isinstance(installed, Mapping) else {}
-        packages = {name: known.get(name) for name in PACKAGES}
+        versions = installed if isinstance(installed, Mapping) else {}
+        packages = {name: versions.get(name) for name in PACKAGES}
         facts = {key: self.origin.get(key) for key in PROVENANCE}
         return {"revision": revision, **facts, "packages": packages}
 
     def _metrics(self) -> Iterator[str]:
-        listed = self.summary.get("metrics") if isinstance(self.summary, Mapping) else None
+        metrics = self.summary.get("metrics") if isinstance(self.summary, Mapping) else None
         rows = [
             [row.get(key) for key in COLUMNS]
-            for row in (listed if isinstance(listed, list) else [])
+            for row in (metrics if isinstance(metrics, list) else [])
             if isinstance(row, Mapping)
         ]
         if not rows:
@@ -185,7 +185,7 @@ class Card:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether it is a value that Python code can say, and no part to be built."""
+    """Whether the value can be written as a Python literal."""
     if isinstance(value, list | tuple):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, bool | int | float | str)
@@ -212,5 +212,5 @@ def _json(value: Any) -> str:
 
 
 def _fenced(text: str, language: str) -> str:
-    """A code block; a backquote, which is in strings only, is escaped as in JSON and Python."""
+    """A code block; backquotes, which occur only in strings, are escaped as in JSON and Python."""
     return markdown.fenced(text.replace("`", "\\u0060"), language)

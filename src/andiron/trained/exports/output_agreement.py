@@ -15,7 +15,7 @@ Program = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Agreement:
-    """The largest difference of any output, beside the largest output that was expected."""
+    """The largest difference of any output, and the largest expected output."""
 
     batch_sizes: tuple[int, ...]
     largest_difference: float
@@ -39,19 +39,19 @@ def measured(
 ) -> Agreement:
     """The agreement over batches of inputs with their expected outputs.
 
-    Raises: DataError if a shape, or a number by more than the tolerance, is another; `name` is what
-    was exported.
+    Raises: DataError, with the export's `name`, if a shape differs, or a value by more than the
+    tolerance.
     """
     difference, largest = 0.0, 0.0
-    for inputs, wanted in zip(batches, expected, strict=True):
-        found = exported(inputs)
-        if found.shape != wanted.shape:
-            shapes = f"{[*found.shape]}, where the model gives {[*wanted.shape]}"
+    for inputs, reference in zip(batches, expected, strict=True):
+        outputs = exported(inputs)
+        if outputs.shape != reference.shape:
+            shapes = f"{[*outputs.shape]}, where the model gives {[*reference.shape]}"
             raise errors.DataError(f"{name}: its outputs are {shapes}; nothing was written")
-        distance = (found.double() - wanted.double()).abs().max()
+        distance = (outputs.double() - reference.double()).abs().max()
         # NaN wins over numbers, unlike in Python's max
         difference = float(torch.maximum(torch.tensor(difference), distance))
-        largest = max(largest, float(wanted.abs().max()))
+        largest = max(largest, float(reference.abs().max()))
     agreement = Agreement(tuple(dict.fromkeys(map(len, batches))), difference, largest)
     if not agreement.is_close:
         raise errors.DataError(

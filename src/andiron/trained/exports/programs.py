@@ -1,4 +1,4 @@
-"""A model as a program that needs none of its code: of torch.export, or ONNX."""
+"""A model as a program without its code, for torch.export or ONNX."""
 
 import contextlib
 import io
@@ -14,33 +14,33 @@ from andiron import errors
 from andiron.trained.exports.output_agreement import Program
 
 INPUTS, OUTPUTS = "inputs", "outputs"
-LARGEST_ONNX_BYTES = 2**30  # one file of protobuf ends at 2 GiB: larger weights get their own
-Axes = Mapping[int, tuple[str, int | None]]  # name and largest size of the axes of any size
+LARGEST_ONNX_BYTES = 2**30  # a protobuf file is limited to 2 GiB: larger weights get their own
+Axes = Mapping[int, tuple[str, int | None]]  # name and largest size of each dynamic axis
 
 
 def torch_program(model: nn.Module, inputs: Tensor, axes: Axes, path: Path) -> Program:
-    """Writes the program of torch.export to `path`; the program, read from there.
+    """Writes a torch.export program to `path`; returns the program read from there.
 
-    `inputs` are an example with at least two entries on each of the `axes`, which may have others.
+    `inputs` are an example with at least two entries on each of the `axes`, which are dynamic.
     Raises: DataError if the model cannot be exported.
     """
-    with _refusals_named(model), _quiet(), torch.no_grad():
-        torch.export.save(_exported(model, inputs, axes), path)
+    with _explain_failures(model), _without_output(), torch.no_grad():
+        torch.export.save(_export(model, inputs, axes), path)
         program = torch.export.load(path).module()
     return program
 
 
 def onnx_program(model: nn.Module, inputs: Tensor, axes: Axes, path: Path) -> Program:
-    """Writes an ONNX program to `path`; a function that runs it in ONNX Runtime.
+    """Writes an ONNX program to `path`; returns a function that runs it in ONNX Runtime.
 
     As `torch_program`; its input and output are named `inputs` and `outputs`.
     """
     import onnxruntime
 
     weights = sum(tensor.nbytes for tensor in model.state_dict().values())
-    with _refusals_named(model), _quiet(), torch.no_grad():
+    with _explain_failures(model), _without_output(), torch.no_grad():
         program: Any = torch.onnx.export(
-            _exported(model, inputs, axes),
+            _export(model, inputs, axes),
             (inputs,),
             dynamic_shapes=({axis: name for axis, (name, _) in axes.items()},),
             input_names=[INPUTS],
@@ -53,17 +53,17 @@ def onnx_program(model: nn.Module, inputs: Tensor, axes: Axes, path: Path) -> Pr
     return lambda batch: torch.from_numpy(session.run([OUTPUTS], {INPUTS: batch.numpy()})[0])
 
 
-def _exported(model: nn.Module, inputs: Tensor, axes: Axes) -> torch.export.ExportedProgram:
+def _export(model: nn.Module, inputs: Tensor, axes: Axes) -> torch.export.ExportedProgram:
     dims = {axis: torch.export.Dim(name, max=largest) for axis, (name, largest) in axes.items()}
     program = torch.export.export(model, (inputs,), dynamic_shapes=(dims,))
-    for node in program.graph.nodes:  # paths of this machine's files, which it would carry along
+    for node in program.graph.nodes:  # else the program has paths of this machine's files
         node.meta.pop("stack_trace", None)
     return program
 
 
 @contextlib.contextmanager
-def _refusals_named(model: nn.Module) -> Iterator[None]:
-    """What torch and ONNX Runtime raise, of many kinds, becomes a DataError; OSError stays."""
+def _explain_failures(model: nn.Module) -> Iterator[None]:
+    """Turns exceptions of torch and ONNX Runtime, except OSError, into DataError."""
     try:
         yield
     except OSError:
@@ -77,7 +77,7 @@ def _refusals_named(model: nn.Module) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Without torch's warnings and progress, which the user can do nothing about."""
+def _without_output() -> Iterator[None]:
+    """Hides torch's warnings and progress, which the user cannot act on."""
     with warnings.catch_warnings(action="ignore"), contextlib.redirect_stdout(io.StringIO()):
         yield

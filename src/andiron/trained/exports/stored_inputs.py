@@ -18,7 +18,7 @@ from andiron.data.on_disk.text_file import TextBatcher
 
 
 class Scaled(nn.Module):
-    """slope * input + offset in float32; of shape [1], or with one number for each channel."""
+    """slope * input + offset in float32; both of shape [1], or with a value for each channel."""
 
     slope: Tensor
     offset: Tensor
@@ -40,15 +40,15 @@ class Integers(nn.Module):
 
 
 def preprocessing(batcher: Any, stored: Shaped[Tensor, "batch ..."]) -> nn.Module:
-    """What `batcher` does to inputs of the type and rank of `stored`; the same up to rounding.
+    """The preprocessing of `batcher`, up to rounding, for inputs of the dtype and rank of `stored`.
 
-    Raises: DataError for a batcher of the user's own.
+    Raises: DataError for a user's own batcher.
     """
     is_scaled = stored.is_floating_point() or stored.dtype == torch.uint8
     if isinstance(batcher, TextBatcher) or (isinstance(batcher, ArrayBatcher) and not is_scaled):
         return Integers()
     if isinstance(batcher, ArrayBatcher | ImageBatcher):
-        mean, std = (_each(numbers, stored.dim() - 1) for numbers in (batcher.mean, batcher.std))
+        mean, std = (_vector(numbers, stored.dim() - 1) for numbers in (batcher.mean, batcher.std))
         scale = batcher.scale if isinstance(batcher, ImageBatcher) else 1.0
         return Scaled(1 / (scale * std), -mean / std)
     raise errors.DataError(
@@ -56,7 +56,7 @@ def preprocessing(batcher: Any, stored: Shaped[Tensor, "batch ..."]) -> nn.Modul
     )
 
 
-def _each(numbers: float | tuple[float, ...], rank: int) -> Float[Tensor, "..."]:
-    """One number for all, or for each entry of the first dimension of samples of that rank."""
+def _vector(numbers: float | tuple[float, ...], rank: int) -> Float[Tensor, "..."]:
+    """Shape [1], or one number for each entry of the first dimension of samples of this rank."""
     shape = (-1, *[1] * (rank - 1)) if isinstance(numbers, tuple) else (1,)
     return torch.tensor(numbers, dtype=torch.float64).view(shape)

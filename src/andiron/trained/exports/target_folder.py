@@ -1,4 +1,4 @@
-"""What an export writes, and what is checked before torch is imported."""
+"""The files of an export, and the checks before torch is imported."""
 
 import importlib.util
 import os
@@ -13,13 +13,13 @@ ONNX_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 
 
 def check(output: Path, kind: str) -> None:
-    """Refuses a link, and a folder with files.
+    """Checks that `output` can take an export of this `kind`.
 
-    Raises: RunFolderError; DataError if the packages of the format are missing.
+    Raises: RunFolderError for a link or a folder with files; DataError for missing packages.
     """
-    if os.path.isdir(output) and (there := sorted(path.name for path in output.iterdir())):
-        found = f"holds {readable.joined(there, 1)}"
-        raise errors.RunFolderError(f"{output}: {found}; give --output another folder")
+    if os.path.isdir(output) and (entries := sorted(path.name for path in output.iterdir())):
+        problem = f"holds {readable.joined(entries, 1)}"
+        raise errors.RunFolderError(f"{output}: {problem}; give --output another folder")
     if os.path.islink(output):
         raise errors.RunFolderError(f"{output}: is a link; give --output another name")
     missing = [name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None]
