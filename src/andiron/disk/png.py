@@ -1,4 +1,4 @@
-"""PNG files of pixels and of matplotlib's figures, and texts that a figure shows as they are."""
+"""PNG files of pixels and of matplotlib figures, and literal texts for figures."""
 
 import io
 from typing import Any

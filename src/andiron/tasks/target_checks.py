@@ -72,13 +72,13 @@ def _check_targets(
     if not loss.is_cpu:
         return torch.where(is_outside.any(), torch.nan, loss)
     if bool(is_outside.any()):
-        error = errors.SampleError(f"{_invalid_samples(targets, is_outside)}; {allowed}; {ignoring}")
+        error = errors.SampleError(f"{_named_samples(targets, is_outside)}; {allowed}; {ignoring}")
         error.places = [*dict.fromkeys(is_outside.nonzero()[:, 0].tolist())]
         raise error
     return loss
 
 
-def _invalid_samples(targets: Tensor, is_outside: Tensor) -> str:
+def _named_samples(targets: Tensor, is_outside: Tensor) -> str:
     """`sample 3 of the batch has target 10 at place 5`; the first few of many."""
     words = []
     for (sample, *inside), target in zip(
