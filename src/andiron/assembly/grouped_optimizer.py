@@ -83,20 +83,20 @@ def gradient_transformations(option: str, nodes: Mapping[str, Any] | None) -> li
 
 def _expand_rules(groups: Mapping[str, Any], model: nn.Module) -> dict[str, Any]:
     """The rules by group name; a `_target_` among them creates several from the model."""
-    rules: dict[str, Any] = {}
+    expanded: dict[str, Any] = {}
     for name, node in groups.items():
         is_maker, option = "_target_" in node, f"param_groups.{name}"
-        rules |= _rules_from_model(option, node, model) if is_maker else {name: node}
-    return rules
+        expanded |= _rules_from_model(option, node, model) if is_maker else {name: node}
+    return expanded
 
 
 def _rules_from_model(option: str, node: targets.Node, model: nn.Module) -> Mapping[str, Any]:
-    rules = targets.build(option, node, model=model)
-    are_rules = isinstance(rules, Mapping) and all(
-        isinstance(each, Mapping) and "match" in each for each in rules.values()
+    built = targets.build(option, node, model=model)
+    are_rules = isinstance(built, Mapping) and all(
+        isinstance(each, Mapping) and "match" in each for each in built.values()
     )
-    targets.check_kind(option, node, rules, are_rules, "a function of the model to rules by name")
-    return typing.cast(Mapping[str, Any], rules)
+    targets.check_kind(option, node, built, are_rules, "a function of the model to rules by name")
+    return typing.cast(Mapping[str, Any], built)
 
 
 def _rule(node: targets.Node) -> Rule:
