@@ -217,8 +217,8 @@ def not_finite(gradients: Tensors) -> list[str]:
 def clip_by_global_norm(gradients: Gradients, max_norm: float) -> Gradients:
     """Gradients scaled so that their joint L2 norm is at most `max_norm`.
 
-    Direction is kept; gradients already below the threshold are returned unchanged. The bits are
-    those of torch's clip_grad_norm_, with its 1e-6 in the denominator.
+    Direction is kept; gradients already below the threshold are returned unchanged. Bits equal
+    torch's clip_grad_norm_, with its 1e-6 in the denominator.
     Raises: ValueError if max_norm is not positive.
     Source: Pascanu et al. 2013, arXiv:1211.5063, algorithm 1.
     """

@@ -204,7 +204,7 @@ Every = Annotated[  # see andiron.plain.cadence.Cadence
         Count | str | dict[Literal["updates", "epochs", "minutes"], Positive],
     ),
 ]
-# an object that is built from a `_target_` of its own, or several
+# an object that is built from its own `_target_`, or several
 Node = Annotated[Any, kind("a _target_ and its arguments", _is_node, dict[str, Any])]
 Nodes = Annotated[
     Any,

@@ -21,7 +21,7 @@ log = logging.getLogger("andiron")
 def load(path: Path, model: nn.Module, config: Train, trusted: Trust | None = None) -> None:
     """Loads the tensors that fit `model` by name and shape, and logs the others.
 
-    The weights of a run's folder are the trained ones, or those of the newest checkpoint in its
+    The weights of a run's folder are the trained ones, or the newest checkpoint's in its
     store. That run may name what `trusted` allows, by default what the user's `config` names. A
     file may be any record, also in Burn's layout.
     Raises: ConfigError if nothing fits, or integers or complex numbers stand for floats; DataError

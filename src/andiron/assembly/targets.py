@@ -186,7 +186,7 @@ def _target_and_arguments(option: str, node: Node, offered: Values) -> tuple[Any
     if not node_checks.is_shipped(node["_target_"]):
         for key, value in arguments.items():
             if isinstance(value, list) and key in parameters and _is_tuple(parameters[key]):
-                arguments[key] = tuple(value)  # YAML has none, and torchmetrics tells them apart
+                arguments[key] = tuple(value)  # YAML has no tuples, and torchmetrics distinguishes them
     is_open = {key for key in parameters if arguments.get(key) is None}
     return function, arguments | {key: offered[key] for key in offered if key in is_open}
 
@@ -205,7 +205,7 @@ def _build_nested(option: str, value: Any, offers: Iterator[Values]) -> Any:
 
 
 def _call(option: str, node: Node, function: Any, arguments: Values) -> Any:
-    is_shipped = node_checks.is_shipped(node["_target_"])  # else the traceback tells more
+    is_shipped = node_checks.is_shipped(node["_target_"])  # else the traceback is more useful
     try:
         with refusals_named(option, function) if is_shipped else nullcontext():
             return function(**arguments)

@@ -15,8 +15,8 @@ log = logging.getLogger("andiron")
 def newest_whole(place: Store | Path, run: str | None = None) -> tuple[Path, Checkpoint]:
     """The newest intact checkpoint in a store or folder, and the folder with its files.
 
-    Newer damaged ones are set aside, each with a warning. With the identity of a `run`, those of
-    another run are skipped, with a warning too.
+    Newer damaged ones are set aside, each with a warning. With the identity of a `run`,
+    another run's are skipped, with a warning too.
     Raises: DataError if there is none.
     """
     store = as_store(place)

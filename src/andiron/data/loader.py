@@ -172,7 +172,7 @@ class DataLoader:
             yield from map(Batch, inputs, targets)
 
     def _batches_together(self) -> int:
-        """How many batches to gather at once: more than 1 only for components known to allow it."""
+        """The number of batches to gather at once: above 1 only for components that allow it."""
         if (
             type(self.dataset) is not ArrayDataset
             or type(self.batcher) not in (ImageBatcher, ArrayBatcher)

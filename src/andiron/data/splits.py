@@ -1,4 +1,4 @@
-"""The training, validation and test parts of a data set, and how samples are divided into them.
+"""The training, validation and test parts of a data set, and its division into them.
 
     >>> from andiron.data import digits
     >>> splits = digits(valid=0.1, split_seed=0)

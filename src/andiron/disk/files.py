@@ -180,7 +180,7 @@ def read_json(path: Path, limit: int = TEXT_LIMIT) -> Any:
 
 
 def parsed_json(content: bytes, limit: int = VALUES_LIMIT, **hooks: Any) -> Any:
-    """The plain value in JSON of at most `limit` values; `hooks` are those of `json.loads`.
+    """The plain value in JSON of at most `limit` values; `hooks` are passed to `json.loads`.
 
     Raises: ValueError for more values, or other content.
     """
@@ -274,7 +274,7 @@ def _write_through(path: Path, pieces: Pieces) -> None:
                 left = left[os.write(descriptor, left) :]
         os.fsync(descriptor)
     except OSError as error:
-        error.filename = error.filename or str(path)  # a write does not tell
+        error.filename = error.filename or str(path)  # a write error lacks it
         raise
     finally:
         os.close(descriptor)

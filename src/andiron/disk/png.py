@@ -16,7 +16,7 @@ def of_pixels(pixels: Any) -> bytes:
 
 
 def of_figure(figure: Any, **options: Any) -> bytes:
-    """A PNG of a figure; `options` are those of its `savefig`."""
+    """A PNG of a figure; `options` are passed to its `savefig`."""
     written = io.BytesIO()
     figure.savefig(written, dpi=120, format="png", **options)
     return written.getvalue()

@@ -109,7 +109,7 @@ class LearnerState:
         return (s for s in self._stateful_schedules() if hasattr(s, "observe"))
 
     def _stateful_schedules(self) -> Iterator[Any]:
-        """The schedules that have a `state_dict`, including those of groups and users' own."""
+        """The schedules that have a `state_dict`, including groups' and users'."""
         for whole in (self.schedule, *self.optimizer.schedules):
             yield from schedules.stateful(whole)
 

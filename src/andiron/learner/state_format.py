@@ -36,7 +36,7 @@ def _is_last(value: Any) -> bool:
 
 
 def _are_words(value: Any, number: int) -> bool:
-    """Whether the text is 32-bit words in hexadecimal digits, behind the state its position."""
+    """Whether the text is 32-bit words in hexadecimal: a generator's state, then its position."""
     if not isinstance(value, str) or len(value) != 8 * number:
         return False
     is_hex = set(value) <= set(string.hexdigits)

@@ -184,8 +184,8 @@ def explain_step(error: Exception, model: nn.Module, batch: Any) -> None:
     Returns if the user's own code failed, or the error is clear already.
     """
     network = type(getattr(model, "network", model)).__name__
-    given = errors.shapes(batch, "inputs", "targets") or type(batch).__name__
-    what = f"task {type(model).__name__} with model {network} cannot be computed for {given}"
+    shown = errors.shapes(batch, "inputs", "targets") or type(batch).__name__
+    what = f"task {type(model).__name__} with model {network} cannot be computed for {shown}"
     remedy = "choose a model, a task, a loss and data that fit each other"
     errors.explain(error, what, f"{remedy}; train_step returns a TrainOutput")
 

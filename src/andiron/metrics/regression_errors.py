@@ -136,7 +136,7 @@ def _moments(targets: Batch, differences: Batch) -> Float[Tensor, "1 3 2 outputs
 
 
 def _joined(moments: Float[Tensor, "batches 3 2 outputs"]) -> Float[Tensor, "3 2 outputs"]:
-    """The moments of all batches from those of each: S = sum_b S_b + sum_b n_b (m_b - m)^2.
+    """The joint moments of all batches: S = sum_b S_b + sum_b n_b (m_b - m)^2.
 
     Source: Chan, Golub & LeVeque 1979, "Updating formulae and a pairwise algorithm for computing
     sample variances".

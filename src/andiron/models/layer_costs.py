@@ -24,7 +24,7 @@ def layers(model: nn.Module, forward: Callable[[], Any]) -> list[Layer]:
 
     by_name: dict[str, Layer] = {}
     started: list[int] = []  # of each open call, the operations before it
-    inner: list[int] = [0]  # and those of the modules inside it
+    inner: list[int] = [0]  # and the operations of the modules inside it
     with FlopCounterMode(display=False) as counter, ExitStack() as hooks, torch.no_grad():
 
         def enter(name: str, module: nn.Module, inputs: Any) -> None:

@@ -91,7 +91,7 @@ def _built(
     channels, height, width = input_shape
     arguments: dict[str, Any] = {"num_classes": num_outputs}
     if name in ("googlenet", "inception_v3"):
-        # transform_input: from ImageNet's mean and deviation to those of their own training
+        # transform_input: from ImageNet's mean and deviation to their training's
         transforms = is_pretrained and channels == 3
         arguments |= {"aux_logits": False, "init_weights": True, "transform_input": transforms}
     elif name.startswith("vit_"):

@@ -92,7 +92,7 @@ class Described:
 
 
 def tag(module: Module, *tags: str) -> Module:
-    """`module`, its parameters and those of its submodules tagged for rules to match."""
+    """`module`, with its parameters and its submodules' tagged for rules to match."""
     setattr(module, TAGS, (*getattr(module, TAGS, ()), *tags))
     return module
 

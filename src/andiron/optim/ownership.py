@@ -1,4 +1,4 @@
-"""Which group owns which parameter: decided by rules and proved before the first step."""
+"""Assigns each parameter to one group by rules, checked before the first step."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -9,7 +9,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from andiron import errors
 from andiron.gradients import Gradients
 
-PREFIX = "running statistics of "  # in front of a name beside those of parameters
+PREFIX = "running statistics of "  # prefix of a name among parameters' names
 
 
 class RunningStatistics:

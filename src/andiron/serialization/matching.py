@@ -16,7 +16,7 @@ MAX_COMPARED = 20_000  # pairs of names; the nearest of thousands for each of th
 
 @dataclass(frozen=True)
 class Differences:
-    """How a record differs from a module, by names of tensors; false if it does not."""
+    """The differences of a record from a module, by tensor name; false if there are none."""
 
     missing: tuple[str, ...] = ()  # only in the module
     unexpected: tuple[str, ...] = ()  # only in the record

@@ -102,7 +102,7 @@ def load(path: Path | str, *, most_numbers: int = MOST_NUMBERS) -> Record:
     """The record in a file, on the CPU; the suffix gives the format.
 
     Floats have their stored dtype, integers their own. Plain safetensors files are memory-mapped;
-    those of other programs load too. Other files are read into memory, and refused first if they
+    other programs' load too. Other files are read into memory, and refused first if they
     have more than about `most_numbers` elements.
     Raises: DataError if the file is missing, too large, or not of the format of its suffix.
     """

@@ -96,7 +96,7 @@ def _decoded(path: Path) -> Iterator[str]:
         try:
             yield from iter(lambda: text.read(CHUNK_CHARACTERS), "")
         except UnicodeDecodeError as error:
-            decoded = file.tell() - len(error.object)  # bytes before those that failed
+            decoded = file.tell() - len(error.object)  # bytes before the invalid ones
             raise errors.DataError(
                 f"{path}: is not UTF-8 at byte offset {decoded + error.start} "
                 f"({error.reason}); convert it, or use data.level=bytes"

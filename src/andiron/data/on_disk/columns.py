@@ -15,7 +15,7 @@ Kind = Literal["number", "date", "text"]
 
 @dataclass(frozen=True)
 class Reading:
-    """How the values of a file are read."""
+    """Options for reading the values of a file."""
 
     text: Literal["one_hot", "codes", "refuse"] = "one_hot"
     categories: Sequence[str] = ()  # columns to read as text even if all values are numbers

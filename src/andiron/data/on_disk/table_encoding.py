@@ -1,4 +1,4 @@
-"""How the columns of a table become the inputs of a network; learned from the training rows.
+"""Encodes the columns of a table as inputs of a network, learned from the training rows.
 
     >>> import torch
     >>> from andiron.data.on_disk.columns import Columns
@@ -123,7 +123,7 @@ class TableEncoding:
 
     @property
     def reading(self) -> Reading:
-        """How other rows are read: each column keeps its kind."""
+        """The options to read other rows: each column keeps its kind."""
         kinds: dict[str, Any] = {
             each.column: each.kind for each in self.columns if each.kind in QUANTITIES
         }

@@ -5,7 +5,7 @@ Each score is a ratio of counts, 0 where the denominator is 0 (scikit-learn's `z
 "weighted" their mean weighted by how often each is the target, "none" (or None) the value of every
 class by name. Averages are over the classes that were predicted or true at least once,
 scikit-learn's `labels=None`; for multi-label items over all labels. For a binary item the score is
-that of the positive class, scikit-learn's `average="binary"`. `threshold` is the probability above
+the positive class's, scikit-learn's `average="binary"`. `threshold` is the probability above
 which a yes-or-no answer is yes. With `top_k` the classes with the k largest logits are all
 predicted, k of them for each target. The value is None where nothing was counted.
 """
@@ -48,7 +48,7 @@ class Counts:
         return (self.predicted + self.support if self.kind == CLASSES else self.total) > 0
 
     def both_sides(self) -> "Counts":
-        """The counts of a binary item as those of two classes, negative and positive."""
+        """The counts of a binary item as two classes, negative and positive."""
         if self.kind != BINARY:
             return self
         total = self.total
