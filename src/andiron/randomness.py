@@ -83,8 +83,9 @@ def start_stream(seed: int, purpose: str, *counters: int) -> None:
     """Sets torch's default generators, CPU and GPU, to the start of the stream.
 
     The learner does so at every update, so that dropout in any network repeats after a resume
-    and independently of draws in between (by validation, a metric, a sampler). `torch.manual_seed` does the
-    same but takes 0.2 ms on a CPU for absent backends; these calls take 1 us.
+    and is independent of draws in between (by validation, a metric, a sampler).
+    `torch.manual_seed` does the same but takes 0.2 ms on a CPU for absent backends; these calls
+    take 1 us.
     """
     value = derive(seed, purpose, *counters)
     torch.default_generator.manual_seed(value)

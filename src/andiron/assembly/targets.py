@@ -186,7 +186,7 @@ def _target_and_arguments(option: str, node: Node, offered: Values) -> tuple[Any
     if not node_checks.is_shipped(node["_target_"]):
         for key, value in arguments.items():
             if isinstance(value, list) and key in parameters and _is_tuple(parameters[key]):
-                arguments[key] = tuple(value)  # YAML has no tuples, and torchmetrics distinguishes them
+                arguments[key] = tuple(value)  # YAML has no tuples; torchmetrics needs them
     is_open = {key for key in parameters if arguments.get(key) is None}
     return function, arguments | {key: offered[key] for key in offered if key in is_open}
 
