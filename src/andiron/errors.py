@@ -12,10 +12,10 @@ from typing import Any
 
 from andiron.plain import memory, readable
 
-# an error that one of them raises is about what it was given
+# an error raised inside one of them is about its arguments
 LIBRARIES = ("torch", "torchvision", "torchmetrics", "numpy", "jaxtyping", "safetensors", "PIL")
-# control characters but for tab and newline; then line separators and what Unicode calls format
-# characters: they are invisible, or reorder the text around them. Joiners of emoji and words stay.
+# control characters except tab and newline, line separators, and Unicode's format characters,
+# which are invisible or reorder the text around them. Joiners of emoji and words are allowed.
 CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e"
     r"\u2060-\u206f\ufeff\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
@@ -24,8 +24,8 @@ CONTROL = re.compile(
 
 
 def printable(text: str) -> str:
-    """Untrusted text for a terminal: characters that nobody sees there become escapes."""
-    return CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+    """Untrusted text for a terminal, with invisible characters as escapes."""
+    return CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def printable_line(text: str) -> str:
@@ -34,12 +34,12 @@ def printable_line(text: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message, without a full stop; its class where it has none."""
+    """The first line of an error's message, without a full stop; its class if empty."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(". ")
 
 
 def one_line(error: BaseException) -> str:
-    """An error's whole message on one line; its class where it has none."""
+    """An error's whole message on one line; its class if empty."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
@@ -67,7 +67,7 @@ class SweepError(AndironError):
 
 
 class DivergedError(SweepError):
-    """A run of a sweep whose loss, gradients or weights came to NaN or infinity."""
+    """A run of a sweep with NaN or infinity in its loss, gradients or weights."""
 
 
 class DataError(AndironError):
@@ -82,8 +82,8 @@ class SampleError(DataError):
     def located(self, loader: object, epoch: int, batch: int, *slice_number: int) -> DataError:
         """The same error with the samples' indices in the data set; epoch and batch count from 0.
 
-        `slice_number` is given for a slice of the batch. The error stays as it is where the loader
-        has no `indices(epoch, batch)`.
+        `slice_number` is for a slice of the batch. The error is unchanged if the loader has no
+        `indices(epoch, batch)`.
         """
         indices = getattr(loader, "indices", None)
         if indices is None:
@@ -107,7 +107,7 @@ class RunFolderError(AndironError):
 
 
 class OutputError(AndironError):
-    """A file or folder that is named for an output, and may not or cannot be written."""
+    """An output file or folder that may not or cannot be written."""
 
 
 class SelectionError(AndironError):
@@ -127,13 +127,13 @@ class PeerError(AndironError):
 
 
 class ExhaustedError(AndironError):
-    """A run for which memory, processes or open files of the machine are not enough."""
+    """A run that exceeds the machine's memory, processes or open files."""
 
 
 class Interrupted(KeyboardInterrupt):
     """A run that stopped on request, its state saved; the process exits with `exit_code`.
 
-    `outcome` says what became of the run, and how to continue it.
+    `outcome` describes the run's state, and how to continue it.
     """
 
     def __init__(self, reason: str, exit_code: int = 130):
@@ -143,12 +143,12 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Paused(Interrupted):
-    """A run that stopped where it was to wait, its state saved, until another process resumes it.
+    """A run that paused with its state saved; another process resumes it.
     """
 
 
 def reason(error: BaseException) -> str:
-    """An error in words, with its kind where it is none of Andiron's own."""
+    """An error's message, with its class unless it is Andiron's."""
     if isinstance(error, AndironError | Interrupted):
         return str(error)
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -156,9 +156,9 @@ def reason(error: BaseException) -> str:
 
 @contextmanager
 def exits_refused() -> Iterator[None]:
-    """Within it, code of the user's own cannot end the process, least of all with exit code 0.
+    """A context in which a user's code cannot end the process, least of all with exit code 0.
 
-    Raises: AndironError naming the function that did (`sys.exit`), outside the standard library.
+    Raises: AndironError naming the function that called `sys.exit`, outside the standard library.
     """
     try:
         yield
@@ -187,8 +187,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
 def explain(error: Exception, what: str, remedy: str) -> None:
     """Raises a MismatchError with `what` before the first line of `error`, and `remedy` after it.
 
-    Returns if the error is explained otherwise: Andiron's own, one of the user's own code, which
-    gets `what` as a note, and one of memory or files that are used up.
+    Returns for errors explained elsewhere: Andiron's own, those of a user's code, which get `what`
+    as a note, and shortages of memory or open files.
     """
     is_clear = isinstance(error, AndironError | OSError)
     is_shortage = memory.shortage(error) is not None or type(error).__name__ == "OutOfMemoryError"
@@ -211,22 +211,22 @@ def shapes(holder: Any, *names: str) -> str:
 
 
 def _is_of_users_code(error: BaseException) -> bool:
-    """Whether a frame between here and the error is of none of the packages known here."""
+    """Whether a frame between here and the error belongs to a user's code."""
     frame: TracebackType | None = error.__traceback__
-    known = _not_the_users()
+    libraries = _library_prefixes()
     while frame is not None:
-        if not frame.tb_frame.f_code.co_filename.startswith(known):
+        if not frame.tb_frame.f_code.co_filename.startswith(libraries):
             return True
         frame = frame.tb_next
     return False
 
 
 @cache
-def _not_the_users() -> tuple[str, ...]:
-    """How the paths of this package, of Python and of the libraries begin."""
-    import sysconfig  # few runs end so
+def _library_prefixes() -> tuple[str, ...]:
+    """The path prefixes of this package, Python and the libraries."""
+    import sysconfig  # few runs end this way
 
     own, standard = str(Path(__file__).parent), sysconfig.get_path("stdlib")
     sites = [sysconfig.get_path(name) for name in ("purelib", "platlib")]
-    of_torch = "<"  # code that torch makes while it runs
+    of_torch = "<"  # code that torch generates at run time
     return own, standard, of_torch, *(f"{site}/{name}" for site in sites for name in LIBRARIES)

@@ -1,4 +1,4 @@
-"""Gradients as values: an ordered mapping from parameter name to tensor, taken off the model.
+"""Gradients as values: an ordered mapping from parameter name to tensor, apart from the model.
 
 >>> model = nn.Linear(3, 2)
 >>> gradients = backward(model(torch.ones(4, 3)).square().mean(), model)
@@ -25,7 +25,7 @@ class Gradients(dict[str, Tensor]):
 
     A parameter that the loss does not reach has no entry, which differs from a gradient of zeros:
     an optimizer leaves the parameter and its state alone. Parts are taken out by module or by name.
-    `loss`, if it is known, is the loss (or mean of losses) without its graph.
+    `loss`, if known, is the loss (or mean of losses) without its graph.
     """
 
     def __init__(self, tensors: Tensors, model: nn.Module, loss: Tensor | None = None):
@@ -66,8 +66,8 @@ class Gradients(dict[str, Tensor]):
         """
         for name in names:
             if name not in self:
-                known = ", ".join(self)
-                raise KeyError(f"no gradient for parameter {name!r}; available: {known}")
+                available = ", ".join(self)
+                raise KeyError(f"no gradient for parameter {name!r}; available: {available}")
         return self.replaced({name: self.pop(name) for name in dict.fromkeys(names)})
 
     def replaced(self, tensors: Tensors) -> "Gradients":
@@ -100,10 +100,10 @@ def backward(loss: Tensor, model: nn.Module) -> Gradients:
 
 
 def _run_backward(loss: Tensor) -> None:
-    """`loss.backward()`; a plain scalar on a CPU goes straight to torch's engine, with a kept 1.
+    """`loss.backward()`; a plain scalar on a CPU goes straight to torch's engine, with a cached 1.
 
-    Tensor.backward makes that 1 anew and goes through three layers of Python: 16 us of a 300 us
-    step. Elsewhere it also hands its context on to the threads of the devices.
+    Tensor.backward creates that 1 every time, through three layers of Python: 16 us of a 300 us
+    step. On other devices it also passes its context to the device threads.
     """
     is_plain = type(loss) is Tensor and loss.is_cpu and loss.is_floating_point() and not loss.dim()
     if is_plain and _engine_agrees() and not torch._C._are_functorch_transforms_active():
@@ -120,9 +120,9 @@ def _run_engine(loss: Tensor) -> None:
 
 @functools.cache
 def _engine_agrees() -> bool:
-    """Whether torch's engine, called as here, makes the gradient that `loss.backward()` makes.
+    """Whether torch's engine, called like this, gives the same gradient as `loss.backward()`.
 
-    Another version of torch may call it otherwise: it is tried once, on three numbers.
+    Another version of torch may need another call: it is tried once, on three numbers.
     """
     ours, theirs = (torch.tensor([0.5, -2.0, 3.0], requires_grad=True) for _ in range(2))
     with torch.enable_grad():
@@ -133,12 +133,12 @@ def _engine_agrees() -> bool:
         _run_engine(loss)
     except (AttributeError, TypeError, RuntimeError):
         return False
-    made, expected = ours.grad, theirs.grad
-    return made is not None and expected is not None and torch.equal(made, expected)
+    own, expected = ours.grad, theirs.grad
+    return own is not None and expected is not None and torch.equal(own, expected)
 
 
 class Detachable:
-    """A value with tensors, such as a step's item, that can give itself without their graph."""
+    """A value with tensors, such as a step's item, that can be detached."""
 
     def detached(self) -> Any:
         """The same values without their graph, safe from later updates of the weights."""
@@ -150,14 +150,14 @@ class Detachable:
 
 def _detached(value: Tensor) -> Tensor:
     source = value if value._base is None else value._base
-    if source.is_leaf:  # a network that gives its own weights: the update will write over them
+    if source.is_leaf:  # a network that returns its own weights, which the update overwrites
         return value.detach().clone()
     return value.detach()
 
 
 @contextmanager
 def loss_scaled(scale: float) -> Iterator[None]:
-    """Inside it `backward` multiplies the loss by `scale` and divides the gradients by `scale`.
+    """A context in which `backward` scales the loss by `scale`, and the gradients by 1 / `scale`.
 
     Small gradients then do not underflow in half precision; large ones overflow to inf or NaN.
     """
@@ -188,18 +188,18 @@ def all_finite(gradients: Gradients) -> bool:
     device = tensors[0].device
     if device.type == "mps":  # lacks this operation
         return bool(torch.isfinite(torch.stack([tensor.abs().max() for tensor in tensors])).all())
-    found, one = _constants(device)
-    torch._amp_foreach_non_finite_check_and_unscale_(tensors, found, one)
-    is_finite = not found.item()
+    found_inf, one = _constants(device)
+    torch._amp_foreach_non_finite_check_and_unscale_(tensors, found_inf, one)
+    is_finite = not found_inf.item()
     if not is_finite:
-        found.zero_()
+        found_inf.zero_()
     return is_finite
 
 
 @functools.lru_cache
 def _constants(device: torch.device) -> tuple[Tensor, Tensor]:
-    """A 0 to be overwritten and a 1: making them anew takes as long as the check."""
-    with torch.inference_mode(False):  # an inference tensor could not be overwritten outside
+    """A 0 to overwrite and a 1: creating them takes as long as the check."""
+    with torch.inference_mode(False):  # an inference tensor could not be overwritten later
         return torch.zeros((), device=device), _one(torch.float32, device)
 
 
@@ -217,8 +217,8 @@ def not_finite(gradients: Tensors) -> list[str]:
 def clip_by_global_norm(gradients: Gradients, max_norm: float) -> Gradients:
     """Gradients scaled so that their joint L2 norm is at most `max_norm`.
 
-    Direction is kept; gradients already below the threshold are returned unchanged. The bits are
-    those of torch's clip_grad_norm_, with its 1e-6 in the denominator.
+    Direction is kept; gradients already below the threshold are returned unchanged. Bits equal
+    torch's clip_grad_norm_, with its 1e-6 in the denominator.
     Raises: ValueError if max_norm is not positive.
     Source: Pascanu et al. 2013, arXiv:1211.5063, algorithm 1.
     """
@@ -231,7 +231,7 @@ def clip_by_global_norm(gradients: Gradients, max_norm: float) -> Gradients:
 
 
 def clip_by_norm(gradients: Gradients, max_norm: float) -> Gradients:
-    """Gradients, each scaled so that its own L2 norm is at most `max_norm`; Burn clips like this.
+    """Gradients, each scaled so that its own L2 norm is at most `max_norm`, as in Burn.
 
     Raises: ValueError if max_norm is not positive.
     """
@@ -262,17 +262,17 @@ def _check_limit(name: str, value: float) -> None:
 
 
 def _named_parameters(
-    module: nn.Module, prefix: str, found: dict[str, nn.Parameter]
+    module: nn.Module, prefix: str, parameters: dict[str, nn.Parameter]
 ) -> dict[str, nn.Parameter]:
     """`dict(module.named_parameters())` with all names of shared parameters, six times faster.
 
     Torch's generators take 40 us of a 300 us step of a small MLP. The gradient of a shared
-    parameter is taken under its first name; under the others there is none left.
+    parameter is listed under its first name only.
     """
     for name, parameter in module._parameters.items():
         if parameter is not None:
-            found[prefix + name] = parameter
+            parameters[prefix + name] = parameter
     for name, child in module._modules.items():
         if child is not None:
-            _named_parameters(child, f"{prefix}{name}.", found)
-    return found
+            _named_parameters(child, f"{prefix}{name}.", parameters)
+    return parameters

@@ -1,4 +1,4 @@
-"""A model in evaluation mode, without gradients, for as long as a `with` lasts."""
+"""Contexts for a model in evaluation mode, without gradients."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -17,9 +17,9 @@ def valid(
 ) -> Iterator[Model]:
     """`model` in evaluation mode under `torch.inference_mode()`; on exit modes are restored.
 
-    Each one's own, because a model in training may hold parts that are not (a frozen batch norm).
-    Before training, `gradients_off` is torch.no_grad: a tensor that a module makes at its first
-    call and keeps cannot be used in training if it was made in inference mode.
+    Each module's own mode, as some may not be in training mode (a frozen batch norm). Before
+    training, `gradients_off` is torch.no_grad: a tensor that a module caches at its first call
+    cannot be used in training if it was created in inference mode.
     """
     modes = {module: module.training for module in model.modules()}
     model.eval()
@@ -32,6 +32,6 @@ def valid(
 
 
 def uncompiled() -> AbstractContextManager[Any]:
-    """Within it, networks of torch.compile run as they are written, so that hooks see them."""
+    """A context in which compiled networks run eagerly, so that hooks are called."""
     is_used = "torch._dynamo" in sys.modules  # importing it takes seconds
     return torch.compiler.set_stance("force_eager") if is_used else nullcontext()

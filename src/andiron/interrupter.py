@@ -1,6 +1,6 @@
-"""What a run is asked from outside: to stop, save, validate or pause.
+"""External requests to a run: to stop, save, validate or pause.
 
-The learner asks for it wherever the run can be left and resumed.
+The learner checks for them wherever the run can be interrupted and resumed.
 """
 
 import time
@@ -12,36 +12,36 @@ from typing import Any
 from andiron import errors
 
 SECONDS_BETWEEN_LOOKS = 0.05  # of a paused run
-# torchrun passes on a Ctrl-C that the terminal has sent to every process already
+# torchrun forwards a Ctrl-C that the terminal has already sent to every process
 SECONDS_OF_ONE_SIGNAL = 2.0
 
 
 class Interrupter:
-    """Answers yes once `stop` was called, which a signal handler or another thread may do."""
+    """Stops a run once `stop` was called, from a signal handler or another thread."""
 
-    is_watched = False  # whether `at` is to be called at every place, and not only once asked
+    is_watched = False  # whether to call `at` everywhere, not only after a request
 
     def __init__(self, pause_at: int | None = None):
-        """With `pause_at`, the run pauses at its validation after so many epochs or updates."""
+        """With `pause_at`, the run pauses at its validation after `pause_at` epochs or updates."""
         self._pause_at = pause_at
         self.asked: errors.Interrupted | None = None
-        self.exit_code: int | None = None  # of an interrupted process; None: that of the request
-        self.is_heard = False  # while a learner asks: it finishes its update and saves
-        self.is_starting = False  # until the configuration is known, which has the exit code
+        self.exit_code: int | None = None  # of an interrupted process; None: the request's
+        self.is_heard = False  # a learner checks: it finishes its update and saves
+        self.is_starting = False  # until the configuration, with its exit code, is known
         self.is_paused = False
-        self.cleanups: list[Callable[[], None]] = []  # for an exit at once: a second at most
+        self.cleanups: list[Callable[[], None]] = []  # for an immediate exit: at most a second
         self._wishes: deque[str] = deque()
 
     def stop(self, reason: str, exit_code: int = 130) -> None:
-        """Makes the run stop when it asks next; the first reason counts."""
+        """Requests a stop at the next check; the first reason counts."""
         self.asked = self.asked or errors.Interrupted(reason, exit_code)
 
     def start(self) -> None:
-        """Holds a stop back until `begin`."""
+        """Defers a stop until `begin`."""
         self.is_starting = self.is_heard = True
 
     def begin(self, exit_code: int | None) -> None:
-        """The configuration is known, and with it the exit code of an interrupted process.
+        """Ends the deferral, with the configured exit code of an interrupted process.
 
         Raises: Interrupted if `stop` was called before.
         """
@@ -56,15 +56,15 @@ class Interrupter:
         return True
 
     def wish(self, name: str) -> None:
-        """Requests `save` or `validate` after the update under way, or `pause` until the next."""
+        """Requests `save` or `validate` after the current update, or `pause` until the next one."""
         if name == "pause":
             self.is_paused = not self.is_paused
         else:
             self._wishes.append(name)
-        self.is_watched = True  # so that the learner asks after its next update
+        self.is_watched = True  # so that the learner checks after its next update
 
     def wishes(self) -> Iterator[str]:
-        """The wishes made since; while the run is paused, waits for more, or for `stop`."""
+        """The requests since the last call; while paused, waits for more, or for `stop`."""
         self.is_watched = type(self).is_watched
         while self.asked is None and (self._wishes or self.is_paused):
             if self._wishes:
@@ -73,7 +73,7 @@ class Interrupter:
                 time.sleep(SECONDS_BETWEEN_LOOKS)
 
     def hear(self) -> None:
-        """Leaves it to a learner to stop, from here on.
+        """From here on a learner handles stops.
 
         Raises: Interrupted if `stop` was called before.
         """
@@ -83,7 +83,7 @@ class Interrupter:
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
-        """Work that must not be left in the middle: an interruption is raised after it."""
+        """A context that must not be interrupted: an interruption is raised on exit."""
         self.is_heard = True
         try:
             yield
@@ -97,16 +97,16 @@ class Interrupter:
         return self.asked is not None
 
     def pause(self, completed: int, unit: str) -> errors.Paused | None:
-        """The pause that is due once so many epochs or updates, as `unit` says, are validated."""
+        """The pause due once `completed` epochs or updates (`unit`) are validated."""
         if self._pause_at is None or completed < self._pause_at:
             return None
         return errors.Paused(f"after {completed} {unit if completed > 1 else unit[:-1]}")
 
 
 class SharedInterrupter(Interrupter):
-    """Stops all processes of a run at the same place: `asked` is set where they agree on it.
+    """Stops all processes of a run at the same place: `asked` is set once they agree.
 
-    Wishes are those of rank 0. Until `connect` it acts for its own process.
+    Only rank 0's requests count. Until `connect` it acts for its own process.
     """
 
     def __init__(self) -> None:
@@ -116,11 +116,11 @@ class SharedInterrupter(Interrupter):
         self._first_signal = 0.0
 
     def join(self) -> None:
-        """Holds a stop back until `connect`, as all processes are about to call it."""
+        """Defers a stop until `connect`, which all processes are about to call."""
         self.is_heard, self.is_starting = True, False
 
     def connect(self, peers: Any) -> None:
-        """Decides together with the other processes of a World from here on."""
+        """From here on decides together with the other processes of a World."""
         self._peers = peers
         if self.asked is not None:
             self._own, self.asked = (str(self.asked), self.asked.exit_code), None
@@ -128,20 +128,20 @@ class SharedInterrupter(Interrupter):
 
     @property
     def is_watched(self) -> bool:
-        """Whether any process wants to stop, or rank 0 has a wish, since the last update."""
+        """Whether any process requests a stop, or rank 0 has a request, since the last update."""
         return self._peers is not None and self._peers.is_asked
 
     @is_watched.setter
     def is_watched(self, value: bool) -> None:
-        """Follows from what all processes say."""
+        """Ignored: determined by all processes."""
 
     @property
     def may_end_at_once(self) -> bool:
-        """Whether another Ctrl-C is a second one, and not the first as torchrun passes it on."""
+        """Whether another Ctrl-C is a second one, not the first forwarded by torchrun."""
         return time.monotonic() - self._first_signal > SECONDS_OF_ONE_SIGNAL
 
     def stop(self, reason: str, exit_code: int = 130) -> None:
-        """Asks all processes to stop where they next agree; the first reason counts."""
+        """Requests that all processes stop where they next agree; the first reason counts."""
         self._first_signal = self._first_signal or time.monotonic()
         if self._peers is None:
             super().stop(reason, exit_code)
@@ -155,7 +155,7 @@ class SharedInterrupter(Interrupter):
         return self.asked is not None
 
     def wishes(self) -> Iterator[str]:
-        """The wishes of rank 0; while it is paused, waits for more, or for any to `stop`."""
+        """The requests of rank 0; while paused, waits for more, or for any `stop`."""
         while self.asked is None and self._peers is not None and self._peers.is_asked:
             wish = self._wishes[0] if self._wishes else None
             states = self._peers.gathered((self._own is not None, wish, self.is_paused))

@@ -22,10 +22,10 @@ Weight = Tensor | float
 
 @dataclass(frozen=True)
 class SupervisedOutput(Detachable):
-    """The mean loss of a batch, the outputs, and the targets that they are measured against.
+    """The mean loss of a batch, the outputs and their targets.
 
-    `weight` is what the loss is a mean over; None means the number of targets that count.
-    `has_ignored` says that some targets may be IGNORED.
+    `weight` is the count the loss is a mean over; None means the number of targets that count.
+    `has_ignored`: some targets may be IGNORED.
     """
 
     loss: Scalar
@@ -71,8 +71,8 @@ class RegressionOutput(SupervisedOutput):
 class SequenceOutput(SupervisedOutput):
     """A batch of sequences, its loss a mean over tokens: logits of each token, target tokens.
 
-    `num_bytes` is the number of bytes of text that the targets stand for, None if unknown.
-    `nll` is the mean of -log p over the tokens that count; None where it equals the loss.
+    `num_bytes` is the number of bytes of the targets' text, None if unknown. `nll` is the mean of
+    -log p over the tokens that count; None if it equals the loss.
     """
 
     output: Float[Tensor, "batch time classes"]
@@ -98,17 +98,17 @@ class AdversarialOutput(Detachable):
 
 
 def known_targets(item: Any) -> Bool[Tensor, "..."] | None:
-    """Which of the item's targets count, those that are not IGNORED; None if all do."""
-    has_ignored = getattr(item, "has_ignored", False)  # an item of the user's own may lack it
+    """A mask of the item's targets that count (not IGNORED); None if all do."""
+    has_ignored = getattr(item, "has_ignored", False)  # a user's item may lack it
     return item.targets != IGNORED if has_ignored else None
 
 
 def num_targets(item: Any) -> Tensor | int:
-    """The number of targets that count; a tensor on their device where some may not."""
+    """The number of targets that count; a tensor on their device if some may not."""
     known = known_targets(item)
     return item.targets.numel() if known is None else known.sum()
 
 
 def loss_weight(item: Any) -> Weight:
-    """What the item's loss is a mean over: its weight, or the number of its targets that count."""
+    """The weight of the item's loss: its `weight`, or the number of its targets that count."""
     return num_targets(item) if item.weight is None else item.weight

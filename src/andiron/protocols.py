@@ -1,4 +1,4 @@
-"""The protocols of models, items, metrics, loaders, writers and renderers: the seams for users.
+"""The protocols of models, items, metrics, loaders, writers and renderers, for users to extend.
 
 >>> class Margin:  # a metric: the mean of a value for each sample
 ...     name, higher_is_better = "margin", True
@@ -22,7 +22,7 @@ from andiron.outputs import Weight
 Values = dict[str, float]
 Hyperparameters = Mapping[str, bool | int | float | str]
 Pages = Mapping[str, str]  # Markdown by name
-Position = Mapping[str, Any]  # plain values that say how far a writer has come
+Position = Mapping[str, Any]  # plain values: the position of a writer
 Parts = tuple[Any, ...]  # of a metric, from one batch: tensors; a count may be a plain int
 
 
@@ -44,10 +44,10 @@ Result = Value | Mapping[str, Value]
 
 @runtime_checkable
 class Item(Protocol):
-    """What a step returns for the metrics; the classes of `andiron.outputs`, or one of your own.
+    """The result of a step for the metrics: a class of `andiron.outputs`, or one of your own.
 
-    Shipped metrics also read `output`, `targets` and, where some targets may be IGNORED,
-    `has_ignored`; those of sequences read `num_bytes` and `nll`.
+    Shipped metrics also read `output`, `targets` and, if some targets may be IGNORED,
+    `has_ignored`; sequence metrics read `num_bytes` and `nll`.
     """
 
     @property
@@ -56,17 +56,17 @@ class Item(Protocol):
 
     @property
     def weight(self) -> Any:
-        """What the loss is a mean over, samples or tokens; None means the targets that count."""
+        """The number of samples or tokens the loss is a mean over; None: the targets that count."""
 
     def detached(self) -> Any:
-        """The same values, none of them attached to a graph."""
+        """The same values without their graph."""
 
 
 @dataclass(frozen=True)
 class TrainOutput:
-    """What a training step returns: gradients for the optimizer, an item for the metrics.
+    """The result of a training step: gradients for the optimizer, an item for the metrics.
 
-    `weight` is what the loss is a mean over; accumulation weights micro-batches by it.
+    `weight` is the count the loss is a mean over; accumulation weights micro-batches by it.
     """
 
     gradients: Gradients
@@ -90,7 +90,7 @@ class ValidStep(Protocol):
 
 @runtime_checkable
 class Shows(Protocol):
-    """A model with samples to look at after each validation: text or generated images."""
+    """A model that shows samples after each validation: text or generated images."""
 
     def samples(self) -> dict[str, "str | Tensor"]:
         """Markdown, or uint8 images [channels, height, width], by name; called as `valid_step`."""
@@ -98,10 +98,10 @@ class Shows(Protocol):
 
 @runtime_checkable
 class Metric(Protocol):
-    """A quantity computed from parts: the parts of all batches are merged, then valued.
+    """A quantity computed from the merged parts of all batches.
 
     Without a method `value`, the parts are (total, count) and the value is total / count; a total
-    of several elements stands for their sum, so that it may have an element for each sample.
+    with several elements stands for their sum, so it may have an element for each sample.
     With `value`, see `Statistic`. A metric may also have these attributes:
 
     - `gathers = True`: its parts are concatenated along their first dimension, not added up;
@@ -118,14 +118,14 @@ class Metric(Protocol):
 
 @runtime_checkable
 class Statistic(Metric, Protocol):
-    """A metric that is not a mean: it computes its value from the merged parts itself.
+    """A metric that is not a mean: it computes its value from the merged parts.
 
     Every batch gives the same number of tensors. They have the same shapes each time and are added
     up, or are concatenated if the metric `gathers`, which takes memory for every sample.
     """
 
     def value(self, *parts: Tensor) -> Result:
-        """What the merged parts come to, or several values by name; None where it is undefined.
+        """The value of the merged parts, or several by name; None if undefined.
 
         The parts are on the CPU; sums are float64 (exact for counts below 2^53), concatenated
         parts have their own dtype.
@@ -150,7 +150,7 @@ class Loader(Protocol):
 class Point:
     """Values measured on one split after a number of completed updates.
 
-    With `whole_epoch` they are those of a whole epoch or validation, not of a window.
+    With `whole_epoch` they cover a whole epoch or validation, not a window.
     """
 
     split: str
@@ -169,10 +169,10 @@ class Point:
 
 @dataclass
 class Layer:
-    """A module that computes something itself: what it gives, holds and costs.
+    """A module that computes something itself: its output, parameters and cost.
 
-    `operations` are multiplications and additions of matrix products and convolutions, as torch
-    counts them; `num_bytes` are those of its output.
+    `operations` are multiplications and additions of matrix products and convolutions, by torch's
+    count; `num_bytes` is the size of its output.
     """
 
     name: str
@@ -185,10 +185,9 @@ class Layer:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation of a model's graph; its name begins with the modules that it is in, as a path.
+    """One operation of a model's graph; its name begins with the path of modules around it.
 
-    `inputs` are names of operations, `shapes` those of its outputs, `weights` the parameters that
-    it uses.
+    `inputs` are names of operations, `shapes` its outputs' shapes, `weights` the parameters used.
     """
 
     name: str
@@ -200,9 +199,9 @@ class Operation:
 
 @dataclass(frozen=True)
 class Embeddings:
-    """The features of samples, and what each is, by the name of a column.
+    """The features of samples, and columns of labels by name.
 
-    `pictures` are those of all samples, row by row in a square, each of `picture_size`.
+    `pictures` has all samples, row by row in a square, each of `picture_size`.
     """
 
     features: Float[Tensor, "samples features"]
@@ -218,7 +217,7 @@ class Writer(Protocol):
     def write(self, point: Point) -> None: ...
 
     def close(self) -> str | None:
-        """Ends the writing; returns what was lost of the logged values, in words, if known."""
+        """Ends the writing; returns a description of lost values, if known."""
 
 
 @runtime_checkable
@@ -226,7 +225,7 @@ class Rewinds(Protocol):
     """A writer that can return to an earlier position: a resumed run logs no value twice."""
 
     def position(self) -> Position:
-        """How far it has come; stored in every checkpoint."""
+        """The current position; stored in every checkpoint."""
 
     def rewind(self, position: Position, updates: int) -> None:
         """Returns to a position that was stored after `updates` completed updates."""
@@ -253,18 +252,18 @@ class ShowsPages(Protocol):
 
 @runtime_checkable
 class ShowsModel(Protocol):
-    """A writer that shows the model itself, if it is configured to: else it calls nothing."""
+    """A writer that shows the model itself, if configured to: else it calls nothing."""
 
     def show_graph(self, traced: Callable[[], Sequence[Operation]]) -> None:
         """Shows the operations of the model; called once, before the first update."""
 
     def show_embeddings(self, computed: Callable[[int], Embeddings]) -> None:
-        """Shows what the trained model makes of so many validation samples at most."""
+        """Shows the trained model's embeddings of validation samples."""
 
 
 @dataclass
 class Progress:
-    """Where the run stands: the learner writes it, a renderer reads it whenever it draws."""
+    """The progress of a run: written by the learner, read by a renderer when it draws."""
 
     num_epochs: int
     num_batches: int = 0  # in a training epoch
@@ -277,19 +276,19 @@ class Progress:
     new_batches: int = 0  # since the last log point
     new_updates: int = 0
     waited: float = 0.0  # seconds, for these batches
-    num_updates: int = 0  # of the whole run; an update that is left out counts for none
+    num_updates: int = 0  # of the whole run; skipped updates are not counted
     first_updates: int = 0  # completed before this process
     latest: dict[str, Values] = field(default_factory=dict)  # by split
 
     def seconds_left(self, elapsed: float) -> float | None:
-        """How long the rest takes at the speed so far; None before this process's first update."""
+        """Time left at the speed so far; None before this process's first update."""
         done = self.updates - self.first_updates
         return elapsed * (self.num_updates - self.updates) / done if done > 0 else None
 
 
 @runtime_checkable
 class Renderer(Protocol):
-    """What shows a run to the person who started it."""
+    """Shows a run to the person who started it."""
 
     def start(self, progress: Progress) -> None: ...
 

@@ -27,13 +27,13 @@ def derive(seed: int, purpose: str, *counters: int) -> int:
     """
     state = _base(seed, purpose)
     for counter in counters:
-        state = _mixed(state + (counter + 1) * GOLDEN) & WORD
+        state = _mix(state + (counter + 1) * GOLDEN) & WORD
     return state
 
 
 @functools.lru_cache
 def _base(seed: int, purpose: str) -> int:
-    """The first eight bytes of BLAKE2b over both, so that two purposes share nothing."""
+    """The first eight bytes of BLAKE2b over both, so that purposes are independent."""
     return int.from_bytes(
         hashlib.blake2b(f"{seed}/{purpose}".encode(), digest_size=8).digest(), "little"
     )
@@ -54,38 +54,38 @@ def uniform(
 ) -> Float[Tensor, "batch number"]:
     """`number` float32 in [0, 1) for each index, the same on any device; multiples of 2^-24.
 
-    The indices are the counters of `derive`, and the numbers of one index a counter more:
+    The indices are the counters of `derive`, the numbers of an index one more counter:
     SplitMix64, in tensors.
     """
     start = derive(seed, purpose, epoch)
     start -= start >> 63 << 64  # signed
-    state = _mixed(start + (indices.long()[:, None] + 1) * GOLDEN)
-    state = _mixed(state + (torch.arange(number, device=indices.device) + 1) * GOLDEN)
-    return _shifted(state, 40).to(torch.float32) * 2.0**-24
+    state = _mix(start + (indices.long()[:, None] + 1) * GOLDEN)
+    state = _mix(state + (torch.arange(number, device=indices.device) + 1) * GOLDEN)
+    return _shift_right(state, 40).to(torch.float32) * 2.0**-24
 
 
-def _mixed(state: Word) -> Word:
+def _mix(state: Word) -> Word:
     """SplitMix64's finaliser, modulo 2^64.
 
     The words of a tensor are signed integers with the same bits: their products wrap.
     """
-    state = (state ^ _shifted(state, 30)) * FACTORS[0]
-    state = (state ^ _shifted(state, 27)) * FACTORS[1]
-    return state ^ _shifted(state, 31)
+    state = (state ^ _shift_right(state, 30)) * FACTORS[0]
+    state = (state ^ _shift_right(state, 27)) * FACTORS[1]
+    return state ^ _shift_right(state, 31)
 
 
-def _shifted(state: Word, bits: int) -> Word:
-    """Shifted to the right, filled with zeros; bits above 64 are dropped."""
+def _shift_right(state: Word, bits: int) -> Word:
+    """A logical right shift; bits above 64 are dropped."""
     return (state >> bits) & ((1 << 64 - bits) - 1)
 
 
 def start_stream(seed: int, purpose: str, *counters: int) -> None:
-    """Puts torch's default generators, CPU and GPU, at the start of the stream.
+    """Sets torch's default generators, CPU and GPU, to the start of the stream.
 
     The learner does so at every update, so that dropout in any network repeats after a resume
-    and nothing drawn in between (validation, a metric, a sampler) can disturb it.
-    `torch.manual_seed` does the same but takes 0.2 ms on a CPU for the backends that are not there;
-    these calls take 1 us.
+    and is independent of draws in between (by validation, a metric, a sampler).
+    `torch.manual_seed` does the same but takes 0.2 ms on a CPU for absent backends; these calls
+    take 1 us.
     """
     value = derive(seed, purpose, *counters)
     torch.default_generator.manual_seed(value)
@@ -96,15 +96,15 @@ def start_stream(seed: int, purpose: str, *counters: int) -> None:
 
 
 def seed_others(seed: int) -> None:
-    """Seeds Python's and NumPy's global generators, from which users' code may draw."""
+    """Seeds Python's and NumPy's global generators, which users' code may use."""
     random.seed(derive(seed, "python"))
     np.random.seed(derive(seed, "numpy") % 2**32)
 
 
 def others() -> dict[str, Any]:
-    """The state of those two as plain values: hexadecimal words, quicker to copy and write.
+    """The state of Python's and NumPy's generators: hexadecimal words, quick to copy and write.
 
-    Torch's start anew at every update and need not be kept.
+    Torch's are reseeded at every update and need not be saved.
     """
     version, words, gauss = random.getstate()
     _, keys, *rest = np.random.get_state(legacy=True)
@@ -112,7 +112,7 @@ def others() -> dict[str, Any]:
 
 
 def put_others(state: Mapping[str, Any]) -> None:
-    """Puts them where `others` found them."""
+    """Restores the state returned by `others`."""
     version, words, gauss = state["python"]
     random.setstate((version, tuple(_from_hex(words).tolist()), gauss))
     keys, *rest = state["numpy"]

@@ -17,11 +17,11 @@ Class = TypeVar("Class", bound=type)
 
 MOST_TRACED = 1000  # updates: a trace takes some 100 KB of memory for each
 MOST_TRIALS = 10_000  # of a search: optuna goes through all of them for each new one
-MOST = 10**12  # of anything counted: a million updates a second take 12 days to make them
+MOST = 10**12  # of any counter: 12 days at a million updates a second
 
 
 def _in_64_bits(value: Any) -> Any:
-    """A whole number, as JSON may have it, that a tensor can be multiplied by."""
+    """A whole number in JSON that fits 64 bits."""
     if isinstance(value, int) and abs(value) >= 2**63:
         raise PydanticCustomError("kind", "Input should be a number of 64 bits, or one like 1e30")
     return value
@@ -40,7 +40,7 @@ Trials = Annotated[int, Field(ge=1, le=MOST_TRIALS)]
 Index = Annotated[int, Field(ge=0, le=MOST)]
 Layers = Annotated[int, Field(ge=1, le=10_000)]  # ten times the deepest: arXiv:2203.00555
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
-Validation = Proportion | Literal["test"]  # part of the training data, or the test set itself
+Validation = Proportion | Literal["test"]  # fraction of the training data, or the test set itself
 Direction = Literal["lowest", "highest"]
 Average = Literal["micro", "macro", "weighted", "none"]  # of a metric over classes
 
@@ -52,9 +52,9 @@ DOTTED_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")  # torch.nn.functional.re
 
 
 def checked(owner: Class) -> Class:
-    """`owner`, whose constructor refuses values outside the ranges that its annotations name.
+    """`owner`, whose constructor refuses values outside the ranges in its annotations.
 
-    A configuration is checked against the same annotations; this is for calls from Python.
+    Configurations are checked against the same annotations; this is for calls from Python.
 
     >>> @checked
     ... class Decayed:
@@ -75,18 +75,18 @@ def checked(owner: Class) -> Class:
     @wraps(constructor)
     def check_and_construct(self: Any, *args: Any, **kwargs: Any) -> None:
         try:
-            given = signature.bind(*args, **kwargs)
+            bound = signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{owner.__name__}: {error}") from None
-        for name, value in given.arguments.items():
+        for name, value in bound.arguments.items():
             try:
-                given.arguments[name] = adapter(name).validate_python(value)
+                bound.arguments[name] = adapter(name).validate_python(value)
             except ValidationError as error:
                 messages = " or ".join(dict.fromkeys(each["msg"] for each in error.errors()))
                 allowed = messages.replace("Input should be ", "")
                 problem = f"{name}={value}: should be {allowed} ({owner.__name__})"
                 raise ValueError(problem) from None
-        constructor(self, *given.args, **given.kwargs)
+        constructor(self, *bound.args, **bound.kwargs)
 
     owner.__init__ = check_and_construct  # type: ignore[misc]
     return owner
@@ -113,10 +113,10 @@ def _is_text(value: Any, pattern: re.Pattern[str]) -> bool:
 
 
 def _check_most(value: Any) -> None:
-    """Refuses a whole number of updates, or the number in a text such as 2epochs, beyond MOST."""
-    found = EVERY.fullmatch(value) if isinstance(value, str) else None
-    number = float(found[1]) if found else value
-    if (found or type(value) is int) and number > MOST:
+    """Refuses a number of updates, or a number in a text such as 2epochs, above MOST."""
+    match = EVERY.fullmatch(value) if isinstance(value, str) else None
+    number = float(match[1]) if match else value
+    if (match or type(value) is int) and number > MOST:
         raise PydanticCustomError("kind", f"Input should be less than or equal to {MOST}")
 
 
@@ -156,7 +156,7 @@ def _is_traced(value: Any) -> bool:
 
 
 def _is_node(value: Any) -> bool:
-    return isinstance(value, dict) and "_target_" in value  # its arguments are checked apart
+    return isinstance(value, dict) and "_target_" in value  # its arguments are checked separately
 
 
 def _are_nodes(value: Any) -> bool:
@@ -167,7 +167,7 @@ def _is_function(value: Any) -> bool:
     return _is_text(value, DOTTED_NAME) or _is_node(value)
 
 
-# a number of updates, or of epochs that become updates when the run is built
+# a number of updates, or of epochs, converted to updates when the run is built
 Horizon = Annotated[
     Any,
     kind("a number of updates (100) or of epochs (2epochs, 0.5epochs)", _is_horizon, Count | str),
@@ -190,7 +190,7 @@ Device = Annotated[
 RunName = Annotated[
     Any,
     kind(
-        "a text of at most 64 letters, digits and _.+-, the first no sign",
+        "up to 64 of A-Z a-z 0-9 _.+- (the first not .+-)",
         lambda value: _is_text(value, RUN_NAME),
         str,
     ),
@@ -204,7 +204,7 @@ Every = Annotated[  # see andiron.plain.cadence.Cadence
         Count | str | dict[Literal["updates", "epochs", "minutes"], Positive],
     ),
 ]
-# an object that is built from a `_target_` of its own, or several
+# an object that is built from its own `_target_`, or several
 Node = Annotated[Any, kind("a _target_ and its arguments", _is_node, dict[str, Any])]
 Nodes = Annotated[
     Any,

@@ -1,4 +1,4 @@
-"""The name of every file and folder in a run's folder, each in this one place.
+"""The names of all files and folders in a run's folder.
 
 >>> folder = RunFolder(Path("outputs/mine"))
 >>> folder.config.as_posix(), folder.weights("model-ema").name
@@ -14,16 +14,16 @@ from pathlib import Path
 NUMBERED = ("model-*.safetensors", "dirty*.patch")  # one for each average, for each repository
 HYDRA_FILES = (".hydra/config.yaml", ".hydra/hydra.yaml", ".hydra/overrides.yaml")
 LEDGER = "sweep.jsonl"  # in the folder of a sweep
-# an earlier run, by its identity: as long as the new one has not begun, and while it is removed
+# an earlier run, by its identity, until the new one has begun and while it is removed
 REPLACED, REMOVED = ".replaced-", ".removed-"
 ASIDE = re.compile(rf"({REPLACED}|{REMOVED})([0-9a-f]{{16}})".replace(".", r"\."))
 TRACES = ("updates-*.json", "updates-*.txt")  # in profile/
-# in tensorboard/<split>/, for the Projector tab, which looks for the last of them
+# in tensorboard/<split>/, for the Projector tab, which looks for the last one
 PROJECTOR = ("features.tsv", "labels.tsv", "sprite.png", "projector_config.pbtxt")
 
 
 def is_sweep(folder: Path) -> bool:
-    """Whether a folder is that of a sweep: it has a ledger."""
+    """Whether a folder is a sweep's: it has a ledger."""
     return (folder / LEDGER).is_file()
 
 
@@ -33,7 +33,7 @@ class RunFolder:
     def __init__(self, path: Path):
         self.status = path / "status.json"  # running, done, interrupted or failed, and why
         self.log = path / "experiment.log"  # a running process holds a lock on it
-        self.manifest = path / "manifest.json"  # identity, and checksums of what is on record
+        self.manifest = path / "manifest.json"  # identity, and checksums of recorded files
         self.config = path / "config.json"  # resolved and plain
         self.hydra = path / ".hydra"  # Hydra's own record of the composition
         self.provenance = path / "provenance.json"  # code, versions, hardware, data, resumes
@@ -45,9 +45,9 @@ class RunFolder:
         self.wandb = path / "wandb"  # the local files of Weights & Biases
         self.mlflow = path / "mlflow"  # the local files of MLflow
         self.checkpoints = path / "checkpoints"  # the states to resume from
-        self.nonfinite = path / "nonfinite"  # updates with a NaN or an infinity, to be replayed
+        self.nonfinite = path / "nonfinite"  # updates with a NaN or an infinity, to replay
         self.profile = path / "profile"  # traces of updates, with the option of this name
-        self.ranks = path / "ranks"  # the logs of the other processes of a run of several
+        self.ranks = path / "ranks"  # the logs of ranks other than 0
         self.model = path / "model.safetensors"  # the trained weights
         self.summary = path / "summary.json"  # best and last value of every metric
         self.own = tuple(vars(self).values())
@@ -61,7 +61,7 @@ class RunFolder:
         return self.path / f"{name}.safetensors"
 
     def rank_log(self, rank: int) -> Path:
-        """What a process of several says, other than rank 0."""
+        """The log of a rank other than 0."""
         return self.ranks / f"{rank}.log"
 
     def owns(self, name: str) -> bool:

@@ -266,7 +266,7 @@ def test_a_folder_whose_own_name_is_not_durable_is_not_there(
     assert names(tmp_path) == []
 
 
-def test_remove_folder_removes_the_files_named_the_folder_and_nothing_beside_it(
+def test_remove_folder_removes_named_files_and_the_folder_only(
     tmp_path: Path,
 ) -> None:
     files.write_folder(tmp_path / "step-7", pieces())

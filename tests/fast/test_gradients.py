@@ -132,7 +132,7 @@ def test_an_engine_that_is_called_otherwise_is_left_to_torch(
     assert not gradients._engine_agrees.__wrapped__()
 
 
-def test_the_first_backward_of_a_process_may_be_where_no_gradients_are_recorded() -> None:
+def test_the_first_backward_of_a_process_may_run_under_no_grad() -> None:
     model = Number(torch.tensor([3.0]))
     loss = model.value.square().sum()
     gradients._engine_agrees.cache_clear()

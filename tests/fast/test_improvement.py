@@ -52,7 +52,7 @@ def test_a_relative_margin_is_a_part_of_the_best_on_the_right_side_of_it(
 
 
 @pytest.mark.parametrize("direction", ["lowest", "highest"])
-def test_the_first_finite_value_is_better_than_none_and_what_is_not_finite_never_is(direction):
+def test_the_first_finite_value_beats_none_and_a_non_finite_one_never(direction):
     assert is_better(7.0, None, direction, margin=3.0)
     for value in (math.nan, math.inf, -math.inf):
         assert not is_better(value, None, direction)

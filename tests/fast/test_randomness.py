@@ -134,7 +134,7 @@ def test_start_stream_makes_torch_draws_repeat_whatever_was_drawn_before() -> No
     assert torch.equal(found[2], found[0])
 
 
-def test_start_stream_of_another_update_seed_or_purpose_draws_other_numbers() -> None:
+def test_start_stream_differs_by_update_seed_and_purpose() -> None:
     found = set()
     for stream in [
         (42, "update", 17),
@@ -148,7 +148,7 @@ def test_start_stream_of_another_update_seed_or_purpose_draws_other_numbers() ->
     assert len(found) == 5
 
 
-def test_start_stream_draws_what_the_stream_itself_and_torch_manual_seed_draw() -> None:
+def test_start_stream_draws_equal_stream_and_torch_manual_seed() -> None:
     randomness.start_stream(42, "update", 17)
     found = torch.rand(101)
     assert torch.equal(found, torch.rand(101, generator=randomness.stream(42, "update", 17)))
@@ -185,7 +185,7 @@ def test_the_uniform_numbers_of_an_index_do_not_depend_on_its_neighbours():
         )
 
 
-def test_uniform_numbers_are_uniform_and_differ_by_seed_purpose_epoch_index_and_number():
+def test_uniform_numbers_are_uniform_and_differ_by_every_argument():
     indices = torch.arange(20_000)
     drawn = [
         randomness.uniform(seed, purpose, epoch, indices, 2)

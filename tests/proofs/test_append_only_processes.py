@@ -31,7 +31,7 @@ def said(caplog):
     return lambda: [(record.levelname, record.getMessage()) for record in caplog.records]
 
 
-def test_a_full_disk_is_said_once_and_nothing_is_lost_when_there_is_space_again(small_disk, said):
+def test_a_full_disk_is_reported_once_and_loses_nothing_once_freed(small_disk, said):
     file = AppendOnlyFile(small_disk / "log")
     filler = fill(small_disk, leave=8192)
     written = 0
@@ -95,7 +95,7 @@ def test_what_is_lost_in_the_end_is_said(small_disk, said):
         file.append(b"more")
 
 
-def test_of_more_than_memory_may_hold_the_oldest_is_dropped_and_how_much_is_said(
+def test_appends_beyond_the_memory_limit_drop_the_oldest_and_report_it(
     small_disk, said, monkeypatch
 ):
     monkeypatch.setattr(append_only, "KEPT_BYTES", 10_000)

@@ -74,7 +74,7 @@ def test_a_disk_that_is_full_for_a_while_costs_nothing(disk, tmp_path, straight)
     assert "No space left on device" in said and said.count("epoch 60/60") == 1
 
 
-def test_a_disk_that_stays_full_ends_the_run_with_what_to_do_and_nothing_whole_is_lost(
+def test_a_full_disk_ends_the_run_with_advice_and_loses_no_whole_file(
     disk, tmp_path, straight
 ):
     run_dir = disk / "run"
@@ -109,7 +109,7 @@ def test_a_disk_that_is_full_from_the_start_is_told_at_once(disk, tmp_path):
     assert updates_saved(disk / "run") == []
 
 
-def test_a_run_that_is_resumed_on_a_full_disk_says_so_and_goes_on_exactly_after_that(
+def test_a_resume_on_a_full_disk_reports_it_and_later_continues_exactly(
     disk, tmp_path, straight
 ):
     run_dir = disk / "run"
@@ -168,7 +168,7 @@ def immutable():
         subprocess.run(["chattr", "-i", str(folder)], check=True)
 
 
-def test_a_run_whose_checkpoints_cannot_be_written_says_so_and_keeps_those_it_has(
+def test_a_run_that_cannot_write_checkpoints_reports_it_and_keeps_old_ones(
     tmp_path, straight, immutable
 ):
     run_dir = tmp_path / "run"

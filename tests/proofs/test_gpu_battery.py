@@ -27,7 +27,7 @@ def test_every_section_of_the_battery_runs_on_a_cpu():
     ]
 
 
-def test_a_section_that_fails_has_its_error_in_the_table_and_in_the_exit_code():
+def test_a_failed_section_shows_in_the_table_and_the_exit_code():
     command = [sys.executable, "-c", FAILING]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
 

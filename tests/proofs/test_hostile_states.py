@@ -184,4 +184,4 @@ def test_a_length_that_stands_for_memory_is_refused():
     model = classifier()
     optimizer = Optimizer(torch.optim.LBFGS, model)
     bomb = {f"{[*optimizer.parameters][0]}/old_dirs:length": torch.tensor(10**12)}
-    assert any("counts" in each for each in slot_checks._of_optimizer(optimizer, bomb))
+    assert any("counts" in each for each in slot_checks._slot_problems(optimizer, bomb))

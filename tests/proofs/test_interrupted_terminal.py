@@ -21,7 +21,7 @@ HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
 
 @pytest.mark.slow
-def test_ctrl_c_on_a_real_terminal_ends_the_run_and_gives_the_terminal_back(tmp_path):
+def test_ctrl_c_on_a_real_terminal_ends_the_run_and_restores_it(tmp_path):
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 150, 0, 0))
     before = termios.tcgetattr(theirs)

@@ -314,7 +314,7 @@ def test_a_second_sigterm_changes_nothing(parts):
 
 
 @pytest.mark.slow
-def test_a_signal_to_the_whole_group_spares_the_workers_until_the_update_is_saved(
+def test_a_signal_to_the_group_spares_workers_until_the_update_is_saved(
     tmp_path, straight
 ):
     run_dir = tmp_path / "run"
@@ -335,7 +335,7 @@ def test_a_signal_to_the_whole_group_spares_the_workers_until_the_update_is_save
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
-def test_a_run_ended_before_its_first_update_is_started_by_the_same_command(tmp_path, name):
+def test_a_run_ended_before_its_first_update_restarts_by_the_same_command(tmp_path, name):
     run_dir, again = tmp_path / "run", [*SHORT, "hydra.run.dir=run", "restart=requeued"]
     trained(tmp_path, *SHORT, "hydra.run.dir=straight")
     with Training(tmp_path, *again) as process:

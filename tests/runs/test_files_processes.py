@@ -29,7 +29,7 @@ def test_a_process_killed_while_writing_leaves_the_old_content(tmp_path: Path) -
     assert (tmp_path / "status").read_bytes() == b"the old content"
 
 
-def test_partials_are_what_a_killed_write_leaves_and_nothing_that_only_looks_like_it(
+def test_partials_are_leftovers_of_killed_writes_and_no_lookalikes(
     tmp_path: Path,
 ) -> None:
     program = (

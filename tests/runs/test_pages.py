@@ -166,7 +166,7 @@ def test_every_script_named_exists():
     assert [each for each in sorted(named) if not (ROOT / each[1]).is_file()] == []
 
 
-def test_the_page_of_commands_lists_every_installed_command_with_its_script():
+def test_the_commands_page_lists_every_installed_command_and_script():
     rows = re.findall(r"(?m)^\| `([\w/.]+)` \| `?([\w-]*)`? \|", PAGES["commands.md"])
     configured = configparser.ConfigParser()
     configured.read(ROOT / "setup.cfg", encoding="utf-8")

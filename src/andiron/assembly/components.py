@@ -1,4 +1,4 @@
-"""What a configuration names, built: data, model, optimizer and schedule; nothing is recorded yet.
+"""Builds the configured components: data, model, optimizer and schedule; records nothing yet.
 """
 
 import dataclasses
@@ -37,7 +37,7 @@ SPLITS = ("train", "valid", "test")
 
 @dataclass(frozen=True)
 class Components:
-    """The built parts of a run that a learner is made from."""
+    """The built components of a run, for its learner."""
 
     splits: Splits
     train: DataLoader
@@ -58,11 +58,10 @@ def build(
     most: Most | None = None,
     world: World | None = None,
 ) -> Components:
-    """The components that the configuration names; with `trusted`, one read from a run folder.
+    """The configured components; `trusted` is for a configuration from a run folder.
 
-    In a `world` of several processes, rank 0 builds them first.
-    Then only what `trusted` allows is built, with a network of at most `most`, and nothing is
-    downloaded or cached.
+    In a `world` of several processes, rank 0 builds them first. With `trusted`, only what it allows
+    is built, with a network of at most `most`, and nothing is downloaded or cached.
     Raises: ConfigError, DataError or DeviceError.
     """
     world = world or World(slices=config.slices)
@@ -79,7 +78,7 @@ def build(
 
 
 def unwritten() -> AbstractContextManager[None]:
-    """Within it, what a run folder names is built without a download, and no file is cached."""
+    """A context in which components are built without downloads or cached files."""
     return files.writing_refused("a run folder's config.json must not create files elsewhere")
 
 
@@ -115,14 +114,14 @@ def _built(config: Train, most: Most | None, trusted: Trust | None, world: World
 
 
 def horizons(config: Train, batches: int) -> dict[str, int]:
-    """The number of updates in the run and in an epoch of so many batches; schedules need them."""
+    """The number of updates in the run and in an epoch of `batches`; schedules need them."""
     updates_per_epoch = math.ceil(batches / config.grads_accumulation)
     num_updates = config.num_updates or (config.num_epochs or 0) * updates_per_epoch
     return {"num_updates": num_updates, "updates_per_epoch": updates_per_epoch}
 
 
 def data(config: Train) -> Splits:
-    """The data set that the configuration names, in its parts.
+    """The configured data set, in its parts.
 
     Raises: ConfigError or DataError.
     """
@@ -162,7 +161,7 @@ def _loader(
 
 
 def _augmentation(option: str, node: targets.Node, splits: Splits) -> Augmentation:
-    made = targets.build(option, node, name=option.partition(".")[2], **splits.offered)
+    augmentation = targets.build(option, node, name=option.partition(".")[2], **splits.offered)
     takes = "a function of a raw batch and its draws, which gives the batch"
-    targets.check_kind(option, node, made, callable(made), takes)
-    return typing.cast(Augmentation, made)
+    targets.check_kind(option, node, augmentation, callable(augmentation), takes)
+    return typing.cast(Augmentation, augmentation)

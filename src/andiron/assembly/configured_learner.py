@@ -1,4 +1,4 @@
-"""The learner that a configuration describes, over components that are built already."""
+"""The configured learner, from built components."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +28,7 @@ def learner(
     *,
     interrupter: Interrupter | None = None,
 ) -> Learner:
-    """The learner over `built`, with the configured metrics, averages, checkpoints and options."""
+    """The learner of `built`, with the configured metrics, averages, checkpoints and options."""
     metrics = measured(config, built.splits.offered)
     training = [each for each in metrics if not getattr(each, "validation_only", False)]
     if config.objective is not None:
@@ -73,25 +73,25 @@ def measured(config: Train, offered: Mapping[str, Any]) -> list[Any]:
 
 
 def writer(name: str, node: Node, folder: RunFolder) -> Writer:
-    """A configured writer: its constructor may ask for `run_dir`, or for the place of its kind.
+    """A configured writer, whose constructor may take `run_dir`, or the path of its kind.
 
     Raises: ConfigError if the node gives no writer.
     """
     places = {"run_dir": folder.path, "path": folder.metrics, "folder": folder.tensorboard}
-    made = targets.build(f"writers.{name}", node, **places)
-    if not isinstance(made, Writer):
+    instance = targets.build(f"writers.{name}", node, **places)
+    if not isinstance(instance, Writer):
         why = "gives no writer; give it write(point) and close()"
         raise targets.refused(f"writers.{name}", node, why)
-    return made
+    return instance
 
 
 def checkpointing(node: Node, metrics: list[Any]) -> Checkpointing:
-    """The strategy that the node names; a metric that it waits for gives its direction."""
-    made = _waiting("checkpoint", node, metrics)  # or a strategy of the user's own
+    """The configured strategy; its metric gives the direction."""
+    rule = _waiting("checkpoint", node, metrics)  # or a user's strategy
     takes = "a function from the saved checkpoints to the names that are kept"
-    targets.check_kind("checkpoint", node, made, callable(made) or isinstance(made, Checkpointing),
+    targets.check_kind("checkpoint", node, rule, callable(rule) or isinstance(rule, Checkpointing),
                        takes)  # fmt: skip
-    return made if isinstance(made, Checkpointing) else Checkpointing(made)
+    return rule if isinstance(rule, Checkpointing) else Checkpointing(rule)
 
 
 def _metric(name: str, node: Node, offered: Mapping[str, Any]) -> Any:
@@ -106,7 +106,7 @@ def _metric(name: str, node: Node, offered: Mapping[str, Any]) -> Any:
 
 
 def _check_objective(objective: str, measured: Mapping[str, list[Any]]) -> None:
-    """Refuses an objective that no run of the sweep would measure; `measured` is by split.
+    """Refuses an objective that no run of the sweep measures; `measured` is by split.
 
     Raises: ConfigError.
     """
@@ -119,7 +119,7 @@ def _check_objective(objective: str, measured: Mapping[str, list[Any]]) -> None:
 
 
 def _waiting(option: str, node: Node, metrics: list[Any]) -> Any:
-    """An object that waits for a metric to improve, built with the direction of that metric."""
+    """Builds an object that depends on a metric's improvement, with the metric's direction."""
     own = improvement.direction_of(str(node.get("metric")), directions_of(metrics))
     return targets.build(option, node, direction=own or "lowest")
 

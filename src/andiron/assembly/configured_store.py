@@ -1,4 +1,4 @@
-"""The checkpoint store of a run: the one that its configuration names, or its own folder."""
+"""The checkpoint store of a run: the configured one, or its own folder."""
 
 from pathlib import Path
 
@@ -9,13 +9,13 @@ from andiron.config.trust import Trust
 
 
 def store(config: Train, checkpoints: Path, trusted: Trust | None = None) -> Store:
-    """The store of a run's checkpoints, which `checkpoints` is the folder or the name of.
+    """The store of a run's checkpoints; `checkpoints` is their folder or name.
 
-    With `trusted`, the configuration was read from a run folder, and is checked first.
+    With `trusted`, the configuration comes from a run folder and is checked first.
     Raises: ConfigError.
     """
     if trusted is not None:
         target_kinds.check(config, trusted)
     node = config.checkpoint
-    made = node and targets.build("checkpoint", node, direction="lowest")
-    return made.store(checkpoints) if isinstance(made, Checkpointing) else LocalStore(checkpoints)
+    built = node and targets.build("checkpoint", node, direction="lowest")
+    return built.store(checkpoints) if isinstance(built, Checkpointing) else LocalStore(checkpoints)

@@ -1,4 +1,4 @@
-"""The device that a name such as `auto` stands for, and whether its kernels are deterministic."""
+"""The device of a name such as `auto`, and deterministic kernels."""
 
 import os
 import re
@@ -35,7 +35,7 @@ def resolve(name: str) -> torch.device:
 
 @contextmanager
 def deterministic(is_on: bool) -> Iterator[None]:
-    """Within it, if on, torch uses deterministic kernels only; to be entered before CUDA starts.
+    """A context with deterministic kernels only, if on; enter it before CUDA starts.
 
     Raises: MismatchError naming an operation that has no deterministic kernel.
     """

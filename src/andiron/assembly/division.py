@@ -1,4 +1,4 @@
-"""Whether a run can be divided: into processes, and into slices of its batches."""
+"""Checks that a run can be divided: into processes, and into slices of its batches."""
 
 import logging
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ log = logging.getLogger("andiron")
 
 
 def option_problems(config: Train, world: World) -> Iterator[str]:
-    """The options that do not hold for so many processes and slices, a line each."""
+    """A line for each option that does not fit the number of processes and slices."""
     slices, size = config.slices, world.size
     if slices is not None and slices & (slices - 1):
         below = 1 << slices.bit_length() - 1
@@ -46,7 +46,7 @@ def option_problems(config: Train, world: World) -> Iterator[str]:
 
 
 def synchronised(model: nn.Module, train: DataLoader, world: World) -> nn.Module:
-    """The model, each BatchNorm in it replaced by torch's SyncBatchNorm, which has no CPU kernel.
+    """The model with each BatchNorm replaced by torch's SyncBatchNorm, which has no CPU kernel.
 
     Raises: ConfigError.
     """
@@ -54,7 +54,7 @@ def synchronised(model: nn.Module, train: DataLoader, world: World) -> nn.Module
     problem = None
     if train.device.type == "cpu":
         problem = "torch.nn.SyncBatchNorm runs on GPUs only; leave it out, or choose GroupNorm"
-    elif 0 < last < size:  # a process without samples would keep the others waiting
+    elif 0 < last < size:  # a process without samples would block the others
         problem = f"the last batch has {last} samples for {size} processes; change batch_size"
     if problem:
         raise errors.ConfigError([f"sync_batchnorm=true: {problem}"])
@@ -64,7 +64,7 @@ def synchronised(model: nn.Module, train: DataLoader, world: World) -> nn.Module
 
 
 def problems(optimizer: GroupedOptimizer, world: World) -> list[str]:
-    """The parts of a run that cannot be divided, a line each."""
+    """A line for each component that cannot be divided."""
     return [
         f"optimizer: {each.name} takes sparse gradients, which are not added up over slices or "
         "processes; choose another, or start one process without slices"
@@ -74,7 +74,7 @@ def problems(optimizer: GroupedOptimizer, world: World) -> list[str]:
 
 
 def warn(model: nn.Module, world: World) -> None:
-    """Warns of a normalisation that sees a part of the batch where it would see the whole."""
+    """Warns of normalisation by the statistics of a part of the batch."""
     names = [
         name
         for name, module in model.named_modules()

@@ -1,4 +1,4 @@
-"""The optimizers that a configuration names: one for each group of parameters."""
+"""The configured optimizers: one for each group of parameters."""
 
 import typing
 from collections.abc import Mapping
@@ -24,10 +24,10 @@ SHOWN = ("clip", "gradients", "every", "frozen")  # in param_groups.json
 def build(config: Train, model: nn.Module, **lengths: int) -> GroupedOptimizer:
     """The owners of `model`'s parameters: the groups of `config.param_groups`, and the base.
 
-    Raises: ConfigError with everything that keeps a parameter from having one owner, or an
-    optimizer from taking a parameter or an option.
+    Raises: ConfigError listing every parameter without one owner, and every parameter or option
+    that an optimizer refuses.
     """
-    expanded = _expanded(config.param_groups or {}, model)
+    expanded = _expand_rules(config.param_groups or {}, model)
     nodes = targets.in_updates(expanded, lengths["updates_per_epoch"])
     with targets.refusals_named("param_groups"):
         owned = ownership.assign(model, {name: _rule(node) for name, node in nodes.items()})
@@ -49,7 +49,7 @@ def build(config: Train, model: nn.Module, **lengths: int) -> GroupedOptimizer:
 
 
 def _check_trained(groups: list[Group], num_updates: int) -> None:
-    """Refuses groups none of which is trained: in the first update, or in the whole run.
+    """Refuses groups if none is trained in the first update, or in the whole run.
 
     Raises: ConfigError.
     """
@@ -65,38 +65,38 @@ def _check_trained(groups: list[Group], num_updates: int) -> None:
 
 
 def gradient_transformations(option: str, nodes: Mapping[str, Any] | None) -> list[Transformation]:
-    """The transformations that the nodes name, in order.
+    """The configured transformations, in order.
 
-    A node names a function of gradients, with its other arguments, or a function that makes one.
+    A node names a function of gradients, with its other arguments, or a factory of one.
     """
-    made = {
+    built = {
         f"{option}.{name}": targets.build_function(
             f"{option}.{name}", node, num_given=1, named=("seed", "update")
         )
         for name, node in (nodes or {}).items()
     }
-    for name, each in zip(made, (nodes or {}).values(), strict=True):
+    for name, each in zip(built, (nodes or {}).values(), strict=True):
         takes = "a function of the gradients, which gives gradients"
-        targets.check_kind(name, each, made[name], callable(made[name]), takes)
-    return [*made.values()]
+        targets.check_kind(name, each, built[name], callable(built[name]), takes)
+    return [*built.values()]
 
 
-def _expanded(groups: Mapping[str, Any], model: nn.Module) -> dict[str, Any]:
-    """The rules by group name; a `_target_` among them makes several from the model."""
-    found: dict[str, Any] = {}
+def _expand_rules(groups: Mapping[str, Any], model: nn.Module) -> dict[str, Any]:
+    """The rules by group name; a `_target_` among them creates several from the model."""
+    expanded: dict[str, Any] = {}
     for name, node in groups.items():
         is_maker, option = "_target_" in node, f"param_groups.{name}"
-        found |= _made(option, node, model) if is_maker else {name: node}
-    return found
+        expanded |= _rules_from_model(option, node, model) if is_maker else {name: node}
+    return expanded
 
 
-def _made(option: str, node: targets.Node, model: nn.Module) -> Mapping[str, Any]:
-    made = targets.build(option, node, model=model)
-    are_rules = isinstance(made, Mapping) and all(
-        isinstance(each, Mapping) and "match" in each for each in made.values()
+def _rules_from_model(option: str, node: targets.Node, model: nn.Module) -> Mapping[str, Any]:
+    built = targets.build(option, node, model=model)
+    are_rules = isinstance(built, Mapping) and all(
+        isinstance(each, Mapping) and "match" in each for each in built.values()
     )
-    targets.check_kind(option, node, made, are_rules, "a function of the model to rules by name")
-    return typing.cast(Mapping[str, Any], made)
+    targets.check_kind(option, node, built, are_rules, "a function of the model to rules by name")
+    return typing.cast(Mapping[str, Any], built)
 
 
 def _rule(node: targets.Node) -> Rule:
@@ -106,12 +106,12 @@ def _rule(node: targets.Node) -> Rule:
 
 def _match(match: str | Mapping[str, Any]) -> Match:
     criteria: Mapping[str, Any] = {"name": match} if isinstance(match, str) else match
-    given: dict[str, Any] = {
+    conditions: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in criteria.items()
         if value is not None
     }
-    return Match(**given)
+    return Match(**conditions)
 
 
 def _group(
@@ -143,7 +143,7 @@ def _group(
 
 
 def _top_rate(schedule: Mapping[str, Any], lr: float) -> float:
-    """The highest rate that the node of a schedule names; `lr` where it names none."""
+    """The highest rate in the node of a schedule; `lr` if there is none."""
     named = [schedule.get(name) for name in ("initial_lr", "max_lr", "lr", "final_lr")]
     rates = [float(each) for each in named if isinstance(each, int | float) and each > 0]
     return max(rates, default=lr)

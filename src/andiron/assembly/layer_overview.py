@@ -1,4 +1,4 @@
-"""The layers of a built model and its graph, from a forward pass that leaves it as it was."""
+"""The layers and graph of a built model, from a forward pass without side effects."""
 
 import torch
 from rich.table import Table
@@ -12,11 +12,11 @@ from andiron.render.layer_table import layer_table
 
 
 def overview(built: Components) -> Table:
-    """A row for each layer, of one training batch: shapes, parameters, operations, memory."""
+    """A row for each layer and one training batch: shapes, parameters, operations, memory."""
     batch = next(built.train.undivided().epoch(0))
     with inference.valid(built.model) as model:
-        found = layers(model, lambda: model.valid_step(batch))  # type: ignore[operator]
-    return layer_table(found, "layers, in a forward pass of one training batch")
+        costs = layers(model, lambda: model.valid_step(batch))  # type: ignore[operator]
+    return layer_table(costs, "layers, in a forward pass of one training batch")
 
 
 def graph(built: Components) -> list[Operation]:
@@ -26,5 +26,5 @@ def graph(built: Components) -> list[Operation]:
         sample = loader.batcher(loader.dataset.__getitems__([0]), loader.device)
         with inference.valid(built.model, torch.no_grad) as model:
             return model_graph.operations(model, model.valid_step, sample)  # type: ignore[arg-type]
-    finally:  # the data set or the model may have drawn from them
+    finally:  # the data set or the model may have used them
         randomness.put_others(draws)

@@ -1,4 +1,4 @@
-"""The configured network in its task, with its first weights."""
+"""The configured network in its task, with initial weights."""
 
 import inspect
 from collections.abc import Iterator, Mapping
@@ -23,12 +23,12 @@ from andiron.protocols import TrainStep, ValidStep
 from andiron.tasks import Adversarial
 from andiron.tasks.criterion import Supervised
 
-TASKS_OF = {  # by the fact of the data that they need
+TASKS_OF = {  # by the fact of the data that the task needs
     "num_classes": "task=classification",
     "num_outputs": "task=regression, or task=multilabel",
 }
 KINDS_OF = {"num_classes": "classification", "num_outputs": "regression"}  # of data=csv
-# a network that replaces some of its layers has made more than its weights on record
+# a network that replaces layers allocates more than its recorded weights
 SLACK, SMALLEST_BYTES, SMALLEST_TENSORS = 4, 2**24, 256
 TAKEN_AS_TASK = (
     "a torch.nn.Module with train_step(batch) and valid_step(batch), such as "
@@ -38,7 +38,7 @@ TAKEN_AS_TASK = (
 
 @dataclass(frozen=True)
 class Most:
-    """The most that a network may hold: not much more than its weights on record have."""
+    """The size limit of a network: little more than its recorded weights."""
 
     num_bytes: int
     num_tensors: int
@@ -46,7 +46,7 @@ class Most:
 
     @classmethod
     def of(cls, weights: Mapping[str, Tensor], source: str) -> "Most":
-        """That of these weights."""
+        """The limit for these weights."""
         num_bytes = sum(tensor.nbytes for tensor in weights.values())
         num_tensors = SLACK * len(weights) + SMALLEST_TENSORS
         return cls(SLACK * num_bytes + SMALLEST_BYTES, num_tensors, source)
@@ -60,7 +60,7 @@ def model(
 ) -> nn.Module:
     """The task around the configured network, initialised from the seed.
 
-    With `trusted`, the configuration was read from a run folder.
+    `trusted` is for a configuration from a run folder.
     """
     randomness.start_stream(config.seed, "init")
     kind = targets.resolve("task._target_", config.task["_target_"])
@@ -96,9 +96,9 @@ def model(
 
 @contextmanager
 def _weights_counted(node: targets.Node, most: Most | None) -> Iterator[None]:
-    """Refuses a network larger than memory, or than `most`, before its weights are initialised.
+    """Refuses a network larger than memory or `most`, before its weights are initialised.
 
-    Until then torch has only reserved their memory. Each needs its own size for its gradient too.
+    Until then torch has only reserved their memory. Gradients need the same size again.
     Raises: ConfigError.
     """
     limit, sizes = memory.of_machine(), dict[int, int]()
@@ -127,13 +127,13 @@ def _weights_counted(node: targets.Node, most: Most | None) -> Iterator[None]:
 
 def _check_forward(option: str, node: targets.Node) -> None:
     """Refuses a class whose modules cannot be called, such as ModuleList."""
-    made = targets.resolve(f"{option}._target_", node["_target_"])
-    if getattr(made, "forward", None) is nn.Module.forward:
+    target = targets.resolve(f"{option}._target_", node["_target_"])
+    if getattr(target, "forward", None) is nn.Module.forward:
         raise targets.refused(option, node, "has no method forward(inputs); choose one that has")
 
 
 def _check_task(config: Train, kind: Any, splits: Splits | Described) -> None:
-    """Refuses data of another task, and a loss that would not be used."""
+    """Refuses data of another task, and an unused loss."""
     facts = [fact for fact in TASKS_OF if fact in splits.facts]
     wanted = getattr(kind, "wanted_fact", None)
     title = kind.__name__

@@ -1,4 +1,4 @@
-"""The checkpoint that a run resumes from, held to the configuration it resumes with."""
+"""The checkpoint that a run resumes from, checked against the new configuration."""
 
 import dataclasses
 import logging
@@ -15,15 +15,15 @@ from andiron.config.schema import Train
 from andiron.learner import Learner, state_format
 
 Saved = tuple[Path, Checkpoint]
-Changes = Mapping[str, list[Any]]  # by option: its recorded value, its present one
-BATCHING = ("batch_size", "grads_accumulation")  # give the number of updates in an epoch
+Changes = Mapping[str, list[Any]]  # by option: its recorded and its new value
+BATCHING = ("batch_size", "grads_accumulation")  # determine the updates in an epoch
 log = logging.getLogger("andiron")
 
 
 def newest(checkpoints: Store, run: str | None = None) -> Saved:
-    """The newest whole checkpoint of this `run`.
+    """The newest intact checkpoint of this `run`.
 
-    Raises: DataError if there is none, or its values are none that a run can have.
+    Raises: DataError if there is none, or its values are invalid.
     """
     path, unchecked = checkpoint.newest_whole(checkpoints, run)
     state = state_format.checked(unchecked.state, unchecked.place(contents.STATE))
@@ -33,8 +33,8 @@ def newest(checkpoints: Store, run: str | None = None) -> Saved:
 def check(config: Train, built: Components, saved: Checkpoint, changes: Changes) -> None:
     """Refuses a checkpoint from which the run cannot resume as configured.
 
-    Raises: DataError if its counters are beyond the data; ConfigError if it is beyond the end that
-    is configured, or if the learning rate depends on a number of updates that the changes alter.
+    Raises: DataError if its counters are beyond the data; ConfigError if it is beyond the
+    configured end, or if the learning rate depends on a number of updates that the changes alter.
     """
     file = saved.place(contents.STATE)
     _check_place(saved.state, file, built, has_other_batches="batch_size" in changes)
@@ -45,12 +45,12 @@ def check(config: Train, built: Components, saved: Checkpoint, changes: Changes)
 def resume(
     learner: Learner, config: Train, built: Components, saved: Saved, changes: Changes
 ) -> None:
-    """Puts the learner where the checkpoint was saved, with the changed seed and batch size.
+    """Loads the checkpoint into the learner, with the changed seed and batch size.
 
-    Raises: ConfigError if the checkpoint is of another model, other groups or other metrics.
+    Raises: ConfigError if the checkpoint has another model, other groups or other metrics.
     """
     path, unchanged = saved
-    moved = _moved(unchanged, config, built, changes)
+    moved = _adjusted(unchanged, config, built, changes)
     with targets.refusals_named(str(path)):
         learner.resume((path, moved), is_changed=moved is not unchanged)
     stop = learner.early_stopping.decision
@@ -65,7 +65,7 @@ def resume(
 def _check_place(
     state: Mapping[str, Any], file: str, built: Components, *, has_other_batches: bool
 ) -> None:
-    """Refuses counters beyond what the data give: from there an epoch would never end."""
+    """Refuses counters beyond the data: the epoch would never end."""
     batches, items = len(built.train), built.train.num_items
     if state["batch"] > batches and not has_other_batches:
         allowed = f"at most {batches}, the batches of an epoch"
@@ -106,12 +106,12 @@ def _check_horizon(config: Train, built: Components, changes: Changes) -> None:
         raise errors.ConfigError([f"{names}: {why}"])
 
 
-def _moved(saved: Checkpoint, config: Train, built: Components, changes: Changes) -> Checkpoint:
-    """The checkpoint with the seed and the place in the epoch that the changes give."""
+def _adjusted(saved: Checkpoint, config: Train, built: Components, changes: Changes) -> Checkpoint:
+    """The checkpoint with the changed seed and position in the epoch."""
     changed: dict[str, Any] = {}
     if "seed" in changes:
         changed["seed"] = config.seed
-    if "batch_size" in changes:  # some samples may come again, none is left out
+    if "batch_size" in changes:  # some samples may repeat, none is left out
         before, now = changes["batch_size"]
         samples = saved.state["batch"] * before
         is_over = samples >= built.train.num_items

@@ -1,4 +1,4 @@
-"""Another run's weights to start from, in place of freshly initialised ones."""
+"""Loads another run's weights to start from."""
 
 import dataclasses
 import logging
@@ -19,38 +19,38 @@ log = logging.getLogger("andiron")
 
 
 def load(path: Path, model: nn.Module, config: Train, trusted: Trust | None = None) -> None:
-    """Loads what fits by name and shape into `model`, and logs what does not.
+    """Loads the tensors that fit `model` by name and shape, and logs the others.
 
-    The weights of a run's folder are the trained ones, or those of the newest checkpoint in its
-    store. That run may name what `trusted` allows, and without it what the user's `config` names. A
-    file may be any record; one that says it has Burn's layout is read so.
+    The weights of a run's folder are the trained ones, or the newest checkpoint's in its
+    store. That run may name what `trusted` allows, by default what the user's `config` names. A
+    file may be any record, also in Burn's layout.
     Raises: ConfigError if nothing fits, or integers or complex numbers stand for floats; DataError
     for a file that is missing, damaged, or changed since a run or a checkpoint was written.
     """
     if path.is_dir():
         own = trust.of_user(composition.config_dirs(), config.trust)
-        known = trusted or own.saying(dataclasses.asdict(config))
-        path = _weights_in(RunFolder(path), known)
+        allowed = trusted or own.saying(dataclasses.asdict(config))
+        path = _weights_in(RunFolder(path), allowed)
     folder = RunFolder(path.parent)
     if folder.manifest.exists() and folder.config.exists():
         run_record.check(folder, path)
     elif contents.is_own(path.name) and (path.parent / contents.MANIFEST).exists():
         manifest.verified(path.parent)
     try:
-        found = serialization.load_file(model, path, partial=True)
+        differences = serialization.load_file(model, path, partial=True)
     except ValueError as error:
         raise errors.ConfigError([f"start_from={error}"]) from error
-    if found.other_kind:
-        listed = "; ".join(f"{name!r} {found.unfit[name]}" for name in found.other_kind)
+    if differences.other_kind:
+        listed = "; ".join(f"{name!r} {differences.unfit[name]}" for name in differences.other_kind)
         raise errors.ConfigError([f"start_from={path}: {listed}; give a file of this model"])
-    left = [f"{name!r} is missing" for name in found.missing]
-    left += [f"{name!r} {reason}" for name, reason in found.unfit.items()]
+    left = [f"{name!r} is missing" for name in differences.missing]
+    left += [f"{name!r} {reason}" for name, reason in differences.unfit.items()]
     others = f"; initialised randomly: {', '.join(left)}" if left else ""
-    log.info("weights from %s: %d tensors%s", path, len(found.fitting), others)
+    log.info("weights from %s: %d tensors%s", path, len(differences.fitting), others)
 
 
 def _weights_in(folder: RunFolder, trusted: Trust) -> Path:
-    """The trained weights of a run, or else those of its newest checkpoint."""
+    """The trained weights of a run, or else of its newest checkpoint."""
     if folder.model.exists():
         return folder.model
     store: Store = LocalStore(folder.checkpoints)

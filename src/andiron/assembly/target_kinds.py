@@ -1,7 +1,7 @@
-"""The check of a recorded configuration on the objects that its names give, before any is built.
+"""Checks the kinds of objects that a recorded configuration names, before any is built.
 
-`andiron.config.trust` has refused unlisted names by then, so nothing but Andiron, torch and
-torchvision is imported here, and what the user trusts.
+`andiron.config.trust` has already refused unlisted names, so only Andiron, torch, torchvision and
+what the user trusts are imported here.
 """
 
 import dataclasses
@@ -14,29 +14,29 @@ from andiron.config import node_checks, trust
 from andiron.config.schema import Train
 from andiron.config.trust import Option, Trust
 
-PLACES = node_checks.SUPPLIED["writers"]  # arguments that the run fills in: all are in its folder
+PLACES = node_checks.SUPPLIED["writers"]  # arguments that the run fills in, all inside its folder
 
 
 def check(config: Train, trusted: Trust) -> None:
-    """Refuses a name that gives another kind of object than its place takes.
+    """Refuses a name of another kind of object than its option takes.
 
-    Raises: ConfigError with every such name.
+    Raises: ConfigError listing every such name.
     """
     plain = dataclasses.asdict(config)
     trusted.check(plain)
-    refused = [each for node in trust.nodes(plain) for each in _refused(*node, trusted)]
+    refused = [each for node in trust.nodes(plain) for each in _refusals(*node, trusted)]
     if refused:
         raise trust.refusal(refused)
 
 
-def _refused(option: str, place: str, node: dict[str, Any], trusted: Trust) -> Iterator[Option]:
+def _refusals(option: str, place: str, node: dict[str, Any], trusted: Trust) -> Iterator[Option]:
     name = node["_target_"]
-    found = targets.resolve(f"{option}._target_", name)
-    if not _is_of_kind(found, name):
+    target = targets.resolve(f"{option}._target_", name)
+    if not _is_of_kind(target, name):
         yield f"{option}._target_", place, name
         return
     arguments = {key: value for key, value in node.items() if not key.startswith("_")}
-    parameters = inspect.signature(found).parameters
+    parameters = inspect.signature(target).parameters
     for key, function in targets.named_functions(parameters, arguments).items():
         option_of_key = f"{option}.{key}"
         if not trusted.allows(place, function) or not _is_of_kind(
@@ -49,31 +49,31 @@ def _refused(option: str, place: str, node: dict[str, Any], trusted: Trust) -> I
         yield f"{option}.weights", place, arguments["weights"]
 
 
-def _is_of_kind(found: Any, name: str) -> bool:
-    """Whether another library's object is of the kind that its module is listed for."""
+def _is_of_kind(target: Any, name: str) -> bool:
+    """Whether another library's object is of the kind listed for its module."""
     kind = KINDS.get(name.rpartition(".")[0])
-    return kind is None or kind(found)
+    return kind is None or kind(target)
 
 
 def _is_subclass(base: str) -> Callable[[Any], bool]:
-    def check(found: Any) -> bool:
-        return inspect.isclass(found) and any(
-            f"{each.__module__}.{each.__qualname__}" == base for each in found.__mro__
+    def check(target: Any) -> bool:
+        return inspect.isclass(target) and any(
+            f"{each.__module__}.{each.__qualname__}" == base for each in target.__mro__
         )
 
     return check
 
 
-def _is_model_builder(found: Any) -> bool:
+def _is_model_builder(target: Any) -> bool:
     from torchvision import models
 
-    return found in map(models.get_model_builder, models.list_models(module=models))
+    return target in map(models.get_model_builder, models.list_models(module=models))
 
 
-def _is_tensor_function(found: Any) -> bool:
-    module = getattr(found, "__module__", None)
+def _is_tensor_function(target: Any) -> bool:
+    module = getattr(target, "__module__", None)
     of_torch = module in ("torch.nn.functional", "torch._C._nn", "torch")
-    return of_torch and inspect.isroutine(found)
+    return of_torch and inspect.isroutine(target)
 
 
 KINDS: dict[str, Callable[[Any], bool]] = {

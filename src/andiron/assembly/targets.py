@@ -1,4 +1,4 @@
-"""From a node of the configuration to the object it names, with what only the run knows filled in.
+"""Builds the object of a configuration node, and fills in arguments that only the run knows.
 
 `resolve` is the only place that turns the text of a `_target_` into a class or function.
 """
@@ -32,9 +32,9 @@ log = logging.getLogger("andiron")
 
 
 def resolve(option: str, name: str) -> Any:
-    """The class or function of this dotted name; `option` is where it stands, for messages.
+    """The class or function of this dotted name; `option` is its place, for messages.
 
-    Hydra looks it up, so its policy on what a configuration may name holds.
+    Hydra looks it up, so Hydra's policy for allowed names applies.
     Raises: ConfigError if there is none, or Hydra refuses it.
     """
     try:
@@ -47,22 +47,20 @@ def resolve(option: str, name: str) -> Any:
 
 
 def refused(option: str, node: Node, why: str) -> errors.ConfigError:
-    """The error that the target of a node is of no use here."""
+    """The error for a target that does not fit its option."""
     return errors.ConfigError([f"{option}._target_={node['_target_']}: {why}"])
 
 
-def check_kind(option: str, node: Node, made: Any, is_right: bool, takes: str) -> None:
-    """Refuses an object that the place of its node has no use for; `takes` is what it takes.
-
-    Raises: ConfigError.
+def check_kind(option: str, node: Node, instance: Any, is_right: bool, takes: str) -> None:
+    """Raises ConfigError if an object is of the wrong kind; `takes` describes the right one.
     """
     if not is_right:
-        raise refused(option, node, f"gives {_shown(made)}; {option} takes {takes}")
+        raise refused(option, node, f"gives {_described(instance)}; {option} takes {takes}")
 
 
 @contextmanager
 def refusals_named(option: str, function: Any = None) -> Iterator[None]:
-    """A ValueError becomes a ConfigError, under the argument that its message begins with."""
+    """Turns a ValueError into a ConfigError, under the argument that its message begins with."""
     try:
         yield
     except ValueError as error:
@@ -74,39 +72,38 @@ def refusals_named(option: str, function: Any = None) -> Iterator[None]:
 def build(option: str, node: Node, **offered: Any) -> Any:
     """The result of calling the node's `_target_` with its arguments; nodes inside are built first.
 
-    `offered` values fill the parameters of the same name that the node leaves out or null.
+    `offered` values fill parameters of the same name that the node omits or sets to null.
     Raises: ConfigError if the target cannot be used or its arguments do not fit its signature.
     """
-    function, arguments = _resolved(option, node, offered)
+    function, arguments = _target_and_arguments(option, node, offered)
     if node.get("_partial_"):
         return functools.partial(function, **arguments)
     _check_arguments(option, function, arguments)
     offers: Iterator[Values] = itertools.repeat({})
-    if "num_updates" in offered:  # to a schedule: each one inside it has a length of its own
+    if "num_updates" in offered:  # a schedule: inner ones have their own lengths
         with refusals_named(option, function):
             lengths = schedules.inner_updates(function, offered["num_updates"], arguments)
         offers = ({"num_updates": length} for length in lengths)
-    made = _called(option, node, function, _with_objects(option, arguments, offers))
-    if isinstance(made, schedules.Step) and made.step_size >= offered["num_updates"]:
+    instance = _call(option, node, function, _build_nested(option, arguments, offers))
+    if isinstance(instance, schedules.Step) and instance.step_size >= offered["num_updates"]:
         log.warning(
             "%s.step_size=%d: the first step comes after all %d updates, so the learning rate "
             "never changes; give fewer updates, or epochs (0.5epochs)",
-            option, made.step_size, offered["num_updates"],
+            option, instance.step_size, offered["num_updates"],
         )  # fmt: skip
-    return made
+    return instance
 
 
 def build_schedule(
     option: str, node: Node, *, num_updates: int, updates_per_epoch: int
 ) -> schedules.Schedule:
-    """The schedule that the node names; `num_updates` is its length where the node leaves it out.
+    """The schedule of the node; `num_updates` is its length if the node omits it.
 
-    Lengths in epochs (`2epochs`) become updates. A schedule that contains schedules says how long
-    each of them is.
-    Raises: ConfigError, also for what a constructor refuses and for a part that never runs.
+    Lengths in epochs (`2epochs`) become updates. A schedule of schedules gives their lengths.
+    Raises: ConfigError, also for arguments that a constructor refuses and a part that never runs.
     """
     node = in_updates(node, updates_per_epoch)
-    with refusals_named(option):  # of a user's own class
+    with refusals_named(option):  # of a user's class
         schedule = build(option, node, num_updates=num_updates)
     takes = "a function of the completed updates, which gives the learning rate"
     is_function = callable(schedule) and not isinstance(schedule, torch.nn.Module)
@@ -126,14 +123,14 @@ def check_rate(option: str, node: Node, schedule: schedules.Schedule) -> None:
 
 
 def build_function(option: str, node: Node, num_given: int, named: Sequence[str] = ()) -> Any:
-    """An object that is called with `num_given` values, and those of `named` that it knows.
+    """A callable of `num_given` values, and of those in `named` that it has as parameters.
 
-    A function whose first parameters are still open is taken as it is, with its other arguments
-    bound; anything else that the node names makes the object. Lists become tensors where the
-    callable takes tensors, as losses take class weights.
-    Raises: ConfigError if the target cannot be used or does not take its arguments.
+    A function with open first parameters is used itself, with its other arguments bound; any other
+    target is called to create the callable. Lists become tensors for parameters that are tensors,
+    such as the class weights of losses.
+    Raises: ConfigError if the target cannot be used or refuses its arguments.
     """
-    function, arguments = _resolved(option, node, {})
+    function, arguments = _target_and_arguments(option, node, {})
     parameters = inspect.signature(function).parameters
     for name, value in arguments.items():
         allowed = _type_names(parameters[name]) if name in parameters else set()
@@ -146,13 +143,13 @@ def build_function(option: str, node: Node, num_given: int, named: Sequence[str]
     _check_arguments(option, function, arguments, later)
     if given:
         return functools.partial(function, **arguments)
-    return _called(option, node, function, arguments)
+    return _call(option, node, function, arguments)
 
 
 def named_functions(
     parameters: Mapping[str, inspect.Parameter], arguments: Values
 ) -> dict[str, str]:
-    """The arguments that are the dotted name of a function, where the parameter takes one."""
+    """The arguments that are dotted names of functions, for parameters that take a function."""
     return {
         key: value
         for key, value in arguments.items()
@@ -162,7 +159,7 @@ def named_functions(
 
 
 def in_updates(value: Any, updates_per_epoch: int) -> Any:
-    """The value with every length in epochs, at any depth, turned into updates: at least 1."""
+    """The value with every length in epochs, at any depth, converted to updates, at least 1."""
     if isinstance(value, Mapping):
         return {name: in_updates(each, updates_per_epoch) for name, each in value.items()}
     if isinstance(value, list):
@@ -171,8 +168,8 @@ def in_updates(value: Any, updates_per_epoch: int) -> Any:
     return max(1, round(float(epochs[1]) * updates_per_epoch)) if epochs else value
 
 
-def _resolved(option: str, node: Node, offered: Values) -> tuple[Any, dict[str, Any]]:
-    """The callable that the node names, and its arguments with the offered ones that it knows."""
+def _target_and_arguments(option: str, node: Node, offered: Values) -> tuple[Any, dict[str, Any]]:
+    """The node's callable, and its arguments with the offered ones among its parameters."""
     function = resolve(f"{option}._target_", node["_target_"])
     arguments = {key: value for key, value in node.items() if key not in ("_target_", "_partial_")}
     for key in arguments:
@@ -180,39 +177,39 @@ def _resolved(option: str, node: Node, offered: Values) -> tuple[Any, dict[str, 
             problem = f"{option}.{key}: arguments go by name here; give each under its own"
             raise errors.ConfigError([problem])
     try:
-        known = inspect.signature(function).parameters
+        parameters = inspect.signature(function).parameters
     except ValueError as error:
         why = "does not tell which arguments it takes; name a Python function or class"
         raise refused(option, node, why) from error
-    for key, value in named_functions(known, arguments).items():
+    for key, value in named_functions(parameters, arguments).items():
         arguments[key] = resolve(f"{option}.{key}", value)
     if not node_checks.is_shipped(node["_target_"]):
         for key, value in arguments.items():
-            if isinstance(value, list) and key in known and _is_tuple(known[key]):
-                arguments[key] = tuple(value)  # YAML has none, and torchmetrics tells them apart
-    is_open = {key for key in known if arguments.get(key) is None}
+            if isinstance(value, list) and key in parameters and _is_tuple(parameters[key]):
+                arguments[key] = tuple(value)  # YAML has no tuples; torchmetrics needs them
+    is_open = {key for key in parameters if arguments.get(key) is None}
     return function, arguments | {key: offered[key] for key in offered if key in is_open}
 
 
-def _with_objects(option: str, value: Any, offers: Iterator[Values]) -> Any:
-    """The value with every node in it replaced by the object that it names."""
+def _build_nested(option: str, value: Any, offers: Iterator[Values]) -> Any:
+    """The value with every node in it replaced by its object."""
     if isinstance(value, list):
         places = enumerate(value)
-        return [_with_objects(f"{option}.{key}", each, offers) for key, each in places]
+        return [_build_nested(f"{option}.{key}", each, offers) for key, each in places]
     if not isinstance(value, Mapping):
         return value
     if "_target_" in value:
         with refusals_named(option):
             return build(option, value, **next(offers))
-    return {key: _with_objects(f"{option}.{key}", each, offers) for key, each in value.items()}
+    return {key: _build_nested(f"{option}.{key}", each, offers) for key, each in value.items()}
 
 
-def _called(option: str, node: Node, function: Any, arguments: Values) -> Any:
-    is_shipped = node_checks.is_shipped(node["_target_"])  # else the traceback tells more
+def _call(option: str, node: Node, function: Any, arguments: Values) -> Any:
+    is_shipped = node_checks.is_shipped(node["_target_"])  # else the traceback is more useful
     try:
         with refusals_named(option, function) if is_shipped else nullcontext():
             return function(**arguments)
-    except ModuleNotFoundError as error:  # of an optional package, when it is first needed
+    except ModuleNotFoundError as error:  # an optional package, at its first use
         raise refused(option, node, str(error)) from error
     except URLError as error:
         why = f"downloads weights, and that failed ({error.reason})"
@@ -224,15 +221,15 @@ def _called(option: str, node: Node, function: Any, arguments: Values) -> Any:
         raise refused(option, node, f"{shortage}; make it smaller") from error
 
 
-def _shown(made: Any) -> str:
-    is_plain = made is None or isinstance(made, bool | int | float | str)
-    return repr(made) if is_plain else f"an object of {type(made).__name__}"
+def _described(instance: Any) -> str:
+    is_plain = instance is None or isinstance(instance, bool | int | float | str)
+    return repr(instance) if is_plain else f"an object of {type(instance).__name__}"
 
 
 def _check_arguments(
     option: str, function: Any, arguments: Values, later: Sequence[str] = ()
 ) -> None:
-    """Refuses unknown and missing arguments; those of `later` are given at each call."""
+    """Refuses unknown and missing arguments; `later` ones are passed at each call."""
     parameters = inspect.signature(function).parameters
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     named = {
@@ -264,7 +261,7 @@ def _check_arguments(
 
 
 def _type_names(parameter: inspect.Parameter) -> set[str]:
-    """The names of the types that its annotation allows, without their arguments."""
+    """The names of the types in its annotation, without their arguments."""
     annotation = parameter.annotation
     is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
     allowed = typing.get_args(annotation) if is_union else (annotation,)
@@ -277,7 +274,7 @@ def _is_tuple(parameter: inspect.Parameter) -> bool:
 
 
 def _remedy(name: str, cause: str) -> str:
-    """How to get a package that is missing, or the nearest name in the module."""
+    """How to install a missing package, or the nearest name in the module."""
     for module, package in EXTRAS.items():
         if f"No module named '{module}'" in cause:
             return f"; it comes with `pip install {package}`"

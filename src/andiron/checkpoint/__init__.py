@@ -1,4 +1,4 @@
-"""Checkpoints: what they hold, where they are kept, and the strategies that decide which stay."""
+"""Checkpoints: their contents, their stores, and the strategies that choose which to keep."""
 
 from andiron.checkpoint.checkpoint_files import load, write
 from andiron.checkpoint.checkpointer import FileCheckpointer

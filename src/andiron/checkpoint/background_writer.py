@@ -1,4 +1,4 @@
-"""Work done by a thread: soon after it is asked for, but not again before some time has passed."""
+"""Work in a background thread: soon after a request, at most once in an interval."""
 
 import math
 import threading
@@ -9,8 +9,8 @@ from collections.abc import Callable
 class Background:
     """Calls `work` in a thread after `ask`, at most once every `seconds`.
 
-    Several calls of `ask` meanwhile make one call of `work`. The thread is a daemon: a process that
-    must end at once does not wait for it.
+    Calls of `ask` in between result in one call of `work`. The thread is a daemon: a process that
+    must exit at once does not wait for it.
     """
 
     def __init__(self, work: Callable[[], None], *, seconds: float):
@@ -23,7 +23,7 @@ class Background:
         self._thread: threading.Thread | None = None
 
     def ask(self) -> None:
-        """Has the work done as soon as it may begin again.
+        """Requests the work, as soon as the interval allows.
 
         Raises: RuntimeError after `close`.
         """
@@ -37,14 +37,14 @@ class Background:
             self._changed.notify_all()
 
     def give_way(self) -> None:
-        """Waits for the end of work that began so long ago that it could begin again."""
+        """Waits for work that has run for longer than the interval."""
         with self._changed:
             began = self._began
             if time.monotonic() - began >= self._seconds:
                 self._changed.wait_for(lambda: not self._is_running or self._began > began)
 
     def finish(self) -> None:
-        """Returns when everything asked for is done, without the time between."""
+        """Waits until all requested work is done, ignoring the interval."""
         with self._changed:
             self._is_hurried = True
             self._changed.notify_all()
@@ -54,14 +54,14 @@ class Background:
                 self._is_hurried = False
 
     def check(self) -> None:
-        """Raises: what the work raised, once."""
+        """Raises: the work's error, once."""
         with self._changed:
             error, self._error = self._error, None
         if error is not None:
             raise error
 
     def close(self) -> None:
-        """Ends the thread when everything is done."""
+        """Ends the thread once all work is done."""
         self.finish()
         with self._changed:
             self._is_closed = True
@@ -81,7 +81,7 @@ class Background:
                     self._changed.notify_all()
 
     def _is_due(self) -> bool:
-        """Waits until there is work that may begin; False after `close`."""
+        """Waits until work is due; False after `close`."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_asked or self._is_closed)
             left = self._began + self._seconds - time.monotonic()

@@ -22,9 +22,9 @@ def write(folder: Path, checkpoint: Checkpoint) -> None:
 
 
 def pieces(name: str, checkpoint: Checkpoint, run: str | None = None) -> dict[str, files.Pieces]:
-    """The files of a checkpoint of the run with this identity, to be written in this order.
+    """The files of a checkpoint of the run with this identity, in writing order.
 
-    The manifest comes last: it is made of the checksums of the others, taken while these are read.
+    The manifest comes last: its checksums are computed while the other files are read.
     """
     content = {
         file: Digested(serialization.chunks(tensors))

@@ -30,7 +30,7 @@ from andiron.protocols import Values
 
 # The most that a kill can cost; writing after every 20 ms epoch of a toy would double its time.
 SECONDS_BETWEEN_WRITES = 1.0
-KEPT_WITH_IT = "checkpoints"  # in the state of a checkpoint: those that are kept beside it
+KEPT_WITH_IT = "checkpoints"  # key in a checkpoint's state: the other checkpoints kept
 NONE_YET = Saved(-1)  # before any checkpoint
 log = logging.getLogger("andiron")
 
@@ -39,10 +39,10 @@ class FileCheckpointer:
     """Saves checkpoints as step-<updates> in a store and removes those that `strategy` drops.
 
     A checkpoint is copied at once and written by a thread: immediately, or a second after the last
-    write began, together with those that followed it, without those the strategy has dropped by
-    then. Older ones are removed only once a newer one is in the store and was read back. Only
-    checkpoints that this object wrote or adopted are ever removed. If a write fails, a warning is
-    logged, and the newest copy is kept and tried again. A path is the store of a local folder.
+    write began, together with later ones, except those that the strategy has dropped by then.
+    Older ones are removed only once a newer one is in the store and was read back. Only checkpoints
+    that this object wrote or adopted are ever removed. If a write fails, a warning is logged, and
+    the newest copy is kept and retried. A path is the store of a local folder.
     The checkpoints carry the identity `run`.
     """
 
@@ -57,20 +57,20 @@ class FileCheckpointer:
         self.strategy = strategy
         self.cadence = cadence
         self._run = run
-        self._lock = threading.RLock()  # guards what both threads use: the next four
-        self._known: list[Saved] = []  # in the store or to be written, oldest first
-        self._copies: dict[str, HostCopy] = {}  # of those to be written, oldest first
-        self._written: set[str] = set()  # whole in the store
+        self._lock = threading.RLock()  # guards the next four, which both threads use
+        self._held: list[Saved] = []  # in the store or to be written, oldest first
+        self._copies: dict[str, HostCopy] = {}  # to be written, oldest first
+        self._written: set[str] = set()  # complete in the store
         self._is_failing = self._is_ours_alone = False
         self._buffers = HostBuffers()
-        self._newest = NONE_YET  # the last that was saved, kept or not
+        self._newest = NONE_YET  # the last one saved, kept or not
         self._writer = Background(self._write, seconds=SECONDS_BETWEEN_WRITES)
 
     @property
     def saved(self) -> list[Saved]:
         """The checkpoints to be kept, oldest first."""
         with self._lock:
-            return self._kept(self._known)
+            return self._kept(self._held)
 
     def save(self, updates: int, checkpoint: Checkpoint, values: dict[str, Values]) -> None:
         """Takes a copy to write; waits only for a write still under way after a second.
@@ -79,23 +79,23 @@ class FileCheckpointer:
         Raises: ValueError if the state is that of another update; RunFolderError if the store holds
         another run's checkpoints; RuntimeError after `close`.
         """
-        found = checkpoint.state.get("updates")
-        if found != updates:
-            raise ValueError(f"updates={updates}: the state is that of update {found}; pass that")
+        actual = checkpoint.state.get("updates")
+        if actual != updates:
+            raise ValueError(f"updates={updates}: the state is that of update {actual}; pass that")
         if not self._is_ours_alone:
-            self._refuse_strangers()
+            self._refuse_other_run()
         self._writer.check()
         self._writer.give_way()
         number = self._newest.number + 1 if updates == self._newest.updates else 1
         self._newest = saved = Saved(updates, values, number)
         with self._lock:
-            if saved in self._kept([*self._known, saved]):
+            if saved in self._kept([*self._held, saved]):
                 self._take(saved, checkpoint)
         if self._copies:
             self._writer.ask()
 
     def wait(self) -> bool:
-        """Tries to write everything saved so far; whether it is written. If not, logs an error."""
+        """Tries to write everything saved so far; returns whether it could, else logs an error."""
         if self._copies:
             self._writer.ask()
         self._writer.finish()
@@ -119,15 +119,15 @@ class FileCheckpointer:
         """Sets this object's newer checkpoints aside, before the run continues from `updates`."""
         self._writer.finish()
         with self._lock:
-            newer = {saved.name for saved in self._known if saved.updates > updates}
+            newer = {saved.name for saved in self._held if saved.updates > updates}
             self._set_aside(newer & self._written, f"update {updates}")
             self._forget(newer)
-            self._newest = [NONE_YET, *self._known][-1]
+            self._newest = [NONE_YET, *self._held][-1]
 
     def adopt(self, folder: Path, checkpoint: Checkpoint) -> None:
-        """Continues from a checkpoint of this run: takes over those it lists that are in the store.
+        """Continues from a checkpoint of this run: takes over the listed ones still in the store.
 
-        Newer ones are set aside, and what a killed process left unfinished is removed.
+        Newer ones are set aside, and leftovers of a killed process are removed.
         Raises: ValueError if it is not in this store.
         """
         name = folder.name
@@ -145,8 +145,8 @@ class FileCheckpointer:
         with self._lock:
             self._newest = alone
             self._written = set(filter(self._has_manifest, stored[:end]))
-            self._known = [listed[each] for each in stored if each in self._written & set(listed)]
-            self._release_others_choice()
+            self._held = [listed[each] for each in stored if each in self._written & set(listed)]
+            self._release_unchosen()
         try:
             self.store.remove_leftovers()
         except OSError as error:
@@ -158,14 +158,14 @@ class FileCheckpointer:
         self._note_latest(name)
 
     def _take(self, saved: Saved, checkpoint: Checkpoint) -> None:
-        """Takes the copy, in place of those that it makes superfluous."""
+        """Takes the copy; drops those that it makes superfluous."""
         if self._is_failing:
-            self._forget(list(self._copies))  # a broken disk may cost the memory of one copy only
-        kept = self._kept([*self._known, saved])
+            self._forget(list(self._copies))  # a broken disk costs the memory of at most one copy
+        kept = self._kept([*self._held, saved])
         self._forget(self._copies.keys() - {each.name for each in kept})
         state = {**checkpoint.state, KEPT_WITH_IT: [each.plain for each in kept]}
         self._copies[saved.name] = self._buffers.copy(checkpoint, state)
-        self._known.append(saved)
+        self._held.append(saved)
 
     def _set_aside(self, names: Iterable[str], since: str) -> None:
         taken = {*self.store.names()}
@@ -174,10 +174,10 @@ class FileCheckpointer:
             why = f"is newer than {since}, from which the run resumes; it was renamed to {kept}"
             log.warning("checkpoint %s %s", name, why)
 
-    def _release_others_choice(self) -> None:
+    def _release_unchosen(self) -> None:
         """Never delete an adopted checkpoint that the current strategy would not have kept."""
-        kept = self._kept(self._known)
-        released = [each.name for each in self._known if each not in kept]
+        kept = self._kept(self._held)
+        released = [each.name for each in self._held if each not in kept]
         if released:
             log.info(
                 "checkpoints that the current options would delete are kept: %s",
@@ -185,12 +185,12 @@ class FileCheckpointer:
             )
             self._forget(released)
 
-    def _refuse_strangers(self) -> None:
-        """Checks, before the first save, that two runs' checkpoints do not pass for one run's."""
-        strangers = directory.names(self.store)
-        if strangers:
+    def _refuse_other_run(self) -> None:
+        """Before the first save, refuses a store with another run's checkpoints."""
+        others = directory.names(self.store)
+        if others:
             raise errors.RunFolderError(
-                f"{self.store} already holds checkpoints of a run, the newest {strangers[-1]}: "
+                f"{self.store} already holds checkpoints of a run, the newest {others[-1]}: "
                 "resume that run, or choose another folder"
             )
         self._is_ours_alone = True
@@ -200,20 +200,20 @@ class FileCheckpointer:
         return [each for each in saved if each.name in names]
 
     def _forget(self, names: Collection[str]) -> None:
-        """Drops checkpoints, and the copies of those that are not written yet, for good."""
+        """Drops checkpoints, and the copies of unwritten ones."""
         with self._lock:
             for name in self._copies.keys() & names:
                 self._buffers.give_back(self._copies.pop(name))
             self._written.difference_update(names)
-            self._known = [saved for saved in self._known if saved.name not in names]
+            self._held = [saved for saved in self._held if saved.name not in names]
 
     def _write(self) -> None:
-        """Writes the copies there are, oldest first, then prunes; runs in the thread."""
+        """Writes the waiting copies, oldest first, then prunes; runs in the thread."""
         self._find_vanished()
         for name in list(self._copies):
-            with self._lock:  # taken out, so that `save` cannot reuse its memory
+            with self._lock:  # removed, so that `save` cannot reuse its memory
                 copy = self._copies.pop(name, None)
-            if copy is None:  # dropped since
+            if copy is None:  # dropped meanwhile
                 continue
             try:
                 problem = self._put(name, copy)
@@ -228,12 +228,12 @@ class FileCheckpointer:
                     continue
                 self._copies = {name: copy, **self._copies}
                 self._forget([*self._copies][:-1])  # the newest is kept, to try again
-            self._warn_loudly(name, problem)
+            self._warn_not_written(name, problem)
             return
         self._prune()
 
     def _put(self, name: str, copy: HostCopy) -> str | None:
-        """Writes a checkpoint and reads it back; the reason if that fails."""
+        """Writes a checkpoint and reads it back; returns the reason if that fails."""
         try:
             copy.wait()
             self.store.write(name, checkpoint_files.pieces(name, copy.checkpoint, self._run))
@@ -253,10 +253,10 @@ class FileCheckpointer:
             log.warning("%s/%s does not name %s (%s)", self.store, LATEST, name, error.strerror)
 
     def _prune(self) -> None:
-        """Removes what the strategy keeps neither of all checkpoints nor of those written."""
+        """Removes checkpoints that the strategy keeps neither of all nor of the written ones."""
         with self._lock:
-            written = [each for each in self._known if each.name in self._written]
-            kept = {each.name for each in (*self._kept(self._known), *self._kept(written))}
+            written = [each for each in self._held if each.name in self._written]
+            kept = {each.name for each in (*self._kept(self._held), *self._kept(written))}
             dropped = sorted(self._written - kept)
         for name in dropped:
             try:
@@ -268,7 +268,7 @@ class FileCheckpointer:
             self._forget([name])
 
     def _find_vanished(self) -> None:
-        """Forgets checkpoints that were removed by others, with a warning."""
+        """Forgets checkpoints that others removed, with a warning."""
         vanished = self._written - set(directory.names(self.store))
         if vanished:
             log.warning(
@@ -278,8 +278,8 @@ class FileCheckpointer:
             )
             self._forget(vanished)
 
-    def _warn_loudly(self, name: str, problem: str) -> None:
-        whole = [saved.name for saved in self._known if saved.name in self._written]
+    def _warn_not_written(self, name: str, problem: str) -> None:
+        whole = [saved.name for saved in self._held if saved.name in self._written]
         log.warning(
             "checkpoint %s COULD NOT BE WRITTEN in %s (%s); the newest intact one there is %s. "
             "Training continues, and its newest state is written as soon as possible: free space "
@@ -291,7 +291,7 @@ class FileCheckpointer:
         )
 
     def _has_manifest(self, name: str) -> bool:
-        """Whether a sound manifest says which files of a checkpoint may be removed."""
+        """Whether an intact manifest lists which files of a checkpoint may be removed."""
         try:
             return manifest.read(self.store.fetch(name)).name == name
         except errors.DataError:

@@ -1,4 +1,4 @@
-"""What a checkpoint holds: its name, its files, and what is in which file."""
+"""The contents of a checkpoint: its name, its files, and the tensors of each file."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ MODEL, OPTIMIZER, AVERAGE = "model.safetensors", "optimizer.safetensors", "model
 METRICS = "metrics.safetensors"
 STATE = "state.json"
 MANIFEST = "manifest.json"
-# no slash leads out of the folder, and a file name cannot hold half of a surrogate pair
+# no slash, which leads out of the folder; no lone surrogate, which file names cannot hold
 _OWN_NAME = re.compile(
     r"(model(-(?P<average>[^/\0\ud800-\udfff]+))?|optimizer|metrics)\.safetensors"
     r"|(state|manifest)\.json"
@@ -27,7 +27,7 @@ class Checkpoint:
     """Everything a run needs to resume.
 
     The tensors of model and optimizer by name, plain values (`state`), averages of the weights, and
-    the sums of metrics whose window is open. `folder` is where it was read.
+    metric sums of the open window. `folder` is where it was read from.
     """
 
     model: Tensors
@@ -38,34 +38,34 @@ class Checkpoint:
     folder: Path | None = None
 
     def place(self, file: str) -> str:
-        """The path of one of its files, as messages name it."""
+        """The path of one of its files, for messages."""
         return file if self.folder is None else str(self.folder / file)
 
 
 def step_name(updates: int, number: int) -> str:
-    """The name of a checkpoint: step-<updates>; step-<updates>.2, .3 ... for further ones there."""
+    """The name of a checkpoint: step-<updates>; then step-<updates>.2, .3 ..."""
     return f"step-{updates}" if number == 1 else f"step-{updates}.{number}"
 
 
 def step_place(name: str) -> tuple[int, int] | None:
-    """Updates and number of a checkpoint's name, whose order is its age; None for other names."""
+    """Updates and number in a checkpoint's name, which sort by age; None for other names."""
     match = _STEP.fullmatch(name)
     return (int(match[1]), int(match[2] or 1)) if match else None
 
 
 def is_own(name: str) -> bool:
-    """Whether a file of a checkpoint can have this name."""
+    """Whether a checkpoint can have a file of this name."""
     return _OWN_NAME.fullmatch(name) is not None
 
 
 def average_in(name: str) -> str | None:
-    """The name of the average whose weights a file of this name holds; None for other files."""
+    """The name of the average stored in a file of this name; None for other files."""
     match = _OWN_NAME.fullmatch(name)
     return match["average"] if match else None
 
 
 def tensors_by_file(checkpoint: Checkpoint) -> dict[str, Tensors]:
-    """The tensors of each file; there is none for metrics if no window is open.
+    """The tensors of each file; without an open window there is no file for metrics.
 
     Raises: ValueError for an average whose name cannot be part of a file name.
     """
@@ -83,7 +83,7 @@ def tensors_by_file(checkpoint: Checkpoint) -> dict[str, Tensors]:
 def from_files(
     files: Mapping[str, Tensors], state: dict[str, Any], folder: Path | None = None
 ) -> Checkpoint:
-    """The checkpoint with these tensors by file; `folder` is where they were read."""
+    """The checkpoint with these tensors by file; `folder` is where they were read from."""
     averages = {average: files[name] for name in files if (average := average_in(name))}
     metrics = files.get(METRICS, {})
     return Checkpoint(files[MODEL], files[OPTIMIZER], state, averages, metrics, folder)

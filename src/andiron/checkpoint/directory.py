@@ -1,4 +1,4 @@
-"""The checkpoints in a store: which are there, which is the newest whole one, and their removal."""
+"""The checkpoints in a store: their names, the newest intact one, and removal."""
 
 import logging
 from collections.abc import Iterable
@@ -13,10 +13,10 @@ log = logging.getLogger("andiron")
 
 
 def newest_whole(place: Store | Path, run: str | None = None) -> tuple[Path, Checkpoint]:
-    """The newest whole checkpoint in a store or folder, and the folder with its files.
+    """The newest intact checkpoint in a store or folder, and the folder with its files.
 
-    Newer ones that are damaged are set aside, each with a warning. With the identity of a `run`,
-    those of another run are passed over, with a warning too.
+    Newer damaged ones are set aside, each with a warning. With the identity of a `run`,
+    another run's are skipped, with a warning too.
     Raises: DataError if there is none.
     """
     store = as_store(place)
@@ -42,7 +42,7 @@ def newest_whole(place: Store | Path, run: str | None = None) -> tuple[Path, Che
 
 
 def names(place: Store | Path) -> list[str]:
-    """The checkpoints in a store or folder, whole or not, oldest first.
+    """The checkpoints in a store or folder, intact or not, oldest first.
 
     Raises: DataError if it cannot be read.
     """
@@ -64,7 +64,7 @@ def entries(store: Store) -> list[str]:
 
 
 def set_aside(store: Store, name: str, ending: str, taken: set[str]) -> str:
-    """Renames a checkpoint to <name>.<ending> or <name>.<ending>.2 ...; its name afterwards.
+    """Renames a checkpoint to <name>.<ending> or <name>.<ending>.2 ...; returns its final name.
 
     The new name is added to `taken`, the names in the store. If renaming fails, a warning is logged
     and the checkpoint keeps its name.
@@ -86,7 +86,7 @@ def set_aside(store: Store, name: str, ending: str, taken: set[str]) -> str:
 def remove(store: Store, name: str) -> None:
     """Removes the files that a checkpoint's manifest lists; a warning names any others.
 
-    Raises: OSError if that fails; DataError if the manifest is damaged: nothing is removed then.
+    Raises: OSError if that fails; DataError, removing nothing, if the manifest is damaged.
     """
     folder = store.fetch(name)
     left = store.remove(name, [*manifest.read(folder).entries, contents.MANIFEST])
@@ -95,5 +95,5 @@ def remove(store: Store, name: str) -> None:
 
 
 def as_store(place: Store | Path) -> Store:
-    """The store itself, or that of a local folder."""
+    """The store itself, or the store of a local folder."""
     return LocalStore(place) if isinstance(place, Path) else place

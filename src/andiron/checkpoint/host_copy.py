@@ -1,6 +1,6 @@
-"""Copies of checkpoints in host memory that is reused from one to the next.
+"""Copies of checkpoints in reused host memory.
 
-Fresh memory costs a page fault for each page when it is first written, more than the copy itself.
+First writes to fresh memory cost a page fault a page, more than the copy itself.
 """
 
 import collections
@@ -18,27 +18,27 @@ MOST_FREE = 2  # for the checkpoint being written and the one being taken
 
 @dataclass(frozen=True)
 class HostCopy:
-    """A checkpoint as it was when it was copied; its tensors are complete once `wait` returns."""
+    """A snapshot of a checkpoint; its tensors are complete once `wait` returns."""
 
     checkpoint: Checkpoint
-    events: tuple[Any, ...]  # recorded behind the copies, one for each device
+    events: tuple[Any, ...]  # recorded after the copies, one for each device
 
     def wait(self) -> None:
-        """Returns when the devices have copied."""
+        """Waits until the devices have copied."""
         for event in self.events:
             event.synchronize()
 
 
 class HostBuffers:
-    """Makes copies, and reuses the memory of those given back."""
+    """Makes copies, and reuses the memory of returned ones."""
 
     def __init__(self) -> None:
         self._free = collections.deque[Checkpoint](maxlen=MOST_FREE)
 
     def copy(self, checkpoint: Checkpoint, state: dict[str, Any]) -> HostCopy:
-        """The checkpoint's tensors and the `state` as they are now, unaffected by later changes.
+        """A snapshot of the checkpoint's tensors and the `state`.
 
-        From a GPU the copy only begins here; later work in the same stream happens after it.
+        From a GPU the copy is only started; later work in the same stream runs after it.
         """
         free = contents.tensors_by_file(self._free.popleft()) if self._free else {}
         copies: dict[str, Tensors] = {}
@@ -57,7 +57,7 @@ class HostBuffers:
         return HostCopy(contents.from_files(copies, plain_copy(state)), tuple(map(_event, devices)))
 
     def give_back(self, copy: HostCopy) -> None:
-        """Takes back the memory of a copy that is no longer read."""
+        """Reclaims the memory of a copy that is no longer read."""
         self._free.append(copy.checkpoint)
 
 
@@ -69,7 +69,7 @@ def plain_copy(value: Any) -> Any:
 
 
 def _memory(tensor: Tensor, free: Tensor | None) -> Tensor:
-    """Memory of the host for a tensor: the free one where it fits."""
+    """Host memory for a tensor: the free one if it fits."""
     if free is not None and (free.shape, free.dtype) == (tensor.shape, tensor.dtype):
         return free
     return torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=tensor.is_cuda)

@@ -1,4 +1,4 @@
-"""The manifest of a checkpoint: the size and checksum of its files, and whether they have these."""
+"""The manifest of a checkpoint: the size and checksum of its files, and their verification."""
 
 import hashlib
 import os
@@ -21,7 +21,7 @@ _REQUIRED = {contents.MODEL, contents.OPTIMIZER, contents.STATE}
 
 
 class Digested:
-    """Passes on the pieces of a file; afterwards `entry` is the manifest's entry for the file."""
+    """Passes on the pieces of a file; then `entry` is the file's entry in the manifest."""
 
     def __init__(self, pieces: files.Pieces):
         self.entry: checksums.Entry = {}
@@ -46,7 +46,7 @@ class Manifest:
     name: str
     updates: int
     entries: dict[str, checksums.Entry]
-    run: str | None = None  # the identity of its run; None where no run has it
+    run: str | None = None  # the identity of its run; None without a run
 
     def as_json(self) -> bytes:
         """The content of the file, with its own SHA-256."""
@@ -64,7 +64,7 @@ def read(folder: Path) -> Manifest:
     plain = read_json(path, MOST_MANIFEST_BYTES)
     problem = _problem(plain)
     if problem:
-        raise _refused(path, f"damaged ({problem})")
+        raise _unusable(path, f"damaged ({problem})")
     if contents.step_place(folder.name) and folder.name != plain["name"]:
         raise errors.DataError(
             f"{path}: belongs to {plain['name']}: the folder was renamed; restore its name"
@@ -73,25 +73,25 @@ def read(folder: Path) -> Manifest:
 
 
 def verified(folder: Path, *, past_cache: bool = False) -> Manifest:
-    """The manifest, once every file that it lists has its size and its SHA-256.
+    """The manifest, once size and SHA-256 of every listed file are verified.
 
-    With `past_cache` the files are read from the disk where the system allows, not from its cache.
+    With `past_cache` the files are read from the disk, not the page cache, if the system allows it.
     Raises: DataError naming the file that is missing or damaged.
     """
     manifest = read(folder)
-    for name, entry in manifest.entries.items():  # sizes first: they show most damage unread
+    for name, entry in manifest.entries.items():  # sizes first: cheap, and show most damage
         size = _size(folder / name)
         if size != entry["bytes"]:
-            raise _refused(folder / name, f"has {size} bytes, not {entry['bytes']}: damaged")
+            raise _unusable(folder / name, f"has {size} bytes, not {entry['bytes']}: damaged")
     for name, entry in manifest.entries.items():
         digest = _digest(folder / name, past_cache=past_cache)
         if digest != entry["sha256"]:
-            raise _refused(folder / name, f"SHA-256 is {digest}, not {entry['sha256']}: damaged")
+            raise _unusable(folder / name, f"SHA-256 is {digest}, not {entry['sha256']}: damaged")
     return manifest
 
 
 def read_json(path: Path, most_bytes: int = MOST_STATE_BYTES) -> Any:
-    """The plain value in a file that may hold anything.
+    """The plain value in an untrusted JSON file.
 
     Raises: DataError if it cannot be read or is not JSON.
     """
@@ -100,7 +100,7 @@ def read_json(path: Path, most_bytes: int = MOST_STATE_BYTES) -> Any:
 
 
 def _problem(plain: Any) -> str | None:
-    """The first thing that is not as this module writes it."""
+    """The first problem of a manifest that this module cannot have written."""
     if not isinstance(plain, dict) or plain.keys() - {"run"} != KEYS:
         return "not a checkpoint's manifest"
     if not isinstance(plain.get("run"), str | None):
@@ -132,16 +132,16 @@ def _digest(path: Path, *, past_cache: bool) -> str:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Refuses the file if the body cannot read it."""
+    """Turns a failure of the body to read into a DataError."""
     try:
         yield
     except FileNotFoundError as error:
-        raise _refused(path, "missing") from error
+        raise _unusable(path, "missing") from error
     except ValueError as error:
-        raise _refused(path, f"damaged ({error})") from error
+        raise _unusable(path, f"damaged ({error})") from error
     except OSError as error:
-        raise _refused(path, f"cannot be read ({error.strerror})") from error
+        raise _unusable(path, f"cannot be read ({error.strerror})") from error
 
 
-def _refused(path: Path, problem: str) -> errors.DataError:
+def _unusable(path: Path, problem: str) -> errors.DataError:
     return errors.DataError(f"{path}: {problem}; use another checkpoint")

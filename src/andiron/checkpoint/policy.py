@@ -1,7 +1,7 @@
-"""Which checkpoints are kept and when they are made, as a configuration says it.
+"""The configured retention and cadence of checkpoints.
 
->>> made = checkpointing(last=1, metric=None, every="10minutes")
->>> made.cadence
+>>> policy = checkpointing(last=1, metric=None, every="10minutes")
+>>> policy.cadence
 Cadence(updates=None, epochs=None, minutes=10.0)
 """
 
@@ -19,7 +19,7 @@ EVERY_EPOCH = Cadence(epochs=1)
 
 @dataclass(frozen=True)
 class Checkpointing:
-    """Which checkpoints are kept, when one is made, and the store of a folder."""
+    """The retention strategy, the cadence, and the store of a folder."""
 
     strategy: Strategy
     cadence: Cadence = EVERY_EPOCH
@@ -44,12 +44,11 @@ def checkpointing(
     """Keeps the `last` checkpoints, the `best` by `metric` on `split`, and one at intervals.
 
     A null `metric` keeps no best one; `also_best` has the direction of each further metric whose
-    `best` are kept; it chooses no weights. The newest is always kept, to resume from. One is made
-    `every` so many updates, epochs or minutes: 500, 2epochs, 10minutes, or {updates: 500,
-    minutes: 10} for whichever comes first. The three options every_updates, every_epochs and
-    every_minutes say the same and count only without `every`. `store` is called with the folder
-    of the checkpoints and returns a Store: a dotted name, or a node with `_partial_: true`; null is
-    a local disk.
+    `best` are kept; it chooses no weights. The newest is always kept, to resume from. `every` is
+    the interval in updates, epochs or minutes: 500, 2epochs, 10minutes, or {updates: 500,
+    minutes: 10} for whichever comes first. every_updates, every_epochs and every_minutes mean the
+    same and count only without `every`. `store` is called with the folder of the checkpoints and
+    returns a Store: a dotted name, or a node with `_partial_: true`; null is a local disk.
     Raises: ValueError for a number out of range, or `also_best` without `metric`.
     """
     if every is None:

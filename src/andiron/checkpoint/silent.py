@@ -1,4 +1,4 @@
-"""The checkpointer of a process whose peer writes the checkpoints of their run."""
+"""The checkpointer of a process whose peer writes the run's checkpoints."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from andiron.protocols import Values
 
 
 class SilentCheckpointer:
-    """Has the cadence of the checkpointer that writes, so that both are asked to save together."""
+    """Has the writing checkpointer's cadence, so that both save at the same updates."""
 
     def __init__(
         self, store: Store, strategy: Strategy, cadence: Cadence, run: str | None = None

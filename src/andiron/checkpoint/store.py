@@ -1,4 +1,4 @@
-"""The borders of checkpointing: what saves checkpoints, and the store that keeps them.
+"""The protocols of checkpointing: the checkpointer, and the store of its checkpoints.
 
 A store for other places, such as object storage, is a class with the methods of `Store`; a
 configuration names it as `checkpoint.store`, and it is called with the folder of the run's
@@ -16,12 +16,12 @@ from andiron.disk import files
 from andiron.plain.cadence import Cadence
 from andiron.protocols import Values
 
-LATEST = "latest.json"  # names the newest checkpoint, for people: nothing reads it
+LATEST = "latest.json"  # names the newest checkpoint, for people only
 
 
 @runtime_checkable
 class Store(Protocol):
-    """Folders of files by name; a folder is there whole or not at all.
+    """Folders of files by name; a folder exists complete or not at all.
 
     Every method may raise OSError: the checkpointer then keeps its copy and tries again.
     """
@@ -30,30 +30,30 @@ class Store(Protocol):
         """The names of all folders, and of any other entries."""
 
     def write(self, name: str, pieces: Mapping[str, files.Pieces]) -> None:
-        """Makes a folder with these files durably; they become ready one after the other.
+        """Writes a folder with these files durably; the pieces arrive one after the other.
 
-        Raises: OSError if there is a folder of that name that is not empty.
+        Raises: OSError if a non-empty folder of that name exists.
         """
 
     def fetch(self, name: str) -> Path:
-        """A local folder with the files of one, to be read past every cache of what was written."""
+        """A local folder with the files of a stored one, bypassing write caches."""
 
     def rename(self, name: str, new_name: str) -> None:
-        """Gives a folder another name."""
+        """Renames a folder."""
 
     def remove(self, name: str, file_names: Iterable[str]) -> list[str]:
-        """Removes these files of a folder, and the folder once empty; returns what is left."""
+        """Removes these files of a folder, and the folder once empty; returns remaining names."""
 
     def note_latest(self, name: str) -> None:
         """Notes for people which checkpoint is the newest."""
 
     def remove_leftovers(self) -> None:
-        """Removes what killed processes left half written or half removed."""
+        """Removes half-written and half-removed folders of killed processes."""
 
 
 @runtime_checkable
 class Checkpointer(Protocol):
-    """What a learner saves its state with."""
+    """Saves the state of a learner."""
 
     cadence: Cadence
     store: Store
@@ -64,13 +64,13 @@ class Checkpointer(Protocol):
         """The checkpoints to be kept, oldest first."""
 
     def save(self, updates: int, checkpoint: Checkpoint, values: dict[str, Values]) -> None:
-        """Takes a copy of the state, which the caller may change afterwards."""
+        """Copies the state; the caller may change it afterwards."""
 
     def wait(self) -> bool:
-        """Returns once everything saved is written, or cannot be; whether it is."""
+        """Waits until everything saved is written, or cannot be; returns whether it is."""
 
     def close(self) -> bool:
-        """Waits, and ends the checkpointer; whether everything is written."""
+        """Waits, and ends the checkpointer; returns whether everything is written."""
 
     def turn_back(self, updates: int) -> None:
         """Sets checkpoints after `updates` aside, before the run continues from there."""
@@ -96,7 +96,7 @@ class LocalStore:
         return [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
 
     def write(self, name: str, pieces: Mapping[str, files.Pieces]) -> None:
-        """Makes a folder with these files, durable and whole or not at all."""
+        """Writes a folder with these files, durably and atomically."""
         files.write_folder(self.folder / name, pieces)
 
     def fetch(self, name: str) -> Path:
@@ -108,7 +108,7 @@ class LocalStore:
         (self.folder / name).rename(self.folder / new_name)
 
     def remove(self, name: str, file_names: Iterable[str]) -> list[str]:
-        """Removes these files, and the folder if it is empty then; else what is left."""
+        """Removes these files, and the folder once empty; returns the remaining names."""
         return files.remove_folder(self.folder / name, file_names)
 
     def note_latest(self, name: str) -> None:
@@ -117,7 +117,7 @@ class LocalStore:
         files.write_json(self.folder / LATEST, {"name": name, "updates": place and place[0]})
 
     def remove_leftovers(self) -> None:
-        """Removes half written checkpoints, but no file that is not a checkpoint's."""
+        """Removes half-written checkpoints, but only a checkpoint's files."""
         for path, name in files.partials(self.folder).items():
             if name == LATEST:
                 files.remove_partial(path, [])

@@ -1,4 +1,4 @@
-"""Which checkpoints are kept: decisions as data, which the checkpointer acts on.
+"""Retention strategies: decisions as data, which the checkpointer acts on.
 
 >>> saved = [Saved(10, {"valid": {"loss": 0.5}}), Saved(20, {"valid": {"loss": 0.9}}), Saved(30)]
 >>> sorted(last_and_best(last=1, metric="loss", split="valid", direction="lowest")(saved))
@@ -20,7 +20,7 @@ from andiron.protocols import Values
 class Saved:
     """A checkpoint and the values of its validation by split and metric; empty if there was none.
 
-    `number` counts the checkpoints made after the same number of updates, from 1.
+    `number` counts the checkpoints at the same update, from 1.
     """
 
     updates: int
@@ -34,7 +34,7 @@ class Saved:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """The plain values that a state holds."""
+        """The entry in a checkpoint's state."""
         return {"name": self.name, "updates": self.updates, "values": self.values}
 
     @classmethod
@@ -52,7 +52,7 @@ class Saved:
         return cls(place[0], plain["values"], place[1])
 
 
-# from all checkpoints, oldest first, to the names of those that are kept
+# from all checkpoints, oldest first, to the names of those to keep
 Strategy = Callable[[Sequence[Saved]], set[str]]
 
 
@@ -125,7 +125,7 @@ class KeepEvery:
 
 @dataclass(frozen=True)
 class Composed:
-    """Every checkpoint that one of the strategies keeps."""
+    """Every checkpoint that any of the strategies keeps."""
 
     strategies: tuple[Strategy, ...]
 

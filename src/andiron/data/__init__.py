@@ -1,4 +1,4 @@
-"""Data sets, data sets made from others, augmentations, and loaders that make batches of them."""
+"""Data sets, derived data sets, augmentations, and loaders that make batches."""
 
 from andiron.data import fingerprint
 from andiron.data.augment.image_augmentation import Crop, Cutout, Flip, Rotate, Shift

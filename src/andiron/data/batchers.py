@@ -1,4 +1,4 @@
-"""From stored samples to normalised batches on the device: of images, and of any other arrays."""
+"""Batchers: stored samples to normalised batches on the device, of images or other arrays."""
 
 import functools
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ class ArrayBatcher:
         return Batch(inputs, targets.float() if targets.is_floating_point() else targets.long())
 
 
-# cached on the device: copying there would wait for it at every batch
+# cached on the device: a copy would synchronise at every batch
 @functools.lru_cache(maxsize=16)
 def _offset(mean: float, std: float) -> Tensor:
     return torch.tensor(-mean / std)
@@ -75,7 +75,7 @@ def _offset(mean: float, std: float) -> Tensor:
 def _slope_and_offset(
     mean: PerChannel, std: PerChannel, scale: float, device: torch.device
 ) -> tuple[Tensor, ...]:
-    """Both of shape [channels, 1, 1], or [1, 1, 1] if it is the same for all channels."""
+    """Slope and offset of shape [channels, 1, 1], or [1, 1, 1] if the same for all channels."""
     means, stds = (torch.tensor(each, dtype=torch.float64) for each in (mean, std))
     slope_and_offset = 1 / (scale * stds), -means / stds
     return tuple(each.float().view(-1, 1, 1).to(device) for each in slope_and_offset)

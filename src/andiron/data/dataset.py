@@ -1,4 +1,4 @@
-"""The protocol of a data set, its samples before and after the batcher, and one in memory."""
+"""The protocol of a data set, its samples before and after the batcher, and an in-memory one."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -20,7 +20,7 @@ class RawBatch(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Samples as a network takes them."""
+    """Samples as model inputs and targets."""
 
     inputs: Samples
     targets: Samples
@@ -72,7 +72,7 @@ Batcher = Callable[[Any, torch.device], Any]  # stored samples -> a batch on the
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
-    """Every tensor in a batch: in mappings and sequences, at any depth."""
+    """Every tensor in a batch, in mappings and sequences at any depth."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, Mapping):

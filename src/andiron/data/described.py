@@ -1,6 +1,6 @@
-"""What a run folder records of a data set: its facts, and how its samples become inputs.
+"""The record of a data set in a run folder: its facts, and its preprocessing.
 
-From these a network is built and fed without the samples that it was trained on.
+It is enough to build and feed a network without the training samples.
 
 >>> from andiron.data.sources.digits import digits
 >>> plain = as_plain(digits(valid=0.1, split_seed=0))
@@ -56,7 +56,7 @@ class Described:
 
 
 def of_splits(splits: Splits) -> Described:
-    """What a folder records of this data set; its batcher may be a user's own."""
+    """The record of this data set; its batcher may be a user's own."""
     inputs = getattr(splits.train, "inputs", None)
     dtype = getattr(inputs, "dtype", None)
     return Described(
@@ -70,24 +70,24 @@ def of_splits(splits: Splits) -> Described:
 
 
 def as_plain(splits: Splits) -> dict[str, Any]:
-    """The content of data.json: the facts, and the preprocessing unless its code is a user's own.
+    """The content of data.json: the facts, and the preprocessing unless it is a user's code.
     """
-    found = of_splits(splits)
-    if type(found.batcher) not in BATCHERS.values():
+    described = of_splits(splits)
+    if type(described.batcher) not in BATCHERS.values():
         return dict(splits.facts)
-    batcher: Any = found.batcher
+    batcher: Any = described.batcher
     preprocessing = {
         "batcher": {"kind": type(batcher).__name__, **dataclasses.asdict(batcher)},
-        "evaluation_batch_size": found.evaluation_batch_size,
-        "input_dtype": found.input_dtype,
-        "class_counts": found.class_counts,
+        "evaluation_batch_size": described.evaluation_batch_size,
+        "input_dtype": described.input_dtype,
+        "class_counts": described.class_counts,
     }
     return {**splits.facts, PREPROCESSING: preprocessing}
 
 
 @dataclass(frozen=True)
 class _Preprocessing:
-    """The recorded values beside the facts, of the types that `as_plain` writes."""
+    """The recorded preprocessing, in the types that `as_plain` writes."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
@@ -99,7 +99,7 @@ class _Preprocessing:
 
 @dataclass(frozen=True)
 class _Facts:
-    """The facts that data sets of Andiron give; others are a user's own, and pass as they are."""
+    """The facts that Andiron's data sets give; a user's own facts are not checked."""
 
     input_shape: Annotated[tuple[Positive, ...], Field(max_length=MOST_DIMENSIONS)] | None = None
     num_classes: Positive | None = None
@@ -129,24 +129,24 @@ def from_plain(name: str, plain: Mapping[str, Any]) -> Described | None:
     if PREPROCESSING not in plain:
         return None
     try:
-        known = _checked(_Facts, facts)
-        found = _checked(_Preprocessing, plain[PREPROCESSING])
-        settings = dict(found.batcher)
+        typed_facts = _validated(_Facts, facts)
+        stored = _validated(_Preprocessing, plain[PREPROCESSING])
+        settings = dict(stored.batcher)
         kind = BATCHERS[settings.pop("kind")]
         if settings.keys() != {field.name for field in dataclasses.fields(kind)}:
             raise ValueError(f"{kind.__name__} has not the settings {', '.join(settings)}")
-        batcher = _checked(kind, settings)
-        _check_channels(batcher, known.input_shape)
+        batcher = _validated(kind, settings)
+        _check_channels(batcher, typed_facts.input_shape)
         _check_numbers(batcher, facts)
     except (ValueError, KeyError, TypeError) as error:  # pydantic's is a ValueError
         why = errors.one_line(error)[:200]
         raise errors.DataError(
             f"{name}: is malformed ({why}); restore it from a copy"
         ) from error
-    if known.input_shape is not None:
-        facts["input_shape"] = known.input_shape  # a tuple, as data sets give it
+    if typed_facts.input_shape is not None:
+        facts["input_shape"] = typed_facts.input_shape  # a tuple, as data sets give it
     return Described(
-        name, batcher, facts, found.evaluation_batch_size, found.input_dtype, found.class_counts
+        name, batcher, facts, stored.evaluation_batch_size, stored.input_dtype, stored.class_counts
     )
 
 
@@ -159,10 +159,10 @@ def _check_channels(batcher: Batcher, shape: tuple[int, ...] | None) -> None:
 
 
 def _check_numbers(batcher: Batcher, facts: Mapping[str, Any]) -> None:
-    """Refuses numbers that inputs in float32 cannot be divided by, or centred on."""
+    """Refuses numbers that float32 inputs cannot be divided by or centred on."""
     for name, lowest in {"mean": -FLOAT32.max, "std": SMALLEST, "scale": SMALLEST}.items():
-        given = getattr(batcher, name, 1.0)
-        numbers = given if isinstance(given, tuple) else (given,)
+        statistic = getattr(batcher, name, 1.0)
+        numbers = statistic if isinstance(statistic, tuple) else (statistic,)
         for place, number in enumerate(numbers):
             if not lowest <= number <= FLOAT32.max:
                 names = TableEncoding.of_facts(facts).names if "columns" in facts else []
@@ -171,6 +171,6 @@ def _check_numbers(batcher: Batcher, facts: Mapping[str, Any]) -> None:
                 raise ValueError(f"{name}{column} is {number}, not {allowed}")
 
 
-def _checked(kind: Any, plain: Any) -> Any:
-    """The object of a dataclass with these plain values; lists become tuples where it has those."""
+def _validated(kind: Any, plain: Any) -> Any:
+    """Validates plain values as a dataclass; lists become tuples where its types say so."""
     return TypeAdapter(kind).validate_json(json.dumps(plain), strict=True)

@@ -1,4 +1,4 @@
-"""The checksum by which a run's record tells one version of the data from another."""
+"""The checksum that identifies a version of the data in a run's record."""
 
 import hashlib
 from collections.abc import Iterable

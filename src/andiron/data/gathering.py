@@ -1,4 +1,4 @@
-"""From the indices of a batch to its stored samples, augmented; in worker processes too."""
+"""Gathers and augments the stored samples of a batch; also in worker processes."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,12 +14,12 @@ class Request(NamedTuple):
     """The indices of the samples to gather, and their epoch."""
 
     epoch: int
-    indices: Any  # a tensor, or to a worker process a list
+    indices: Any  # a tensor; a list for worker processes
 
 
 @dataclass(frozen=True)
 class Gather:
-    """From a request to stored samples, augmented; runs in worker processes too."""
+    """Gathers and augments the stored samples of a request."""
 
     dataset: Dataset
     augmentations: tuple[Augmentation, ...]
@@ -36,7 +36,7 @@ class Gather:
         return raw
 
     def __getitem__(self, request: Request) -> Any:
-        """The same in a worker process: an error as a value, as torch would add its traceback."""
+        """The same in a worker process; returns errors, as torch would add its traceback."""
         try:
             return self(request)
         except (errors.DataError, errors.MismatchError) as error:

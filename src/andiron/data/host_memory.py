@@ -1,4 +1,4 @@
-"""Data in memory, once a host: all processes of a run map the tensors that its first one has."""
+"""Data in memory once a host: all processes of a run map the tensors of its first process."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ def map_once(datasets: Iterable[Any], world: World) -> None:
     """Moves the large tensors of data sets to memory that all processes of a host share.
 
     The data sets are equal in all processes. A page that a process writes to becomes its own.
-    Where a system has no such memory, the tensors stay where they are.
+    On systems without such memory, the tensors are not moved.
     """
     if world.size == 1:
         return
@@ -32,7 +32,7 @@ def map_once(datasets: Iterable[Any], world: World) -> None:
     hosts = world.gathered(_host(world.rank))
     first = hosts.index(hosts[world.rank])
     shares = hosts.count(hosts[world.rank]) > 1 and len(tensors) > 0
-    descriptor = _copied(tensors) if shares and first == world.rank else None
+    descriptor = _copy_to_memory_file(tensors) if shares and first == world.rank else None
     own_path = None if descriptor is None else f"/proc/{os.getpid()}/fd/{descriptor}"
     if (path := world.gathered(own_path)[first]) is not None:
         _map(tensors, path)
@@ -47,7 +47,7 @@ def _is_moved(tensor: Tensor) -> bool:
 
 
 def _host(rank: int) -> str:
-    """Equal where processes see each other's open files; on other systems than Linux nowhere."""
+    """Equal in processes that see each other's open files; unique outside Linux."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
         return boot + os.readlink("/proc/self/ns/pid")
@@ -55,33 +55,33 @@ def _host(rank: int) -> str:
         return str(rank)
 
 
-def _copied(tensors: Sequence[Tensor]) -> int | None:
-    """The descriptor of a nameless file in memory with these tensors; None without the memory."""
+def _copy_to_memory_file(tensors: Sequence[Tensor]) -> int | None:
+    """The descriptor of an anonymous memory file with these tensors; None if memory is short."""
     descriptor = os.memfd_create("andiron-data")
     try:
         os.posix_fallocate(descriptor, 0, _bounds(tensors)[-1])
     except OSError:
         os.close(descriptor)
         return None
-    for tensor, part in zip(tensors, _parts(tensors, f"/proc/self/fd/{descriptor}", True)):
+    for tensor, part in zip(tensors, _mapped(tensors, f"/proc/self/fd/{descriptor}", True)):
         part.copy_(tensor)
     return descriptor
 
 
 def _map(tensors: Sequence[Tensor], path: str) -> None:
-    """Replaces the memory of tensors by that of a file with as many bytes."""
+    """Replaces the tensors' memory with a mapped file of the same size."""
     try:
         if os.stat(path).st_size != _bounds(tensors)[-1]:
             return
-        parts = _parts(tensors, path, False)
+        parts = _mapped(tensors, path, False)
     except (OSError, RuntimeError):
         return
     for tensor, part in zip(tensors, parts):
         tensor.data = part
 
 
-def _parts(tensors: Sequence[Tensor], path: str, is_shared: bool) -> list[Tensor]:
-    """Tensors like these in the memory of a file; what is written is shared, or is their own."""
+def _mapped(tensors: Sequence[Tensor], path: str, is_shared: bool) -> list[Tensor]:
+    """Tensors like these mapped to a file; writes are shared, or private."""
     bounds = _bounds(tensors)
     memory = torch.from_file(path, is_shared, bounds[-1], dtype=torch.uint8)
     return [
@@ -91,7 +91,7 @@ def _parts(tensors: Sequence[Tensor], path: str, is_shared: bool) -> list[Tensor
 
 
 def _bounds(tensors: Sequence[Tensor]) -> list[int]:
-    """Where each tensor starts in the file, in bytes, and where the last ends."""
+    """The byte offset of each tensor in the file, and the end of the last."""
     bounds = [0]
     for tensor in tensors:
         bounds.append(bounds[-1] + -(-tensor.nbytes // ALIGNMENT) * ALIGNMENT)

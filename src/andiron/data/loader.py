@@ -32,7 +32,7 @@ from andiron.data.dataset import ArrayDataset, Batch, Batcher, Dataset
 from andiron.data.gathering import Request
 from andiron.distributed import ALONE, Sliced, World
 
-BATCHES_AHEAD = 2  # gathered by the thread while a step runs; more would only take memory
+BATCHES_AHEAD = 2  # gathered by the thread while a step runs; more only costs memory
 CHUNK_BYTES = 2**20  # raw inputs gathered and normalised at once; more leave the CPU's cache
 ALIGNED_FLOATS = 16  # 64 bytes: a matrix product may round differently at another alignment
 
@@ -44,7 +44,7 @@ class DataLoader:
     the data set's own. An ArrayDataset is moved to the device and gathered there; torch's data sets
     are gathered between steps, any other by a thread ahead of the step; with `num_workers` above 0,
     worker processes gather. `augmentations` run there, from (shuffle_seed, epoch, index). All give
-    the same batches. In a divided `world`, a batch is a Sliced with this process's part of it.
+    the same batches. In a divided `world`, a batch is a Sliced: this process's part of it.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class DataLoader:
 
     @property
     def path(self) -> str:
-        """How the batches are gathered, in words."""
+        """Describes how the batches are gathered."""
         if self.num_workers:
             noun = "processes" if self.num_workers > 1 else "process"
             return f"gathered by {self.num_workers} worker {noun}"
@@ -126,23 +126,23 @@ class DataLoader:
         """The batches of one epoch from `first_batch` on, counted from 0; the last may be short.
 
         On the CPU, small batches may be slices of one tensor, of at most 1 MiB of stored inputs.
-        Raises: RuntimeError if worker processes have begun another epoch since.
+        Raises: RuntimeError if worker processes have started another epoch since.
         """
         if self.in_memory:
-            batches = self._here(epoch, first_batch)
+            batches = self._gathered_here(epoch, first_batch)
         else:
             requests = self._requests(epoch, first_batch)
             if self._workers is not None:
-                raws = self._by_workers(epoch, requests)
+                raws = self._gathered_by_workers(epoch, requests)
             elif self._is_seeded:  # a thread would share the generators with the step
                 raws = map(self._gathered, requests)
             else:
-                raws = self._ahead(requests)
+                raws = self._gathered_ahead(requests)
             batches = prefetch.batches(raws, self.batcher, self.device)
         return self._sliced(batches, first_batch) if self._world.is_divided else batches
 
     def _sliced(self, slices: Iterator[Any], first_batch: int) -> Iterator[Sliced]:
-        """The batches of an epoch from their slices with samples, one after the other."""
+        """The batches of an epoch, assembled from their non-empty slices."""
         for batch in range(first_batch, len(self)):
             size = min(self.batch_size, self.num_items - batch * self.batch_size)
             parts = self._world.parts(range(size))
@@ -159,8 +159,8 @@ class DataLoader:
             chunks = (part for chunk in chunks for _, part in self._world.parts(chunk) if len(part))
         return (Request(epoch, indices) for indices in chunks)
 
-    def _here(self, epoch: int, first_batch: int) -> Iterator[Any]:
-        """Several batches are gathered and normalised at once where each is the same bits alone."""
+    def _gathered_here(self, epoch: int, first_batch: int) -> Iterator[Any]:
+        """Gathers and normalises several batches at once if that gives each the same bits."""
         together = self._batches_together()
         for request in self._requests(epoch, first_batch, together):
             batch = self.batcher(self._gather(request), self.device)
@@ -172,7 +172,7 @@ class DataLoader:
             yield from map(Batch, inputs, targets)
 
     def _batches_together(self) -> int:
-        """How many batches are gathered at once: more than 1 only for parts known to allow it."""
+        """The number of batches to gather at once: above 1 only for components that allow it."""
         if (
             type(self.dataset) is not ArrayDataset
             or type(self.batcher) not in (ImageBatcher, ArrayBatcher)
@@ -186,7 +186,7 @@ class DataLoader:
             return 1
         return max(1, CHUNK_BYTES // max(1, sample.nbytes * self.batch_size))
 
-    def _ahead(self, requests: Iterator[Request]) -> Iterator[Any]:
+    def _gathered_ahead(self, requests: Iterator[Request]) -> Iterator[Any]:
         gathered: deque[Future[Any]] = deque()
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="data") as thread:
             for request in requests:
@@ -209,15 +209,15 @@ class DataLoader:
             collate_fn=_unchanged,
             persistent_workers=True,
             pin_memory=self._is_pinned,
-            generator=torch.Generator(),  # its own, so that it does not draw from the default one
+            generator=torch.Generator(),  # its own, so that the default generator is not used
             worker_init_fn=_prepare_worker,
         )
 
-    def _by_workers(self, epoch: int, requests: Iterator[Request]) -> Iterator[Any]:
+    def _gathered_by_workers(self, epoch: int, requests: Iterator[Request]) -> Iterator[Any]:
         # a list: sending a tensor to a process takes a file descriptor
         plain = (request._replace(indices=request.indices.tolist()) for request in requests)
         self._upcoming.requests = plain
-        for raw in self._iterated():
+        for raw in self._worker_iterator():
             if isinstance(raw, errors.DataError | errors.MismatchError):
                 raise raw
             yield raw
@@ -226,11 +226,11 @@ class DataLoader:
                     f"epoch {epoch} cannot continue: its worker processes have started another"
                 )
 
-    def _iterated(self) -> Iterator[Any]:
-        """An iterator over what the worker processes gather; all of them are started, or none."""
+    def _worker_iterator(self) -> Iterator[Any]:
+        """An iterator over the workers' samples; either all workers are started or none."""
         before = multiprocessing.active_children()
         try:
-            with _workers_deaf_to_sigterm():
+            with _sigterm_ignored_by_workers():
                 return iter(self._workers)
         except OSError:
             for process in multiprocessing.active_children():
@@ -256,7 +256,7 @@ class DataLoader:
 
 
 class _Upcoming:
-    """The sampler of torch's loader: the requests of the epoch that is iterated over next."""
+    """The sampler of torch's loader: the requests of the next epoch."""
 
     requests: Iterator[Request] = iter(())
 
@@ -265,8 +265,8 @@ class _Upcoming:
 
 
 @contextmanager
-def _workers_deaf_to_sigterm() -> Iterator[None]:
-    """Worker processes started within it hear SIGTERM once `_prepare_worker` has run."""
+def _sigterm_ignored_by_workers() -> Iterator[None]:
+    """Workers started inside ignore SIGTERM until `_prepare_worker` has run."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -280,7 +280,7 @@ def _workers_deaf_to_sigterm() -> Iterator[None]:
 def _prepare_worker(worker: int) -> None:
     """Undoes torch's handler of SIGTERM: a signal to the whole process group is for the parent.
 
-    A batch that cannot be sent, for want of open files, ends the worker: its parent would wait.
+    A batch that cannot be sent (no open files left) ends the worker: its parent would wait.
     """
     handler = signal.getsignal(signal.SIGTERM)
     if callable(handler):

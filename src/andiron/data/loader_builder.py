@@ -1,4 +1,4 @@
-"""DataLoaderBuilder: a loader put together by name, in Burn's manner."""
+"""DataLoaderBuilder: a loader built option by option, as in Burn."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from andiron.distributed import World
 
 
 class DataLoaderBuilder:
-    """A DataLoader as Burn builds it; see this module's first lines."""
+    """Collects the options of a DataLoader, as in Burn."""
 
     def __init__(self, batcher: Batcher):
         self._batcher = batcher
@@ -22,7 +22,7 @@ class DataLoaderBuilder:
         return self._with(batch_size=size)
 
     def shuffle(self, seed: int) -> "DataLoaderBuilder":
-        """Another order in each epoch, a function of (seed, epoch)."""
+        """Shuffles each epoch anew, by (seed, epoch)."""
         return self._with(shuffle_seed=seed)
 
     def num_workers(self, number: int) -> "DataLoaderBuilder":
@@ -30,11 +30,11 @@ class DataLoaderBuilder:
         return self._with(num_workers=number)
 
     def device(self, device: torch.device | str) -> "DataLoaderBuilder":
-        """Where the batches are made."""
+        """The device of the batches."""
         return self._with(device=device)
 
     def augment(self, *augmentations: Augmentation) -> "DataLoaderBuilder":
-        """Changes samples at random, in this order."""
+        """Augments samples, in this order."""
         return self._with(augmentations=augmentations)
 
     def world(self, world: World) -> "DataLoaderBuilder":

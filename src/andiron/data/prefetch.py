@@ -1,4 +1,4 @@
-"""Batches on their way to a GPU: each is copied while the step before it runs."""
+"""Prefetch to a GPU: each batch is copied while the step before it runs."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -12,9 +12,8 @@ from andiron.data.dataset import Batcher, tensors_in
 def batches(raws: Iterable[Any], batcher: Batcher, device: torch.device) -> Iterator[Any]:
     """`batcher(raw, device)` for each of `raws`, in order.
 
-    On a GPU, the copy and the batcher's computation run on their own stream, one batch ahead; the
-    step's stream waits for its batch alone. A copy from page-locked memory takes no time of the
-    step.
+    On a GPU, the copy and the batcher run on their own stream, one batch ahead; the step's stream
+    waits only for its batch. A copy from page-locked memory overlaps with the step.
     """
     if device.type != "cuda":
         for raw in raws:
@@ -27,12 +26,12 @@ def batches(raws: Iterable[Any], batcher: Batcher, device: torch.device) -> Iter
             batch = batcher(raw, device)
             ahead.append((batch, copying.record_event()))
         if len(ahead) > 1:
-            yield _arrived(*ahead.pop(0), device)
+            yield _wait_for(*ahead.pop(0), device)
     for batch, event in ahead:
-        yield _arrived(batch, event, device)
+        yield _wait_for(batch, event, device)
 
 
-def _arrived(batch: Any, event: Any, device: torch.device) -> Any:
+def _wait_for(batch: Any, event: Any, device: torch.device) -> Any:
     step = torch.cuda.current_stream(device)
     step.wait_event(event)
     for tensor in tensors_in(batch):
@@ -41,7 +40,7 @@ def _arrived(batch: Any, event: Any, device: torch.device) -> Any:
 
 
 def pinned(raw: Any) -> Any:
-    """The same tensors in page-locked memory; only tensors and named tuples are copied there."""
+    """The same tensors in page-locked memory; only tensors and named tuples are copied."""
     if isinstance(raw, Tensor):
         return raw.pin_memory()
     return type(raw)(*map(pinned, raw)) if hasattr(raw, "_fields") else raw

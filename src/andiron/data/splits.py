@@ -1,4 +1,4 @@
-"""The training, validation and test parts of a data set, and how samples are divided into them.
+"""The training, validation and test parts of a data set, and its division into them.
 
     >>> from andiron.data import digits
     >>> splits = digits(valid=0.1, split_seed=0)
@@ -67,7 +67,7 @@ class Splits:
 
     @property
     def offered(self) -> dict[str, Any]:
-        """The facts, and those derived: how images are normalised, number and sizes of classes."""
+        """The facts, and derived ones: normalisation, number and sizes of classes."""
         return offered(self.facts, self.batcher, self.class_counts)
 
     @property
@@ -88,7 +88,7 @@ class Splits:
 def offered(
     facts: Mapping[str, Any], batcher: Batcher, class_counts: list[int] | None
 ) -> dict[str, Any]:
-    """What networks, tasks and metrics receive by parameter name: facts, and those derived."""
+    """The values that networks, tasks and metrics receive by parameter name."""
     derived: dict[str, Any] = {}
     if isinstance(batcher, ImageBatcher):
         derived |= {"input_mean": batcher.mean, "input_std": batcher.std}
@@ -129,7 +129,7 @@ def parts(
 def of_parts(subset: Callable[[Any], Dataset], parts: Sequence[Any], **described: Any) -> Splits:
     """`subset` of the training, validation and test part; `described` are the other fields.
 
-    The test part validates if it is given as the validation part too.
+    The test part may also be the validation part.
     """
     train, valid, test = parts
     held_out = subset(test)
@@ -150,7 +150,7 @@ def of_training_and_test(
     split_seed: int,
     **described: Any,
 ) -> Splits:
-    """A published training and test set of classes; `described` are the fields that are not made.
+    """A published training and test set of classes; `described` are the other fields.
 
     A random fraction `valid` of every class of the training set validates, or `test` does.
     Raises: DataError if the training or the validation part would be empty.

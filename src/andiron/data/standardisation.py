@@ -8,7 +8,7 @@ from torch import Tensor
 
 from andiron import errors
 
-# float32 values within one standard deviation; with fewer, rounding blurs the column
+# float32 values within one standard deviation; fewer lose the column to rounding
 MIN_STEPS = 100
 FLOAT32 = torch.finfo(torch.float32)
 
@@ -24,7 +24,7 @@ def fit(columns: Float[Tensor, "rows columns"]) -> MeanAndStd:
 
 
 def fit_in_chunks(chunks: Callable[[], Iterable[Float[Tensor, "_ columns"]]]) -> MeanAndStd:
-    """`fit` of all the rows that `chunks` returns; it is called twice."""
+    """`fit` of all rows that `chunks` returns; it is called twice."""
     of_chunks = [(rows.double().sum(0), rows.amin(0), rows.amax(0), len(rows)) for rows in chunks()]
     *columns, lengths = zip(*of_chunks, strict=True)
     totals, lowest, highest = map(torch.stack, columns)

@@ -1,4 +1,4 @@
-"""How many worker processes this machine can run."""
+"""The number of worker processes that this machine can run."""
 
 from andiron.plain import processor
 
@@ -9,12 +9,12 @@ except ImportError:  # Windows
 
 WORKERS_PER_CORE = 8  # they may wait for a disk or a network
 FEWEST_CORES = 2
-LOADERS = 3  # training, validation and test data have workers of their own
+LOADERS = 3  # training, validation and test data have separate workers
 FILES_PER_WORKER, OTHER_FILES = 12, 40  # open in the parent; measured: 9 and 35
 
 
 def problem(num_workers: int) -> str | None:
-    """Why so many worker processes are refused, if they are."""
+    """Why `num_workers` is refused; None if it is not."""
     bounds = _bounds()
     most, reason = min(bounds, key=lambda bound: bound[0])
     if num_workers <= most:
@@ -23,7 +23,7 @@ def problem(num_workers: int) -> str | None:
 
 
 def _bounds() -> list[tuple[int, str]]:
-    """Each bound, and where it comes from."""
+    """Each bound, and its reason."""
     cores = processor.cores()
     bounds = [(WORKERS_PER_CORE * max(cores, FEWEST_CORES), f"there are {cores} processor cores")]
     files = _limit("RLIMIT_NOFILE")

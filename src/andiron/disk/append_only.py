@@ -14,21 +14,21 @@ from pathlib import Path
 
 from andiron.disk import files
 
-# Windows has neither; opening a pipe without a reader would wait for one
+# absent on Windows; opening a pipe without a reader would block
 FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-KEPT_BYTES = 64 * 2**20  # may wait in memory: hours of logging, little beside a run's state
+KEPT_BYTES = 64 * 2**20  # at most in memory: hours of logging, little beside a run's state
 log = logging.getLogger("andiron")
 
 
 class AppendOnlyFile:
     """Appends to the file at `path` without a buffer: data has left the process on return.
 
-    No error of the disk reaches the caller of `append`. While the file cannot be written, appends
-    are kept in memory, up to `KEPT_BYTES`, and tried again in order with every later append. A file
-    that was removed is created again. `header` begins every new file. `claim` is called with each
+    No disk error reaches the caller of `append`. While the file cannot be written, appends are kept
+    in memory, up to `KEPT_BYTES`, and retried in order with every later append. A removed file is
+    created again. `header` begins every new file. `claim` is called with each
     newly opened file and may refuse it with an OSError.
-    Raises: OSError if the file cannot be opened, unless `required` is false: it is then opened as
-    soon as possible.
+    Raises: OSError if the file cannot be opened, if `required`; otherwise it is opened as soon as
+    possible.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class AppendOnlyFile:
         self._claim = claim
         self._lock = threading.RLock()
         self._kept: collections.deque[bytes] = collections.deque()
-        self._unsaid: list[tuple[int, str]] = []  # messages: logged without the lock
+        self._unsaid: list[tuple[int, str]] = []  # messages to log without the lock
         self._torn = 0  # bytes of a partial append that could not be cut off
         self._dropped = self._lost = 0
         self._is_failing = self._is_writing = self._is_new = False
@@ -69,7 +69,7 @@ class AppendOnlyFile:
 
     @property
     def end(self) -> int:
-        """The size of the file once everything appended is in it."""
+        """The size of the file including pending appends."""
         with self._lock:
             return (self.size or len(self._header)) + self.pending
 
@@ -84,10 +84,10 @@ class AppendOnlyFile:
             if data:
                 self._kept.append(data)
             self._write_kept()
-            # a signal handler may have appended after the last look
+            # a signal handler may have appended since the last check
             while self._kept and not (self._is_failing or self._is_writing):
                 self._write_kept()
-        self._say()
+        self._log_messages()
 
     def truncate(self, size: int) -> None:
         """Cuts the file back to an earlier size; logs a warning if bytes before it are missing.
@@ -100,16 +100,16 @@ class AppendOnlyFile:
                 os.ftruncate(self._file.fileno(), size)
                 self._torn = 0
                 self._is_new = size == 0
-                self._kept.clear()  # it would have come behind the end of the file
+                self._kept.clear()  # it belongs after the new end of the file
         if missing > 0:
             log.warning("%s: %d logged bytes are missing", self.path, missing)
 
     def close(self) -> str | None:
-        """Tries once more to write what waits; warns of what is lost, and returns that in words."""
+        """Retries pending appends; warns of lost data, and returns the warning."""
         with self._lock:
             if self.is_closed:
                 return None
-            if self._kept:  # a folder that was removed is not created again for nothing
+            if self._kept:  # do not recreate a removed folder without data
                 self._write_kept()
             if self._kept:
                 self._lost += self.pending
@@ -121,11 +121,11 @@ class AppendOnlyFile:
             except OSError as error:  # a network's file system may report a failed write only now
                 self._lost += 1
                 self._warn(f": the last values may be lost ({error.strerror})")
-        self._say()
+        self._log_messages()
         return f"{self.path}: {self._lost} bytes of it" if self._lost else None
 
     def _write_kept(self) -> None:
-        """Writes everything that waits."""
+        """Writes all pending appends."""
         if self._is_writing:  # a signal handler logs during an append: that append writes this too
             return
         self._is_writing = True
@@ -146,7 +146,7 @@ class AppendOnlyFile:
                     )
                 self._is_failing, self._dropped = False, 0
         except OSError as error:
-            self._failed(error)
+            self._note_failure(error)
         finally:
             self._is_writing = False
 
@@ -196,11 +196,11 @@ class AppendOnlyFile:
 
     def _cut_torn(self, file: io.FileIO) -> None:
         if self._torn:
-            # from the present size: a forked process may have appended too
+            # from the current size: a forked process may have appended too
             os.ftruncate(file.fileno(), os.fstat(file.fileno()).st_size - self._torn)
             self._torn = 0
 
-    def _failed(self, error: OSError) -> None:
+    def _note_failure(self, error: OSError) -> None:
         if not self._is_failing:
             self._warn(
                 f" cannot be written ({error.strerror or error}); training continues; logged "
@@ -218,7 +218,7 @@ class AppendOnlyFile:
     def _warn(self, problem: str) -> None:
         self._unsaid.append((logging.WARNING, f"{self.path}{problem}"))
 
-    def _say(self) -> None:
+    def _log_messages(self) -> None:
         """Logs the messages, without the lock: the log may be written through this very class."""
         if self._unsaid:
             with self._lock:
@@ -227,7 +227,7 @@ class AppendOnlyFile:
                 log.log(level, message)
 
     def _forget_parent(self) -> None:
-        """After a fork: the parent writes what waits, and no thread holds the lock any more."""
+        """After a fork: the parent writes pending appends, and no thread holds the lock."""
         self._lock = threading.RLock()
         self._kept.clear()
         self._unsaid.clear()

@@ -1,4 +1,4 @@
-"""Checksums in records: the size and the SHA-256 of a content, and of a record itself."""
+"""Checksums in records: size and SHA-256 of contents, and of a record itself."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ def entry(path: Path) -> Entry:
 
 
 def is_entry(value: Any) -> bool:
-    """Whether a plain value is as `entry` gives it."""
+    """Whether a plain value has the form of `entry`."""
     types = {key: type(each) for key, each in value.items()} if isinstance(value, dict) else {}
     return types == {"bytes": int, "sha256": str}
 
@@ -36,7 +36,7 @@ def signed(plain: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def own(plain: Mapping[str, Any]) -> str:
-    """The SHA-256 of a record's other values, independent of their order and of white space."""
+    """The SHA-256 of a record's other values, independent of order and white space."""
     others = {key: value for key, value in plain.items() if key != "sha256"}
     return _sha256(json.dumps(others, sort_keys=True).encode())
 

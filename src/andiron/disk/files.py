@@ -13,19 +13,19 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-# names of what is being written or removed; the group is whose
+# temporary names of entries being written or removed; the group is the final name
 PARTIAL = re.compile(r"\.(.+)\.[0-9a-f]{8}\.partial")
 Pieces = Iterable[bytes | memoryview]
 TEXT_LIMIT = 16 * 2**20  # bytes: a record of a run is far smaller
 VALUES_LIMIT = 2 * 2**20  # in a JSON file; each takes up to 100 bytes of memory
 NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # on a pipe; Windows has none
-_guarded: dict[Path, tuple[os.stat_result, str]] = {}  # folders as they were, and their real paths
-_refusal: ContextVar[str | None] = ContextVar("refusal", default=None)  # why nothing is written
+_guarded: dict[Path, tuple[os.stat_result, str]] = {}  # guarded folders, and their real paths
+_refusal: ContextVar[str | None] = ContextVar("refusal", default=None)  # why writing is refused
 
 
 @contextmanager
 def writing_refused(why: str) -> Iterator[None]:
-    """Within it, writing a file raises PermissionError with this reason."""
+    """A context in which writing a file raises PermissionError with this reason."""
     token = _refusal.set(why)
     try:
         yield
@@ -34,10 +34,10 @@ def writing_refused(why: str) -> Iterator[None]:
 
 
 def check_writing(path: Path) -> None:
-    """For code that has another library write `path`.
+    """Checks `path` before another library writes it.
 
-    Raises: PermissionError within `writing_refused`; OSError in a guarded folder that was replaced,
-    or where a link leads out of it.
+    Raises: PermissionError inside `writing_refused`; OSError in a guarded folder that was replaced,
+    or if a link leads out of it.
     """
     why = _refusal.get()
     if why is not None:
@@ -49,7 +49,7 @@ def check_writing(path: Path) -> None:
 
 @contextmanager
 def guarded(folder: Path) -> Iterator[None]:
-    """Within it, nothing is written to another folder of that name, or through links in it."""
+    """A context that refuses writes to another folder of that name, or through links in it."""
     _guarded[folder] = os.stat(folder), os.path.realpath(folder)
     try:
         yield
@@ -58,7 +58,7 @@ def guarded(folder: Path) -> Iterator[None]:
 
 
 def _check_guarded(folder: Path, opened_as: os.stat_result, real: str, path: Path) -> None:
-    if not folder.exists():  # removed or renamed: what comes is kept in a new one
+    if not folder.exists():  # removed or renamed: a new one is written
         folder.mkdir(parents=True)
         opened_as, real = _guarded[folder] = os.stat(folder), os.path.realpath(folder)
     if not os.path.samestat(os.stat(folder), opened_as):
@@ -70,14 +70,14 @@ def _check_guarded(folder: Path, opened_as: os.stat_result, real: str, path: Pat
 
 
 def is_ambiguous(path: str | Path) -> bool:
-    """Whether `..` follows a link in the path: the system and a reader take it for two folders."""
+    """Whether `..` follows a link in the path: its meaning is then ambiguous."""
     return os.path.realpath(path) != os.path.realpath(os.path.abspath(path))
 
 
 def read_bytes(path: Path, limit: int = TEXT_LIMIT) -> bytes:
     """The content of a regular file of at most `limit` bytes.
 
-    Raises: OSError; ValueError for a pipe, a device, or a file that is larger.
+    Raises: OSError; ValueError for a pipe, a device, or a larger file.
     """
     with opened(path) as file:
         check_size(file, limit)
@@ -101,7 +101,7 @@ def opened(path: Path) -> io.BufferedReader:
 
     Raises: OSError, IsADirectoryError for a folder; ValueError for a pipe or a device.
     """
-    descriptor = os.open(path, os.O_RDONLY | NO_WAITING)  # opening a pipe would wait
+    descriptor = os.open(path, os.O_RDONLY | NO_WAITING)  # opening a pipe would block
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)
@@ -122,9 +122,9 @@ def write(path: Path, content: bytes) -> None:
 
 
 def write_new(path: Path, content: bytes) -> None:
-    """Makes a file whole and durably; of several processes, only one makes it.
+    """Creates a file atomically and durably; only one of several processes succeeds.
 
-    Raises: FileExistsError if there is one.
+    Raises: FileExistsError if it exists.
     """
     partial = _partial(path)
     try:
@@ -157,32 +157,32 @@ def write_pieces(path: Path, pieces: Pieces) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Replaces the file at `path` by a plain value as JSON, laid out for a reader."""
+    """Replaces the file at `path` by a plain value as indented JSON."""
     write(path, as_indented_json(value))
 
 
 def as_indented_json(value: Any) -> bytes:
-    """A plain value as JSON, laid out for a reader."""
+    """A plain value as indented JSON."""
     return (json.dumps(value, indent=2) + "\n").encode()
 
 
 def as_json(value: Any) -> bytes:
-    """A plain value as JSON on one line: laying it out takes Python's encoder ten times as long."""
+    """A plain value as JSON on one line; Python's encoder takes ten times as long to indent."""
     return (json.dumps(value) + "\n").encode()
 
 
 def read_json(path: Path, limit: int = TEXT_LIMIT) -> Any:
     """The plain value in a JSON file.
 
-    Raises: OSError; ValueError for another kind of file, one that is too large, or another content.
+    Raises: OSError; ValueError for another kind of file, one that is too large, or other content.
     """
     return parsed_json(read_bytes(path, limit))
 
 
 def parsed_json(content: bytes, limit: int = VALUES_LIMIT, **hooks: Any) -> Any:
-    """The plain value in JSON of at most `limit` values; `hooks` are those of `json.loads`.
+    """The plain value in JSON of at most `limit` values; `hooks` are passed to `json.loads`.
 
-    Raises: ValueError for more values, or another content.
+    Raises: ValueError for more values, or other content.
     """
     number = sum(map(content.count, (b",", b"[", b"{", b":")))
     if number > limit:
@@ -194,12 +194,10 @@ def parsed_json(content: bytes, limit: int = VALUES_LIMIT, **hooks: Any) -> Any:
 
 
 def write_folder(path: Path, contents: Mapping[str, Pieces]) -> None:
-    """Makes a folder with these files durably and atomically: it appears when it is whole.
+    """Writes a folder with these files durably and atomically: it appears when complete.
 
-    The files are written one after the other, each piece by piece, so none need be in memory as a
-    whole.
-    Raises: OSError if `path` is there already and not empty, or cannot be written; nothing is left
-    then.
+    The files are written one after the other, piece by piece, so none need be in memory whole.
+    Raises: OSError, leaving nothing, if `path` is a non-empty folder or cannot be written.
     """
     check_writing(path)
     partial = _partial(path)
@@ -235,9 +233,9 @@ def remove_folder(path: Path, names: Iterable[str]) -> list[str]:
 
 
 def partials(folder: Path) -> dict[Path, str]:
-    """Half written or half removed entries that killed processes left, with their final names."""
-    found = {path: PARTIAL.fullmatch(path.name) for path in sorted(folder.iterdir())}
-    return {path: match[1] for path, match in found.items() if match}
+    """Half-written or half-removed entries of killed processes, with their final names."""
+    matches = {path: PARTIAL.fullmatch(path.name) for path in sorted(folder.iterdir())}
+    return {path: match[1] for path, match in matches.items() if match}
 
 
 def remove_partial(path: Path, names: Iterable[str]) -> None:
@@ -250,7 +248,7 @@ def remove_partial(path: Path, names: Iterable[str]) -> None:
 
 def _remove(folder: Path, names: Iterable[str]) -> list[str]:
     for name in names:
-        # a folder of that name is not ours
+        # a folder of that name belongs to others
         with suppress(FileNotFoundError, IsADirectoryError, PermissionError):
             (folder / name).unlink()
     left = sorted(path.name for path in folder.iterdir())
@@ -260,11 +258,11 @@ def _remove(folder: Path, names: Iterable[str]) -> list[str]:
 
 
 def _make_folder(folder: Path) -> None:
-    """Makes a folder and those above it, whose names are made durable."""
+    """Creates a folder and its parents durably."""
     above = [parent for parent in folder.parents if not parent.exists()]
     folder.mkdir(parents=True)
-    for made in above:
-        _sync(made.parent)
+    for created in above:
+        _sync(created.parent)
 
 
 def _write_through(path: Path, pieces: Pieces) -> None:
@@ -276,7 +274,7 @@ def _write_through(path: Path, pieces: Pieces) -> None:
                 left = left[os.write(descriptor, left) :]
         os.fsync(descriptor)
     except OSError as error:
-        error.filename = error.filename or str(path)  # a write does not tell
+        error.filename = error.filename or str(path)  # a write error lacks it
         raise
     finally:
         os.close(descriptor)
@@ -287,7 +285,7 @@ def _partial(path: Path) -> Path:
 
 
 def _sync(folder: Path) -> None:
-    """Makes the names in a folder durable, not only the contents they name."""
+    """Makes the names in a folder durable, not only the contents."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -14,13 +14,13 @@ from andiron.plain.plain_values import Number, is_number
 
 MOST_BYTES = 2**30  # of a file: a million log points
 MOST_IN_A_LINE = 2**22  # bytes
-MOST_COUNTED = 2**53  # a float holds every whole number below
+MOST_COUNTED = 2**53  # every smaller integer is exact in a float
 MOST_CELLS = 2**26  # a million log points of sixty values; each takes 8 bytes and more
 Table = dict[str, list[Any]]  # columns of the same length
 
 
 class Line(NamedTuple):
-    """A point as it was logged; its values are means `over` a window or an epoch."""
+    """A logged point; its values are means `over` a window or an epoch."""
 
     split: str
     updates: int
@@ -30,16 +30,16 @@ class Line(NamedTuple):
 
 
 def read(path: Path, most_bytes: int = MOST_BYTES, holding: bytes = b"") -> Iterator[Line]:
-    """The whole lines of the file that hold these bytes; none where there is no file.
+    """The complete lines of the file that contain these bytes; none without a file.
 
-    Raises: DataError for a file that is too large or none, or naming a line that is damaged.
+    Raises: DataError for a file that is too large or unreadable, or naming a damaged line.
     """
     try:
         with files.opened(path) as file:
             files.check_size(file, most_bytes)
             for number, content in enumerate(whole(file), 1):
                 if holding in content:
-                    yield _named(path, number, content)
+                    yield _parsed_line(path, number, content)
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:
@@ -47,9 +47,9 @@ def read(path: Path, most_bytes: int = MOST_BYTES, holding: bytes = b"") -> Iter
 
 
 def whole(file: BinaryIO) -> Iterator[bytes]:
-    """The lines from the file's place on, without half a line at the end that is being written.
+    """The lines from the file's position on, without an unfinished last line.
 
-    A line that is too long comes in pieces, which nothing can parse.
+    A line that is too long comes in unparsable pieces.
     """
     while content := file.readline(MOST_IN_A_LINE):
         if content.endswith(b"\n") or len(content) == MOST_IN_A_LINE:
@@ -95,7 +95,7 @@ def as_table(path: Path) -> Table:
     return table
 
 
-def _named(path: Path, number: int, content: bytes) -> Line:
+def _parsed_line(path: Path, number: int, content: bytes) -> Line:
     try:
         return parsed(content)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""PNG files of pixels and of matplotlib's figures, and texts that a figure shows as they are."""
+"""PNG files of pixels and of matplotlib figures, and literal texts for figures."""
 
 import io
 from typing import Any
@@ -16,7 +16,7 @@ def of_pixels(pixels: Any) -> bytes:
 
 
 def of_figure(figure: Any, **options: Any) -> bytes:
-    """A PNG of a figure; `options` are those of its `savefig`."""
+    """A PNG of a figure; `options` are passed to its `savefig`."""
     written = io.BytesIO()
     figure.savefig(written, dpi=120, format="png", **options)
     return written.getvalue()

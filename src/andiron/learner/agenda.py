@@ -1,4 +1,4 @@
-"""What is due where in a run: log points, validations, checkpoints, and its end."""
+"""When a run logs, validates, saves checkpoints and ends."""
 
 import math
 
@@ -10,7 +10,7 @@ from andiron.plain.options import LearnerOptions
 
 
 class Agenda:
-    """Answers from the counters of a position; between events two comparisons are enough."""
+    """Decides by the counters of a position; between events two comparisons are enough."""
 
     def __init__(
         self, options: LearnerOptions, validations: Ticker, saves: Ticker, clock: Clock
@@ -23,7 +23,7 @@ class Agenda:
         self.quiet_until: float = 0  # nothing else is due within an epoch before this update
 
     def start(self, at: Position, batches: int) -> tuple[int, int]:
-        """Counts parts of an epoch of `batches` in updates; the run's length in epochs, updates."""
+        """Resolves cadences to updates; returns the run's length in epochs and in updates."""
         updates_per_epoch = math.ceil(batches / self._options.grads_accumulation)
         for ticker in (self._logs, self._validations, self._saves):
             ticker.resolve(updates_per_epoch)
@@ -34,7 +34,7 @@ class Agenda:
         return epochs, epochs * updates_per_epoch
 
     def look_ahead(self, at: Position) -> None:
-        """Finds the next log point, and how long nothing else is due; a clock is always asked."""
+        """Finds the next log point and other event; a cadence in minutes is always checked."""
         tickers = self._logs, self._validations, self._saves
         self.next_log, *others = [ticker.next_update(at.updates) for ticker in tickers]
         is_timed = any(ticker.cadence.minutes is not None for ticker in tickers)
@@ -46,13 +46,13 @@ class Agenda:
         self.next_log = self._logs.next_update(at.updates)
 
     def is_validation_due(self, at: Position) -> bool:
-        """Whether one is due within an epoch: by cadence, or before the first update on request."""
+        """Whether a validation is due within an epoch, or with `validate_first` before training."""
         if at.updates == 0:
             return self._options.validate_first and not self._validations.was_done(0)
         return self._validations.due(updates=at.updates, epochs=None)
 
     def is_length_reached(self, at: Position) -> bool:
-        """Whether the run has the updates, or else the epochs, of its options."""
+        """Whether the run has completed its `num_updates`, or else its `num_epochs`."""
         completed, unit = self._progress(at)
         length: int | None = getattr(self._options, f"num_{unit}")
         return length is not None and completed >= length
@@ -60,14 +60,14 @@ class Agenda:
     def reason_to_stop(
         self, at: Position, interrupter: Interrupter, is_over: bool
     ) -> errors.Interrupted | None:
-        """Why to stop here: on request, or a run that is not over has to pause once validated."""
+        """Why to stop here: a request, or a pause of an unfinished run after a validation."""
         if interrupter.at("train", at.updates, at.batch) and interrupter.asked:
             return interrupter.asked
         is_validated = self._validations.was_done(at.updates)
         return interrupter.pause(*self._progress(at)) if is_validated and not is_over else None
 
     def _progress(self, at: Position) -> tuple[int, str]:
-        """What is completed, in the unit of the run's length."""
+        """The completed part of the run and its unit."""
         if self._options.num_updates is not None:
             return at.updates, "updates"
         return at.epoch, "epochs"

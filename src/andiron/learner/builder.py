@@ -203,12 +203,12 @@ class LearnerBuilder:
         return Learner(updater, state, options, checkpointer=checkpointer, interrupter=asked)
 
     def _nonfinite(self, precision: Precision) -> Nonfinite:
-        """The policy; a step of several processes is not kept, as one cannot replay it."""
+        """The policy; a step of several processes is not saved: one process cannot replay it."""
         folder = self._folder.nonfinite if self._world.size == 1 else None
         return Nonfinite(self._options.on_nonfinite, precision, folder, world=self._world)
 
     def _connected_interrupter(self) -> Interrupter:
-        """What asks the run to stop, known to a renderer that has keys."""
+        """The interrupter, connected to a renderer that has keys."""
         interrupter = self._interrupter or Interrupter()
         if isinstance(self._renderer, Interactive):
             self._renderer.connect(interrupter, direction.directions_of(self._valid_metrics))
@@ -233,9 +233,9 @@ class LearnerBuilder:
         return UpdateTrace(self._folder.profile, first, last, self._device)
 
     def _check_metrics(self, optimizer: GroupedOptimizer, whole: Schedule) -> None:
-        """Refuses early stopping, schedules and strategies that wait for a metric not measured.
+        """Refuses early stopping, schedules and strategies that need an unmeasured metric.
 
-        Raises: ConfigError with all of them.
+        Raises: ConfigError listing all.
         """
         waiting: dict[str, Any] = {
             f"early_stopping.{name}": rule for name, rule in self._early_stopping.items()
@@ -245,8 +245,8 @@ class LearnerBuilder:
         groups = optimizer.groups.items()
         own = {f"param_groups.{name}.schedule": each.schedule for name, each in groups}
         for option, schedule in {"scheduler": whole, **own}.items():
-            found = schedules.stateful(schedule) if schedule else []
-            plateaus = [each for each in found if hasattr(each, "observe")]
+            stateful = schedules.stateful(schedule) if schedule else []
+            plateaus = [each for each in stateful if hasattr(each, "observe")]
             waiting.update((option, each) for each in plateaus if hasattr(each, "metric"))
         splits = ["valid", *(f"valid-{name}" for name in self._averages)]
         measured = {"train": self._train_metrics} | dict.fromkeys(splits, self._valid_metrics)
@@ -256,7 +256,7 @@ class LearnerBuilder:
         )
 
     def _check_tested_weights(self) -> None:
-        """Refuses to test the best checkpoint where none is kept.
+        """Refuses `test_weights=best` without a strategy that keeps the best checkpoint.
 
         Raises: ConfigError.
         """
@@ -266,7 +266,7 @@ class LearnerBuilder:
             raise errors.ConfigError([f"test_weights=best: {why}{remedy}"])
 
     def _check_validations(self, state: LearnerState) -> None:
-        """Refuses validations by the clock where training follows them: no rerun would be the same.
+        """Refuses validations by the clock if they affect training: no rerun would be the same.
 
         Raises: ConfigError.
         """

@@ -1,4 +1,4 @@
-"""When a run has learnt what it will: a decision after every validation, as data.
+"""Early stopping: a decision after every validation, as data.
 
 >>> rule = EarlyStopping("loss", patience=1)
 >>> rule.observe({"valid": {"loss": 0.5}}, epoch=1)
@@ -35,12 +35,12 @@ class Stop:
 
 @dataclass
 class Observed:
-    """What a rule remembers of the validations so far."""
+    """The state of a rule after the validations so far."""
 
     best: float | None = None
     epoch_of_best: int = 0
     update_of_best: int = 0
-    is_best: bool = False  # the last validation: by however little, and the earliest of equals
+    is_best: bool = False  # the last validation, by any margin; ties go to the earlier
     value_at_gain: float | None = None  # worse than `best` where smaller gains followed
     since_gain: int = 0  # validations
     last: float | None = None
@@ -53,10 +53,10 @@ class EarlyStopping:
 
     It stops after `patience` validations in a row without a gain, at `goal`, and past `divergence`.
     A gain is a value better by more than `min_delta` than at the last gain (`relative`: by that
-    part of it). A goal is reached by a value as good or better; `divergence` is passed by a value
-    that is worse. A non-finite value always ends the run. Before update `not_before` nothing else
-    does, and validations do not count towards `patience`. With `restores_best` the run comes back
-    with the weights of its best validation.
+    fraction of it). `goal` is reached by an equal or better value; `divergence` is passed by a
+    worse one. A non-finite value always ends the run. Before update `not_before` nothing else
+    does, and validations do not count towards `patience`. With `restores_best` the run ends with
+    the weights of its best validation.
     Raises: ValueError for arguments that contradict each other or leave nothing to stop for.
     """
 
@@ -97,23 +97,23 @@ class EarlyStopping:
 
     @property
     def observes(self) -> list[str]:
-        """Metric, split and direction: a saved state of others is not continued."""
+        """Metric, split and direction; saved state with different ones is not loaded."""
         return [self.metric, self.split, self.direction or "lowest"]
 
     @property
     def decision(self) -> Stop | None:
-        """What follows from the validations so far: nothing, or the end of the run."""
+        """The decision to end the run after the validations so far; None to continue."""
         seen = self.observed
         if seen.last is None:
             return None
         measured = f"{self.split} {self.metric} is {seen.last:.4g}"
         if not math.isfinite(seen.last):
-            return Stop(f"{measured}{self._best_in_words}")
+            return Stop(f"{measured}{self._described_best}")
         if seen.last_update < (self.not_before or 0):
             return None
         if self.divergence is not None and self._is_worse(seen.last, self.divergence):
             limit = f"worse than divergence={self.divergence}"
-            return Stop(f"{measured}, {limit}{self._best_in_words}")
+            return Stop(f"{measured}, {limit}{self._described_best}")
         if self.goal is not None and not self._is_worse(seen.last, self.goal):
             return Stop(f"{measured}: goal={self.goal} is reached")
         if self.patience is not None and seen.since_gain >= self.patience:
@@ -121,17 +121,17 @@ class EarlyStopping:
             relative = " of itself" * (self.min_delta_mode == "relative")
             margin = f" by {self.min_delta}{relative}" if self.min_delta else ""
             missed = f"{self.split} {self.metric} has not improved{margin} for {number}"
-            return Stop(missed + self._best_in_words)
+            return Stop(missed + self._described_best)
         return None
 
     def state_dict(self) -> dict[str, Any]:
-        """What was observed, as plain JSON values; a non-finite last value as text."""
+        """The observations as plain JSON values; a non-finite last value as text."""
         last = self.observed.last
         is_plain = last is None or math.isfinite(last)
         return {"of": self.observes, **vars(self.observed), "last": last if is_plain else str(last)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from what `state_dict` gave."""
+        """Continues from a saved state."""
         seen = {name: state[name] for name in vars(self.observed)}
         last = None if seen["last"] is None else float(seen["last"])
         self.observed = Observed(**seen | {"last": last})
@@ -140,7 +140,7 @@ class EarlyStopping:
         return value < limit if self.direction == "highest" else value > limit
 
     @property
-    def _best_in_words(self) -> str:
+    def _described_best(self) -> str:
         seen = self.observed
         if seen.best is None:
             return ""
@@ -148,7 +148,7 @@ class EarlyStopping:
         return f" (best {seen.best:.4g} at epoch {seen.epoch_of_best}{update})"
 
     def _check(self) -> None:
-        """Refuses a rule that never stops or stops at once, which types cannot express."""
+        """Refuses a rule that never stops or stops at once."""
         stops = self.patience, self.goal, self.divergence
         if not self.restores_best and stops == (None, None, None):
             raise ValueError(
@@ -172,7 +172,7 @@ class EarlyStopping:
 
 
 class StoppingRules:
-    """Rules by name, observed after every validation; the first that decides so ends the run."""
+    """Rules by name; after every validation each one may end the run."""
 
     def __init__(self, rules: Mapping[str, EarlyStopping], model: nn.Module):
         self.rules = dict(rules)
@@ -186,14 +186,14 @@ class StoppingRules:
 
     @property
     def decision(self) -> Stop | None:
-        """The end of the run, for the reasons of all rules that have one; or nothing."""
+        """The decision to stop, with the reasons of all rules that stop; None to continue."""
         stops = [rule.decision for rule in self.rules.values()]
         reasons = [stop.reason for stop in stops if stop]
         return Stop("; ".join(reasons)) if reasons else None
 
     @property
     def restored_epoch(self) -> int | None:
-        """The epoch whose weights the run comes back with; None where no rule restores any."""
+        """The epoch whose weights are restored; None if no rule restores any."""
         rules = [rule for rule in self.rules.values() if rule.restores_best and self.best]
         return rules[0].observed.epoch_of_best if rules else None
 
@@ -212,17 +212,17 @@ class StoppingRules:
         return model_weights.swapped_in(self.best, self._model)
 
     def state_dict(self) -> dict[str, Any]:
-        """What every rule observed, as plain values."""
+        """The observations of every rule, as plain values."""
         return {name: rule.state_dict() for name, rule in self.rules.items()}
 
     def weights(self) -> dict[str, dict[str, Tensor]]:
-        """The best weights under their name in a checkpoint, if any were kept."""
+        """The best weights under their name in a checkpoint, if any."""
         return {BEST: dict(self.best)} if self.best else {}
 
     def load_state_dict(
         self, state: Mapping[str, Any], weights: Mapping[str, Mapping[str, Tensor]]
     ) -> None:
-        """Continues from a saved state; a new rule, or one of another metric, begins now."""
+        """Continues from a saved state; a new rule, or one of another metric, starts fresh."""
         self.best = {}
         for name, rule in self.rules.items():
             if name in state and state[name]["of"] == rule.observes:

@@ -1,4 +1,4 @@
-"""What a model makes of samples: the features that its last linear layer takes."""
+"""Embeddings: the features of samples at the input of a model's last linear layer."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +24,8 @@ def embeddings(
 ) -> Embeddings:
     """Features of the first `most` samples, with their targets, predicted classes and pictures.
 
-    Without a linear layer they are the outputs; those of a sequence are the mean over its places.
-    Raises: MismatchError for a model that gives nothing for each sample.
+    Without a linear layer, the outputs; features of a sequence are averaged over its positions.
+    Raises: MismatchError for a model without features per sample.
     """
     features, pictures = list[Tensor](), list[Tensor]()
     columns: dict[str, list[str]] = {"sample": []}
@@ -54,7 +54,7 @@ def embeddings(
 
 @contextmanager
 def _inputs_of_last_linear() -> Iterator[list[Any]]:
-    """What the linear layer took that was called last."""
+    """The input of the linear layer that was called last."""
     taken: list[Any] = []
 
     def remember(module: nn.Module, inputs: Any) -> None:
@@ -71,23 +71,23 @@ def _inputs_of_last_linear() -> Iterator[list[Any]]:
 def _features(
     model: nn.Module, item: Any, taken: Sequence[Any], inputs: Any
 ) -> Float[Tensor, "batch features"]:
-    found = taken[0] if taken else getattr(item, "output", None)
+    features = taken[0] if taken else getattr(item, "output", None)
     samples = len(inputs) if isinstance(inputs, Tensor) else None
-    if not isinstance(found, Tensor) or not found.ndim or len(found) != samples:
+    if not isinstance(features, Tensor) or not features.ndim or len(features) != samples:
         why = "gives no features of each sample; leave out writers.tensorboard.embeddings"
         raise errors.MismatchError(f"{type(model).__name__} {why}")
-    return found.float().reshape(len(found), -1, found.shape[-1]).mean(1).cpu()
+    return features.float().reshape(len(features), -1, features.shape[-1]).mean(1).cpu()
 
 
 def _labels(item: Any, class_names: Sequence[str] | None) -> Mapping[str, list[str]]:
-    """The target of each sample, and the class that is predicted; none of several values."""
+    """The target and predicted class of each sample; empty for targets of several values."""
     targets = getattr(item, "targets", None)
     if isinstance(item, ClassificationOutput):
         names = dict(enumerate(named(class_names, item.output.shape[-1])))
         indices = {"target": item.targets.tolist(), "predicted": item.output.argmax(-1).tolist()}
         return {
-            title: [names.get(index, str(index)) for index in found]
-            for title, found in indices.items()
+            title: [names.get(label, str(label)) for label in labels]
+            for title, labels in indices.items()
         }
     if isinstance(targets, Tensor) and targets.numel() == len(targets):
         return {"target": [f"{value:g}" for value in targets.flatten().tolist()]}

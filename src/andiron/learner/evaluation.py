@@ -1,4 +1,4 @@
-"""Passes that measure a model and train nothing: its own weights, and each average of them."""
+"""Evaluation passes: with the model's own weights, and with each average of them."""
 
 import logging
 from collections.abc import Callable
@@ -34,8 +34,8 @@ def measure(
     """The values of the tally's metrics over one pass, in evaluation mode and without gradients.
 
     `after` is called with each item, `before_slice` with the numbers of a batch and its slice.
-    Raises: what `before` raises, called with the number of each batch before it; DataError naming
-    the samples that no model can be measured on.
+    Raises: errors of `before`, called with the number of each batch before it; DataError naming
+    unusable samples.
     """
 
     def item_of(batch: Any, number: int, *slice_number: int) -> Any:
@@ -76,10 +76,10 @@ class Evaluator:
     answers: Answers = field(default_factory=Answers)  # on the test set
 
     def grant_wishes(self, valid: Loader, save: Callable[[], None]) -> None:
-        """Saves, validates or pauses as requested since; the training that follows is the same.
+        """Saves, validates or pauses as requested; training then continues unchanged.
 
-        A validation on request is logged, and nothing else: no schedule, early stopping or best
-        value observes it. A request to stop ends it.
+        A validation on request is only logged: no schedule, early stopping or best value observes
+        it. A request to stop ends it.
         """
         metric_log = self.state.metric_log
         with metric_log.throughput.halted(), suppress(errors.Interrupted):
@@ -90,7 +90,7 @@ class Evaluator:
                     draws = randomness.others()
                     try:
                         self._measure_each(valid, "valid", metric_log.record_request, nullcontext())
-                    finally:  # a loader or step of the user's may have drawn from them
+                    finally:  # a user's loader or step may have drawn from them
                         randomness.put_others(draws)
                 log.info("%s on request, after update %d", wish, metric_log.progress.updates)
 
@@ -102,7 +102,7 @@ class Evaluator:
     ) -> None:
         """Measures the model as `split`, and with each average of its weights as `split`-<average>.
 
-        Within `weights` the model has those to measure, if they are not its own.
+        Inside `weights` the model has the weights to measure, by default its own.
 
         After a pass over `valid`, shows the model's samples and lets schedules such as Plateau
         observe.
@@ -123,14 +123,14 @@ class Evaluator:
     ) -> None:
         state = self.state
         with state.optimizer.evaluated(), weights:
-            record(split, self._measured(loader, split))
+            record(split, self._measure(loader, split))
         for name, average in state.averages.items():
-            if average.count:  # else it holds nothing but the initial weights
+            if average.count:  # else it holds only the initial weights
                 with average.swapped_in(state.model):
-                    record(f"{split}-{name}", self._measured(loader, f"{split}-{name}"))
+                    record(f"{split}-{name}", self._measure(loader, f"{split}-{name}"))
 
-    def _measured(self, loader: Loader, split: str) -> Values:
-        """The metrics over one pass with the present weights.
+    def _measure(self, loader: Loader, split: str) -> Values:
+        """The metrics over one pass with the current weights.
 
         Raises: Interrupted before a batch at which the run is asked to stop.
         """

@@ -13,11 +13,11 @@ from andiron.optim import GroupedOptimizer
 from andiron.plain import patterns
 from andiron.protocols import Values
 
-SMALLEST = 1e-12  # weights of zeros have a ratio all the same
+SMALLEST = 1e-12  # zero weights have a ratio too
 
 
 class GroupStatistics:
-    """Made before an update with its gradients, read after it; holds a copy of the weights between.
+    """Created before an update with its gradients, read after it; holds a copy of the weights.
 
     An optimizer may overwrite the gradients it is given, so their norms are computed at once. Each
     operation takes the tensors of all groups together: for a small network the number of operations
@@ -38,12 +38,12 @@ class GroupStatistics:
             updated = {name: tensor for name, tensor in owned.items() if name in gradients}
             self._parameters |= updated
             self._sizes |= {group: len(updated)} if updated else {}
-        given = {name: gradients[name] for name in self._parameters}
-        self._gradients = {n: tensor.clone() for n, tensor in given.items() if n in histograms}
-        if given:
+        selected = {name: gradients[name] for name in self._parameters}
+        self._gradients = {n: tensor.clone() for n, tensor in selected.items() if n in histograms}
+        if selected:
             with torch.no_grad():
                 self._negated = torch._foreach_neg([*self._parameters.values()])
-                self._norms = torch._foreach_norm([*given.values(), *self._negated])
+                self._norms = torch._foreach_norm([*selected.values(), *self._negated])
 
     def readings(self) -> Values:
         """`grad_norm/<group>` before clipping, `update_ratio/<group>` = ||w' - w|| / ||w||."""
@@ -68,18 +68,18 @@ class GroupStatistics:
 
 
 def histogram_names(chosen: bool | str, names: Iterable[str]) -> frozenset[str]:
-    """The parameters that have histograms: all, none, or those in whose name a regex is found.
+    """The names of parameters with histograms: all, none, or those that a regex matches.
 
-    Raises: ConfigError if there is no such name.
+    Raises: ConfigError if none matches.
     """
     if isinstance(chosen, bool):
         return frozenset(names if chosen else ())
-    known = [*names]
+    available = [*names]
     try:
-        found = frozenset(patterns.searched(chosen, known))
+        matches = frozenset(patterns.searched(chosen, available))
     except ValueError as error:
         raise errors.ConfigError([f"histograms={error}"]) from error
-    if not found:
-        hint = errors.nearest(chosen, known) or f"; available: {', '.join(known)}"
+    if not matches:
+        hint = errors.nearest(chosen, available) or f"; available: {', '.join(available)}"
         raise errors.ConfigError([f"histograms={chosen}: matches no parameter name{hint}"])
-    return found
+    return matches

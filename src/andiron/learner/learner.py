@@ -30,8 +30,8 @@ Hook = Callable[[], None]
 class Learner(AbstractContextManager["Learner"]):
     """Trains a model that has `train_step` and `valid_step`; built by `LearnerBuilder`.
 
-    Where the run stands is its `position`: completed updates and epochs, and the batches taken from
-    the epoch under way. Everything random is a function of the seed and those counters.
+    Its `position` counts completed updates and epochs, and the batches taken from the current
+    epoch. Everything random is a function of the seed and those counters.
     """
 
     def __init__(
@@ -79,10 +79,10 @@ class Learner(AbstractContextManager["Learner"]):
     ) -> nn.Module:
         """The model after training on `train`, validated on `valid`, measured on `test` at the end.
 
-        It has the weights to evaluate where an optimizer has its own, or the best where early
-        stopping restores them. `begun` is called once, after the first update.
-        Raises: TypeError for a loader without epochs; NonFiniteError as `on_nonfinite` says;
-        Interrupted, the state saved, when `interrupter` is asked to stop.
+        It has its optimizer's evaluation weights, or the best ones if early stopping restores
+        them. `begun` is called once, after the first update.
+        Raises: TypeError for a loader without epochs; NonFiniteError by `on_nonfinite`;
+        Interrupted, with the state saved, if `interrupter` requests a stop.
         """
         at, agenda, size = self.position, self._agenda, len(train)
         with self.training(train, valid, *([] if test is None else [test])):
@@ -121,15 +121,15 @@ class Learner(AbstractContextManager["Learner"]):
 
     @contextmanager
     def training(self, train: Loader, *others: Loader) -> Iterator[None]:
-        """Within it the model trains, progress is shown, and the run can be asked to stop.
+        """A context in which the model trains, progress is shown, and the run can be stopped.
 
-        Afterwards every checkpoint is on the disk. Updates without `fit` are made within this too.
-        Raises: TypeError for a loader without epochs; MismatchError for one of too few batches.
+        On exit every checkpoint is on the disk. Updates without `fit` need this context too.
+        Raises: TypeError for a loader without epochs; MismatchError for one with too few batches.
         """
         check_loaders(train, *others)
         self._evaluation.close()
         self.updater.precision.apply()
-        if not self.model.training:  # submodules that are frozen in evaluation mode stay so
+        if not self.model.training:  # submodules frozen in evaluation mode stay so
             self.model.train()
         at = self.position
         at.check_within(len(train))
@@ -144,7 +144,7 @@ class Learner(AbstractContextManager["Learner"]):
             try:
                 yield
             except BaseException:
-                at.batch = at.first_batch  # the update under way was not made
+                at.batch = at.first_batch  # the current update was not made
                 raise
             finally:
                 self.interrupter.is_heard = False
@@ -164,7 +164,7 @@ class Learner(AbstractContextManager["Learner"]):
             asked = time.perf_counter()
 
     def update(self, batches: Sequence[Any], train: Loader) -> bool:
-        """One update outside `fit`, within `training`; whether it was made, and not left out."""
+        """Makes one update outside `fit`, inside `training`; returns False if it was skipped."""
         at, agenda = self.position, self._agenda
         agenda.look_ahead(at)
         is_log_point = at.batch == len(train) or at.updates + 1 == agenda.next_log
@@ -173,14 +173,14 @@ class Learner(AbstractContextManager["Learner"]):
         return updated is not None
 
     def _count(self, updated: Updated | None, batches: Sequence[Any]) -> None:
-        """Counts an update in the averages and the log; None is one that was left out."""
+        """Counts an update in the averages and the log; None stands for a skipped one."""
         at, metric_log, progress = self.position, self.metric_log, self.metric_log.progress
         at.first_batch = at.batch  # a resumed run begins with the next
         if updated is None:
             return
         for average in self.averages.values():
             average.update(self.model, at.updates)
-        with torch.no_grad():  # an item that was not detached must not keep its graph alive
+        with torch.no_grad():  # an item that is not detached must not keep its graph alive
             for item, batch in zip(updated.items, batches, strict=True):
                 metric_log.train_tally.add(item, batch)
         progress.updates = at.updates
@@ -211,7 +211,7 @@ class Learner(AbstractContextManager["Learner"]):
         self._saver.save_if_due(at.epoch)
 
     def _end_run(self, valid: Loader) -> None:
-        """Closes an epoch that the run ends in, and validates unless the last update was."""
+        """Closes an unfinished last epoch, and validates unless the last update was validated."""
         at = self.position
         is_validated = self._state.validations.was_done(at.updates)
         with self._saved_if_interrupted():
@@ -224,7 +224,7 @@ class Learner(AbstractContextManager["Learner"]):
             self._observe()
 
     def _observe(self) -> None:
-        """Shows a validation to the rules of early stopping."""
+        """Passes a validation to the early stopping rules."""
         at, latest = self.position, self.metric_log.latest
         with self.optimizer.evaluated():
             self.early_stopping.observe(latest, epoch=at.epoch + (at.batch > 0), updates=at.updates)
@@ -236,7 +236,7 @@ class Learner(AbstractContextManager["Learner"]):
 
     @contextmanager
     def _saved_if_interrupted(self) -> Iterator[None]:
-        """If the pass within is interrupted, saves the state from before it, to repeat it."""
+        """If the pass inside is interrupted, saves the state from before it, to repeat it."""
         before = self.metric_log.state_dict()
         try:
             yield
@@ -246,22 +246,22 @@ class Learner(AbstractContextManager["Learner"]):
             raise
 
     def exports(self) -> dict[str, dict[str, Tensor]]:
-        """The weights to keep, by name: `model`, and `model-<average>` for each average."""
+        """The weights to export by name: `model`, and `model-<average>` for each average."""
         averages = {f"model-{name}": a.state_dict() for name, a in self.averages.items() if a.count}
         return {"model": self._state.evaluation_weights(copies=True)} | averages
 
     def summary(self) -> dict[str, Any]:
-        """What was trained for how long and by which optimizers; best and last of every metric."""
+        """Model, optimizers, length and time of the run; best and last value of every metric."""
         groups = group_table.param_groups(self.optimizer.groups, self.rates, self.updater.schedule)
         last, epoch = self.updater.rates(max(self.updates - 1, 0)), self._saver.tested_epoch
         return summary.summarise(self.metric_log, self.model, groups, last, epoch)
 
     def state(self) -> Checkpoint:
-        """Everything needed to resume from here, in memory of its own."""
+        """Everything needed to resume from here, as copies."""
         return copy.deepcopy(self._state.capture())
 
     def load(self, saved: Checkpoint) -> None:
-        """Continues from a checkpoint; OwnershipError or ValueError refuse another learner's."""
+        """Continues from a checkpoint; OwnershipError or ValueError for one of another learner."""
         self._evaluation.close()
         self._saver.load(saved)
 
@@ -270,14 +270,14 @@ class Learner(AbstractContextManager["Learner"]):
     ) -> Path:
         """Continues from the newest intact checkpoint and truncates the log; returns its folder.
 
-        `found` is that checkpoint if it is known; `fit` saves it again if it `is_changed`.
-        Raises: DataError if there is none; what `load` raises, and then nothing was cut back.
+        `found` is that checkpoint if already read; `fit` saves it again if it `is_changed`.
+        Raises: DataError if there is none; errors of `load`, before anything is truncated.
         """
         self._evaluation.close()
         return self._saver.resume(found, is_changed)
 
     def close(self) -> list[str]:
-        """Writes the last checkpoint and closes the writers; returns what could not be written."""
+        """Writes the last checkpoint and closes the writers; returns the failures."""
         lost = []
         try:
             if self.checkpointer and not self.checkpointer.close():

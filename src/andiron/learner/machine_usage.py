@@ -1,4 +1,4 @@
-"""How much of the machine this process uses: processor, memory, GPU."""
+"""This process's use of the machine: processor, memory, GPU."""
 
 import os
 import sys
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import torch
 
-STATM = Path("/proc/self/statm")  # pages; the second number is what lies in memory
+STATM = Path("/proc/self/statm")  # in pages; the second number is resident memory
 GIB = 2**30
 
 
 class Usage:
-    """Reads how much of the machine this process uses; on a CPU a call takes less than 100 us."""
+    """Reads this process's use of the machine; on a CPU a call takes less than 100 us."""
 
     def __init__(self, device: torch.device):
         self.device = device
@@ -22,13 +22,13 @@ class Usage:
     def readings(self) -> dict[str, float]:
         """Percent of one core since the last reading (two busy cores are 200), and GiB.
 
-        Values that cannot be read are missing. GPU memory is what tensors hold, now and at its
-        peak. `gpu_percent` counts all processes and needs pynvml.
+        Values that cannot be read are missing. GPU memory is that of tensors, now and at its peak.
+        `gpu_percent` counts all processes and needs pynvml.
         """
-        found = {"system/cpu_percent": self._cpu_percent(), **_memory(), **_gpu_memory(self.device)}
+        usage = {"system/cpu_percent": self._cpu_percent(), **_memory(), **_gpu_memory(self.device)}
         if self._has_utilisation:
-            found["system/gpu_percent"] = float(torch.cuda.utilization(self.device))
-        return found
+            usage["system/gpu_percent"] = float(torch.cuda.utilization(self.device))
+        return usage
 
     def _cpu_percent(self) -> float:
         (busy, clock), self._read = self._read, (time.process_time(), time.perf_counter())
@@ -64,7 +64,7 @@ def _gpu_memory(device: torch.device) -> dict[str, float]:
 
 
 def _has_utilisation(device: torch.device) -> bool:
-    """Whether NVIDIA's library is there and answers; under MIG it does not."""
+    """Whether NVIDIA's library is installed and answers; under MIG it does not."""
     if device.type != "cuda":
         return False
     library = sys.modules.get("pynvml")  # torch.cuda imports it where it is installed

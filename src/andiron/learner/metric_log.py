@@ -1,4 +1,4 @@
-"""Everything a run measures, and where each value goes: the writers, the history, the display."""
+"""Routes every measured value of a run to the writers, the history and the display."""
 
 import copy
 import logging
@@ -19,7 +19,7 @@ from andiron.writers import Writers
 
 # (split, values, *, updates, epoch); raises where the run should end
 CheckLoss = Callable[..., None]
-Measured = tuple[dict[str, Any], dict[str, Tensor]]  # the state of what was measured
+Measured = tuple[dict[str, Any], dict[str, Tensor]]  # the state of the metrics
 log = logging.getLogger("andiron.epoch")  # for experiment.log; the terminal has a renderer
 
 
@@ -73,7 +73,7 @@ class MetricLog:
         self.throughput.start_epoch()
 
     def traced(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """The same batches, their updates traced if the run is to be."""
+        """The same batches; their updates are traced if a trace is configured."""
         return batches if self._trace is None else self._trace.over(batches, self.progress)
 
     def log_window(self, readings: Values, histograms: Mapping[str, Tensor]) -> None:
@@ -87,8 +87,8 @@ class MetricLog:
             self._record("train", values, readings | speed, histograms=histograms)
 
     def close_epoch(self) -> bool:
-        """Records what is left of the window and the means of the epoch; whether it has any."""
-        self.log_window({}, {})  # after a last update that was left out
+        """Records the rest of the window and the means of the epoch; returns whether it has any."""
+        self.log_window({}, {})  # after a skipped last update
         self.throughput.close_epoch()
         values = self.train_tally.close_epoch()
         if values:
@@ -102,11 +102,11 @@ class MetricLog:
         self._record(split, values, {}, whole_epoch=True, **shown)
 
     def record_request(self, split: str, values: Values) -> None:
-        """Logs a pass on request, as a window: no best value, rule or checkpoint observes it."""
+        """Logs a pass on request; no best value, rule or checkpoint observes it."""
         self._hand_on(Point(split, self.progress.updates, self.progress.epoch, values))
 
     def show_samples(self, split: str, samples: Mapping[str, str | Tensor]) -> None:
-        """Records the texts and images that the model itself shows after a validation."""
+        """Records the texts and images that the model generates after a validation."""
         images = {name: sample for name, sample in samples.items() if isinstance(sample, Tensor)}
         texts = {name: sample for name, sample in samples.items() if isinstance(sample, str)}
         progress = self.progress
@@ -121,7 +121,7 @@ class MetricLog:
             self.renderer.epoch_ended(self.progress, seconds)
 
     def stop(self) -> None:
-        """Takes the display down, and writes the trace of updates if it was begun."""
+        """Closes the display, and writes the trace of updates if one was started."""
         if self.renderer:
             self.renderer.stop()
         if self._trace is not None:
@@ -133,7 +133,7 @@ class MetricLog:
             self.renderer.show(summary)
 
     def state_dict(self) -> Measured:
-        """Everything measured, the open window and writers' positions: plain values; tensors."""
+        """Metrics, the open window and writers' positions: plain values, and tensors."""
         tally, tensors = self.train_tally.state_dict()
         return {
             "tally": tally,
@@ -147,7 +147,7 @@ class MetricLog:
     def load_state_dict(
         self, plain: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
     ) -> None:
-        """Continues from what `state_dict` gave; the writers stay where they are.
+        """Continues from a saved state; the writers keep their positions.
 
         Raises: ValueError if other metrics were measured.
         """
@@ -158,7 +158,7 @@ class MetricLog:
         self.progress.latest = copy.deepcopy(plain["latest"])
 
     def close(self) -> list[str]:
-        """Closes the writers; returns what was lost, in words."""
+        """Closes the writers; returns a description of each loss."""
         return self.writers.close()
 
     def _record(

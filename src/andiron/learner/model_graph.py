@@ -1,9 +1,9 @@
-"""What a model computes for one batch: its operations, each inside the modules that call it.
+"""The graph of a model for one batch: its operations, each inside the modules that call it.
 
 >>> import torch
 >>> network = nn.Sequential(nn.Linear(3, 5), nn.ReLU())
->>> for each in operations(network, network, torch.zeros(2, 3)):
-...     print(each.name, each.inputs, each.shapes)
+>>> for operation in operations(network, network, torch.zeros(2, 3)):
+...     print(operation.name, operation.inputs, operation.shapes)
 batch [] [[2, 3]]
 Linear[0]/linear ['batch'] [[2, 5]]
 ReLU[1]/relu ['Linear[0]/linear'] [[2, 5]]
@@ -26,8 +26,8 @@ from andiron.protocols import Operation
 def operations(model: nn.Module, forward: Callable[[Any], Any], batch: Any) -> list[Operation]:
     """The operations of `forward(batch)` in order, first the tensors of the batch.
 
-    Functions of torch count whole, such as `multi_head_attention_forward`. torch.jit.trace is
-    deprecated, and a program of torch.export needs a network without decisions on values.
+    A composite torch function, such as `multi_head_attention_forward`, is one operation.
+    torch.jit.trace is deprecated, and torch.export refuses control flow that depends on values.
     """
     recorder = _Recorder(model)
     parts = batch._asdict() if hasattr(batch, "_asdict") else {"batch": batch}
@@ -40,7 +40,7 @@ def operations(model: nn.Module, forward: Callable[[Any], Any], batch: Any) -> l
         at_end.callback(hooks.register_module_forward_hook(recorder.leave).remove)
         at_end.enter_context(recorder)
         forward(batch)
-    return recorder.found
+    return recorder.operations
 
 
 class _Recorder(TorchFunctionMode):
@@ -48,14 +48,14 @@ class _Recorder(TorchFunctionMode):
 
     def __init__(self, model: nn.Module):
         super().__init__()
-        self.found: list[Operation] = []
+        self.operations: list[Operation] = []
         self._names = {module: name for name, module in model.named_modules()}
-        # the task and its network are no boxes around all others
+        # the task and its network get no box of their own
         self._outermost = model, getattr(model, "network", model)
-        self._weights = {id(each): name for name, each in model.named_parameters()}
-        self._scopes = [("", "")]  # of the modules under way: name, and place in the graph
-        self._sources: dict[int, str] = {}  # by id of a tensor, the operation that gave it last
-        self._alive: list[Tensor] = []  # an id stays a tensor's own as long as it lives
+        self._weights = {id(parameter): name for name, parameter in model.named_parameters()}
+        self._scopes = [("", "")]  # of the modules being called: name, and place in the graph
+        self._sources: dict[int, str] = {}  # by id of a tensor, the operation that returned it last
+        self._alive: list[Tensor] = []  # keeps ids unique
         self._numbers: Counter[str] = Counter()
 
     def enter(self, module: nn.Module, inputs: Any) -> None:
@@ -76,29 +76,33 @@ class _Recorder(TorchFunctionMode):
         number = self._numbers[place]
         self._numbers[place] += 1
         name = f"{place}_{number}" if number else place
-        shapes = [[*each.shape] for each in outputs]
-        self.found.append(Operation(name, what, inputs, shapes, weights))
-        self._sources |= {id(each): name for each in outputs}
+        shapes = [[*tensor.shape] for tensor in outputs]
+        self.operations.append(Operation(name, what, inputs, shapes, weights))
+        self._sources |= {id(tensor): name for tensor in outputs}
         self._alive += outputs
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        given = [*tensors_in([*args, *(kwargs or {}).values()])]
+        tensors = [*tensors_in([*args, *(kwargs or {}).values()])]
         output = function(*args, **(kwargs or {}))
-        if made := [*tensors_in(output)]:
-            sources = [self._sources[id(each)] for each in given if id(each) in self._sources]
+        if results := [*tensors_in(output)]:
+            sources = [
+                self._sources[id(tensor)] for tensor in tensors if id(tensor) in self._sources
+            ]
             kind = _name(function)
-            self.add(kind, kind, [*dict.fromkeys(sources)], made, self._shown_weights(given))
+            self.add(
+                kind, kind, [*dict.fromkeys(sources)], results, self._described_weights(tensors)
+            )
         return output
 
-    def _shown_weights(self, given: Iterable[Tensor]) -> str:
-        names = ((self._weights.get(id(each)), each) for each in given)
-        return ", ".join(f"{name} {[*each.shape]}" for name, each in names if name)
+    def _described_weights(self, tensors: Iterable[Tensor]) -> str:
+        names = ((self._weights.get(id(tensor)), tensor) for tensor in tensors)
+        return ", ".join(f"{name} {[*tensor.shape]}" for name, tensor in names if name)
 
 
 def _name(function: Any) -> str:
-    """linear, add, getitem; of a property, such as Tensor.T, its own."""
+    """The function's name, such as linear or add; a property's own, such as T."""
     is_property = function.__name__ == "__get__"
     name: str = (function.__self__ if is_property else function).__name__
     return name.strip("_")

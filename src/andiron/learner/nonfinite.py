@@ -45,9 +45,10 @@ class Step:
 class Nonfinite:
     """Decides before the weights change: `stop` ends the run, `skip` drops the update.
 
-    Non-finite weights end the run under either policy. In fp16, gradients that overflowed although
-    the loss is finite are left out, and the loss scale is halved. `ignore` checks nothing else.
-    Under `stop`, the state before the update is saved in a folder of its own below `folder` for
+    Non-finite weights end the run under either policy. In fp16, an update with a finite
+    loss and overflowed gradients is skipped, and the loss scale halved. `ignore` checks nothing
+    else.
+    Under `stop`, the state before the update is saved in a new folder in `folder` for
     `scripts/replay.py`.
     """
 
@@ -70,10 +71,9 @@ class Nonfinite:
         batches: Sequence[Any],
         snapshot: Callable[[], Checkpoint] | None,
     ) -> None:
-        """Acts on an update that does not pass: logs that it is left out, or stops.
+        """Skips a non-finite update with a warning, or stops the run.
 
-        Raises: NonFiniteError, with `snapshot()` and the step on the disk, if the policy is to
-        stop.
+        Raises: NonFiniteError under `stop`, after saving `snapshot()` and the step.
         """
         loss_is_finite = rejected.loss is None or math.isfinite(rejected.loss)
         if self.precision.may_have_overflowed and loss_is_finite:  # the loss is not scaled
@@ -88,16 +88,16 @@ class Nonfinite:
             self.skipped += 1
             log.warning("%s skipped: %s", step, cause)
             return
-        saved = self._saved(step, rejected, snapshot)
+        saved = self._save_step(step, rejected, snapshot)
         raise errors.NonFiniteError(
             f"{step} was not applied: {cause}. The weights are unchanged. {saved}"
             "lower lr or clip the gradients, or skip such updates with on_nonfinite=skip"
         )
 
     def check_loss(self, split: str, values: Values, *, updates: int, epoch: int) -> None:
-        """Refuses a measured loss that is not finite, if the policy is to stop.
+        """Refuses a non-finite measured loss.
 
-        Raises: NonFiniteError.
+        Raises: NonFiniteError under `stop`.
         """
         loss = values.get("loss", 0.0)
         if self.policy == "stop" and not math.isfinite(loss):
@@ -107,12 +107,12 @@ class Nonfinite:
             )
 
     def readings(self) -> Values:
-        """`loss_scale` in fp16, and `skipped_updates` once there are some."""
+        """`loss_scale` in fp16, and `skipped_updates` if there are any."""
         scale = {"loss_scale": self.precision.scale} if self.precision.has_loss_scale else {}
         return scale | ({"skipped_updates": float(self.skipped)} if self.skipped else {})
 
     def state_dict(self) -> dict[str, Any]:
-        """The number of updates left out, and the loss scale."""
+        """The number of skipped updates, and the loss scale."""
         return {"skipped": self.skipped, "precision": self.precision.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -120,10 +120,10 @@ class Nonfinite:
         self.skipped = state["skipped"]
         self.precision.load_state_dict(state["precision"])
 
-    def _saved(
+    def _save_step(
         self, step: Step, rejected: Gradients, snapshot: Callable[[], Checkpoint] | None
     ) -> str:
-        """Saves the step for `scripts/replay.py`; says how to run it, or why it was not saved."""
+        """Saves the step for `scripts/replay.py`; returns how to run it, or why that failed."""
         if self.folder is None or snapshot is None:
             return ""
         target, number = self.folder / f"update-{step.update}", 1
@@ -147,7 +147,7 @@ def diagnosis(
     batches: Sequence[Any],
     world: World = ALONE,
 ) -> str:
-    """What is not finite, from cause to effect: weights, batch, loss, gradients."""
+    """The non-finite values, from cause to effect: weights, batch, loss, gradients."""
     weights = nonfinite_weights(model)
     if weights:
         return f"parameter {weights[0]!r} itself has NaN or infinity"
@@ -188,7 +188,7 @@ def _nonfinite_samples(step: Step, batches: Sequence[Any], world: World) -> str 
 
 
 def fingerprint(gradients: Gradients) -> dict[str, Any]:
-    """Whether gradients are the same: the loss, each norm as text, and a SHA-256 of all bits."""
+    """Identifies gradients: the loss, each norm as text, and a SHA-256 of all bits."""
     digest = hashlib.sha256()
     for gradient in gradients.values():
         bits = gradient.detach().cpu().contiguous().flatten().view(torch.uint8)

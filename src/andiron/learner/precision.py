@@ -15,10 +15,10 @@ UPDATES_TO_GROW = 2000  # as torch.amp.GradScaler; scales are powers of two, so 
 
 
 class Precision:
-    """`fp32` as it is; `tf32` lets a GPU round factors of products; `bf16` and `fp16` are autocast.
+    """`fp32`; `tf32` (a GPU rounds the factors of products); `bf16` and `fp16` by autocast.
 
-    With `fp16` the loss is scaled. The scale is halved after an update whose gradients overflowed,
-    and doubled after 2,000 that did not. Weights and gradients stay float32.
+    With `fp16` the loss is scaled. The scale is halved when the gradients of an update overflow,
+    and doubled after 2,000 updates without overflow. Weights and gradients stay float32.
     Source: Micikevicius et al. 2018, arXiv:1710.03740, section 3.2.
     """
 

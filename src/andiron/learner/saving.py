@@ -16,7 +16,7 @@ from andiron.plain.cadence import Cadence, Ticker
 
 
 class Saver:
-    """Hands the state to the checkpointer, once for each place in the run."""
+    """Saves the state with the checkpointer, once at each position of the run."""
 
     def __init__(
         self, state: LearnerState, checkpointer: Checkpointer | None, tested: str, world: World
@@ -36,12 +36,12 @@ class Saver:
         return at.updates, at.epoch, at.batch, self._state.validations.was_done(at.updates)
 
     def save_if_due(self, epochs: int | None = None) -> None:
-        """Saves where the cadence says so; `epochs` counts completed epochs at the end of one."""
+        """Saves if the cadence is due; `epochs` is the number completed, at the end of one."""
         if self.ticker.due(updates=self._state.position.updates, epochs=epochs):
             self.save()
 
     def save(self, measured: Measured | None = None) -> None:
-        """Saves the present state once; `measured` replaces what was measured since."""
+        """Saves the current state once; `measured` replaces the state of the metric log."""
         place = self._place
         if self._checkpointer is None or place == self._saved:
             return
@@ -53,14 +53,14 @@ class Saver:
 
     @property
     def tested_epoch(self) -> int | None:
-        """The epoch of the best weights, if those were tested; None for the last ones."""
+        """The epoch of the best weights, if those were tested; None for the last weights."""
         return self._best_epoch or self._state.early_stopping.restored_epoch
 
     @contextmanager
     def tested(self) -> Iterator[None]:
-        """Inside it the model has the weights to test: its own, or those of the best checkpoint.
+        """A context in which the model has the weights to test: its own, or the best checkpoint's.
 
-        Raises: DataError if no checkpoint is the best, or it cannot be read.
+        Raises: DataError if there is no best checkpoint, or it cannot be read.
         """
         if self._tested == "last" or self._checkpointer is None:
             yield
@@ -83,12 +83,12 @@ class Saver:
         return checkpoint.load(checkpointer.store.fetch(best.name))
 
     def save_on_request(self) -> None:
-        """Writes the present state to the disk; the cadence of checkpoints stays as it is."""
+        """Writes the current state to the disk; the cadence of checkpoints is unchanged."""
         before = self.ticker.state_dict()
         self.save()
         self.ticker.load_state_dict(before)
         if self._checkpointer:
-            self._checkpointer.wait()  # a later state would take the place of one not yet written
+            self._checkpointer.wait()  # a later state would replace one not yet written
 
     def load(self, saved: Checkpoint) -> None:
         """Continues from a checkpoint; newer ones of this learner's checkpointer are set aside."""
@@ -100,7 +100,7 @@ class Saver:
     def resume(self, found: tuple[Path, Checkpoint] | None, is_changed: bool) -> Path:
         """Continues from `found`, or the newest whole checkpoint, and cuts the writers back to it.
 
-        What `is_changed` says to differ from the checkpoint's file is saved again.
+        With `is_changed` the state is saved again.
         """
         if found is None:
             if self._checkpointer is None:

@@ -1,4 +1,4 @@
-"""The state of a learner as a checkpoint, and back: named parts, each with its own `state_dict`."""
+"""Saves and restores a learner's state: named parts, each with its own `state_dict`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from andiron.serialization import layouts, matching
 
 @dataclass(frozen=True)
 class LearnerState:
-    """The parts of a learner that remember something."""
+    """The stateful parts of a learner."""
 
     model: nn.Module
     optimizer: GroupedOptimizer
@@ -39,14 +39,14 @@ class LearnerState:
 
     @property
     def _parts(self) -> dict[str, Any]:
-        """The parts whose state is plain values and needs nothing else."""
+        """The parts whose `state_dict` holds plain values only."""
         return {"nonfinite": self.nonfinite, "validation": self.validations}
 
     def capture(self, measured: Measured | None = None) -> Checkpoint:
         """The state after the last completed update; `model` has the weights to evaluate.
 
-        Where an optimizer trains other weights than those, they are in its own state. `measured` is
-        the state of the metric log from before a validation that was interrupted.
+        An optimizer that trains other weights has them in its own state. `measured` is the state of
+        the metric log from before an interrupted validation.
         """
         plain, windows = measured or self.metric_log.state_dict()
         optimizer = self.optimizer.state_dict()
@@ -80,8 +80,8 @@ class LearnerState:
         """Continues from a checkpoint of a learner that was built the same.
 
         Raises: OwnershipError if its optimizer state belongs to other groups; ValueError if other
-        metrics were measured, or if its weights or averages are those of another model; DataError
-        for values that a learner built the same cannot have.
+        metrics were measured, or if weights or averages are another model's; DataError for
+        values that this learner cannot have written.
         """
         state = state_format.checked(saved.state, saved.place(contents.STATE))
         self._check(saved, state)
@@ -93,9 +93,9 @@ class LearnerState:
         self.optimizer.load_state_dict(saved.optimizer)
         for name, average in self.averages.items():
             average.load_state_dict(saved.averages[name], state["averages"][name])
-        for number, (schedule, found) in enumerate(self._saved_schedules(state)):
+        for number, (schedule, own_state) in enumerate(self._saved_schedules(state)):
             try:
-                schedule.load_state_dict(found)
+                schedule.load_state_dict(own_state)
             except ValueError as error:
                 _refuse(saved.place(contents.STATE), [f"schedules[{number}]: {error}"])
         self.early_stopping.load_state_dict(state["early_stopping"], saved.averages)
@@ -106,21 +106,20 @@ class LearnerState:
 
     def observers(self) -> Iterator[Any]:
         """The schedules that observe validations, such as Plateau."""
-        return (each for each in self._stateful_schedules() if hasattr(each, "observe"))
+        return (s for s in self._stateful_schedules() if hasattr(s, "observe"))
 
     def _stateful_schedules(self) -> Iterator[Any]:
-        """The schedules that have a `state_dict`, including those of groups and users' own."""
+        """The schedules that have a `state_dict`, including groups' and users'."""
         for whole in (self.schedule, *self.optimizer.schedules):
             yield from schedules.stateful(whole)
 
     def _saved_schedules(self, state: Mapping[str, Any]) -> list[tuple[Any, Any]]:
-        """Those schedules and their saved states; none if others were chosen since: they begin now.
-        """
-        stateful, found = list(self._stateful_schedules()), state["schedules"]
-        return list(zip(stateful, found)) if len(stateful) == len(found) else []
+        """Pairs of stateful schedule and saved state; empty if the schedules changed."""
+        stateful, saved = list(self._stateful_schedules()), state["schedules"]
+        return list(zip(stateful, saved)) if len(stateful) == len(saved) else []
 
     def _check(self, saved: Checkpoint, state: Mapping[str, Any]) -> None:
-        """Refuses what is not a state of this learner before anything is changed."""
+        """Refuses the state of another learner before anything is changed."""
         self.check_model(saved)
         missing = ", ".join(name for name in self.averages if name not in saved.averages)
         if missing:
@@ -128,8 +127,8 @@ class LearnerState:
             remedy = f"the state has {there}; build the learner with those"
             raise errors.MismatchError(f"averages {missing} are not in the state: {remedy}")
         if self.optimizer.owners() == state["owners"]:  # else `continue_from` says what differs
-            found = slot_checks.problems(self.optimizer, saved.optimizer, state)
-            _refuse(saved.place(contents.OPTIMIZER), found)
+            problems = slot_checks.problems(self.optimizer, saved.optimizer, state)
+            _refuse(saved.place(contents.OPTIMIZER), problems)
         for name, weights in saved.averages.items():
             expected = self._expected_average(name)
             if expected is not None:
@@ -138,8 +137,7 @@ class LearnerState:
         _refuse(saved.place(contents.STATE), self._plain_problems(state))
 
     def _expected_average(self, name: str) -> Mapping[str, Tensor] | None:
-        """Tensors of the names, shapes and dtypes of an average; None where this learner has none.
-        """
+        """Tensors with the names, shapes and dtypes of an average; None if there is none."""
         if name in self.averages:
             return self.averages[name].state_dict()
         has_best = any(rule.restores_best for rule in self.early_stopping.rules.values())
@@ -160,19 +158,19 @@ class LearnerState:
         _refuse(saved.place(contents.MODEL), model_weights.differences(saved.model, own))
 
     def _plain_problems(self, state: Mapping[str, Any]) -> Iterator[str]:
-        """What a learner built like this cannot have written."""
+        """A line for each value that this learner cannot have written."""
         for name in self.averages:
             if name not in state["averages"]:
                 yield f"averages: {name!r} is missing"
         logged, is_epochs_end = state["metric_log"], state["epoch"] > 0 == state["batch"]
         for split, values in logged["latest"].items():  # of "train", also those of a window
-            known = logged["history"].get(split, {})
-            if missing := values.keys() - known if split != "train" or is_epochs_end else ():
+            history = logged["history"].get(split, {})
+            if missing := values.keys() - history if split != "train" or is_epochs_end else ():
                 yield f"metric_log.history.{split}: {', '.join(sorted(missing))} is missing"
-        for number, (schedule, found) in enumerate(self._saved_schedules(state)):
-            if not _is_alike(found, schedule.state_dict()):
+        for number, (schedule, saved) in enumerate(self._saved_schedules(state)):
+            if not _is_alike(saved, schedule.state_dict()):
                 kind = type(schedule).__name__
-                yield f"schedules[{number}] is {readable.shortened(str(found))}, no state of {kind}"
+                yield f"schedules[{number}] is {readable.shortened(str(saved))}, no state of {kind}"
 
 
 def _refuse(file: str, problems: Iterable[str]) -> None:
@@ -182,18 +180,18 @@ def _refuse(file: str, problems: Iterable[str]) -> None:
         raise errors.DataError(f"{file}: {listed}; use another checkpoint")
 
 
-def _is_alike(found: Any, own: Any) -> bool:
-    """Whether a saved value has the keys and types of an object's own, with finite numbers."""
+def _is_alike(saved: Any, own: Any) -> bool:
+    """Whether a saved value has the keys and types of `own`, with finite numbers."""
     if isinstance(own, dict):
-        same_keys = isinstance(found, dict) and found.keys() == own.keys()
-        return same_keys and all(_is_alike(found[key], own[key]) for key in own)
+        same_keys = isinstance(saved, dict) and saved.keys() == own.keys()
+        return same_keys and all(_is_alike(saved[key], own[key]) for key in own)
     if isinstance(own, list | tuple):
-        return isinstance(found, list | tuple)
-    if own is None or found is None:
-        return found is None or isinstance(found, str | list | dict) or is_finite(found)
+        return isinstance(saved, list | tuple)
+    if own is None or saved is None:
+        return saved is None or isinstance(saved, str | list | dict) or is_finite(saved)
     if isinstance(own, bool) or not isinstance(own, int | float):
-        return isinstance(found, type(own))
+        return isinstance(saved, type(own))
     is_count = type(own) is int and own >= 0
-    return is_finite(found) and (
-        not is_count or (type(found) is int and 0 <= found < state_format.MOST)
+    return is_finite(saved) and (
+        not is_count or (type(saved) is int and 0 <= saved < state_format.MOST)
     )

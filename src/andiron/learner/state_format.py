@@ -1,6 +1,6 @@
-"""The plain values of a learner's state, and what each may be.
+"""The plain values of a learner's state, with their types and ranges.
 
-Whoever gives a run folder away can sign its manifests again, so a whole checkpoint is data too.
+The manifests of a shared run folder can be signed again, so a whole checkpoint is data too.
 
 >>> checked({"format": 3})
 Traceback (most recent call last):
@@ -23,8 +23,8 @@ from andiron.plain.plain_values import is_finite, is_number
 from andiron.ranges import kind
 
 FORMAT: Literal[2] = 2
-MOST = 2**53  # of what is counted one by one: any more would be no float's whole number
-WORDS = 624  # of the Mersenne twister's state, and its position among them
+MOST = 2**53  # of a counter: larger integers are not exact in a float
+WORDS = 624  # words of the Mersenne twister's state, and its position
 
 
 def _is_scale(value: Any) -> bool:
@@ -36,7 +36,7 @@ def _is_last(value: Any) -> bool:
 
 
 def _are_words(value: Any, number: int) -> bool:
-    """Whether the text is 32-bit words in hexadecimal digits, behind the state its position."""
+    """Whether the text is 32-bit words in hexadecimal: a generator's state, then its position."""
     if not isinstance(value, str) or len(value) != 8 * number:
         return False
     is_hex = set(value) <= set(string.hexdigits)
@@ -73,7 +73,7 @@ class Random(TypedDict):
 
 
 class Observed(TypedDict):
-    """What a rule of early stopping remembers."""
+    """The state of an early stopping rule."""
 
     of: list[str]
     best: Finite | None
@@ -94,7 +94,7 @@ class Owner(TypedDict):
 
 
 class Tally(TypedDict):
-    """What the metrics have counted; see `tally_state`."""
+    """The sums of the metrics; see `tally_state`."""
 
     metrics: list[str]
     window: list[Plain]
@@ -103,7 +103,7 @@ class Tally(TypedDict):
 
 
 class Standing(TypedDict):
-    """The best and last value of a metric, NaN where a run does not mind it."""
+    """The best and last value of a metric; NaN where the run does not check it."""
 
     best: float
     epoch_of_best: Count
@@ -133,27 +133,27 @@ class LossScale(TypedDict):
 
 
 class LeftOut(TypedDict):
-    """The updates left out as non-finite."""
+    """The updates skipped as non-finite."""
 
     skipped: Count
     precision: LossScale
 
 
 class Validation(TypedDict):
-    """When the last validation was."""
+    """The update of the last validation."""
 
     last_update: Annotated[int, Field(ge=-1, lt=MOST)]
 
 
 class Parts(TypedDict):
-    """The parts whose state is plain values and needs nothing else."""
+    """The parts whose state holds plain values only."""
 
     nonfinite: LeftOut
     validation: Validation
 
 
 class Kept(TypedDict):
-    """A checkpoint that is kept beside this one."""
+    """A checkpoint that was kept when this one was written."""
 
     name: str
     updates: Count
@@ -203,7 +203,7 @@ class State(TypedDict):
 
 
 def checked(state: Any, file: str = contents.STATE) -> dict[str, Any]:
-    """The state, its values of the types and in the ranges that a run gives.
+    """The state, after its values' types and ranges are checked.
 
     Raises: DataError naming the file, the key, the value and what is allowed.
     """

@@ -1,4 +1,4 @@
-"""A finished run in one value: what `summary.json` holds and the summary table shows."""
+"""The summary of a finished run: the content of `summary.json` and of the summary table."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
@@ -17,7 +17,7 @@ def summarise(
     last_rates: Mapping[str, float],
     tested_epoch: int | None = None,
 ) -> dict[str, Any]:
-    """What was trained for how long by which optimizers; best and last of every split's metrics.
+    """Model, optimizers, length and time of the run; best and last value of every metric.
 
     `param_groups` has the rates of the next update, `last_rates` those of the last one. The test
     set was measured with the weights of `tested_epoch`, or with the last if it is None.
@@ -44,14 +44,14 @@ def summarise(
 
 
 def _measured_weights(splits: Collection[str], tested_epoch: int | None) -> dict[str, str]:
-    """Which weights were measured on each split, where it was not those of every epoch."""
+    """The weights measured on each split, if not those of every epoch."""
     tested = "last" if tested_epoch is None else f"best, of epoch {tested_epoch}"
     averages = {split: f"average {split.partition('-')[2]}" for split in splits if "-" in split}
     return ({"test": tested} if "test" in splits else {}) | averages
 
 
 def as_markdown(summary: Mapping[str, Any]) -> str:
-    """The summary as a page: its metrics, the weights measured, and the classes with most errors.
+    """The summary in Markdown: metrics, weights measured, and the classes with most errors.
     """
     columns = ("split", "metric", "best", "epoch_of_best", "last")
     rows = [[str(row[column]) for column in columns] for row in summary["metrics"]]

@@ -10,8 +10,8 @@ from andiron.distributed import ALONE, World
 from andiron.learner.machine_usage import Usage
 from andiron.protocols import Values
 
-SECONDS_BETWEEN_READINGS = 1.0  # of the machine: a tiny step would feel one at every log point
-SHARED = ("time/step", "time/samples_per_second")  # readings that all processes have in common
+SECONDS_BETWEEN_READINGS = 1.0  # of the machine: one at every log point would slow down a tiny step
+SHARED = ("time/step", "time/samples_per_second")  # readings that all processes share
 
 
 class Throughput:
@@ -24,7 +24,7 @@ class Throughput:
         self._usage, self._usage_read = Usage(device), time.perf_counter()
 
     def start_epoch(self) -> None:
-        """Starts the clock of an epoch and of its first window."""
+        """Starts timing an epoch and its first window."""
         self._epoch_started = self._window_started = time.perf_counter()
 
     def close_window(self, updates: int, samples: float, waited: float) -> Values:
@@ -61,7 +61,7 @@ class Throughput:
 
     @contextmanager
     def halted(self) -> Iterator[None]:
-        """Leaves the time of the body out of the window, the epoch and the training time."""
+        """Excludes the time of the body from the window, the epoch and the training time."""
         started = time.perf_counter()
         yield
         seconds = time.perf_counter() - started

@@ -25,7 +25,7 @@ from andiron.schedules import Schedule
 
 @dataclass
 class Position:
-    """Where a run stands; with the seed, everything random is a function of it."""
+    """The position of a run; with the seed, it determines everything random."""
 
     seed: int
     updates: int = 0  # completed
@@ -43,7 +43,7 @@ class Position:
         self.first_batch = self.batch
 
     def check_within(self, batches: int) -> None:
-        """Refuses an epoch of fewer batches than are taken from it: it would never end.
+        """Refuses an epoch with fewer batches than were taken from it: it would never end.
 
         Raises: MismatchError.
         """
@@ -59,7 +59,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Updated:
-    """A completed update: its batches' items, and what was read around it at a log point."""
+    """A completed update: its batches' items, and its readings at a log point."""
 
     items: list[Any]
     readings: Values | None = None
@@ -68,7 +68,7 @@ class Updated:
 
 @dataclass
 class Updater:
-    """Makes updates of `model` by the parts it is given; it keeps no state of its own."""
+    """Makes updates of `model` with its components; it has no state of its own."""
 
     model: nn.Module
     optimizer: GroupedOptimizer
@@ -98,7 +98,7 @@ class Updater:
         is_log_point: bool = False,
         snapshot: Callable[[], Checkpoint] | None = None,
     ) -> Updated | None:
-        """One update by the mean gradients of `batches`; None if it was left out as non-finite.
+        """One update by the mean gradients of `batches`; None if it was skipped as non-finite.
 
         `snapshot` gives the state to save where a non-finite update stops the run.
         Raises: NonFiniteError, the weights unchanged, if the policy is to stop.
@@ -146,7 +146,7 @@ class Updater:
     ) -> tuple[Gradients, list[Any]]:
         """The mean gradients of the micro-batches, and their items; with SAM of perturbed weights.
 
-        Computed again for one update they are the same.
+        They are the same when recomputed for one update.
         """
         divided = SlicedMean(self.world, self.model) if self.world.is_divided else None
         accumulator = divided or (GradientsAccumulator() if len(batches) > 1 else None)
@@ -179,19 +179,19 @@ class Updater:
 
 
 def explain_step(error: Exception, model: nn.Module, batch: Any) -> None:
-    """Raises a MismatchError for what a step of `model` could not compute with `batch`.
+    """Raises a MismatchError if `batch` does not fit a step of `model`.
 
-    Returns for an error of the user's own code, and for one that is clear already.
+    Returns if the user's own code failed, or the error is clear already.
     """
     network = type(getattr(model, "network", model)).__name__
-    given = errors.shapes(batch, "inputs", "targets") or type(batch).__name__
-    what = f"task {type(model).__name__} with model {network} cannot be computed for {given}"
+    shown = errors.shapes(batch, "inputs", "targets") or type(batch).__name__
+    what = f"task {type(model).__name__} with model {network} cannot be computed for {shown}"
     remedy = "choose a model, a task, a loss and data that fit each other"
     errors.explain(error, what, f"{remedy}; train_step returns a TrainOutput")
 
 
 def _step(position: Position, num_batches: int, loader: Loader | None) -> Step:
-    """The place in the run of the update under way."""
+    """The current update's place in the run."""
     first = position.first_batch
     indices = getattr(loader, "indices", None)  # a loader of the user's need not have it
     samples = indices and [indices(position.epoch, first + number) for number in range(num_batches)]

@@ -1,4 +1,4 @@
-"""A trace of some updates by torch.profiler: what ran when, and what took the time."""
+"""A trace of some updates by torch.profiler: a timeline, and the time of each operation."""
 
 import logging
 import os
@@ -15,16 +15,16 @@ from andiron.disk import files
 from andiron.protocols import Progress
 
 MOST_ROWS = 50  # of the table of operations
-QUIET = 99  # above every level at which Kineto, the profiler's library, prints
+QUIET = 99  # above all levels that Kineto, the profiler's library, prints at
 log = logging.getLogger("andiron")
 
 
 class UpdateTrace:
     """Traces the updates from `first` to `last`, counted from 1, with the loading of their batches.
 
-    Then `folder` has a Chrome trace, `updates-<first>-<last>.json`, and a table of operations, the
-    same as `.txt`. A run that stops in between writes what was traced; a resumed run traces the
-    rest. Outside of these updates it costs one comparison a batch.
+    Writes a Chrome trace, `updates-<first>-<last>.json`, and a table of operations, the same name
+    with `.txt`, to `folder`. An interrupted run writes the updates traced so far; a resumed run
+    traces the rest. Outside of these updates it costs one comparison a batch.
     """
 
     def __init__(self, folder: Path, first: int, last: int, device: torch.device):
@@ -33,11 +33,11 @@ class UpdateTrace:
         self._device = device
         self._profiler: Any = None
         self._begun = self._current = 0
-        self._range = ExitStack()  # the update under way, by name in the trace
+        self._range = ExitStack()  # the current update, by name in the trace
         self._progress = Progress(num_epochs=0)
 
     def over(self, batches: Iterator[Any], progress: Progress) -> Iterator[Any]:
-        """The same batches; tracing starts and stops before one of them is loaded."""
+        """The same batches; tracing starts and stops before a batch is loaded."""
         self._progress = progress
         self._turn()
         for batch in batches:
@@ -47,7 +47,7 @@ class UpdateTrace:
         self._range.close()
 
     def stop(self) -> None:
-        """Writes what was traced, if it is tracing; a failure to write it is a warning."""
+        """Stops tracing and writes the trace; a failure to write is a warning."""
         profiler, self._profiler = self._profiler, None
         if profiler is None:
             return

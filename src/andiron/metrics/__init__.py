@@ -1,4 +1,4 @@
-"""Metrics: what a step's item adds up to, and the tally that adds it up."""
+"""Metrics: sums over the items of steps, and the tally that adds them up."""
 
 from andiron.metrics.classification.accuracy import (
     Accuracy,

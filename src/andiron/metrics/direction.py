@@ -1,4 +1,4 @@
-"""Which metric a name belongs to, which way is better, and whether a split measures it."""
+"""The direction of each metric, and a check that a split measures it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -16,11 +16,11 @@ def check_measured(
     waiting: Mapping[str, tuple[str, str, str]],
     measured: Mapping[str, Sequence[Metric]],
 ) -> None:
-    """Refuses options that wait for a metric not measured on their split, or for it to get worse.
+    """Refuses options that use a metric not measured on their split, or in the wrong direction.
 
     `waiting` has (metric, split, direction) by option; `measured` has the metrics of each split,
     `valid-<average>` included. A part such as recall/cat belongs to its metric.
-    Raises: ConfigError with all of them.
+    Raises: ConfigError listing all.
     """
     problems = []
     for option, (metric, split, direction) in waiting.items():

@@ -1,4 +1,4 @@
-"""A metric that is the mean of one function of the item, of the user's own.
+"""A metric that is the mean of a user's function of the item.
 
 >>> metric = Mean(lambda item: item.output.abs(), higher_is_better=False, name="size")
 >>> metric.name
@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 class Mean:
-    """The mean of what `of(item)` gives: a tensor of values, or (total, count) of the batch.
+    """The mean of `of(item)`, which gives a tensor of values, or (total, count) of the batch.
 
     A configuration gives the dotted name of the function `of`. The metric's name is by default the
     function's.

@@ -29,7 +29,7 @@ COLOURS = {
 def tiled(
     images: UInt8[Tensor, "number channels height width"], columns: int
 ) -> UInt8[Tensor, "channels rows_height columns_width"]:
-    """The images row by row in one picture; the places that are left over are black."""
+    """The images row by row in one picture; unused places are black."""
     rows = -(-len(images) // columns)
     images = functional.pad(images, (0, 0, 0, 0, 0, 0, 0, rows * columns - len(images)))
     grid = images.reshape(rows, columns, *images.shape[1:]).permute(2, 0, 3, 1, 4)
@@ -41,7 +41,7 @@ def pixels(
 ) -> UInt8[Tensor, "batch channels rows columns"]:
     """Images from their own minimum (0) to their own maximum (255), at most `largest` pixels high.
 
-    Standardised inputs have no range of their own to be shown in.
+    Standardised inputs have no natural range.
     """
     step = -(-max(images.shape[2:]) // largest)
     images = functional.avg_pool2d(images, step, ceil_mode=True) if step > 1 else images

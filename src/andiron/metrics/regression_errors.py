@@ -71,17 +71,17 @@ class RootMeanSquaredError(RegressionError):
 class Explained:
     """1 - residual / sum (y - mean y)^2; abstract.
 
-    Undefined where the targets are constant: such an output, and an average with it, has no value.
-    Each batch gives a row of moments, not sums of squares, which lose digits where the mean is far
-    from 0: of the 16 digits of float64, 14 are right if the mean is 10^3 standard deviations, 11 at
-    10^6 (with sums of squares: 4).
+    Undefined for constant targets: such an output, and an average with it, has no value. Each batch
+    gives a row of moments, not sums of squares, which lose digits if the mean is far from 0: of
+    the 16 digits of float64, 14 are right if the mean is 10^3 standard deviations, 11 at 10^6 (with
+    sums of squares: 4).
     """
 
     name: str = ""
     average: Average = "uniform"
     higher_is_better = True
     gathers = True
-    counts_offset = False  # whether a constant offset of the predictions is residual too
+    counts_offset = False  # whether a constant offset of the predictions counts as residual
 
     def __call__(self, item: Any) -> Parts:
         return (_moments(*_targets_and_differences(self.name, item)),)
@@ -121,14 +121,14 @@ def _targets_and_differences(name: str, item: Any) -> tuple[Batch, Batch]:
 
 
 def _count(targets: Batch) -> Scalar:
-    """The samples, counted on the device: copying a number to it would wait."""
+    """The number of samples, as a tensor on the device: a copy would synchronise."""
     return targets.new_full((), len(targets))
 
 
 def _moments(targets: Batch, differences: Batch) -> Float[Tensor, "1 3 2 outputs"]:
     """Count, mean, and sum of squared deviations of a batch, for targets and for differences."""
     values = torch.stack([targets, differences], dim=1)
-    # shifted, because the mean of equal values would be rounded and they would seem to vary
+    # shifted: the rounded mean of equal values would make them seem to vary
     shifted = values - values[0]
     mean = shifted.mean(0)
     count = _count(targets).expand_as(mean)
@@ -136,7 +136,7 @@ def _moments(targets: Batch, differences: Batch) -> Float[Tensor, "1 3 2 outputs
 
 
 def _joined(moments: Float[Tensor, "batches 3 2 outputs"]) -> Float[Tensor, "3 2 outputs"]:
-    """The moments of all batches from those of each: S = sum_b S_b + sum_b n_b (m_b - m)^2.
+    """The joint moments of all batches: S = sum_b S_b + sum_b n_b (m_b - m)^2.
 
     Source: Chan, Golub & LeVeque 1979, "Updating formulae and a pairwise algorithm for computing
     sample variances".
@@ -158,8 +158,8 @@ def _averaged(scores: Outputs, average: str, defined: Tensor | None = None) -> R
         meaning = "uniform (the mean over the outputs) or none (each by itself)"
         hint = errors.nearest(average, AVERAGES)
         raise ValueError(f"average={average}: should be {meaning}{hint}")
-    known = [True] * len(scores) if defined is None else defined.tolist()
+    has_value = [True] * len(scores) if defined is None else defined.tolist()
     if average == "uniform":
-        return float(scores.mean()) if all(known) else None
+        return float(scores.mean()) if all(has_value) else None
     names = (f"output_{number}" for number in range(len(scores)))
-    return dict(itertools.compress(zip(names, scores.tolist(), strict=True), known))
+    return dict(itertools.compress(zip(names, scores.tolist(), strict=True), has_value))

@@ -1,4 +1,4 @@
-"""The parts of metrics that several processes counted, merged as one process would merge them."""
+"""Merges the metric parts of several processes as one process would merge them."""
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -38,14 +38,14 @@ def merged(
         for number, entry in batch.items()
         if any(gathers)
     ]
-    of_all = world.gathered((sums, _carried(rows)))
+    of_all = world.gathered((sums, _to_host(rows)))
     by_slice = {number: entry for sums, _ in of_all for number, entry in sums.items()}
     if not by_slice:
         return None
-    most = max(world.num_slices, max(by_slice) + 1)  # another number where the window was saved
+    most = max(world.num_slices, max(by_slice) + 1)  # saved with another number of slices
     total: list[Any] = _tree([by_slice.get(number) for number in range(most)])
     ordered = sorted((row for _, rows in of_all for row in rows), key=operator.itemgetter(0, 1))
-    columns = iter(zip(*(_arrived(row[2]) for row in ordered), strict=True))
+    columns = iter(zip(*(_to_device(row[2]) for row in ordered), strict=True))
     return [
         merge(metric, next(columns)) if gathering else parts
         for metric, gathering, parts in zip(metrics, gathers, total, strict=True)
@@ -54,9 +54,9 @@ def merged(
 
 def of_all(window: Sequence[Sliced], world: World) -> list[Sliced]:
     """The window of all processes: for each batch the parts of its slices, in order."""
-    by_rank = world.gathered(_carried([*window]))
+    by_rank = world.gathered(_to_host([*window]))
     return [
-        Sliced(sorted((n, _arrived(parts)) for batch in batches for n, parts in batch.items()))
+        Sliced(sorted((n, _to_device(parts)) for batch in batches for n, parts in batch.items()))
         for batches in zip(*by_rank, strict=True)
     ]
 
@@ -64,7 +64,7 @@ def of_all(window: Sequence[Sliced], world: World) -> list[Sliced]:
 def own(parts: Sequence[Any], places: Sequence[Sequence[int]], world: World) -> list[Sliced]:
     """This process's part of a window that was saved with the slices of each batch.
 
-    Where there were other slices, each is counted by one process all the same.
+    Other slices than now are each counted by one process.
     """
     remaining = iter(parts)
     whole = [{number: next(remaining) for number in numbers} for numbers in places]
@@ -84,7 +84,7 @@ def _by_slice(window: Sequence[Sliced]) -> dict[int, list[Any]]:
 
 
 def _tree(slices: Sequence[list[Any] | None]) -> Any:
-    """The sum of all slices: that of the first half plus that of the second."""
+    """The sum of all slices: the sum of the first half plus that of the second."""
     if len(slices) == 1:
         return slices[0]
     middle = 1 << (len(slices) - 1).bit_length() - 1
@@ -97,19 +97,19 @@ def _tree(slices: Sequence[list[Any] | None]) -> Any:
     ]
 
 
-def _carried(value: Any) -> Any:
+def _to_host(value: Any) -> Any:
     if isinstance(value, Tensor):
         return _Carried(value.detach().cpu(), value.device.type)
     if isinstance(value, Mapping):
-        return {key: _carried(inner) for key, inner in value.items()}
+        return {key: _to_host(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [*map(_carried, value)] if isinstance(value, list) else (*map(_carried, value),)
+        return [*map(_to_host, value)] if isinstance(value, list) else (*map(_to_host, value),)
     return value
 
 
-def _arrived(value: Any) -> Any:
+def _to_device(value: Any) -> Any:
     if isinstance(value, _Carried):
         return value.tensor.to(torch.device(value.device))
     if isinstance(value, list | tuple):
-        return [*map(_arrived, value)] if isinstance(value, list) else (*map(_arrived, value),)
+        return [*map(_to_device, value)] if isinstance(value, list) else (*map(_to_device, value),)
     return value

@@ -1,4 +1,4 @@
-"""The values of several metrics over a window of batches, and over the epoch the windows make up.
+"""The values of several metrics over a window of batches, and over the epoch of those windows.
 
 >>> from andiron.metrics import Accuracy, Loss
 >>> from andiron.outputs import ClassificationOutput
@@ -30,22 +30,22 @@ MOST_KEPT = 256  # items that may wait: 16 MiB together
 
 
 class Tally:
-    """The values of `metrics` over a window and over an epoch, weighted by what was counted.
+    """The values of `metrics` over a window and over an epoch, weighted by counts.
 
     Adding a batch reads nothing back from the device. Closing a window does, once for each part of
     each metric; from there on an epoch's sums are float64, so a long epoch loses no precision.
-    Where every metric has `count_items`, small items wait for the end of their window and are then
-    counted in one operation, which gives the same bits as counting them one by one.
+    If every metric has `count_items`, small items are counted in one operation at the end of their
+    window, with the same bits as one by one.
     `texts`, `images` and `decisions` are the Markdown pages, pictures and decisions by threshold of
     the last window or epoch closed. In a divided `world`, items are Sliced, and closing a window or
-    reading the state merges what all processes counted: all of them do so at the same time.
+    reading the state merges the counts of all processes, which must all call it.
     """
 
     def __init__(self, metrics: Sequence[Metric], world: World = ALONE):
         self.metrics: list[Any] = list(metrics)
         self._world = world
         self.forget()
-        # a subclass with another __call__ does not inherit how to count many items
+        # a subclass with its own __call__ does not inherit count_items
         self._can_wait = all("count_items" in vars(type(metric)) for metric in self.metrics)
         self.texts: dict[str, str] = {}
         self.images: dict[str, Tensor] = {}
@@ -66,19 +66,19 @@ class Tally:
 
     def close_window(self) -> Values:
         """The numbers since the last window was closed; empty if no batch was added."""
-        with self._explained():
+        with self._file_blamed():
             return self._values(self._move_window())
 
     def close_epoch(self) -> Values:
         """The numbers since the last epoch was closed, an open window included."""
-        with self._explained():
+        with self._file_blamed():
             self._move_window()
             values = self._values(self._epoch)
         self.forget()
         return values
 
     def forget(self) -> None:
-        """Drops what was counted since the last epoch was closed."""
+        """Drops everything counted since the last epoch was closed."""
         self._items: list[Any] = []  # of the window, not yet counted
         self._window: list[Any] = []  # of each batch, or slice of one, the parts of each metric
         self._epoch: list[Any] = [None] * len(self.metrics)
@@ -118,8 +118,8 @@ class Tally:
             self._window = sliced_window.own(self._window, places, self._world)
         self._is_restored = True
 
-    def _explained(self) -> AbstractContextManager[None]:
-        """While parts from a file are open, blames an error on the file."""
+    def _file_blamed(self) -> AbstractContextManager[None]:
+        """Blames errors on the file while its parts are in use."""
         return tally_state.failures_explained() if self._is_restored else nullcontext()
 
     def _parts(self, item: Any, batch: Any = None) -> list[Parts]:
@@ -134,12 +134,12 @@ class Tally:
         return parts
 
     def _count_items(self) -> None:
-        """Counts the waiting items one by one: those of a long window, and before it is saved."""
+        """Counts the waiting items one by one: in a long window, and before saving."""
         self._window += map(self._parts, self._items)
         self._items = []
 
     def _move_window(self) -> list[Any]:
-        """The merged parts of the open window, now part of the epoch; None where nothing is."""
+        """Moves the open window into the epoch; returns its merged parts, None where empty."""
         batches, items, self._window, self._items = self._window, self._items, [], []
         if items:
             batches = [[metric.count_items(items) for metric in self.metrics]]
@@ -157,7 +157,7 @@ class Tally:
         return parts
 
     def _values(self, parts: list[Any]) -> Values:
-        """The numbers by name, several of one metric as name/part; fills `texts` and its like."""
+        """The numbers by name, several of one metric as name/part; fills `texts` and so on."""
         numbers: Values = {}
         self.texts, self.images, self.decisions = {}, {}, {}
         for metric, merged in zip(self.metrics, parts, strict=True):
@@ -190,7 +190,7 @@ def _is_small(item: Any) -> bool:
 
 
 def _explain(error: Exception, metric: Metric, item: Any) -> None:
-    """Raises a MismatchError for what the metric cannot measure, but for the user's own errors."""
+    """Raises a MismatchError if the item does not fit the metric; the user's own errors pass."""
     given = errors.shapes(item, "output", "targets")
     what = f"metrics.{metric.name}: cannot measure {type(item).__name__}{given and ' with '}{given}"
     errors.explain(error, what, f"leave it out: ~metrics.{metric.name}")
@@ -203,9 +203,9 @@ def _merged(metric: Metric, batches: Sequence[Parts]) -> Any:
         if not hasattr(metric, "value"):
             return tuple(map(_total, columns))
         if getattr(metric, "gathers", False):
-            # one tensor for a window, in a list, so that the windows of an epoch are joined once
+            # one tensor a window, in a list: the windows of an epoch are concatenated once
             return [[torch.cat(parts).detach().cpu()] for parts in columns]
-        return [_summed(parts) for parts in columns]
+        return [_sum_of(parts) for parts in columns]
     except Exception as error:
         what = f"metrics.{metric.name}: gives {readable.shortened(repr(batches[0]))} for a batch"
         errors.explain(error, what, "return (total, count), or tensors for a method value")
@@ -213,7 +213,7 @@ def _merged(metric: Metric, batches: Sequence[Parts]) -> Any:
 
 
 def _value(metric: Any, parts: Sequence[Any]) -> Any:
-    """What the merged parts come to; the default of a metric without `value` is the mean."""
+    """The value of merged parts; of a metric without `value` the mean."""
     if hasattr(metric, "value"):
         return metric.value(*(torch.cat(p) if isinstance(p, list) else p for p in parts))
     total, count = parts
@@ -227,7 +227,7 @@ def _total(values: Sequence[Any]) -> float:
     return float(sum(values))
 
 
-def _summed(parts: tuple[Tensor, ...]) -> Tensor:
+def _sum_of(parts: tuple[Tensor, ...]) -> Tensor:
     """The sum in float64 on the CPU; MPS has no float64 and adds in the parts' own dtype."""
     stacked = torch.stack(parts).detach()
     if stacked.device.type != "mps" and stacked.is_floating_point():

@@ -1,4 +1,4 @@
-"""What a tally has counted as plain values and tensors, and back; a file's are checked before use.
+"""Converts a tally's counts to plain values and tensors, and back; checks those of a file.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ def plain(value: Any, tensors: dict[str, Tensor]) -> Any:
 
 
 def restored(value: Any, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
-    """The value given to `plain`; a tensor that was not on the CPU is moved to `device`."""
+    """The original value; a tensor that was not on the CPU is moved to `device`."""
     if isinstance(value, list):
         return [restored(inner, tensors, device) for inner in value]
     if not isinstance(value, dict):
@@ -42,9 +42,9 @@ def restored(value: Any, tensors: Mapping[str, Tensor], device: torch.device) ->
 def check(
     metrics: Sequence[Any], state: Mapping[str, Any], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Refuses parts that are not, for each metric, tensors and numbers of the same shapes.
+    """Refuses parts other than each metric's tensors and numbers, of the same shapes.
 
-    Raises: DataError naming the place and what is wrong there.
+    Raises: DataError naming the place and the problem.
     """
     if sum(map(len, state.get("slices", []))) not in (0, len(state["window"])):
         raise errors.DataError(f"{WHERE}.slices does not fit its window")
@@ -67,7 +67,7 @@ def check(
 
 @contextmanager
 def failures_explained() -> Iterator[None]:
-    """Within it an error is blamed on the file: its parts are not those of the metrics measured.
+    """A context that blames errors on the file: its parts do not fit the configured metrics.
 
     Raises: DataError.
     """
@@ -81,11 +81,11 @@ def failures_explained() -> Iterator[None]:
 
 
 def _check_parts(metric: Any, parts: Any, tensors: Mapping[str, Tensor], where: str) -> None:
-    found = _listed(parts)
-    if found is None or (not hasattr(metric, "value") and len(found) != 2):
+    listed = _as_list(parts)
+    if listed is None or (not hasattr(metric, "value") and len(listed) != 2):
         shown = readable.shortened(repr(parts))
         raise errors.DataError(f"{where}: {shown} are no parts of this metric")
-    for each in found:
+    for each in listed:
         for leaf in each if isinstance(each, list) else [each]:
             is_number = type(leaf) in NUMBERS
             is_named = isinstance(leaf, dict) and leaf.keys() == {"tensor", "device"}
@@ -98,7 +98,7 @@ def _check_parts(metric: Any, parts: Any, tensors: Mapping[str, Tensor], where: 
                 raise errors.DataError(f"{where}: {shown} is neither a number nor a tensor")
 
 
-def _listed(parts: Any) -> list[Any] | None:
+def _as_list(parts: Any) -> list[Any] | None:
     """The parts of one metric, which are a list, or a tuple as `plain` writes it."""
     if isinstance(parts, dict) and parts.keys() == {"tuple"}:
         parts = parts["tuple"]
@@ -107,11 +107,11 @@ def _listed(parts: Any) -> list[Any] | None:
 
 def _shapes(state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> list[set[str]]:
     """By metric, the shapes of its parts in each batch and in the epoch, as text."""
-    found: list[set[str]] = [set() for _ in state["epoch"]]
+    shapes_by_metric: list[set[str]] = [set() for _ in state["epoch"]]
     for batch in (*state["window"], state["epoch"]):
-        for shapes, parts in zip(found, batch, strict=True):
-            leaves = _listed(parts) or []
+        for shapes, parts in zip(shapes_by_metric, batch, strict=True):
+            leaves = _as_list(parts) or []
             named = [leaf for leaf in leaves if isinstance(leaf, dict)]
             if named:
                 shapes.add(str([list(tensors[leaf["tensor"]].shape) for leaf in named]))
-    return found
+    return shapes_by_metric

@@ -1,4 +1,4 @@
-"""Adapter for the metrics of the package torchmetrics, whose states become the parts."""
+"""Adapter for torchmetrics: the states of a metric become the parts."""
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -19,14 +19,14 @@ REFUSALS = (IndexError, KeyError, RuntimeError, TypeError, ValueError)
 class Torchmetrics:
     """Any `metric` of torchmetrics; its states are the parts.
 
-    It gets (item.output, item.targets): probabilities of a classifier, texts if it measures text,
-    of a GAN real and generated images. `inputs`, a function of the item, gives other arguments: a
-    tuple, a dict by name, or a list of such for several updates. Curves and matrices are pictures,
+    It gets (item.output, item.targets): probabilities of a classifier, texts for a text metric,
+    real and generated images of a GAN. `inputs`, a function of the item, gives other arguments: a
+    tuple, a dict by name, or a list of them for several updates. Curves and matrices are pictures,
     on validation data only, as is every metric with `validation_only`. Its own argument
     `ignore_index: -100` leaves out IGNORED targets. Most metrics validate their inputs, which reads
     from the device at each batch; `validate_args: false` avoids that. The metric is only the
     adapter's working memory.
-    Raises: ValueError if it keeps more than its states, or its direction is unknown.
+    Raises: ValueError if it has state beyond torchmetrics states, or an unknown direction.
     """
 
     def __init__(
@@ -95,8 +95,8 @@ class Torchmetrics:
         if self.metric.device != device:
             self.metric.to(device)
         for owner in self._owners:
-            Metric.reset(owner)  # the class's own reset may keep something: FID its real features
-            # FID remembers the dtype of its features only to round its value to it
+            Metric.reset(owner)  # the class's own reset may keep some state: FID its real features
+            # FID stores the dtype of its features only to round its value
             owner.orig_dtype = torch.float64
 
     @property
@@ -106,7 +106,7 @@ class Torchmetrics:
 
     @contextmanager
     def _refusals_named(self, updates: Sequence[update_arguments.Update] = ()) -> Iterator[None]:
-        """What torchmetrics refuses becomes a MismatchError; errors of the user's own class stay.
+        """Turns torchmetrics' refusals into a MismatchError; errors of a user's class pass.
 
         Raises: MismatchError.
         """
@@ -127,7 +127,7 @@ class Torchmetrics:
 def _owners(metric: Any) -> list[Any]:
     """The metric, and the metrics inside a wrapper.
 
-    Raises: ValueError if it is not a metric, or keeps more than its states.
+    Raises: ValueError if it is not a metric, or has state beyond torchmetrics states.
     """
     from torchmetrics import Metric
     from torchmetrics.wrappers import MinMaxMetric, Running
@@ -142,16 +142,16 @@ def _owners(metric: Any) -> list[Any]:
             kind = type(owner).__name__
             remedy = "give the metric inside it: the best value of a run is in its summary"
             raise ValueError(f"metric={name}: {kind} depends on the order of batches; {remedy}")
-    metric.eval()  # a feature network of the user's own measures every batch alike
+    metric.eval()  # a user's feature network treats every batch alike
     return owners
 
 
-def _direction(metric: Any, innermost: Any, given: bool | None) -> bool:
+def _direction(metric: Any, innermost: Any, requested: bool | None) -> bool:
     """The direction given, or the metric's own; of a wrapper that of the metric inside it."""
     from torchmetrics.wrappers.abstract import WrapperMetric
 
     own = innermost if isinstance(metric, WrapperMetric) else metric
-    better = own.higher_is_better if given is None else given
+    better = own.higher_is_better if requested is None else requested
     if better is None and not computed_values.is_picture(metric):
         problem = f"{type(metric).__name__} does not define it; give true or false"
         raise ValueError(f"higher_is_better: {problem}")

@@ -1,4 +1,4 @@
-"""Networks: plain modules that know nothing of training; their sizes come from the data."""
+"""Networks: plain modules, independent of training; their sizes come from the data."""
 
 from andiron.models.convnet import ConvNet
 from andiron.models.dcgan import GAN

@@ -50,7 +50,7 @@ class GPT(nn.Module):
         transformer.initialise(self, layers=layers)
 
     def forward(self, tokens: Int[Tensor, "batch time"]) -> Float[Tensor, "batch time vocabulary"]:
-        """Logits of the token after each position, which depend on it and those before it.
+        """Logits of the next token at each position, from it and the positions before.
 
         Raises: ValueError if there are more tokens than the context holds.
         """
@@ -71,24 +71,24 @@ class GPT(nn.Module):
         generator: torch.Generator | None = None,
         is_cached: bool = True,
     ) -> Int[Tensor, "batch number"]:
-        """The next `number` tokens, each drawn from softmax(logits / temperature) after the last.
+        """The next `number` tokens, each sampled from softmax(logits / temperature).
 
-        At temperature 0 it is the likeliest. With `top_k`, only the k likeliest can be drawn. Each
-        is computed from the last `context_length` tokens, in evaluation mode, without gradients.
-        Until the context is full, `is_cached` computes the new position alone, with the stored keys
-        and values of those before it; its logits differ from a whole pass by rounding. After that
-        every token's position moves, and each pass is a whole one.
-        Raises: ValueError if there is no token to follow, or a setting is out of range.
+        At temperature 0 it is the likeliest. With `top_k`, only the k likeliest can be sampled.
+        Each is computed from the last `context_length` tokens, in evaluation mode, without
+        gradients. Until the context is full, `is_cached` computes only the new position, with
+        cached keys and values; its logits differ from a full pass by rounding. After that every
+        token's position moves, and each pass is full.
+        Raises: ValueError without a first token, or if a setting is out of range.
         """
         drawn = self._draws(tokens, temperature, top_k, generator, is_cached)
         with inference.valid(self):
-            found = torch.cat([tokens[:, :0], *itertools.islice(drawn, number)], dim=1)
-        return found.clone()  # outside: an inference tensor would refuse autograd
+            sequence = torch.cat([tokens[:, :0], *itertools.islice(drawn, number)], dim=1)
+        return sequence.clone()  # outside: an inference tensor would refuse autograd
 
     def stream(
         self, tokens: Int[Tensor, "batch time"], number: int, **settings: Any
     ) -> Iterator[Int[Tensor, "batch 1"]]:
-        """The tokens of `generate`, with the same settings, each as soon as it is drawn."""
+        """The tokens of `generate`, with the same settings, each as soon as it is sampled."""
         drawn = self._draws(tokens, **settings)
         for _ in range(number):
             with inference.valid(self):
@@ -103,7 +103,7 @@ class GPT(nn.Module):
         generator: torch.Generator | None = None,
         is_cached: bool = True,
     ) -> Iterator[Int[Tensor, "batch 1"]]:
-        """The tokens after `tokens`, without end; each pass is made when its token is taken."""
+        """The tokens after `tokens`, without end; each pass runs when its token is requested."""
         self._check_sampling(tokens, temperature, top_k)
         context_length = self.context_length
         past = [KeysValues(context_length) for _ in self.blocks] if is_cached else None
@@ -111,7 +111,7 @@ class GPT(nn.Module):
             if tokens.shape[1] > context_length:
                 tokens, past = tokens[:, -context_length:], None
             logits = self(tokens)[:, -1] if past is None else self._last_logits(tokens, past)
-            drawn = _drawn(logits, temperature, top_k, generator)
+            drawn = _sample(logits, temperature, top_k, generator)
             yield drawn
             tokens = torch.cat([tokens, drawn], dim=1)
 
@@ -139,7 +139,7 @@ class GPT(nn.Module):
 class Embedding(nn.Embedding):
     """A learned vector for each token, plus one for its position.
 
-    An embedding that holds the positions too: rules for parameter groups see both as first layer.
+    One module for both, so that rules for parameter groups see both as the first layer.
     """
 
     def __init__(self, vocabulary_size: int, dim: int, *, context_length: int):
@@ -153,7 +153,7 @@ class Embedding(nn.Embedding):
         return super().forward(input) + self.positions[begin : begin + input.shape[1]]
 
 
-def _drawn(
+def _sample(
     logits: Float[Tensor, "batch vocabulary"],
     temperature: float,
     top_k: int | None,

@@ -1,8 +1,8 @@
-"""What each layer of a model gives and costs for one batch, measured on a forward pass.
+"""The output and cost of each layer of a model for one batch, measured on a forward pass.
 
 >>> network = nn.Sequential(nn.Linear(3, 5), nn.ReLU())
->>> for each in layers(network, lambda: network(torch.zeros(2, 3))):
-...     print(each)
+>>> for layer in layers(network, lambda: network(torch.zeros(2, 3))):
+...     print(layer)
 Layer(name='0', kind='Linear', shape=[2, 5], parameters=20, operations=60, num_bytes=40)
 Layer(name='1', kind='ReLU', shape=[2, 5], parameters=0, operations=0, num_bytes=40)
 """
@@ -19,21 +19,21 @@ from andiron.protocols import Layer
 
 
 def layers(model: nn.Module, forward: Callable[[], Any]) -> list[Layer]:
-    """The layers that `forward` passes, in the order in which they were first called."""
+    """The layers that `forward` calls, in order of their first call."""
     from torch.utils.flop_counter import FlopCounterMode  # imports triton, which takes 0.1 s
 
-    found: dict[str, Layer] = {}
-    started: list[int] = []  # of each call under way, the operations before it
-    inner: list[int] = [0]  # and those of the modules inside it
+    by_name: dict[str, Layer] = {}
+    started: list[int] = []  # of each open call, the operations before it
+    inner: list[int] = [0]  # and the operations of the modules inside it
     with FlopCounterMode(display=False) as counter, ExitStack() as hooks, torch.no_grad():
 
         def enter(name: str, module: nn.Module, inputs: Any) -> None:
-            found.setdefault(name, Layer(name, type(module).__name__))
+            by_name.setdefault(name, Layer(name, type(module).__name__))
             started.append(counter.get_total_flops())
             inner.append(0)
 
         def leave(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
-            operations, layer = counter.get_total_flops() - started.pop(), found[name]
+            operations, layer = counter.get_total_flops() - started.pop(), by_name[name]
             layer.operations += operations - inner.pop()
             inner[-1] += operations
             if (tensor := _tensor_in(output)) is not None:
@@ -50,7 +50,7 @@ def layers(model: nn.Module, forward: Callable[[], Any]) -> list[Layer]:
     leaves = {name for name, module in model.named_modules() if not list(module.children())}
     return [
         layer
-        for name, layer in found.items()
+        for name, layer in by_name.items()
         if name in leaves or layer.parameters or layer.operations
     ]
 

@@ -44,10 +44,10 @@ class MLP(nn.Module):
 
 
 class CategoryEmbedding(nn.Module):
-    """The columns that are numbers, then for each column of codes the vector of its category.
+    """The number columns, then for each column of codes the vector of its category.
 
-    `category_counts` has for each column the number of its codes, 0 for a number. Code 0, of an
-    unknown category, is the zero vector.
+    `category_counts` has the number of codes of each column, 0 for a number. Code 0, an unknown
+    category, is the zero vector.
     """
 
     def __init__(self, category_counts: Sequence[int]):

@@ -1,4 +1,4 @@
-"""The shapes of samples that networks can read, and the types of batches of them."""
+"""The sample shapes that networks accept, and the types of their batches."""
 
 from collections.abc import Sequence
 

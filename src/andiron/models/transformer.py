@@ -19,9 +19,9 @@ STD = 0.02
 
 
 class KeysValues:
-    """The keys and values of the positions that one causal attention has seen, for generation.
+    """The cached keys and values of one causal attention, for generation.
 
-    Memory for `context_length` positions is taken at the first.
+    Memory for `context_length` positions is allocated at the first.
     """
 
     def __init__(self, context_length: int):
@@ -30,7 +30,7 @@ class KeysValues:
         self._stored: tuple[Tensor, Tensor] | None = None
 
     def extended(self, keys: Heads, values: Heads) -> tuple[AllHeads, AllHeads]:
-        """Those of all positions seen, with these new ones at the end."""
+        """The keys and values of all positions seen, with these appended."""
         if self._stored is None:
             batch, heads, _, part = keys.shape
             shape = batch, heads, self.context_length, part
@@ -75,10 +75,10 @@ def blocks(number: int, *args: Any, **kwargs: Any) -> nn.Sequential:
 class Attention(nn.Module):
     """softmax(Q K^T / sqrt(dim / heads)) V in each head, then a projection of all heads together.
 
-    With `is_causal` a position sees itself and those before it. Attention weights are not dropped,
-    nor stored where torch has a fused kernel (flash attention: Dao et al. 2022, arXiv:2205.14135).
-    With `past`, which it extends, the inputs are the positions after those seen: all of the first
-    positions, then one at a time.
+    With `is_causal` a position attends to itself and earlier ones. Attention weights have no
+    dropout, and are not stored if torch has a fused kernel (flash attention: Dao et al. 2022,
+    arXiv:2205.14135). With `past`, which it extends, the inputs are the positions after the cached
+    ones: all of the first positions, then one at a time.
     Raises: ValueError if `heads` does not divide `dim`.
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.
     """

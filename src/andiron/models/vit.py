@@ -55,7 +55,7 @@ class ViT(nn.Module):
 class Patches(nn.Conv2d):
     """A linear map of every patch, row by row, plus a learned vector for its position.
 
-    A convolution that holds the positions too: rules for parameter groups see both as first layer.
+    One module for both, so that rules for parameter groups see both as the first layer.
     """
 
     def __init__(self, input_shape: Sequence[int], dim: int, *, patch: int):

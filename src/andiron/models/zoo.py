@@ -1,4 +1,4 @@
-"""The classification networks of torchvision, made for the data."""
+"""The classification networks of torchvision, adapted to the data."""
 
 import pickle
 import re
@@ -25,7 +25,7 @@ _are_read: ContextVar[bool] = ContextVar("are_read", default=True)
 
 @contextmanager
 def pretrained_unread() -> Iterator[None]:
-    """Within it networks are made without their pretrained weights, for others to take the place.
+    """A context in which networks are built without pretrained weights, to load others.
     """
     token = _are_read.set(False)
     try:
@@ -54,7 +54,7 @@ def torchvision(
     if channels != 3:
         _replace_convolution(network, first, channels)
     if chosen is not None and _are_read.get():
-        state = _fitted(_state(chosen), f"{first}.weight", channels)
+        state = _adapt(_state(chosen), f"{first}.weight", channels)
         if "encoder.pos_embedding" in state:
             from torchvision.models import vision_transformer as vit
 
@@ -65,12 +65,12 @@ def torchvision(
 
 
 def _weights(name: str, weights: str | None) -> Any:
-    """The set of weights of that name for this network, as torchvision describes it."""
+    """torchvision's description of the set of weights of that name."""
     from torchvision import models  # imported only here: it takes as long as torch
 
-    known = models.list_models(module=models)
-    if name not in known:
-        hint = errors.nearest(name, known) or f"; available: {', '.join(known)}"
+    networks = models.list_models(module=models)
+    if name not in networks:
+        hint = errors.nearest(name, networks) or f"; available: {', '.join(networks)}"
         problem = "torchvision has no classification network of that name"
         raise ValueError(f"name={name}: {problem}{hint}")
     if weights is None:
@@ -91,7 +91,7 @@ def _built(
     channels, height, width = input_shape
     arguments: dict[str, Any] = {"num_classes": num_outputs}
     if name in ("googlenet", "inception_v3"):
-        # transform_input: from ImageNet's mean and deviation to those of their own training
+        # transform_input: from ImageNet's mean and deviation to their training's
         transforms = is_pretrained and channels == 3
         arguments |= {"aux_logits": False, "init_weights": True, "transform_input": transforms}
     elif name.startswith("vit_"):
@@ -132,10 +132,10 @@ def _state(weights: Any) -> Any:
         raise errors.DataError(problem) from error
 
 
-def _fitted(state: dict[str, Tensor], first: str, channels: int) -> dict[str, Tensor]:
-    """`state`, changed in place, with current names and its first convolution made for the images.
+def _adapt(state: dict[str, Tensor], first: str, channels: int) -> dict[str, Tensor]:
+    """Changes `state` in place to current names and the images' channels.
 
-    In place: torchvision keeps a version beside the names, which loading reads.
+    In place: the state has version metadata beside the names, which loading reads.
     """
     for name in [*state]:
         state[OLD_DENSENET.sub(r"\1\2", name)] = state.pop(name)

@@ -9,8 +9,8 @@ from andiron.gradients import Gradients
 class GradientsAccumulator:
     """Sums the gradients of micro-batches; `mean` gives those of one large batch, to rounding.
 
-    The weight of a micro-batch is what its loss is a mean over (samples, tokens), so that a short
-    one counts less. A micro-batch that does not reach a parameter adds nothing to its gradient.
+    The weight of a micro-batch is the number of samples or tokens its loss is a mean over, so that
+    a short one counts less. A micro-batch without a gradient for a parameter adds nothing to it.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class GradientsAccumulator:
         return len(self._weights)
 
     def add(self, gradients: Gradients, weight: float | Tensor = 1) -> None:
-        """Adds one micro-batch, which is the accumulator's from here on: it may be overwritten."""
+        """Adds one micro-batch; the accumulator then owns its gradients and may overwrite them."""
         self._weights.append(weight)
         if self._sum is None:
             self._sum = gradients
@@ -60,9 +60,9 @@ def multiply(gradients: Gradients, weight: float | Tensor) -> None:
 
 def add_up(total: Gradients, gradients: Gradients) -> None:
     """Adds gradients and their loss to `total` in place; a missing entry adds nothing."""
-    known = [name for name in gradients if name in total]
-    if known:
-        torch._foreach_add_([total[name] for name in known], [gradients[name] for name in known])
+    shared = [name for name in gradients if name in total]
+    if shared:
+        torch._foreach_add_([total[name] for name in shared], [gradients[name] for name in shared])
     total.update({name: gradients[name] for name in gradients if name not in total})
     if gradients.loss is not None:
         total.loss = gradients.loss if total.loss is None else total.loss + gradients.loss

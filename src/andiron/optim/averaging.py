@@ -20,7 +20,7 @@ from andiron.ranges import Fraction, Horizon, checked
 
 @runtime_checkable
 class Rule(Protocol):
-    """How an average changes with the updates."""
+    """The weight of each update in an average."""
 
     def weight(self, updates: int, count: int) -> float | None:
         """The model's weight after `updates` in an average of `count`; None to skip."""
@@ -60,7 +60,7 @@ class Swa:
     every: Horizon = 1
 
     def weight(self, updates: int, count: int) -> float | None:
-        """1 / (n + 1) with n = `count`, at the updates that are averaged."""
+        """1 / (n + 1) with n = `count`, at averaged updates."""
         if updates < self.start or (updates - self.start) % self.every:
             return None
         return 1 / (count + 1)
@@ -70,9 +70,9 @@ class WeightAverage:
     """The average of a model's weights by `rule`; the initial weights until an update is averaged.
 
     Parameters and floating-point buffers are averaged, in float32 or wider. Batch norm's statistics
-    are among them; they are then not those of the averaged weights. Other buffers are copied from
-    the newest model, and so is a buffer that starts non-finite (a mask of -inf). A tensor with two
-    names is averaged once. `count` is the number of updates averaged.
+    are too, so they are not statistics of the averaged weights. Other buffers, and buffers that
+    start non-finite (a mask of -inf), are copied from the newest model. A tensor with two names is
+    averaged once. `count` is the number of updates averaged.
     """
 
     def __init__(self, rule: Rule, model: nn.Module):
@@ -100,7 +100,7 @@ class WeightAverage:
         weight = self.rule.weight(updates, self.count)
         if weight is None:
             return
-        own = self._checked(model)
+        own = self._entries_of(model)
         with torch.no_grad():
             if self._averaged:
                 newest = [own[name].to(each.dtype) for name, each in self._averaged.items()]
@@ -110,7 +110,7 @@ class WeightAverage:
 
     def swapped_in(self, model: nn.Module) -> AbstractContextManager[None]:
         """A context in which `model` has the averaged weights; afterwards its own, bit for bit."""
-        self._checked(model)
+        self._entries_of(model)
         return model_weights.swapped_in(self._unique, model)
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -120,7 +120,7 @@ class WeightAverage:
     def load_state_dict(self, state: Mapping[str, Tensor], count: int) -> None:
         """Continues from saved averages of `count` updates.
 
-        Raises: ValueError if names or shapes are not this model's; nothing is then loaded.
+        Raises: ValueError if names or shapes are not this model's, before anything is loaded.
         """
         problem = "saved averages belong to another model"
         model_weights.check_names(state, self._tensors, problem)
@@ -131,7 +131,7 @@ class WeightAverage:
         model_weights.copy(state, self._tensors)
         self.count = count
 
-    def _checked(self, model: nn.Module) -> dict[str, Tensor]:
+    def _entries_of(self, model: nn.Module) -> dict[str, Tensor]:
         own = model_weights.entries(model)
         model_weights.check_names(own, self._tensors, "not the model that is averaged")
         return own

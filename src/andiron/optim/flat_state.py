@@ -35,7 +35,7 @@ def flattened(state: Mapping[str, Any]) -> dict[str, Tensor]:
 
 
 def restored(flat: Mapping[str, Tensor]) -> dict[str, Any]:
-    """The state that `flattened` was given, without entries that were None."""
+    """The state before `flattened`, without entries that were None."""
     state: dict[str, Any] = {}
     lengths: dict[str, int] = {}
     for name, tensor in flat.items():

@@ -14,14 +14,14 @@ from torch import Tensor, nn
 
 Kind = type[torch.optim.Optimizer]
 Options = dict[str, Any]
-Kept = Callable[[str], list[Tensor]]  # the state in a slot, for every parameter
+SlotTensors = Callable[[str], list[Tensor]]  # the state in a slot, for every parameter
 Kernel = partial[None]
 # torch 2.14, and before; on a GPU they refuse a graph capture that would repeat one learning rate
 CAPTURE_CHECKS = ("_accelerator_graph_capture_health_check", "_cuda_graph_capture_health_check")
 
 
 class FusedStep(NamedTuple):
-    """A step for gradients of all parameters: `check()`, 1 added to `counters`, then the kernel."""
+    """A step of all parameters: `check()`, add 1 to `counters`, then call the kernel."""
 
     kernel: Callable[..., None]  # of the gradients in the order of the parameters, and lr=
     counters: list[Tensor]
@@ -38,10 +38,10 @@ def is_known(kind: Kind, options: Options) -> bool:
 
 
 def prepared(inner: Any) -> FusedStep | None:
-    """The step of `inner`, an optimizer of a class that `is_known` and has stepped all parameters.
+    """The step of `inner`, whose class `is_known` and which has stepped all parameters.
 
-    None for parameters on several devices, of several types, or in subclasses of Parameter, and for
-    a version of torch whose kernel does something else than its optimizer.
+    None for parameters on several devices, of several types, or in subclasses of Parameter, and if
+    this version of torch's kernel differs from its optimizer.
     """
     group, like = inner.param_groups[0], inner.param_groups[0]["params"][0]
     options = ((name, group[name]) for name in inner.defaults if name != "lr")
@@ -54,12 +54,12 @@ def prepared(inner: Any) -> FusedStep | None:
 def _agrees(
     kind: Any, options: tuple[tuple[str, Any], ...], dtype: torch.dtype, device: torch.device
 ) -> bool:
-    """Whether the second step of a small tensor has the bits of torch's own."""
+    """Whether the second step of a small tensor equals torch's own bit for bit."""
     values = torch.linspace(-1, 1, 5).to(device, dtype)
-    known = inspect.signature(kind).parameters
-    given = {name: value for name, value in options if name in known}
+    accepted = inspect.signature(kind).parameters
+    arguments = {name: value for name, value in options if name in accepted}
     twins = [nn.Parameter(values.clone()) for _ in range(2)]
-    ours, theirs = optimizers = [kind([twin], lr=0.1, **given) for twin in twins]
+    ours, theirs = optimizers = [kind([twin], lr=0.1, **arguments) for twin in twins]
     for optimizer, twin in zip(optimizers, twins):
         twin.grad = values.square()
         optimizer.step()
@@ -80,14 +80,14 @@ def _step(inner: Any) -> FusedStep | None:
     group = inner.param_groups[0]
     parameters = group["params"]
     device = parameters[0].device
-    types = {(type(each), each.device, each.dtype) for each in parameters}
+    types = {(type(p), p.device, p.dtype) for p in parameters}
     if types != {(nn.Parameter, device, parameters[0].dtype)} or device.type not in ("cpu", "cuda"):
         return None
 
-    def kept(slot: str) -> list[Tensor]:
+    def slot_tensors(slot: str) -> list[Tensor]:
         return [inner.state[parameter][slot] for parameter in parameters]
 
-    kernel = (_sgd if isinstance(inner, torch.optim.SGD) else _adam)(group, kept)
+    kernel = (_sgd if isinstance(inner, torch.optim.SGD) else _adam)(group, slot_tensors)
     checks = [name for name in CAPTURE_CHECKS if device.type == "cuda" and hasattr(inner, name)]
     return FusedStep(
         partial(kernel, parameters, grad_scale=None, found_inf=None),
@@ -96,24 +96,24 @@ def _step(inner: Any) -> FusedStep | None:
     )
 
 
-def _adam(group: Options, kept: Kept) -> Kernel:
+def _adam(group: Options, slot_tensors: SlotTensors) -> Kernel:
     return partial(
         torch._fused_adamw_ if group["decoupled_weight_decay"] else torch._fused_adam_,
-        exp_avgs=kept("exp_avg"),
-        exp_avg_sqs=kept("exp_avg_sq"),
-        max_exp_avg_sqs=kept("max_exp_avg_sq") if group["amsgrad"] else [],
-        state_steps=kept("step"),
+        exp_avgs=slot_tensors("exp_avg"),
+        exp_avg_sqs=slot_tensors("exp_avg_sq"),
+        max_exp_avg_sqs=slot_tensors("max_exp_avg_sq") if group["amsgrad"] else [],
+        state_steps=slot_tensors("step"),
         beta1=group["betas"][0],
         beta2=group["betas"][1],
         **{name: group[name] for name in ("weight_decay", "eps", "amsgrad", "maximize")},
     )
 
 
-def _sgd(group: Options, kept: Kept) -> Kernel:
+def _sgd(group: Options, slot_tensors: SlotTensors) -> Kernel:
     options = ("weight_decay", "momentum", "dampening", "nesterov", "maximize")
     return partial(
         torch._fused_sgd_,
-        momentum_buffer_list=kept("momentum_buffer") if group["momentum"] else [],
+        momentum_buffer_list=slot_tensors("momentum_buffer") if group["momentum"] else [],
         is_first_step=False,
         **{name: group[name] for name in options},
     )

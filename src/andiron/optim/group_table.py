@@ -1,4 +1,4 @@
-"""Which optimizer owns which parameter: as a value for JSON, and as a page for TensorBoard."""
+"""Parameter groups: as a value for JSON, and as Markdown for TensorBoard."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ def param_groups(
             "options": group.optimizer.options if group.optimizer else {},
             "lr": rates.get(name),
             "lr_scale": group.lr_scale,
-            "schedule": _shown(group.schedule or schedule),
+            "schedule": _described(group.schedule or schedule),
             **group.settings,
             "num_tensors": len(group.parameters),
             "num_parameters": sum(each.numel() for each in group.parameters.values()),
@@ -37,16 +37,16 @@ def as_markdown(groups: Mapping[str, Any]) -> str:
     """A table of the groups, and one of the parameters with their group."""
     rows, parameters = [], []
     for name, group in groups.items():
-        given = [f"{key}={value}" for key, value in group["options"].items() if value is not None]
+        options = [f"{key}={value}" for key, value in group["options"].items() if value is not None]
         lr = "frozen" if group["lr"] is None else f"{group['lr']:g}"
         counts = group["num_tensors"], f"{group['num_parameters']:,}"
-        rows.append([name, group["optimizer"], ", ".join(given), lr, group["schedule"], *counts])
+        rows.append([name, group["optimizer"], ", ".join(options), lr, group["schedule"], *counts])
         parameters += [[name, *each] for each in group["parameters"].items()]
     headers = ["group", "optimizer", "options", "lr", "schedule", "tensors", "parameters"]
     return f"{table(headers, rows)}\n\n{table(['group', 'parameter', 'shape'], parameters)}"
 
 
-def _shown(schedule: Schedule) -> str:
+def _described(schedule: Schedule) -> str:
     """`Cosine(initial_lr=0.1, num_updates=210, min_lr=0.0)`; a function by its name."""
     name = getattr(schedule, "__name__", type(schedule).__name__)
     return repr(schedule) if dataclasses.is_dataclass(schedule) else name

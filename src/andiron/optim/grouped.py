@@ -37,8 +37,8 @@ class Group:
     """Parameters with one owner, and how they are updated; without an optimizer they are frozen.
 
     The learning rate is `lr_scale` times that of the run, or of the group's own `schedule`. The
-    group is frozen for the first `frozen_updates` updates, then updated at every `every`-th; the
-    gradients in between are dropped. `settings` are further entries of `param_groups.json`.
+    group is frozen for the first `frozen_updates` updates, then steps at every `every`-th update;
+    other gradients are dropped. `settings` are further entries of `param_groups.json`.
     """
 
     name: str
@@ -62,9 +62,9 @@ class GroupedOptimizer:
         self._model = model
         self.groups = {group.name: group for group in groups}
         first, *others = every_group = self.groups.values()
-        # those that have an owner, by name
+        # the owned parameters by name
         self.parameters = {name: t for group in every_group for name, t in group.parameters.items()}
-        # the optimizer of the only group, if a step of the group is a step of the optimizer
+        # the only group's optimizer, if the group's step is just the optimizer's
         self.sole = None if others or first.transform else first.optimizer
         self._waiting = {name for name, group in self.groups.items() if group.frozen_updates}
         without = {name for name, group in self.groups.items() if group.optimizer is None}
@@ -86,7 +86,7 @@ class GroupedOptimizer:
         return [group.schedule for group in self.groups.values() if group.schedule is not None]
 
     def learning_rates(self, lr: float, updates: int) -> Rates:
-        """Each group's learning rate if that of the run is `lr`; none for frozen groups."""
+        """Each group's learning rate if the run's is `lr`; frozen groups have no entry."""
         return {
             name: (lr if group.schedule is None else group.schedule(updates)) * group.lr_scale
             for name, group in self.groups.items()
@@ -94,7 +94,7 @@ class GroupedOptimizer:
         }
 
     def constant_rates(self, schedule: Schedule) -> Rates | None:
-        """The rates of all updates, if a single group has one rate for the whole run."""
+        """The rates of all updates if one group has a constant rate, else None."""
         first, *others = self.groups.values()
         varies = others or self._waiting or first.schedule or first.every > 1
         is_constant = not varies and isinstance(schedule, Constant)
@@ -115,9 +115,9 @@ class GroupedOptimizer:
         *,
         updates: int | None = None,
     ) -> Model:
-        """`model` after one update of the groups that have a rate, with their parts of `gradients`.
+        """`model` after one update of the groups in `rates`, each by its part of `gradients`.
 
-        `updates` is the number of completed updates, which the groups' transformations are given.
+        `updates` is the number of completed updates, passed to the groups' transformations.
         Raises: KeyError if a gradient belongs to a parameter that has no owner; ValueError if a
         group has a transformation and `updates` is missing.
         """
@@ -139,7 +139,7 @@ class GroupedOptimizer:
                         "`updates`"
                     )
                 part = group.transform(part, updates)
-            again = closure and partial(_part_again, closure, group)
+            again = closure and partial(_recomputed_part, closure, group)
             model = group.optimizer.step(lr, model, part, again)
         return model
 
@@ -153,16 +153,16 @@ class GroupedOptimizer:
     def freeze(self, *names: str) -> None:
         """Stops training these groups; their optimizers' state is kept, no gradient is computed.
 
-        Raises: KeyError for a group that is not there.
+        Raises: KeyError for an unknown group.
         """
-        self._freeze(self._frozen | self._known(names))
+        self._freeze(self._frozen | self._checked_names(names))
 
     def unfreeze(self, *names: str) -> None:
         """Trains these groups again.
 
-        Raises: KeyError for a group that is not there; OwnershipError for one without an optimizer.
+        Raises: KeyError for an unknown group; OwnershipError for one without an optimizer.
         """
-        thawed = self._known(names)
+        thawed = self._checked_names(names)
         for name in names:
             if self.groups[name].optimizer is None:
                 raise errors.OwnershipError(
@@ -197,7 +197,9 @@ class GroupedOptimizer:
     def state_dict(self) -> dict[str, Tensor]:
         """The state of every optimizer as `<parameter>/<slot>` to tensor."""
         return {
-            key: tensor for each in self.optimizers for key, tensor in each.state_dict().items()
+            key: tensor
+            for optimizer in self.optimizers
+            for key, tensor in optimizer.state_dict().items()
         }
 
     def load_state_dict(self, state: Tensors) -> None:
@@ -209,12 +211,12 @@ class GroupedOptimizer:
         for key, name in names.items():
             if name not in self.parameters:
                 raise KeyError(f"saved optimizer state {key!r} is for no parameter of this model")
-        for each in self.optimizers:
-            owned = each.parameters
-            each.load_state_dict({key: state[key] for key in state if names[key] in owned})
+        for optimizer in self.optimizers:
+            owned = optimizer.parameters
+            optimizer.load_state_dict({key: state[key] for key in state if names[key] in owned})
 
     def owners(self) -> dict[str, dict[str, Any]]:
-        """By group, its optimizer's class and its parameters' names: what a saved state fits."""
+        """Optimizer class and parameter names of each group; a saved state has to match."""
         return {
             name: {
                 "optimizer": group.optimizer.name if group.optimizer else None,
@@ -226,7 +228,7 @@ class GroupedOptimizer:
     def continue_from(self, owners: Mapping[str, Any], frozen: Iterable[str], updates: int) -> None:
         """Restores which groups are frozen after `updates` updates.
 
-        Raises: OwnershipError naming the differences between the recorded owners and these.
+        Raises: OwnershipError listing the differences between saved and current owners.
         """
         now = self.owners()
         lines = [
@@ -245,7 +247,7 @@ class GroupedOptimizer:
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:
-        """Inside it the parameters are the weights to evaluate, save and export."""
+        """A context in which the parameters are the weights to evaluate, save and export."""
         with ExitStack() as stack:
             for optimizer in self.optimizers:
                 stack.enter_context(optimizer.evaluated())
@@ -268,7 +270,7 @@ class GroupedOptimizer:
                 tensor.requires_grad_(group.name not in names)
         self.prove()
 
-    def _known(self, names: Iterable[str]) -> set[str]:
+    def _checked_names(self, names: Iterable[str]) -> set[str]:
         for name in names:
             if name not in self.groups:
                 raise KeyError(f"no group is named {name!r}; available: {', '.join(self.groups)}")
@@ -281,5 +283,5 @@ def _part(gradients: Gradients, group: Group) -> Gradients:
     return gradients.replaced({name: gradients[name] for name in names})
 
 
-def _part_again(closure: Closure, group: Group) -> Gradients:
+def _recomputed_part(closure: Closure, group: Group) -> Gradients:
     return _part(closure(), group)

@@ -41,13 +41,13 @@ def layerwise(
 
 
 def _captured(pattern: str, names: Iterable[str]) -> dict[str, str]:
-    """What the group of the regular expression captures in each name that matches."""
+    """The text that the expression's group captures, for each name that matches."""
     try:
         number = patterns.compiled(pattern).groups
-        found = patterns.searched(pattern, names)
+        matches = patterns.searched(pattern, names)
     except ValueError as error:
         raise errors.ConfigError([f"param_groups: pattern={error}"]) from error
     if number != 1:
         wanted = "should have one group that captures the layer, as in blocks[.](\\d+)"
         raise errors.ConfigError([f"param_groups: pattern={pattern}: {wanted}"])
-    return {name: match[1] for name, match in found.items() if match[1] is not None}
+    return {name: match[1] for name, match in matches.items() if match[1] is not None}

@@ -1,4 +1,4 @@
-"""Rules that say which parameters a group claims: by name, module, rank and tag.
+"""Rules for the parameters that a group claims: by name, module, rank and tag.
 
 >>> rule = Rule(Match(rank=(1,)), exclude=Match(module=("LayerNorm",)))
 >>> model = nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2))
@@ -57,8 +57,8 @@ class Match:
         )
 
     def __str__(self) -> str:
-        given = {name: value for name, value in vars(self).items() if value not in (None, ())}
-        shown = [f"{name}: {v if isinstance(v, str) else list(v)}" for name, v in given.items()]
+        criteria = {name: value for name, value in vars(self).items() if value not in (None, ())}
+        shown = [f"{name}: {v if isinstance(v, str) else list(v)}" for name, v in criteria.items()]
         return ", ".join(shown)
 
 
@@ -75,7 +75,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Described:
-    """A parameter as rules see it. A shared one has several names and goes by the first."""
+    """A parameter with its names and tags. A shared one is identified by its first name."""
 
     names: tuple[str, ...]
     tensor: Tensor
@@ -92,7 +92,7 @@ class Described:
 
 
 def tag(module: Module, *tags: str) -> Module:
-    """`module`, its parameters and those of its submodules tagged for rules to match."""
+    """`module`, with its parameters and its submodules' tagged for rules to match."""
     setattr(module, TAGS, (*getattr(module, TAGS, ()), *tags))
     return module
 
@@ -100,9 +100,9 @@ def tag(module: Module, *tags: str) -> Module:
 def described(model: nn.Module) -> list[Described]:
     """Every parameter of `model` once, in the order of `named_parameters()`.
 
-    Besides the tags of the modules around it, each has its position as a tag: `first` and `last` in
-    the modules that hold the first and the last parameter of two or more dimensions, in order of
-    definition; `hidden` in all others.
+    Besides its modules' tags, each has its position as a tag: `first` and `last` in the modules
+    that hold the first and the last parameter of two or more dimensions, in order of definition;
+    `hidden` in all others.
     """
     uses = defaultdict[Tensor, list[Use]](list)
     holders = []
@@ -111,7 +111,7 @@ def described(model: nn.Module) -> list[Described]:
         if use.tensor.dim() >= 2:
             holders.append(use.module)
     ends = {FIRST: holders[:1], LAST: holders[-1:]}
-    return [_described(each, ends) for each in uses.values()]
+    return [_described(names, ends) for names in uses.values()]
 
 
 class Use(NamedTuple):

@@ -1,4 +1,4 @@
-"""The tensors that `model.state_dict()` saves, and other tensors in their place for a while."""
+"""The tensors that `model.state_dict()` saves, and how to swap others in temporarily."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from andiron.gradients import Tensors
 
 
 def entries(model: nn.Module) -> dict[str, Tensor]:
-    """The model's own tensors by name, looked up anew: a forward pass may replace a buffer."""
+    """The model's current tensors by name; a forward pass may replace a buffer."""
     return dict(model.state_dict(keep_vars=True))
 
 
@@ -22,14 +22,14 @@ def copy(source: Tensors, target: Tensors) -> None:
             target[name].copy_(tensor)
 
 
-def differences(found: Tensors, expected: Tensors) -> Iterator[str]:
-    """What keeps saved tensors from being values of the `expected` ones, a line for each name."""
-    for name in sorted(found.keys() ^ expected.keys()):
+def differences(saved: Tensors, expected: Tensors) -> Iterator[str]:
+    """A line for each tensor that is missing, unknown, or differs in shape or dtype."""
+    for name in sorted(saved.keys() ^ expected.keys()):
         yield f"{name!r} is {'missing' if name in expected else 'not known'}"
-    for name in sorted(found.keys() & expected.keys()):
+    for name in sorted(saved.keys() & expected.keys()):
         was, own = (
             f"{str(each.dtype).removeprefix('torch.')} {list(each.shape)}"
-            for each in (found[name], expected[name])
+            for each in (saved[name], expected[name])
         )
         if was != own:
             yield f"{name!r} is {was}, not {own}"
@@ -37,7 +37,7 @@ def differences(found: Tensors, expected: Tensors) -> Iterator[str]:
 
 @contextmanager
 def swapped_in(tensors: Tensors, model: nn.Module) -> Iterator[None]:
-    """Inside it `model` has the values of `tensors`; afterwards its own, bit for bit."""
+    """A context in which `model` has the values of `tensors`; on exit its own, bit for bit."""
     own = entries(model)
     before = {name: own[name].detach().clone() for name in tensors}
     copy(tensors, own)
@@ -47,12 +47,12 @@ def swapped_in(tensors: Tensors, model: nn.Module) -> Iterator[None]:
         copy(before, entries(model))
 
 
-def check_names(found: Tensors, expected: Tensors, problem: str) -> None:
-    """Raises: ValueError that begins with `problem` and lists names only one of the two has."""
-    if found.keys() == expected.keys():
+def check_names(saved: Tensors, expected: Tensors, problem: str) -> None:
+    """Raises: ValueError that begins with `problem` and lists the missing and unknown names."""
+    if saved.keys() == expected.keys():
         return
-    missing = [name for name in expected if name not in found]
-    unknown = [f"{name!r}{errors.nearest(name, missing)}" for name in found if name not in expected]
+    missing = [name for name in expected if name not in saved]
+    unknown = [f"{name!r}{errors.nearest(name, missing)}" for name in saved if name not in expected]
     parts = ["it lacks " + ", ".join(map(repr, missing))] if missing else []
     parts += ["it has " + ", ".join(unknown)] if unknown else []
     raise ValueError(f"{problem}: {'; '.join(parts)}")

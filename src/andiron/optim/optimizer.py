@@ -40,7 +40,7 @@ class Optimizer:
         names: Collection[str] | None = None,
         **options: Any,
     ):
-        self.parameters = torch_class.named_parameters(model, names)  # those it owns
+        self.parameters = torch_class.named_parameters(model, names)  # the owned parameters
         if not self.parameters:
             kind, owner = type(model).__name__, optimizer_class.__name__
             raise ValueError(f"{kind} has no trainable parameter for {owner} to own")
@@ -50,7 +50,7 @@ class Optimizer:
         self.name = torch_class.public_name(optimizer_class)
         self._lends_copies = torch_class.overwrites_gradients(optimizer_class)
         inner_class = torch_class.without_dynamo(optimizer_class)
-        # taken before torch wraps it for its profiler, at 30 us a step
+        # torch wraps it for its profiler later, at 30 us a step
         self._inner_step: Callable[..., Any] = inner_class.step
         self._inner = torch_class.constructed(inner_class, self.name, self.parameters, options)
         self.options = torch_class.public_options(optimizer_class, self._inner.defaults)
@@ -66,12 +66,12 @@ class Optimizer:
         self._initial_group = dict(self._inner.param_groups[0])
 
     def like(self, model: nn.Module) -> "Optimizer":
-        """Another of the same class and options, which owns the parameters of `model`."""
+        """An optimizer of the same class and options for the parameters of `model`."""
         return Optimizer(self._kind, model, **self.options)
 
     @property
     def group_numbers(self) -> list[str]:
-        """The names of the group's numbers, which steps may change."""
+        """The names of the group's numeric options, which steps may change."""
         group = self._inner.param_groups[0]
         return [name for name, value in group.items() if isinstance(value, int | float)]
 
@@ -84,8 +84,8 @@ class Optimizer:
     ) -> Model:
         """`model` after one update of the parameters that have an entry in `gradients`.
 
-        `closure` computes the gradients at the current weights, for optimizers that search (LBFGS,
-        which moves all its parameters as one vector and takes a missing gradient for zeros).
+        `closure` computes the gradients at the current weights, for optimizers with a line search
+        (LBFGS, which moves all parameters as one vector and treats a missing gradient as zeros).
         Raises: KeyError if a gradient belongs to a parameter this optimizer does not own;
         ValueError if `model` lacks the parameters it owns, or a closure is required and missing;
         RuntimeError inside `evaluated`.
@@ -166,10 +166,10 @@ class Optimizer:
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:
-        """Inside it the parameters are the weights to evaluate, save and export.
+        """A context in which the parameters are the weights to evaluate, save and export.
 
-        For most optimizers they are the weights that are stepped. On exit those are restored bit
-        for bit. Inside another such block it changes nothing.
+        For most optimizers they are the stepped weights. On exit those are restored bit for bit.
+        Nested contexts change nothing.
         """
         if not self.has_evaluation_weights or self._trained is not None:
             yield
@@ -188,7 +188,7 @@ class Optimizer:
 
     def _check_holds_parameters(self, model: nn.Module) -> None:
         held = {*model.parameters()}
-        missing = [name for name, each in self.parameters.items() if each not in held]
+        missing = [name for name, parameter in self.parameters.items() if parameter not in held]
         if missing:
             raise ValueError(
                 f"this {type(model).__name__} is not the model of this optimizer: it lacks "
@@ -198,8 +198,8 @@ class Optimizer:
     def state_dict(self) -> dict[str, Tensor]:
         """The state by `<parameter>/<slot>`; for most classes empty before the first step.
 
-        State of the whole group stands with the first parameter. Where other weights are evaluated,
-        the weights that are stepped are part of the state.
+        The group's state is stored with the first parameter. If other weights are evaluated, the
+        stepped weights are part of the state.
         """
         state = {
             f"{name}/{slot}": value
@@ -217,8 +217,8 @@ class Optimizer:
         """Continues from a saved state.
 
         Raises: KeyError if the state is for a parameter this optimizer does not own; ValueError if
-        the weights that are stepped are missing where others are evaluated; RuntimeError inside
-        `evaluated`. Nothing is then loaded.
+        stepped weights are missing although others are evaluated; RuntimeError inside `evaluated`.
+        Nothing is then loaded.
         """
         if self._trained is not None:
             raise RuntimeError(
@@ -240,7 +240,7 @@ class Optimizer:
             of_group = [slot for slot in each if slot.startswith(GROUP)]
             shared |= {slot.removeprefix(GROUP): each.pop(slot) for slot in of_group}
             if each:
-                self._inner.state[self.parameters[name]] = self._restored(name, each)
+                self._inner.state[self.parameters[name]] = self._restored_slots(name, each)
         group = self._inner.param_groups[0]
         for name in self._changed_options():
             del group[name]
@@ -256,7 +256,7 @@ class Optimizer:
             slots.setdefault(name, {})[slot] = value
         return slots
 
-    def _restored(self, name: str, slots: Tensors) -> dict[str, Any]:
+    def _restored_slots(self, name: str, slots: Tensors) -> dict[str, Any]:
         """The state of a parameter, on its device and in its memory layout."""
         on_device = bool(self.options.get("fused") or self.options.get("capturable"))
         parameter = self.parameters[name]
@@ -267,7 +267,7 @@ class Optimizer:
         return flat_state.restored(placed)
 
     def _changed_options(self) -> dict[str, Any]:
-        """The numbers of the group, other than the learning rate, that steps have changed."""
+        """The group's numeric options that steps have changed, without the learning rate."""
         return {
             name: value
             for name, value in self._inner.param_groups[0].items()

@@ -1,4 +1,4 @@
-"""Which group owns which parameter: decided by rules and proved before the first step."""
+"""Assigns each parameter to one group by rules, checked before the first step."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ def assign(model: nn.Module, rules: Mapping[str, Rule]) -> Owned:
     claims = {group: [p for p in parameters if rule(p)] for group, rule in rules.items()}
     problems = [
         *_unknown_names(rules, known),
-        *_empty(claims, rules, parameters),
+        *_unmatched_rules(claims, rules, parameters),
         *_overlaps(claims, parameters),
     ]
     if BASE in rules:
@@ -59,7 +59,7 @@ def _overlaps(claims: Mapping[str, Parameters], parameters: Parameters) -> Itera
             )
 
 
-def _empty(
+def _unmatched_rules(
     claims: Mapping[str, Parameters], rules: Mapping[str, Rule], parameters: Parameters
 ) -> Iterator[str]:
     names = ", ".join(parameter.name for parameter in parameters) or "none"
@@ -74,12 +74,12 @@ def _empty(
             )
 
 
-def _unknown_names(rules: Mapping[str, Rule], known: Parameters) -> list[str]:
-    there = [name for parameter in known for name in parameter.names]
+def _unknown_names(rules: Mapping[str, Rule], parameters: Parameters) -> list[str]:
+    names = [name for parameter in parameters for name in parameter.names]
     return [
-        f"param_groups.{group}: no parameter is named {name!r}{errors.nearest(name, there)}"
+        f"param_groups.{group}: no parameter is named {name!r}{errors.nearest(name, names)}"
         for group, rule in rules.items()
         for match in filter(None, (rule.match, rule.exclude))
         for name in match.parameters
-        if name not in there
+        if name not in names
     ]

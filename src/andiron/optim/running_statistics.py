@@ -1,4 +1,4 @@
-"""The running statistics of BatchNorm where a batch is computed in slices."""
+"""BatchNorm's running statistics when a batch is computed in slices."""
 
 from collections.abc import Mapping
 
@@ -9,15 +9,15 @@ from torch.nn.modules.batchnorm import _NormBase
 from andiron import errors
 from andiron.gradients import Gradients
 
-PREFIX = "running statistics of "  # in front of a name beside those of parameters
+PREFIX = "running statistics of "  # prefix of a name among parameters' names
 
 
 class RunningStatistics:
     """The running means and variances that a training step changes.
 
     Every slice starts from the statistics before the update. They are then averaged like gradients,
-    so that neither their order nor the process that computes a slice matters. Any other buffer has
-    to stay as it is.
+    so that neither their order nor the process that computes a slice matters. A step must not
+    change any other buffer.
     """
 
     def __init__(self, model: nn.Module):
@@ -44,7 +44,7 @@ class RunningStatistics:
         ]
 
     def of_slice(self) -> Mapping[str, Tensor]:
-        """The statistics after a slice; they are put back for the next one.
+        """The statistics after a slice; the model's are reset for the next one.
 
         Raises: MismatchError naming another buffer that the slice changed.
         """
@@ -61,7 +61,7 @@ class RunningStatistics:
         return after
 
     def merge(self, means: Gradients, micro_batches: int) -> None:
-        """Takes the mean statistics of all slices out of `means`, and makes them the model's."""
+        """Moves the mean statistics of all slices from `means` to the model."""
         merged = {name: means.pop(name) for name in self.tensors if name in means}
         self._put(merged)
         for count in self._counts:

@@ -1,4 +1,4 @@
-"""Sharpness-aware minimisation: gradients at the worst weights near by, for any optimizer."""
+"""Sharpness-aware minimisation: gradients at the worst weights nearby, for any optimizer."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from andiron.gradients import Gradients
 
 @contextmanager
 def perturbed(model: nn.Module, ascent: Gradients, rho: float) -> Iterator[None]:
-    """Inside it `model` is at w + rho * g / ||g||, with g = `ascent`; afterwards at w, bit for bit.
+    """A context with `model` at w + rho * g / ||g||, g = `ascent`; on exit at w, bit for bit.
 
     The gradients of SAM are those computed inside, applied at w.
     Source: Foret et al. 2021, arXiv:2010.01412, equation 2 and algorithm 1.

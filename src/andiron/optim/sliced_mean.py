@@ -1,4 +1,4 @@
-"""The mean gradients of one batch whose slices several processes computed."""
+"""The mean gradients of one batch, computed in slices by several processes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -16,12 +16,12 @@ NO_ENTRY = -0.0  # x + -0.0 has the bits of x, also where x is -0.0
 
 
 class SlicedMean:
-    """Adds the gradients of slices in order; `mean` is that of all slices of all processes.
+    """Adds the gradients of slices in order; `mean` covers all slices of all processes.
 
-    The sums of slices are added in a balanced binary tree, within a process as between them, so
-    that with a fixed number of slices the bits do not depend on the number of processes. The
-    gradient of a slice is the sum over its micro-batches, each weighted by what its loss is a mean
-    over. Running statistics of BatchNorm are averaged like gradients.
+    The sums of slices are added in a balanced binary tree, within and between processes, so that
+    with a fixed number of slices the bits do not depend on the number of processes. The gradient of
+    a slice is the sum over its micro-batches, each weighted by the count its loss is a mean over.
+    Running statistics of BatchNorm are averaged like gradients.
     """
 
     def __init__(self, world: World, model: nn.Module):
@@ -31,7 +31,7 @@ class SlicedMean:
         self._layout: dict[str, Tensor] = {**named, **self._statistics.tensors}
         self._device = next((p.device for p in model.parameters()), torch.device("cpu"))
         self._sums: list[tuple[Gradients, Tensor]] = []  # of whole subtrees, and their weights
-        self._slice: tuple[Gradients, Tensor] | None = None  # the sum of the slice under way
+        self._slice: tuple[Gradients, Tensor] | None = None  # the sum of the current slice
         self._places: list[tuple[int, int]] = []  # micro-batch and slice of each step
         self._counted: list[bool] = []  # whether each step had a target that counts
         self._num_batches = 0
@@ -47,12 +47,12 @@ class SlicedMean:
             self._end_slice(complete)
 
     def add(self, gradients: Gradients, weight: float | Tensor) -> None:
-        """Adds a step of the slice under way; its tensors may be overwritten."""
+        """Adds a step of the current slice; its tensors may be overwritten."""
         self._counted.append(bool(weight))
         if self._counted[-1]:  # else every target is ignored, and the mean loss is NaN
             total = torch.as_tensor(weight, dtype=torch.float32, device=self._device)
             multiply(gradients, weight)
-            self._slice = _added(self._slice, (gradients, total))
+            self._slice = _sum_of(self._slice, (gradients, total))
 
     def by_slice(self, items: Sequence[Any]) -> list[Any]:
         """For each micro-batch, the items of its slices that count."""
@@ -75,7 +75,7 @@ class SlicedMean:
         self._slice = None
         while complete % 2 == 0:  # both halves of a subtree are known
             last = self._sums.pop()
-            self._sums[-1] = _added(self._sums[-1], last)
+            self._sums[-1] = _sum_of(self._sums[-1], last)
             complete //= 2
 
     def mean(self) -> Gradients:
@@ -94,8 +94,8 @@ class SlicedMean:
     def _over_processes(self, sums: Gradients, weight: Tensor) -> tuple[Gradients, Tensor]:
         """The sums of all processes; a parameter without a gradient in any of them has no entry.
 
-        One exchange for each dtype. The last one carries the weight, the loss, the notes of the
-        world, and which parameters have a gradient.
+        One exchange for each dtype. The last one carries the weight, the loss, the world's notes,
+        and which parameters have a gradient.
         """
         loss = torch.zeros(()) if sums.loss is None else sums.loss
         flags = [float(sums.loss is not None), *(float(name in sums) for name in self._layout)]
@@ -115,7 +115,7 @@ class SlicedMean:
             self._world.add_up([*large.values(), packed])
             if dtype == torch.float32:
                 packed, tail = torch.split(packed, [len(packed) - len(tail), len(tail)])
-            merged |= large | self._unpacked(list(entries), packed)
+            merged |= large | self._unpack(list(entries), packed)
         weight, loss, *rest = tail.unbind()
         asking, seconds, has_loss, *has_entry = torch.stack(rest).tolist()
         self._world.take_notes(asking, seconds)
@@ -124,15 +124,15 @@ class SlicedMean:
         gradients.loss = loss if has_loss else None
         return gradients, weight
 
-    def _unpacked(self, names: list[str], packed: Tensor) -> dict[str, Tensor]:
-        """Tensors with memory of their own: a kernel may round differently at another alignment."""
+    def _unpack(self, names: list[str], packed: Tensor) -> dict[str, Tensor]:
+        """Tensors in memory of their own: a kernel may round differently at another alignment."""
         if not names:
             return {}
         shapes = [self._layout[name] for name in names]
         parts = torch.split(packed, [tensor.numel() for tensor in shapes])
-        made = [torch.empty_like(tensor) for tensor in shapes]
-        torch._foreach_copy_(made, [p.view(t.shape) for p, t in zip(parts, shapes, strict=True)])
-        return dict(zip(names, made, strict=True))
+        tensors = [torch.empty_like(tensor) for tensor in shapes]
+        torch._foreach_copy_(tensors, [p.view(t.shape) for p, t in zip(parts, shapes, strict=True)])
+        return dict(zip(names, tensors, strict=True))
 
     def _no_entry(self, name: str) -> Tensor:
         return torch.full_like(self._layout[name], NO_ENTRY)
@@ -146,7 +146,7 @@ class SlicedMean:
         return Gradients(tensors, self._model)
 
 
-def _added(
+def _sum_of(
     first: tuple[Gradients, Tensor] | None, second: tuple[Gradients, Tensor]
 ) -> tuple[Gradients, Tensor]:
     """Two weighted sums as one, in the memory of the first."""

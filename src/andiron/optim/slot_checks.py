@@ -1,8 +1,8 @@
-"""Whether a saved state is one that an optimizer can have: its slots, their shapes and dtypes.
+"""Checks the slots of a saved optimizer state: their names, shapes and dtypes.
 
-A kernel addresses the slots of a parameter as it does the parameter: with a slot of another shape
-or dtype it reads and writes beyond its memory. A saved state must have the slots that one step
-leaves for a parameter of the same shape.
+A kernel addresses the slots of a parameter like the parameter itself: a slot of another shape or
+dtype makes it read and write out of bounds. A saved state must have the slots that one step leaves
+for a parameter of the same shape.
 """
 
 import math
@@ -19,41 +19,41 @@ from andiron.optim.flat_state import COUNTERS, LENGTH, NUMBER
 from andiron.optim.grouped import GroupedOptimizer
 from andiron.optim.optimizer import GROUP, Optimizer
 
-MOST_ITEMS = 10_000  # of a list in a slot; LBFGS has as many as its history
+MOST_ITEMS = 10_000  # of a list in a slot; LBFGS has its history size
 MOST_STEPS = 2**53
 
 
 def problems(
     optimizer: GroupedOptimizer, state: Tensors, saved: Mapping[str, Any]
 ) -> Iterator[str]:
-    """What keeps `state` from being one of these optimizers, beside the plain values `saved`."""
+    """A line for each reason why `state`, with the plain values `saved`, fits no such optimizer."""
     names = {key: key.rpartition("/")[0] for key in state}
     for key, name in names.items():
         if name not in optimizer.parameters:
             yield f"{key!r} is for no parameter of this model"
-    for each in optimizer.optimizers:
-        own = {key: state[key] for key in state if names[key] in each.parameters}
-        yield from _of_optimizer(each, own)
+    for inner in optimizer.optimizers:
+        own = {key: state[key] for key in state if names[key] in inner.parameters}
+        yield from _slot_problems(inner, own)
     stateless = without_state(optimizer, state)
     yield from (f"{name!r} has no state" for name in stateless if name not in saved["stateless"])
     groups = optimizer.groups
     first_steps = [group.frozen_updates + group.every for group in groups.values()]
     if not state and saved["updates"] > max(first_steps):
-        yield from (f"{each.name} has no state" for each in optimizer.optimizers if _keeps(each))
+        yield from (f"{o.name} has no state" for o in optimizer.optimizers if _needs_state(o))
     frozen = {*saved["frozen"]}
     if frozen - groups.keys() or not groups.keys() - frozen:
         yield f"frozen are {', '.join(sorted(frozen))}, of {', '.join(groups)}"
 
 
 def without_state(optimizer: GroupedOptimizer, state: Tensors) -> list[str]:
-    """The names of the parameters with an optimizer that have no state in a saved one."""
+    """The names of the owned parameters without a saved state."""
     stateful = {key.rpartition("/")[0] for key in state}
-    owned = (name for each in optimizer.optimizers for name in each.parameters)
+    owned = (name for inner in optimizer.optimizers for name in inner.parameters)
     return [name for name in owned if name not in stateful]
 
 
-def _of_optimizer(optimizer: Optimizer, state: Tensors) -> Iterator[str]:
-    """What keeps slots from being those of this optimizer, a line for each."""
+def _slot_problems(optimizer: Optimizer, state: Tensors) -> Iterator[str]:
+    """A line for each slot that is missing, unknown, or not as after a step."""
     after_step = cache(partial(_slots_after_step, optimizer))
     options = {f"{GROUP}{name}{NUMBER}" for name in optimizer.group_numbers}
     is_foreign = not optimizer.name.startswith("torch.optim.")
@@ -64,20 +64,20 @@ def _of_optimizer(optimizer: Optimizer, state: Tensors) -> Iterator[str]:
         if slot.startswith(GROUP):
             expected |= {key: tensor} if slot in options else {}
             continue
-        known = after_step(parameter.shape, parameter.dtype, parameter.device)
-        is_open = is_foreign or not known
+        own_slots = after_step(parameter.shape, parameter.dtype, parameter.device)
+        is_open = is_foreign or not own_slots
         is_allowed = is_open and _is_plausible(tensor, parameter, optimizer)
         expected |= {key: tensor} if is_allowed else {}
-        expected |= {f"{name}/{other}": each for other, each in known.items()}
+        expected |= {f"{name}/{other}": each for other, each in own_slots.items()}
     yield from model_weights.differences(state, expected)
     for key, tensor in state.items():
-        yield from _in_values(key, key.rpartition("/")[2].removeprefix(GROUP), tensor)
+        yield from _count_problems(key, key.rpartition("/")[2].removeprefix(GROUP), tensor)
 
 
-def _keeps(optimizer: Optimizer) -> bool:
-    """Whether a step leaves a state for the first parameter, which nothing but the step needs.
+def _needs_state(optimizer: Optimizer) -> bool:
+    """Whether a step leaves a state that only a step can create.
 
-    SGD starts a missing momentum, so that it can be switched on later.
+    SGD creates a missing momentum, so that it can be switched on later.
     """
     first = next(iter(optimizer.parameters.values()))
     slots = _slots_after_step(optimizer, first.shape, first.dtype, first.device)
@@ -85,13 +85,13 @@ def _keeps(optimizer: Optimizer) -> bool:
 
 
 def _is_plausible(tensor: Tensor, parameter: nn.Parameter, optimizer: Optimizer) -> bool:
-    """Whether its sizes are those of the parameter, 1, or the number of all elements."""
+    """Whether each dimension is 1, one of the parameter's, or the total element count."""
     total = sum(each.numel() for each in optimizer.parameters.values())
     return {*tensor.shape} <= {*parameter.shape, 1, parameter.numel(), total}
 
 
-def _in_values(key: str, slot: str, tensor: Tensor) -> Iterator[str]:
-    """Counters and lengths that no step can have left."""
+def _count_problems(key: str, slot: str, tensor: Tensor) -> Iterator[str]:
+    """A line for each counter or length that no step can have left."""
     if slot.endswith((NUMBER, LENGTH)) and tensor.shape != ():
         yield f"{key!r} has the shape {list(tensor.shape)}; it is one number"
     elif slot.endswith(LENGTH) or slot.removesuffix(NUMBER) in COUNTERS:
@@ -106,8 +106,7 @@ def _slots_after_step(
 ) -> Tensors:
     """The slots of such a parameter after a step, without their values.
 
-    Empty where a step needs more than gradients. A step takes the time and memory that it has in an
-    update.
+    Empty if a step needs more than gradients. It costs the time and memory of a step.
     """
     if optimizer.needs_closure or optimizer.takes_sparse_gradients:
         return {}

@@ -1,4 +1,4 @@
-"""How a torch optimizer is constructed from its class, and what the class says about its steps."""
+"""Constructs a torch optimizer from its class, and inspects what its steps need."""
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
@@ -13,27 +13,26 @@ Kind = type[torch.optim.Optimizer]
 
 
 def named_parameters(model: nn.Module, names: Collection[str] | None) -> dict[str, nn.Parameter]:
-    """The parameters with these names in the model's order; without names, every trainable one.
+    """The named parameters in the model's order; by default every trainable one.
 
     Raises: ValueError for a name that no parameter has.
     """
-    known = dict(model.named_parameters())
+    own = dict(model.named_parameters())
     if names is None:
-        names = [name for name, parameter in known.items() if parameter.requires_grad]
-    unknown = [f"{name!r}{errors.nearest(name, known)}" for name in names if name not in known]
+        names = [name for name, parameter in own.items() if parameter.requires_grad]
+    unknown = [f"{name!r}{errors.nearest(name, own)}" for name in names if name not in own]
     if unknown:
         raise ValueError(f"{type(model).__name__} has no parameter named {', '.join(unknown)}")
     wanted = {*names}
-    return {name: parameter for name, parameter in known.items() if name in wanted}
+    return {name: parameter for name, parameter in own.items() if name in wanted}
 
 
 def constructed(
     kind: Kind, name: str, parameters: Mapping[str, nn.Parameter], options: Mapping[str, Any]
 ) -> Any:
-    """The torch optimizer over these parameters.
+    """The torch optimizer of these parameters.
 
-    Raises: ValueError naming every parameter that the class refuses; the class's own error if it
-    refuses the options.
+    Raises: ValueError naming every refused parameter; the class's own error for refused options.
     """
     options = {**_defaults(kind, options), **options}
     try:
@@ -52,13 +51,13 @@ def constructed(
 
 
 def public_options(kind: Kind, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that the constructor takes, without what the class keeps there for itself."""
-    known = inspect.signature(kind).parameters
-    is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
+    """The constructor's options, without entries that the class adds for itself."""
+    accepted = inspect.signature(kind).parameters
+    is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in accepted.values())
     return {
         name: value
         for name, value in defaults.items()
-        if name != "lr" and (is_open or name in known)
+        if name != "lr" and (is_open or name in accepted)
     }
 
 
@@ -82,8 +81,8 @@ def public_name(kind: Kind) -> str:
 def without_dynamo(kind: Kind) -> Kind:
     """The class without the wrappers that import torch._dynamo before the first step.
 
-    The import takes 1.4 s and serves only a compiled `step`. The wrappers also switch gradients
-    off, which `Optimizer.step` does itself. Of a class from elsewhere only torch's methods are
+    The import takes 1.4 s and is needed only by a compiled `step`. The wrappers also disable
+    gradients, which `Optimizer.step` does itself. A third-party class has only torch's methods
     unwrapped.
     """
     methods = {name: getattr(kind, name) for name in ("add_param_group", "step")}
@@ -104,12 +103,12 @@ def _accepts(kind: Kind, tensor: Tensor, options: Mapping[str, Any]) -> bool:
 
 
 def _defaults(kind: Kind, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The fastest implementation the class has, unless the options choose one.
+    """The fastest implementation of the class, unless the options choose one.
 
-    Also a learning rate where the constructor requires one; each step is given its own.
+    Also a learning rate if the constructor requires one; every step passes its own.
     """
-    known = inspect.signature(kind).parameters
+    takes = inspect.signature(kind).parameters
     chosen = options.get("differentiable") or options.keys() & {"fused", "foreach"}
-    fastest = [name for name in ("fused", "foreach") if name in known and not chosen]
-    lr = {"lr": 1.0} if "lr" in known and known["lr"].default is inspect.Parameter.empty else {}
+    fastest = [name for name in ("fused", "foreach") if name in takes and not chosen]
+    lr = {"lr": 1.0} if "lr" in takes and takes["lr"].default is inspect.Parameter.empty else {}
     return dict.fromkeys(fastest[:1], True) | lr

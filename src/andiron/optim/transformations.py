@@ -1,7 +1,7 @@
 """Gradient transformations: functions of gradients, applied in order before the step.
 
-A transformation is any callable `Gradients -> Gradients`. If it has a parameter named `seed` or
-`update`, it is given the seed of its place in the chain, or the number of completed updates.
+A transformation is any callable `Gradients -> Gradients`. A parameter named `seed` or
+`update` receives the seed of its place in the chain, or the number of completed updates.
 
 >>> chain = chained([centralise(), clip_global_norm(1.0)], seed=0)
 >>> weight = torch.tensor([[1.0, 3.0], [2.0, 2.0]])
@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from andiron import errors, gradients, randomness
-from andiron.gradients import Gradients
+from andiron import errors, randomness
+from andiron.gradients import Gradients, clip_by_global_norm, clip_by_norm, clip_by_value
 from andiron.ranges import NonNegative, Positive
 
 Transformation = Callable[..., Gradients]
@@ -26,17 +26,17 @@ Chain = Callable[[Gradients, int], Gradients]  # gradients and the number of com
 
 def clip_global_norm(max_norm: Positive) -> Transformation:
     """Scales all gradients together, so that their joint L2 norm is at most `max_norm`."""
-    return partial(gradients.clip_by_global_norm, max_norm=max_norm)
+    return partial(clip_by_global_norm, max_norm=max_norm)
 
 
 def clip_norm(max_norm: Positive) -> Transformation:
     """Scales each gradient, so that its own L2 norm is at most `max_norm`."""
-    return partial(gradients.clip_by_norm, max_norm=max_norm)
+    return partial(clip_by_norm, max_norm=max_norm)
 
 
 def clip_value(limit: Positive) -> Transformation:
     """Clamps every element of the gradients to [-limit, limit]."""
-    return partial(gradients.clip_by_value, limit=limit)
+    return partial(clip_by_value, limit=limit)
 
 
 def noise(std: Positive, decay: NonNegative = 0.0) -> Transformation:
@@ -47,15 +47,15 @@ def noise(std: Positive, decay: NonNegative = 0.0) -> Transformation:
     there) and gamma = decay (0.55 there).
     """
 
-    def add_noise(found: Gradients, seed: int, update: int) -> Gradients:
+    def add_noise(gradients: Gradients, seed: int, update: int) -> Gradients:
         sigma = std / (1 + update) ** (decay / 2)
         noisy = {}
-        for name, gradient in found.items():
+        for name, gradient in gradients.items():
             generator = torch.Generator(gradient.device)
             generator.manual_seed(randomness.derive(seed, f"gradient noise/{name}", update))
             drawn = torch.empty_like(gradient).normal_(generator=generator)
             noisy[name] = gradient.add(drawn, alpha=sigma)
-        return found.replaced(noisy)
+        return gradients.replaced(noisy)
 
     return add_noise
 
@@ -66,13 +66,13 @@ def centralise() -> Transformation:
     Source: Yong et al. 2020, arXiv:2004.01461, equation 1.
     """
 
-    def subtract_means(found: Gradients) -> Gradients:
-        return found.replaced(
+    def subtract_means(gradients: Gradients) -> Gradients:
+        return gradients.replaced(
             {
                 name: gradient - gradient.mean(dim=[*range(1, gradient.dim())], keepdim=True)
                 if gradient.dim() > 1
                 else gradient
-                for name, gradient in found.items()
+                for name, gradient in gradients.items()
             }
         )
 
@@ -100,9 +100,9 @@ def from_clip(clip: float | Mapping[Any, float]) -> Transformation:
 
 
 def chained(transforms: Iterable[Transformation], seed: int) -> Chain | None:
-    """All transformations in order as one function of (gradients, updates); None if there are none.
+    """The transformations in order as one function of (gradients, updates); None if empty.
 
-    Each place in the chain has a seed of its own, so that two of a kind draw different numbers.
+    Each place in the chain has its own seed, so that two equal ones draw different numbers.
     """
     links = [
         _link(transform, randomness.derive(seed, "gradient transformation", place))
@@ -111,21 +111,21 @@ def chained(transforms: Iterable[Transformation], seed: int) -> Chain | None:
     if not links:
         return None
 
-    def transformed(found: Gradients, update: int) -> Gradients:
+    def transformed(gradients: Gradients, update: int) -> Gradients:
         for link in links:
-            found = link(found, update)
-        if not isinstance(found, Gradients):
+            gradients = link(gradients, update)
+        if not isinstance(gradients, Gradients):
             remedy = "return gradients.replaced({name: tensor})"
-            raise errors.MismatchError(f"gradients: the last one gives {found!r:.60}; {remedy}")
-        return found
+            raise errors.MismatchError(f"gradients: the last one gives {gradients!r:.60}; {remedy}")
+        return gradients
 
     return transformed
 
 
 def _link(transform: Transformation, seed: int) -> Chain:
     """The transformation as a function of (gradients, updates), its signature inspected once."""
-    known = inspect.signature(transform).parameters
-    given = {"seed": seed} if "seed" in known else {}
-    if "update" in known:
-        return lambda found, update: transform(found, **given, update=update)
-    return lambda found, update: transform(found, **given)
+    accepted = inspect.signature(transform).parameters
+    arguments = {"seed": seed} if "seed" in accepted else {}
+    if "update" in accepted:
+        return lambda gradients, update: transform(gradients, **arguments, update=update)
+    return lambda gradients, update: transform(gradients, **arguments)

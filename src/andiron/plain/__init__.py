@@ -1,1 +1,1 @@
-"""Values and text without torch: when something is due, ranges, how values are written."""
+"""Values and text without torch: cadences, options, formatting."""

@@ -1,4 +1,4 @@
-"""When something that repeats is due: every so many updates, epochs or minutes.
+"""When a repeated event is due: an interval in updates, epochs or minutes.
 
 >>> Cadence.of("2epochs")
 Cadence(updates=None, epochs=2.0, minutes=None)
@@ -21,28 +21,28 @@ Clock = Callable[[], float]  # seconds from any start
 
 @dataclass(frozen=True)
 class Cadence:
-    """Every so many updates, epochs or minutes since the last time, whichever comes first.
+    """An interval in updates, epochs or minutes since the last event, whichever ends first.
 
-    Raises: ValueError for a number that is not positive, and if none is given.
+    Raises: ValueError for a number that is not positive, or without any.
     """
 
     updates: int | None = None
-    # whole numbers: at the end of every such epoch; `in_updates` resolves parts of one
+    # whole numbers: at the end of such an epoch; `in_updates` resolves fractions
     epochs: float | None = None
     minutes: float | None = None
 
     def __post_init__(self) -> None:
-        given = {name: value for name, value in vars(self).items() if value is not None}
-        for name, value in given.items():
+        values = {name: value for name, value in vars(self).items() if value is not None}
+        for name, value in values.items():
             if not 0 < value < math.inf:
                 remedy = "give one, or leave it out"
                 raise ValueError(f"{name}={value}: should be a finite number above 0; {remedy}")
-        if not given:
+        if not values:
             raise ValueError("nothing is ever due; give updates, epochs or minutes")
 
     @classmethod
     def of(cls, value: "int | str | Mapping[str, Any] | Cadence") -> "Cadence":
-        """The cadence that an option gives: `500` updates, `2epochs`, `10minutes`, or a mapping."""
+        """The cadence of an option's value: `500` updates, `2epochs`, `10minutes`, or a mapping."""
         if isinstance(value, Cadence):
             return value
         if isinstance(value, int):
@@ -56,7 +56,7 @@ class Cadence:
         return cls(**value)
 
     def in_updates(self, updates_per_epoch: int) -> "Cadence":
-        """The same with a fractional number of epochs counted in updates, at least 1."""
+        """The same with fractional epochs as updates, at least 1."""
         if self.epochs is None or self.epochs == int(self.epochs):
             return self
         updates = max(1, round(self.epochs * updates_per_epoch))
@@ -64,7 +64,7 @@ class Cadence:
 
 
 class Ticker:
-    """A cadence, and when it was last met; `clock` gives seconds."""
+    """A cadence, and the last event; `clock` gives seconds."""
 
     def __init__(self, cadence: Cadence, clock: Clock = time.monotonic):
         self.cadence = cadence
@@ -72,11 +72,11 @@ class Ticker:
         self.done(-1)
 
     def resolve(self, updates_per_epoch: int) -> None:
-        """Counts a part of an epoch in updates from here on."""
+        """Resolves fractional epochs to updates."""
         self.cadence = self.cadence.in_updates(updates_per_epoch)
 
     def due(self, *, updates: int, epochs: int | None) -> bool:
-        """Whether it is due after so many updates.
+        """Whether an event is due after `updates` updates.
 
         `epochs` is the number of completed epochs at the end of one, and None within an epoch.
         """
@@ -98,17 +98,17 @@ class Ticker:
         return minutes is not None and self._clock() - self._last_time >= 60 * minutes
 
     def was_done(self, updates: int) -> bool:
-        """Whether it was last met after this update."""
+        """Whether the last event was after this update."""
         return updates == self._last_update
 
     def done(self, updates: int) -> None:
-        """Counts from here on: it is not due again after the same update."""
+        """Records an event: none is due again after the same update."""
         self._last_update, self._last_time = updates, self._clock()
 
     def state_dict(self) -> dict[str, Any]:
-        """The update at which it was last met."""
+        """The update of the last event."""
         return {"last_update": self._last_update}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from `state_dict`; minutes count from now."""
+        """Continues from a saved state; minutes count from now."""
         self.done(state["last_update"])

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 
 DIRECTIONS = ("lowest", "highest")
-LAST = ".last"  # after a metric: its last value; without it, the best
+LAST = ".last"  # suffix of a metric for its last value; without it, the best
 
 
 def split_and_metric(name: str) -> tuple[str, str]:
@@ -25,10 +25,10 @@ def is_better(
     margin: float = 0,
     is_relative: bool = False,
 ) -> bool:
-    """Whether `value` is finite and better than `best`, if there is one, by more than `margin`.
+    """Whether `value` is finite and better than `best` (None: no value) by more than `margin`.
 
     lowest: value < best - margin, or best * (1 - margin) for a relative one; highest: value > best
-    + margin, or best * (1 + margin). Where best is negative the sign of a relative margin changes,
+    + margin, or best * (1 + margin). A relative margin changes sign if best is negative,
     so that it is never on the wrong side.
     """
     if best is None or not math.isfinite(value):
@@ -46,7 +46,7 @@ def direction_of(name: str, directions: Mapping[str, str]) -> str | None:
 def measured(
     values: Mapping[str, Mapping[str, float]], split: str, metric: str, *, waiting: str
 ) -> float:
-    """The metric's latest value on the split; `waiting` is what waits for it, for the message.
+    """The metric's latest value on the split; `waiting` names its user in the message.
 
     Raises: KeyError if it was not measured.
     """

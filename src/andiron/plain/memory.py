@@ -1,4 +1,4 @@
-"""The memory of this machine, and errors that say that it is not enough.
+"""The memory of this machine, and errors for its shortage.
 
 >>> in_words(3 * 2**30)
 '3.0 GiB'
@@ -15,7 +15,7 @@ REQUEST = re.compile(r"allocate (\d+) bytes")  # in a message of torch's
 
 
 def of_machine() -> int:
-    """Bytes of memory that this process can have at most."""
+    """The largest memory of this process, in bytes."""
     sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for path in CGROUPS:
         try:
@@ -26,7 +26,7 @@ def of_machine() -> int:
 
 
 def check(what: str, num_bytes: int) -> None:
-    """Refuses what cannot be held.
+    """Refuses a size larger than memory.
 
     Raises: ValueError that begins with `what`.
     """
@@ -36,7 +36,7 @@ def check(what: str, num_bytes: int) -> None:
 
 
 def shortage(error: BaseException) -> str | None:
-    """What an error says about memory in a few words; None if it is about something else."""
+    """A short description of an out-of-memory error; None for other errors."""
     text = str(error).partition("\n")[0]
     requested = REQUEST.search(text)
     if requested:
@@ -49,7 +49,7 @@ def shortage(error: BaseException) -> str | None:
 
 
 def in_words(num_bytes: float) -> str:
-    """A size in the largest unit that it has one of."""
+    """A size in its largest unit."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if num_bytes < 1024:
             return f"{num_bytes:.1f} {unit}"

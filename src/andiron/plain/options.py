@@ -1,4 +1,4 @@
-"""The options of the learner: the one home of their types, ranges, defaults, meanings and policies.
+"""The options of the learner: their types, ranges, defaults, meanings and resume policies.
 
 `Train`, the schema of the configuration, contains them; `Learner` takes them; the options block of
 conf/train.yaml and docs/configuration.md are generated from them.
@@ -14,7 +14,7 @@ from andiron.ranges import Count, Every, Positive, Seed, Traced
 
 Resume = Literal[
     "free", "ask", "never"
-]  # a resumed run may change it; only if resume_allow names it; never
+]  # a resumed run may change it: always; only if named in resume_allow; never
 Clip = (
     Positive
     | Annotated[
@@ -28,7 +28,7 @@ def option(
 ) -> Any:
     """A dataclass field with its meaning, its resume policy, and whether it is a hyperparameter.
 
-    `hparam="if set"` counts it where it differs from its default.
+    `hparam="if set"` counts it if it differs from its default.
     """
     metadata = {"meaning": meaning, "resume": resume, "hparam": hparam}
     if isinstance(default, list | dict):
@@ -38,7 +38,7 @@ def option(
 
 @dataclass(frozen=True, kw_only=True)
 class LearnerOptions:
-    """How a learner trains: plain values, none of which needs an object to be built."""
+    """Training options as plain values."""
 
     num_epochs: Count | None = option(
         10,
@@ -73,11 +73,11 @@ class LearnerOptions:
         "what to do at an update with a NaN or infinity, before the weights change",
     )
     log_every: Every = option(
-        20, "log every so many updates; or 1epochs, 0.5minutes", resume="free"
+        20, "log every N updates; or 1epochs, 0.5minutes", resume="free"
     )
     validate_every: Every = option(
         "1epochs",
-        "validate every 1epochs, 10minutes, or so many updates",
+        "validate every 1epochs, 10minutes, or N updates",
         hparam="if set",
     )
     validate_first: bool = option(False, "also validate before the first update", resume="free")

@@ -1,4 +1,4 @@
-"""Numbers, durations and long lists as people read them.
+"""Numbers, durations and long lists for people to read.
 
 >>> duration(200), number(0.12345), number(1e-9)
 ('3m20s', '0.1235', '1.000e-09')
@@ -27,12 +27,12 @@ def duration(seconds: float) -> str:
 
 
 def joined(words: Sequence[Any], most: int = 8) -> str:
-    """The first of the words, and how many more there are."""
+    """The first words, and the number of the rest."""
     return ", ".join(_first(words, most))
 
 
 def listed(lines: Sequence[str]) -> str:
-    """The first of the lines, indented, and how many more there are."""
+    """The first lines, indented, and the number of the rest."""
     return "\n".join(f"  {line}" for line in _first(lines, MOST_LISTED))
 
 
@@ -42,10 +42,10 @@ def _first(words: Sequence[Any], most: int) -> list[str]:
 
 
 def shortened(text: str, most: int = 60) -> str:
-    """The beginning of a text, at most so many characters."""
+    """The beginning of a text, at most `most` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def ending(text: str, most: int) -> str:
-    """The end of a text, which tells a file from the others of its folder."""
+    """The end of a text, which identifies a file in its folder."""
     return text if len(text) <= most else f"…{text[1 - most :]}"

@@ -1,4 +1,4 @@
-"""Parts of the package that training does without: each may be deleted with its folder."""
+"""Optional parts of the package: training works without their folders."""
 
 import importlib
 from typing import Any
@@ -10,5 +10,5 @@ def optional(name: str) -> Any:
         return importlib.import_module(f"andiron.{name}")
     except ModuleNotFoundError as error:
         if not f"andiron.{name}.".startswith(f"{error.name}."):
-            raise  # of a library that the wing needs
+            raise  # a library that the wing needs is missing
         return None

@@ -1,4 +1,4 @@
-"""Schedules that contain schedules: one after another, several at once, or one behind a warm-up.
+"""Schedules made of schedules: in sequence, combined, or behind a warm-up.
 
 >>> from andiron.schedules import Constant, Linear
 >>> schedule = Sequential([Linear(0.0, 1.0, num_updates=2), Constant(1.0)], milestones=[2])
@@ -28,18 +28,18 @@ REDUCTIONS: dict[str, Callable[[list[float]], float]] = {
 
 
 class Combination(Protocol):
-    """A schedule that contains others, and says how long each of them runs before any is built.
+    """A schedule that contains others, and gives the length of each before any is built.
 
-    They are its attribute `schedules`, or the one `schedule`. A configuration may leave the length
-    of an inner schedule out: it is then the one that `inner_updates` gives; without this method,
-    each inner schedule has the whole length.
+    They are its attribute `schedules`, or `schedule` for one. A configuration may omit the length
+    of an inner schedule: `inner_updates` then gives it; without this method, each inner schedule
+    has the whole length.
     """
 
     @staticmethod
     def inner_updates(num_updates: int, arguments: Mapping[str, Any]) -> Iterable[int]:
-        """How many of `num_updates` each inner schedule has.
+        """The share of `num_updates` of each inner schedule.
 
-        `arguments` are those of the constructor by name; inner schedules are not built yet.
+        `arguments` are the constructor's, by name; inner schedules are not built yet.
         Raises: ValueError, beginning with an argument's name, if an inner schedule would never run.
         """
         ...
@@ -124,7 +124,7 @@ class Warmup:
 def inner_updates(
     schedule_class: Any, num_updates: int, arguments: Mapping[str, Any]
 ) -> Iterable[int]:
-    """How many updates each schedule inside one of `schedule_class` has; see `Combination`."""
+    """The number of updates of each schedule inside a `schedule_class`; see `Combination`."""
     lengths = getattr(schedule_class, "inner_updates", None)
     return itertools.repeat(num_updates) if lengths is None else lengths(num_updates, arguments)
 
@@ -132,11 +132,11 @@ def inner_updates(
 def stateful(schedule: Schedule) -> list[Any]:
     """The schedules with a state_dict in `schedule`, itself included; depth first, each once."""
     has_state = hasattr(schedule, "state_dict") and hasattr(schedule, "load_state_dict")
-    found: list[Any] = [schedule] if has_state else []
+    own: list[Any] = [schedule] if has_state else []
     inner_schedules = [*getattr(schedule, "schedules", ()), getattr(schedule, "schedule", None)]
     for inner in filter(None, inner_schedules):
-        found += [each for each in stateful(inner) if not any(each is other for other in found)]
-    return found
+        own += [each for each in stateful(inner) if not any(each is other for other in own)]
+    return own
 
 
 def _check_milestones(milestones: Sequence[int], *, num_schedules: int) -> None:

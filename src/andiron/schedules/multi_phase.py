@@ -8,8 +8,7 @@ from typing import Literal
 from andiron.ranges import Count, Horizon, NonNegative, Positive, Probability, checked
 from andiron.schedules.single_curve import check_minimum
 
-# the share of the distance between two values that is left when the share `done` of the time is
-# over
+# the remaining share of the distance between two values after the share `done` of the time
 LEFT: dict[str, Callable[[float], float]] = {
     "cosine": lambda done: (1 + math.cos(math.pi * done)) / 2,
     "linear": lambda done: 1 - done,

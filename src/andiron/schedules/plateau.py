@@ -49,7 +49,7 @@ class Plateau:
         return self.lr
 
     def observe(self, values: Mapping[str, Mapping[str, float]]) -> None:
-        """Takes the latest values by split and metric, and lowers the learning rate if it is due.
+        """Observes the latest values by split and metric; lowers the learning rate if due.
 
         Raises: KeyError if the metric was not measured.
         """
@@ -72,9 +72,9 @@ class Plateau:
         return {"lr": self.lr, "best": self.best, **since}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from what `state_dict` returned.
+        """Continues from a saved state.
 
-        Raises: ValueError for a negative learning rate, or a best value that is no number.
+        Raises: ValueError for a negative learning rate, or a best value that is not a number.
         """
         if state["lr"] < 0 or isinstance(state["best"], str | list | dict):
             problem = f"lr={state['lr']}, best={state['best']}: should be a rate and a number"

@@ -1,4 +1,4 @@
-"""Tensors and plain values to files and back: any module, in several formats and precisions.
+"""Saves and loads tensors and plain values: any module, in several formats and precisions.
 
     >>> import torch
     >>> from andiron import serialization

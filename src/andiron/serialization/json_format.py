@@ -1,7 +1,7 @@
 """Records as readable JSON: tensors are nested lists of their values, exact to the bit.
 
-JSON has neither infinity nor NaN. They are strings here: "inf", "-inf", and "nan:7fc00000" with the
-bits of that NaN.
+JSON has neither infinity nor NaN. They are strings here: "inf", "-inf", and "nan:7fc00000" with
+the bits of the NaN.
 """
 
 import functools
@@ -73,19 +73,19 @@ def _rows(values: Any, indent: str = "      ") -> str:
 def _tensor(data: Any, dtype: torch.dtype, shape: torch.Size) -> Tensor:
     if dtype.is_complex:
         return torch.view_as_complex(_tensor(data, dtype.to_real(), torch.Size([*shape, 2])))
-    flat = list(_flattened(data, shape))
+    flat = list(_flatten(data, shape))
     to_tensor = _floating if dtype.is_floating_point else _whole
     return to_tensor(flat, dtype).reshape(shape)
 
 
-def _flattened(data: Any, shape: torch.Size) -> Iterator[Any]:
+def _flatten(data: Any, shape: torch.Size) -> Iterator[Any]:
     if not shape:
         yield data
     elif not isinstance(data, list) or len(data) != shape[0]:
         raise ValueError("has data that do not have its shape")
     else:
         for item in data:
-            yield from _flattened(item, shape[1:])
+            yield from _flatten(item, shape[1:])
 
 
 def _whole(flat: list[Any], dtype: torch.dtype) -> Tensor:

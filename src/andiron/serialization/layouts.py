@@ -1,6 +1,6 @@
-"""The names and shapes that a file has for the tensors of a module: torch's, or Burn's.
+"""The names and shapes of a module's tensors in a file: torch's layout, or Burn's.
 
-Burn's layout is what burn-store writes without its PyTorch adapter: the weight of a linear layer
+Burn's layout is that of burn-store without its PyTorch adapter: the weight of a linear layer
 is [in, out], and normalisations call weight and bias gamma and beta.
 Source: tracel-ai/burn, crates/burn-store/src/adapter.rs and crates/burn-nn.
 """

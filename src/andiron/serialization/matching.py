@@ -1,4 +1,4 @@
-"""The tensors of a record against those of a module: all differences, before any is copied."""
+"""Compares a record's tensors with a module's: all differences, before any is copied."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -16,13 +16,13 @@ MAX_COMPARED = 20_000  # pairs of names; the nearest of thousands for each of th
 
 @dataclass(frozen=True)
 class Differences:
-    """How a record differs from a module, by names of tensors; false if it does not."""
+    """The differences of a record from a module, by tensor name; false if there are none."""
 
-    missing: tuple[str, ...] = ()  # in the module alone
-    unexpected: tuple[str, ...] = ()  # in the record alone
+    missing: tuple[str, ...] = ()  # only in the module
+    unexpected: tuple[str, ...] = ()  # only in the record
     unfit: dict[str, str] = field(default_factory=dict)  # in both; why the record's does not fit
     fitting: tuple[str, ...] = field(default=(), compare=False)
-    other_kind: tuple[str, ...] = ()  # those of `unfit` that are integers for floats, or the like
+    other_kind: tuple[str, ...] = ()  # names in `unfit` with integers for floats, or the like
 
     def __bool__(self) -> bool:
         return bool(self.missing or self.unexpected or self.unfit)
@@ -31,8 +31,8 @@ class Differences:
 def differences(places: Places, tensors: Tensors) -> Differences:
     """All differences between the tensors of a record and the places of a module.
 
-    A tensor with several names in the module (tied weights) is missing only if the record has none
-    of them.
+    A tensor with several names in the module (tied weights) is missing only if the record lacks
+    them all.
     """
     memory = {name: _memory(place.own) for name, place in places.items()}
     shared = [name for name in places if name in tensors]
@@ -65,7 +65,7 @@ def copy(places: Places, tensors: Tensors, names: Iterable[str]) -> None:
 
 
 def described(found: Differences, places: Places, tensors: Tensors) -> str:
-    """The differences in words, one a line."""
+    """Describes the differences, one a line."""
     lines = [f"  missing: {name!r} ({_shape(places[name].in_file)})" for name in found.missing]
     nearest = found.missing or tuple(places)
     for number, name in enumerate(found.unexpected):
@@ -93,7 +93,7 @@ def _why_unfit(place: Place, tensor: Tensor) -> str:
 def _why_not_tied(
     places: Places, tensors: Tensors, name: str, twin: str
 ) -> str:
-    """Why the record's tensors cannot both go into one tensor that the module has as two names."""
+    """Why the record's tensors cannot both become one tensor with two names in the module."""
     one, other = (
         Place(tensors[each], places[each].is_transposed).in_file.to(places[each].own.dtype)
         for each in (name, twin)

@@ -1,4 +1,4 @@
-"""Any module to a file and back: its parameters and persistent buffers, by name."""
+"""Saves and loads any module: its parameters and persistent buffers, by name."""
 
 import itertools
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ def save_file(
 ) -> None:
     """Writes the parameters and persistent buffers of a module, atomically.
 
-    The file says its layout. A tensor with two names (tied weights) is written under both.
+    The file records its layout. A tensor with two names (tied weights) is written under both.
     """
     tensors = {name: place.in_file for name, place in layouts.places(module, layout).items()}
     recorder.record(Record(tensors, {LAYOUT: layout}), path)
@@ -40,10 +40,10 @@ def load_file(
 ) -> Differences:
     """Copies a record into a module's own tensors, casting to their dtype and device.
 
-    `partial` copies what fits by name and shape, and returns all differences; without it there are
-    none. `rename` maps regular expressions to replacements, applied in order to the file's names.
-    `layout` is by default what the file says, or torch's. Tied weights stay tied. BatchNorm's count
-    of batches, which Burn does not have, keeps its value.
+    `partial` copies the tensors that fit by name and shape, and returns all differences; without it
+    there are none. `rename` maps regular expressions to replacements, applied in order to the
+    file's names. `layout` defaults to the file's, or torch's. Tied weights stay tied. BatchNorm's
+    count of batches, which Burn lacks, keeps its value.
     Raises, before a tensor is changed: DataError if the file is damaged; MismatchError if it does
     not fit, with all differences, or if `rename` matches nothing or makes two names equal.
     """
@@ -56,21 +56,21 @@ def load_file(
             f"pass layout={written!r}, or leave it out"
         )
     tensors = renamed(record.tensors, rename or {})
-    found = matching.differences(places, tensors)
-    if partial and not found.fitting:
+    differences = matching.differences(places, tensors)
+    if partial and not differences.fitting:
         raise errors.MismatchError(
             f"{path}: no tensor fits by name and shape; there are {', '.join(tensors)}; "
             f"the {type(module).__name__} has {', '.join(places)}"
         )
-    if found and not partial:
+    if differences and not partial:
         raise errors.MismatchError(
             f"{path} does not fit the {type(module).__name__}; nothing was loaded:\n"
-            f"{matching.described(found, places, tensors)}\n"
+            f"{matching.described(differences, places, tensors)}\n"
             "load the record of this model; or load what fits (partial=True), map its names "
             "(rename={regex: name}), or name its layout (layout='burn')"
         )
-    matching.copy(places, tensors, found.fitting)
-    return found
+    matching.copy(places, tensors, differences.fitting)
+    return differences
 
 
 def _num_elements(module: nn.Module) -> int:
@@ -80,12 +80,12 @@ def _num_elements(module: nn.Module) -> int:
 
 
 def layout_of(record: Record) -> str:
-    """The layout of a record's tensors: what the record says, or torch's."""
+    """The recorded layout of a record's tensors, or torch's."""
     return str(record.values.get(LAYOUT, "torch"))
 
 
 def renamed(tensors: Tensors, rename: Mapping[str, str]) -> dict[str, Tensor]:
-    """The tensors, with regular expressions replaced in their names, one expression after another.
+    """The tensors with regular expressions replaced in their names, in order.
 
     Raises: MismatchError if an expression is malformed or matches nothing, or two names are equal.
     """

@@ -1,4 +1,4 @@
-"""The dtypes that a record's tensors are stored in.
+"""The stored dtypes of a record's tensors.
 
 Floats are cast to the chosen precision; integers to the narrowest dtype that holds their values.
 """
@@ -51,9 +51,9 @@ def converted(
 
 
 def restored(stored: Stored) -> Record:
-    """The record, its integers in their original dtype; floats keep the dtype they are stored in.
+    """The record with integers in their original dtype; floats keep their stored dtype.
 
-    Raises: ValueError if a tensor cannot have had the dtype that the file names.
+    Raises: ValueError if a tensor cannot have had the dtype named in the file.
     """
     tensors = dict(stored.tensors)
     for name, original in stored.dtypes.items():

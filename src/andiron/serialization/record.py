@@ -1,4 +1,4 @@
-"""A record, and what the file of a record says besides its tensors."""
+"""A record, and the header of its file."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from torch import Tensor
 from andiron.serialization.safetensors_codec import DTYPES
 
 Tensors = Mapping[str, Tensor]
-# makes a tensor of its data in a file; the words of its ValueError follow the tensor's name
+# decodes a tensor's data; the message of its ValueError follows the tensor's name
 Decoded = Callable[[Any, torch.dtype, torch.Size], Tensor]
 VERSION = 1
 VERSION_KEY = "andiron_record"
@@ -45,7 +45,7 @@ class Stored:
     dtypes: dict[str, str]
 
     def head(self) -> dict[str, Any]:
-        """What the file says besides its tensors."""
+        """The content of the file besides its tensors."""
         return {VERSION_KEY: VERSION, "dtypes": self.dtypes, "values": self.values}
 
 
@@ -63,7 +63,7 @@ def from_plain(whole: Any, decoded: Decoded) -> Stored:
 def stored(tensors: dict[str, Tensor], head: Mapping[str, Any]) -> Stored:
     """The record in a file.
 
-    Raises: ValueError if `head` is of another version, or not what `Stored.head` returns.
+    Raises: ValueError if `head` has another version, or not the form of `Stored.head`.
     """
     version, dtypes, values = head.get(VERSION_KEY), head.get("dtypes"), head.get("values")
     if type(version) is not int:

@@ -1,4 +1,4 @@
-"""Records to files and back: the format, the precision and the compression of each file."""
+"""Saves and loads records: format, precision and compression of each file."""
 
 import gzip
 import io
@@ -26,11 +26,11 @@ SUFFIXES = {"safetensors": ".safetensors", "msgpack": ".mpk", "json": ".json"}
 TITLES = {"safetensors": "safetensors", "msgpack": "MessagePack", "json": "JSON"}
 PIECE_BYTES = 2**20
 GZIP_LEVEL = 6  # zlib's default; levels 1 to 9 leave 92 % of random weights, in the same time
-# A record's size follows from its module; for other readers this many numbers are the most.
+# The module determines a record's size; other readers accept at most this many numbers.
 MOST_NUMBERS = 2**24
 LARGEST_NUMBER = 64  # bytes of a number's text in JSON, with its indentation
 SMALLEST_LIMIT = 16 * 2**20  # bytes of the names, values and entries of a file
-# what the readers raise for content that is not what the file's name says
+# errors of readers for content that contradicts the file's name
 WRONG_CONTENT = (
     ValueError, KeyError, OverflowError, RuntimeError, EOFError, zlib.error, gzip.BadGzipFile,
     safetensors.SafetensorError,
@@ -71,8 +71,8 @@ class Recorder:
     ) -> None:
         """Writes a record to a file with this recorder's `suffix`; the default `write` is atomic.
 
-        Raises: DataError, before anything is written, for another suffix, or a record with
-        something that the file cannot hold.
+        Raises: DataError, before anything is written, for another suffix, or a record that the file
+        cannot hold.
         """
         path = Path(path)
         if _kind(path) != (self.format, self.gzip):
@@ -99,23 +99,23 @@ def CompactRecorder() -> Recorder:
 
 
 def load(path: Path | str, *, most_numbers: int = MOST_NUMBERS) -> Record:
-    """The record in a file, on the CPU; the file's name says the format.
+    """The record in a file, on the CPU; the suffix gives the format.
 
-    Floats have the dtype they are stored in, integers their own. Plain safetensors files are
-    memory-mapped; those of other programs load too. Of other files, which are read into memory,
-    those of more than about `most_numbers` elements are refused before they fill it.
-    Raises: DataError if the file is missing, too large, or not what its name says.
+    Floats have their stored dtype, integers their own. Plain safetensors files are memory-mapped;
+    other programs' load too. Other files are read into memory, and refused first if they
+    have more than about `most_numbers` elements.
+    Raises: DataError if the file is missing, too large, or not of the format of its suffix.
     """
     path = Path(path)
     format, is_compressed = _kind(path)
     try:
         if format == "safetensors" and not is_compressed:
-            return number_formats.restored(_mapped(path))
+            return number_formats.restored(_read_mapped(path))
         content = _content(path, SMALLEST_LIMIT + LARGEST_NUMBER * most_numbers, is_compressed)
         most_values = files.VALUES_LIMIT + 4 * most_numbers
         readers = {"msgpack": messagepack.read, "json": json_format.read}
         if format == "safetensors":
-            return number_formats.restored(_unmapped(content))
+            return number_formats.restored(_read_unmapped(content))
         return number_formats.restored(readers[format](content, most_values))
     except WRONG_CONTENT as error:
         what = "gzip of a " if is_compressed else ""
@@ -128,7 +128,7 @@ def load(path: Path | str, *, most_numbers: int = MOST_NUMBERS) -> Record:
 
 
 def _content(path: Path, limit: int, is_compressed: bool) -> bytes:
-    """The content of a file, decompressed in pieces until it is over the limit."""
+    """The content of a file, decompressed in pieces up to the limit."""
     with files.opened(path) as file:
         source = gzip.GzipFile(fileobj=file) if is_compressed else file
         content = io.BytesIO()
@@ -171,7 +171,7 @@ def _stored(found: Record, recorder: Recorder) -> Stored:
 
 
 def _pieces(format: str, stored: Stored) -> files.Pieces:
-    """The uncompressed content; that of a safetensors file is never in memory as a whole."""
+    """The uncompressed content; a safetensors file's is never in memory as a whole."""
     if format == "msgpack":
         return [messagepack.content(stored)]
     if format == "json":
@@ -181,13 +181,13 @@ def _pieces(format: str, stored: Stored) -> files.Pieces:
     return safetensors_codec.chunks(stored.tensors, {"format": "pt"} | metadata)
 
 
-def _mapped(path: Path) -> Stored:
+def _read_mapped(path: Path) -> Stored:
     tensors = safetensors_codec.load_tensors(path)
     with safetensors.safe_open(path, framework="pt") as file:
         return _with_metadata(tensors, file.metadata())
 
 
-def _unmapped(content: bytes) -> Stored:
+def _read_unmapped(content: bytes) -> Stored:
     tensors = {
         name: safetensors_codec.from_bytes(
             entry["data"], safetensors_codec.DTYPES_BY_NAME[entry["dtype"]], entry["shape"]

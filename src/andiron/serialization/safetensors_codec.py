@@ -1,4 +1,4 @@
-"""The safetensors format: named tensors to a file piece by piece, and back.
+"""The safetensors format: writes and reads named tensors piece by piece.
 
 A file is the length of its header (8 bytes, little-endian), the header (JSON: the dtype, shape and
 data_offsets of each tensor), then the bytes of all tensors, which the offsets count.
@@ -30,7 +30,7 @@ DTYPES = {
     torch.complex64: "C64", torch.float64: "F64", torch.int64: "I64", torch.uint64: "U64",
 }  # fmt: skip
 DTYPES_BY_NAME = {name: dtype for dtype, name in DTYPES.items()}
-# what values of other types and sizes than a header's raise
+# errors that malformed header values raise
 DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError)
 Shapes = Mapping[str, tuple[torch.dtype, Sequence[int]]]
 METADATA = "__metadata__"
@@ -41,7 +41,7 @@ MAX_TENSORS = 100_000  # a header of thousands of bytes for each would take giga
 
 @dataclass(frozen=True)
 class Entry:
-    """One tensor of a file: its bytes are those from `begin` to before `end`."""
+    """One tensor of a file: its bytes are [begin, end)."""
 
     dtype: torch.dtype
     shape: tuple[int, ...]
@@ -71,10 +71,10 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def check_file(path: Path) -> None:
-    """Refuses what no safetensors file of this machine can be, before its library reads it.
+    """Refuses files that cannot be safetensors files, before the library reads them.
 
-    Raises: OSError; ValueError for a pipe, a device, a folder, a damaged header, or one of more
-    tensors than memory would hold.
+    Raises: OSError; ValueError for a pipe, a device, a folder, or a header that is damaged or
+    lists too many tensors for memory.
     """
     with files.opened(path) as file:
 
@@ -118,7 +118,7 @@ def pieces(
 ) -> Iterator[bytes | memoryview]:
     """The content of a file of tensors with these dtypes and shapes, in this order.
 
-    The data are those of `tensors`, contiguous and on the CPU: the same ones, or smaller pieces.
+    The data come from `tensors`, contiguous and on the CPU: the same ones, or smaller pieces.
     """
     entries: dict[str, Any] = {METADATA: dict(metadata)} if metadata else {}
     begin = 0
@@ -149,7 +149,7 @@ def as_bytes(tensor: Tensor) -> memoryview:
 
 
 def from_bytes(data: bytes | bytearray, dtype: torch.dtype, shape: Sequence[int]) -> Tensor:
-    """The tensor with these bytes, as many as its shape takes: it shares their memory."""
+    """The tensor of these bytes, as many as its shape needs; it shares their memory."""
     if not data:  # which torch.frombuffer refuses
         return torch.empty(shape, dtype=dtype)
     return torch.frombuffer(data, dtype=dtype).reshape(shape)

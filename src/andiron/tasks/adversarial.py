@@ -81,11 +81,11 @@ class Adversarial(nn.Module):
     def train_on(self, images: Images, latents: Float[Tensor, "batch latent"]) -> TrainOutput:
         """The gradients of both networks with these latents.
 
-        The discriminator is given the generated images twice: batch norm counts them twice.
+        The discriminator gets the generated images twice: batch norm counts them twice.
         """
         generated = self.generator(latents)
-        with _frozen(self.discriminator):  # the generator's loss trains the generator alone
-            loss = _surprise(self._judged(generated), is_real=1)
+        with _frozen(self.discriminator):  # the generator's loss trains only the generator
+            loss = _surprise(self._logits(generated), is_real=1)
             gradients = _gradients(loss, self)
         item = self._output(images, generated.detach(), loss)
         gradients |= _gradients(item.discriminator_loss, self)
@@ -108,8 +108,8 @@ class Adversarial(nn.Module):
     def _output(
         self, images: Tensor, generated: Tensor, loss: Tensor | None = None
     ) -> AdversarialOutput:
-        """The discriminator's answers and loss, with the generator's loss if it is not known."""
-        real, fake = self._judged(images), self._judged(generated)
+        """The discriminator's answers and loss, and the generator's loss unless given."""
+        real, fake = self._logits(images), self._logits(generated)
         loss = _surprise(fake, is_real=1) if loss is None else loss
         discriminator_loss = _surprise(real, is_real=1) + _surprise(fake, is_real=0)
         weight = len(images)
@@ -118,7 +118,7 @@ class Adversarial(nn.Module):
     def _images(self, batch: Batch) -> Images:
         return torch.addcmul(self.offset, batch.inputs, self.slope)
 
-    def _judged(self, images: Tensor) -> Float[Tensor, " batch"]:
+    def _logits(self, images: Tensor) -> Float[Tensor, " batch"]:
         logits: Tensor = self.discriminator(images)
         if logits.numel() != len(images):
             shown = f"{list(logits.shape)} for {len(images)} images"
@@ -147,14 +147,14 @@ def judged_generated(item: AdversarialOutput) -> Tensor:
 
 
 def _surprise(logits: Float[Tensor, " batch"], *, is_real: float) -> Scalar:
-    """-mean log s(D) of images that are to be taken for real (1), or -mean log(1 - s(D)) (0)."""
+    """-mean log s(D) of images labelled real (1), or -mean log(1 - s(D)) of others (0)."""
     truths = torch.full_like(logits, is_real)
     return functional.binary_cross_entropy_with_logits(logits, truths)
 
 
 @contextmanager
 def _frozen(module: nn.Module) -> Iterator[None]:
-    """Within it gradients pass through `module` without any for its parameters."""
+    """A context in which gradients pass through `module` but not to its parameters."""
     trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
     for parameter in trained:
         parameter.requires_grad_(False)

@@ -26,7 +26,7 @@ from andiron.ranges import Fraction, Positive
 from andiron.tasks import criterion, target_checks as checks
 from andiron.tasks.criterion import Criterion, Loss, Supervised
 
-NO_INDEX = -(2**63)  # given to torch where nothing is ignored: its default is to ignore -100
+NO_INDEX = -(2**63)  # passed to torch if nothing is ignored: its default ignores -100
 
 
 class CrossEntropy:
@@ -56,7 +56,7 @@ class CrossEntropy:
         self.ignored_index = ignored_index
 
     def balanced(self, class_counts: Sequence[int] | None) -> "CrossEntropy":
-        """This loss with its balanced weights worked out, if it is to have any.
+        """This loss with its balanced weights computed, if requested.
 
         Raises: ValueError if the counts are needed and unknown, or a class has no sample.
         """
@@ -134,7 +134,7 @@ class Classifier(Supervised):
     """Multi-class classification with `network`, any module from inputs to logits.
 
     Targets are class indices [batch], or probabilities [batch classes], as from mixup and
-    distillation; metrics then use the most likely class. `class_counts`, the number of training
+    distillation; metrics then use the likeliest class. `class_counts`, the number of training
     samples per class, is for balanced class weights. The loss is not part of `state_dict()`.
     """
 

@@ -1,4 +1,4 @@
-"""What supervised tasks share: the steps, and a loss that is checked and knows its weight.
+"""The steps of supervised tasks, and a checked loss with the weight of its mean.
 
 Gradient accumulation needs the weight of each micro-batch's mean loss, so that their weighted mean
 equals the loss of one large batch.
@@ -62,11 +62,11 @@ class Supervised(nn.Module):
 
 
 class Criterion:
-    """A loss as tasks hold it; it has no part in their state.
+    """The loss of a task, outside its state.
 
     The mean of a user's loss is over the targets, unless it has `total_weight(targets)`. Its
     attribute or default argument `ignored_index`, or torch's `ignore_index`, marks targets that do
-    not count. A loss with `balanced(class_counts)` is replaced by what that returns.
+    not count. A loss with `balanced(class_counts)` is replaced by its result.
     Raises: ValueError for a loss that is not a mean, is a class, or has trainable parameters.
     """
 
@@ -88,8 +88,8 @@ class Criterion:
         """The mean loss; messages show `batch_targets`, the targets before they were flattened.
 
         Raises: MismatchError if the loss does not give a single number; DataError, on a CPU, for a
-        target outside the classes. On a GPU such a target trips an assertion on the device at some
-        later call, without sample or value: run the epoch with device=cpu to see them.
+        target outside the classes. On a GPU such a target fails a device assertion at a later call,
+        without sample or value: run the epoch with device=cpu to see them.
         """
         if self._is_elementwise and output.shape != targets.shape:  # torch would broadcast
             remedy = "should be of one shape; choose a loss of classes"
@@ -104,7 +104,7 @@ class Criterion:
             raise
         except torch.OutOfMemoryError:
             raise
-        except RuntimeError as error:  # shapes and types that torch's functions do not take
+        except RuntimeError as error:  # shapes and types that torch's functions refuse
             raise self._mismatch(output, targets, str(error).partition("\n")[0]) from error
         if not isinstance(loss, Tensor) or loss.dim():
             shown = f"a tensor {[*loss.shape]}" if isinstance(loss, Tensor) else type(loss).__name__
@@ -113,9 +113,9 @@ class Criterion:
         return loss
 
     def weight(self, targets: Tensor, marked: Tensor | None = None) -> Weight:
-        """What the mean loss of these targets is a mean over, left on the device.
+        """The count or weight that the mean loss of these targets is a mean over, on the device.
 
-        `marked` are the targets as metrics get them, with IGNORED for those that do not count.
+        `marked` are the targets with IGNORED for those that do not count.
         """
         weight: Weight | None = self._total_weight(targets)
         if weight is not None:
@@ -126,7 +126,7 @@ class Criterion:
         return marked.numel() if is_whole else (marked != IGNORED).sum()
 
     def marked(self, targets: Tensor) -> Tensor:
-        """The targets with IGNORED in place of what this loss ignores; metrics leave those out."""
+        """The targets with IGNORED in place of this loss's ignored ones; metrics skip those."""
         if self.ignored_index in (None, IGNORED):
             return targets
         return targets.masked_fill(targets == self.ignored_index, IGNORED)
@@ -144,7 +144,7 @@ class Criterion:
         found = f"{name} cannot compare {shapes} ({targets.dtype})"
         return errors.DataError(f"loss: {found}: {reason}")
 
-    @torch.inference_mode(False)  # a tensor made in inference mode cannot be trained with
+    @torch.inference_mode(False)  # a tensor from inference mode cannot be used in training
     def _move_to(self, device: torch.device) -> None:
         if isinstance(self.loss, nn.Module):
             self.loss = self.loss.to(device)
@@ -158,7 +158,7 @@ class Criterion:
 def total_weight(
     weights: Shaped[Tensor, " classes"] | None, targets: Tensor, ignored_index: int | None
 ) -> Tensor | None:
-    """The sum of the targets' weights, left on the device; None without, or for probabilities."""
+    """The sum of the targets' weights, on the device; None for no weights or for probabilities."""
     if weights is None or targets.is_floating_point():
         return None
     if ignored_index is None:
@@ -183,12 +183,12 @@ def like(output: Tensor, weights: Shaped[Tensor, " classes"]) -> Shaped[Tensor, 
     """The weights on the device and in the dtype of the output."""
     if weights.device == output.device and weights.dtype == output.dtype:
         return weights
-    with torch.inference_mode(False):  # a tensor made in inference mode cannot be trained with
+    with torch.inference_mode(False):  # a tensor from inference mode cannot be used in training
         return weights.to(output.device, output.dtype)
 
 
 def at_least_float32(values: Tensor) -> Tensor:
-    """Half precision as float32: it is too coarse to sum a loss in."""
+    """Half precision as float32: it is too coarse to sum a loss."""
     return values.float() if values.dtype.itemsize < 4 else values
 
 

@@ -85,9 +85,9 @@ class LanguageModel(Supervised):
         return SequenceOutput(loss, logits, marked, weight, has_ignored, num_bytes, nll)
 
     def samples(self) -> dict[str, str | Tensor]:
-        """`sample`: the prompt and its continuation, drawn by the same random numbers every time.
+        """`sample`: the prompt and its continuation, sampled with the same seed every time.
 
-        Empty for a network without `generate`, and where the text of the tokens is unknown.
+        Empty for a network without `generate`, or if the text of the tokens is unknown.
         """
         generate = getattr(self.network, "generate", None)
         is_text = self.vocabulary is not None or self.bytes_per_token is None
@@ -101,7 +101,7 @@ class LanguageModel(Supervised):
         return {"sample": _code_block(text)}
 
     def _num_bytes(self, logits: Tensor, targets: Tensor) -> Tensor | int | None:
-        """The bytes that the targets stand for; None without a vocabulary and 256 classes."""
+        """The number of bytes of the targets; None without a vocabulary and 256 classes."""
         has_ignored = self.loss.has_ignored
         if self.bytes_per_token is not None:
             ignored_index = IGNORED if has_ignored else None

@@ -67,7 +67,7 @@ class Regressor(Supervised):
         target_std: Scales | None = None,
     ):
         super().__init__(network, Criterion(loss or MeanSquaredError()))
-        # the shapes would fit and the loss mean nothing
+        # the shapes would fit, but the loss would be meaningless
         if isinstance(loss, (*CLASS_LOSS_MODULES, *ANSWER_LOSSES)):
             remedy = "choose one of values, such as loss=mean_squared_error"
             raise ValueError(f"loss: {type(loss).__name__} is of classes; {remedy}")

@@ -18,25 +18,25 @@ def misfit(task: object, output: Tensor, targets: Tensor, remedy: str) -> errors
 
 
 def of_classes(targets: Tensor, num_classes: int, ignored_index: int | None) -> None:
-    """Refuses targets on a CPU that are neither one of the classes nor ignored.
+    """Refuses CPU targets that are neither one of the classes nor ignored.
 
     Raises: DataError that names the samples.
     """
     is_outside = (targets < 0) | (targets >= num_classes)
     allowed = f"should be 0 to {num_classes - 1}, the network gives {num_classes} classes"
-    _checked(targets, targets, is_outside, allowed, ignored_index)
+    _check_targets(targets, targets, is_outside, allowed, ignored_index)
 
 
 def of_yes_or_no(
     loss: Scalar, targets: Shaped[Tensor, "batch ..."], ignored_index: int | None
 ) -> Scalar:
-    """`loss`, if every target is 0, 1, a probability or ignored; torch would take any number.
+    """`loss`, if every target is 0, 1, a probability or ignored; torch would accept any number.
 
-    A GPU is not waited for: there the loss becomes nan, which stops the run.
+    A GPU is not synchronised: there the loss becomes NaN, which stops the run.
     Raises: DataError, on a CPU, that names the samples.
     """
     is_outside = ~((targets >= 0) & (targets <= 1))
-    return _checked(loss, targets, is_outside, "should be 0 or 1", ignored_index)
+    return _check_targets(loss, targets, is_outside, "should be 0 or 1", ignored_index)
 
 
 def of_probabilities(
@@ -62,7 +62,7 @@ def of_probabilities(
     return loss
 
 
-def _checked(
+def _check_targets(
     loss: Tensor, targets: Tensor, is_outside: Tensor, allowed: str, ignored_index: int | None
 ) -> Tensor:
     ignoring = "no target is ignored"
@@ -72,13 +72,13 @@ def _checked(
     if not loss.is_cpu:
         return torch.where(is_outside.any(), torch.nan, loss)
     if bool(is_outside.any()):
-        error = errors.SampleError(f"{_listed(targets, is_outside)}; {allowed}; {ignoring}")
+        error = errors.SampleError(f"{_named_samples(targets, is_outside)}; {allowed}; {ignoring}")
         error.places = [*dict.fromkeys(is_outside.nonzero()[:, 0].tolist())]
         raise error
     return loss
 
 
-def _listed(targets: Tensor, is_outside: Tensor) -> str:
+def _named_samples(targets: Tensor, is_outside: Tensor) -> str:
     """`sample 3 of the batch has target 10 at place 5`; the first few of many."""
     words = []
     for (sample, *inside), target in zip(

@@ -32,8 +32,8 @@ def pieces(
 ) -> Iterator[str]:
     """The text of the next `length` tokens after `prompt`, each piece as soon as it is known.
 
-    A character of several bytes comes whole; bytes that are no UTF-8 are replacement characters.
-    A network without `stream` gives all at once. The same seed draws the same tokens.
+    A character of several bytes comes whole; invalid UTF-8 becomes replacement characters.
+    A network without `stream` gives all at once. The same seed gives the same tokens.
     Raises: DataError if the model generates no text, or the settings or the prompt do not fit it.
     """
     task = _of_text(model)

@@ -154,7 +154,7 @@ def test_a_checkpoint_tells_which_are_kept_with_it_and_what_they_measured(tmp_pa
     ]
 
 
-def test_further_states_at_the_same_number_of_updates_have_names_of_their_own(tmp_path):
+def test_further_states_at_the_same_update_have_their_own_names(tmp_path):
     saver = FileCheckpointer(tmp_path, KeepLast(2))
     for epoch, updates in enumerate((10, 10, 10, 12), start=1):
         each = checkpoint(updates)
@@ -234,7 +234,7 @@ def test_the_newest_on_the_disk_stays_while_what_replaces_it_waits(tmp_path, rar
     assert names(tmp_path) == {"step-20"}
 
 
-def test_a_save_waits_for_a_write_that_is_under_way_and_for_none_of_its_own(tmp_path, monkeypatch):
+def test_a_save_waits_for_a_running_write_but_not_for_its_own(tmp_path, monkeypatch):
     write_folder, ended, may_go = files.write_folder, [], threading.Event()
 
     def held(path, contents):
@@ -300,7 +300,7 @@ def test_what_others_put_there_stays(tmp_path):
     )
 
 
-def test_a_folder_with_another_runs_checkpoints_is_refused_and_left_as_it_is(tmp_path):
+def test_a_folder_with_another_runs_checkpoints_is_refused_and_unchanged(tmp_path):
     first = FileCheckpointer(tmp_path, KeepLast(2))
     save(first, 10)
     assert first.close()
@@ -379,7 +379,7 @@ def test_an_average_whose_name_no_file_can_have_is_refused(tmp_path):
     [lambda saver: save(saver, 20), FileCheckpointer.wait, FileCheckpointer.close],
     ids=["save", "wait", "close"],
 )
-def test_what_no_file_can_hold_is_raised_by_the_next_call_and_leaves_nothing(tmp_path, later):
+def test_an_unwritable_state_raises_at_the_next_call_and_leaves_nothing(tmp_path, later):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
     saver.save(10, Checkpoint({}, {}, {"updates": 10, "device": torch.device("cpu")}), {})
     saver._writer.finish()

@@ -32,7 +32,7 @@ def refusal(folder):
     return str(raised.value)
 
 
-def test_the_manifest_has_name_updates_and_size_and_sha256_of_every_other_file(folder):
+def test_the_manifest_has_name_updates_and_checksums_of_other_files(folder):
     contents = {name: (folder / name).read_bytes() for name in ALL_FILES - {"manifest.json"}}
     found = json.loads((folder / "manifest.json").read_text())
     assert set(found) == {"name", "updates", "files", "sha256"}
@@ -138,7 +138,7 @@ def with_state(folder, content):
         (b'{"updates": 1e999}', "updates are inf, not 10: damaged"),
     ],
 )
-def test_a_state_that_is_absurd_is_refused_even_if_the_manifest_vouches_for_it(
+def test_an_absurd_state_is_refused_even_with_a_valid_manifest(
     folder, content, why
 ):
     with_state(folder, content)
@@ -155,7 +155,7 @@ def test_a_manifest_that_is_absurd_is_refused(folder, content):
     assert refusal(folder).startswith(f"{folder / 'manifest.json'}: damaged (")
 
 
-def test_tensors_that_do_not_parse_are_refused_even_if_the_manifest_vouches_for_them(folder):
+def test_unparsable_tensors_are_refused_even_with_a_valid_manifest(folder):
     content = b"no safetensors file, but the bytes that were announced"
     (folder / "model.safetensors").write_bytes(content)
     entries = json.loads((folder / "manifest.json").read_text())["files"]

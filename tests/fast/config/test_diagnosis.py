@@ -51,8 +51,7 @@ def problems(*overrides):
         ("model.wd=1", "model.wd: no such option; did you mean 'optimizer.weight_decay'?"),
         (
             "name=../else",
-            "name=../else: should be a text of at most 64 letters, digits and _.+-, the first no "
-            "sign",
+            "name=../else: should be up to 64 of A-Z a-z 0-9 _.+- (the first not .+-)",
         ),
         ("optimizer.beta=3", "optimizer.beta: no such option; did you mean 'betas'?"),
         ("lr=abc", "lr=abc: should be a valid number"),

@@ -49,7 +49,7 @@ def below(number, name, *, size=SIZE, epoch=0, count=2):
 
 
 @EACH
-def test_what_becomes_of_an_image_is_a_function_of_seed_epoch_and_index_alone(augmentation):
+def test_an_augmented_image_depends_only_on_seed_epoch_and_index(augmentation):
     whole = apply(augmentation)
     shuffled = torch.randperm(SIZE, generator=torch.Generator().manual_seed(0))
     assert torch.equal(apply(augmentation, IMAGES[shuffled], indices=shuffled), whole[shuffled])
@@ -213,7 +213,7 @@ def test_cutout_is_a_loop_over_squares(size):
     assert torch.equal(apply(Cutout(size, 50)), expected)
 
 
-def test_cutout_covers_a_whole_square_where_it_fits_and_a_part_at_the_border():
+def test_cutout_covers_a_square_inside_and_a_part_of_it_at_the_border():
     images = torch.ones(5_000, 2, 9, 9, dtype=torch.uint8)
     is_covered = apply(Cutout(3), images) == 0
     areas = is_covered[:, 0].sum((1, 2))

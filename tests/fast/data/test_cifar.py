@@ -181,7 +181,7 @@ def test_an_archive_of_another_checksum_is_downloaded_again(tmp_path, offline):
 
 
 @BOTH
-def test_absent_and_offline_names_the_folder_and_the_data_that_needs_no_download(
+def test_absent_and_offline_names_the_folder_and_data_without_download(
     tmp_path, offline, name
 ):
     with pytest.raises(errors.DataError) as raised:

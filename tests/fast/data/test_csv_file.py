@@ -105,7 +105,7 @@ def test_a_row_that_is_not_trained_on_changes_nothing_of_what_was_fitted(file):
     assert after.fingerprint != before.fingerprint
 
 
-def test_the_batcher_standardises_by_the_facts_and_leaves_targets_in_their_unit(file):
+def test_the_batcher_standardises_inputs_by_the_facts_but_not_targets(file):
     splits = load(file(HOUSES))
     raw = splits.test.__getitems__([2, 0])
     batch = splits.batcher(raw, CPU)
@@ -149,7 +149,7 @@ def test_several_targets_are_as_many_outputs(file):
     assert torch.equal(splits.train.targets[:, 1], 1 + (splits.train.inputs[:, 0] - 40) / 3 % 5)
 
 
-def test_names_are_classes_in_sorted_order_with_a_share_of_each_in_every_part(file):
+def test_class_names_are_sorted_and_every_part_has_each_class(file):
     splits = load(file(FLOWERS), "kind")
     assert splits.facts["class_names"] == ["aster", "lily", "rose"]
     assert (splits.num_classes, splits.facts["columns"]) == (3, ["length", "width"])

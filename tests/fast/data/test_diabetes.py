@@ -70,7 +70,7 @@ def test_what_is_trained_on_has_mean_0_and_deviation_1_after_the_batcher():
     )
 
 
-def test_the_targets_stay_in_their_own_unit_and_the_facts_have_their_mean_and_deviation():
+def test_targets_keep_their_unit_and_facts_have_mean_and_deviation():
     splits = diabetes(valid=0.1, split_seed=0)
     targets = splits.train.targets.double()
     assert targets.shape == (319, 1)

@@ -11,7 +11,7 @@ SINGLE = digits(valid=0.1, split_seed=0)
 
 
 @pytest.mark.parametrize("part", ["train", "valid", "test"])
-def test_each_half_is_a_digit_of_the_same_part_and_the_labels_are_those_of_both(part):
+def test_each_half_is_a_digit_of_its_part_and_labels_are_of_both(part):
     pairs, single = (
         getattr(splits, part)
         for splits in (digit_pairs(num_pairs=500, valid=0.1, split_seed=0), SINGLE)

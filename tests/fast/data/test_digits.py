@@ -48,7 +48,7 @@ def test_the_parts_are_disjoint_and_make_up_all_the_digits():
     assert samples(splits.train, splits.valid, splits.test) == samples(everything)
 
 
-def test_a_fifth_of_each_class_is_kept_aside_and_a_tenth_of_the_rest_validates():
+def test_a_fifth_of_each_class_is_test_data_and_a_tenth_of_the_rest_valid():
     splits = data.digits(valid=0.1, split_seed=0)
     # classes of 178, 182, 177, 183, 181, 182, 181, 179, 174 and 180 images
     assert torch.bincount(splits.test.targets).tolist() == [36, 36, 35, 37, 36, 36, 36, 36, 35, 36]
@@ -117,7 +117,7 @@ def test_a_missing_file_is_refused(tmp_path, monkeypatch):
     )
 
 
-def test_enlarged_images_are_those_of_the_interpolation_and_the_targets_stay():
+def test_enlarged_images_are_interpolated_and_targets_unchanged():
     small, large = (data.digits(valid=0.1, split_seed=0, size=size) for size in (8, 28))
 
     assert large.input_shape == (1, 28, 28)

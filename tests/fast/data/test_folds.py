@@ -96,7 +96,7 @@ def test_folds_that_would_be_empty_or_but_one_are_refused(number):
         stratified_folds(TARGETS, number, seed=0)
 
 
-def test_each_sample_that_is_no_test_sample_validates_in_one_fold_and_trains_in_the_others():
+def test_each_non_test_sample_validates_in_one_fold_and_trains_in_others():
     data = splits()
     folds = [kfold(data, fold=fold, num_folds=5, split_seed=3) for fold in range(5)]
 

@@ -201,7 +201,7 @@ def arranged(root, parts):
 @pytest.mark.parametrize(
     "parts", [("train",), ("train", "test"), ("train", "valid"), ("train", "valid", "test")]
 )
-def test_folders_of_the_parts_are_the_parts_and_fractions_stand_in_for_those_absent(
+def test_folders_are_the_parts_and_fractions_replace_absent_ones(
     tmp_path, parts, decoded
 ):
     root = arranged(tmp_path / "pictures", parts)

@@ -288,7 +288,7 @@ def test_the_workers_end_as_soon_as_their_loader_is_let_go():
 
 @pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
 @pytest.mark.parametrize("num_workers", [0, 1])
-def test_any_batch_of_any_epoch_can_be_had_alone_with_the_samples_it_is_made_of(
+def test_any_batch_of_any_epoch_and_its_indices_are_available_alone(
     dataset, num_workers
 ):
     made = loader(dataset, num_workers=num_workers)

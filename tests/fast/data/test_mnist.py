@@ -151,7 +151,7 @@ def test_the_fingerprint_changes_with_any_one_sample(small):
 @pytest.mark.parametrize(
     "name, dataset", [("MNIST", data.mnist), ("FashionMNIST", data.fashion_mnist)]
 )
-def test_absent_and_offline_names_the_folder_and_the_data_that_needs_no_download(
+def test_absent_and_offline_names_the_folder_and_data_without_download(
     tmp_path, offline, name, dataset
 ):
     with pytest.raises(errors.DataError) as raised:

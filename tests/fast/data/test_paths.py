@@ -70,7 +70,7 @@ def loader(datasets, path, num_workers):
 )  # on fewer than four cores
 @pytest.mark.parametrize("num_workers", [0, 1, 4])
 @pytest.mark.parametrize("path", ["decoded", "stored", "in memory"])
-def test_order_and_augmented_pixels_are_the_same_on_every_path_and_after_seeking(
+def test_order_and_augmented_pixels_are_equal_on_every_path_and_after_seek(
     datasets, path, num_workers
 ):
     expected = list(loader(datasets, "in memory", 0).epoch(EPOCH))

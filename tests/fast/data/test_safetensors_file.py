@@ -133,7 +133,7 @@ def test_classes_have_a_share_in_every_part_and_targets_become_int64(file):
     assert splits.batcher(splits.test.__getitems__([0]), CPU).targets.dtype == torch.int64
 
 
-def test_numbers_to_predict_have_the_mean_and_deviation_of_those_trained_on(file, monkeypatch):
+def test_numbers_to_predict_have_mean_and_deviation_of_training_targets(file, monkeypatch):
     monkeypatch.setattr(safetensors_arrays, "ROWS_AT_ONCE", 10)
     splits = load(file(inputs=FLOATS, targets=NUMBERS), in_memory=False)
     train = splits.train.targets.read(splits.train.indices)
@@ -305,7 +305,7 @@ def test_arrays_that_make_no_data_set_are_refused(file, in_memory, inputs, targe
 
 
 @pytest.mark.parametrize("value", [torch.nan, -torch.inf])
-def test_a_feature_that_is_no_number_is_found_when_it_is_loaded_or_by_its_batch(file, value):
+def test_a_non_finite_feature_is_reported_at_loading_or_by_its_batch(file, value):
     path = file(inputs=changed(FLOATS, (30, 2), value), targets=NUMBERS)
     said = (
         "FILE: 'inputs' has a NaN or infinity in row 30, counted from 0; correct it, or leave it "

@@ -51,7 +51,7 @@ def within(count, probability):
     return abs(count / DRAWN - probability) < math.sqrt(math.log(2e9) / (2 * DRAWN))
 
 
-def test_samples_are_drawn_as_often_as_their_weights_say_and_those_of_no_weight_never():
+def test_samples_are_drawn_in_proportion_to_weight_and_never_at_weight_0():
     weights = torch.tensor([0.0, 1.0, 0.5, 0.0, 2.5, 0.0])
     counts = torch.bincount(draws(weights, DRAWN, seed=0), minlength=6).tolist()
 
@@ -60,7 +60,7 @@ def test_samples_are_drawn_as_often_as_their_weights_say_and_those_of_no_weight_
         assert (count == 0) == (weight == 0)
 
 
-def test_draws_are_those_of_the_inverted_distribution_function_and_any_number_begins_with_fewer():
+def test_draws_invert_the_distribution_and_begin_with_those_of_fewer():
     weights = torch.tensor([0.25, 0.0, 0.5, 0.25])
     found = draws(weights, 50, seed=7)
 
@@ -79,7 +79,7 @@ def test_draws_do_not_depend_on_torchs_own_generator():
     assert torch.equal(draws(torch.ones(9), 30, seed=0), first)
 
 
-def test_balanced_weights_give_every_class_the_same_and_ignored_samples_none():
+def test_balanced_weights_are_equal_for_classes_and_zero_for_ignored():
     weights = balanced_weights(torch.tensor([0, 2, -100, 0, 2, 0, 0, 5]))
     assert weights.tolist() == [0.25, 0.5, 0, 0.25, 0.5, 0.25, 0.25, 1]
 
@@ -139,7 +139,7 @@ def test_a_smaller_part_lies_within_a_larger_and_the_whole_is_the_whole():
     assert found[-1] == {*range(52)}
 
 
-def test_targets_that_are_no_classes_are_parted_by_chance_alone_and_ignored_ones_are_a_class():
+def test_targets_without_classes_split_at_random_and_ignored_as_a_class():
     assert len(partial(splits(dataset(TARGETS.float())), fraction=0.25, seed=0).train) == 13
     ignored = torch.where(TARGETS == 0, -100, TARGETS)
     assert numbers(partial(splits(dataset(ignored)), fraction=0.3, seed=0).train) == numbers(

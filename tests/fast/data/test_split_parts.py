@@ -13,7 +13,7 @@ CLASSES = torch.tensor([0] * 20 + [1] * 50 + [2] * 33)
 
 @settings(derandomize=True, deadline=None, max_examples=50)
 @given(size=st.integers(1, 60), fraction=st.floats(0.01, 0.99), seed=st.integers(0, 2**63 - 1))
-def test_a_split_of_one_class_is_disjoint_complete_ascending_and_of_the_size_asked_for(
+def test_a_split_of_one_class_is_disjoint_complete_ascending_and_sized(
     size, fraction, seed
 ):
     rest, held = stratified_split(torch.zeros(size, dtype=torch.long), fraction, seed)

@@ -134,7 +134,7 @@ def test_inputs_without_a_target_each_are_refused(path, monkeypatch):
     [copy.deepcopy, lambda sent: pickle.loads(pickle.dumps(sent))],
     ids=["copied", "pickled"],
 )
-def test_a_data_set_that_was_sent_away_reads_the_same_samples_through_a_descriptor_of_its_own(
+def test_a_sent_data_set_reads_equal_samples_by_its_own_descriptor(
     path, send
 ):
     dataset = stored(path)
@@ -167,7 +167,7 @@ def test_threads_read_at_once_what_each_asked_for(path):
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
-def test_a_loader_gives_the_batches_that_it_gives_of_the_same_samples_in_memory(path, num_workers):
+def test_a_stored_data_set_gives_the_same_batches_as_one_in_memory(path, num_workers):
     loaders = [
         DataLoader(dataset, ArrayBatcher(), batch_size=5, shuffle_seed=3, num_workers=workers)
         for dataset, workers in ((stored(path), num_workers), (IN_MEMORY, 0))
@@ -185,7 +185,7 @@ def test_a_loader_gives_the_batches_that_it_gives_of_the_same_samples_in_memory(
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_number_that_is_none_is_told_by_array_and_row_of_the_batch_it_is_in(tmp_path, value):
+def test_a_non_finite_number_is_reported_by_array_and_row(tmp_path, value):
     inputs = INPUTS.clone()
     inputs[19, 1, 2] = value
     file = tmp_path / "samples.bin"
@@ -226,7 +226,7 @@ def test_a_file_that_shrank_is_told_and_ends_no_process(path):
         )
 
 
-def test_a_file_that_was_removed_is_read_on_by_who_has_it_open_and_missed_by_who_has_not(path):
+def test_a_removed_file_stays_readable_only_where_it_is_open(path):
     dataset = stored(path)
     sent = pickle.dumps(dataset)
     path.unlink()

@@ -125,7 +125,7 @@ def test_of_bytes_the_vocabulary_is_all_bytes(file):
 
 
 @pytest.mark.parametrize("content", [POEM, ODD], ids=["poem", "many characters"])
-def test_of_characters_the_vocabulary_gives_the_text_back_and_the_bytes_add_up(file, content):
+def test_the_vocabulary_restores_the_text_of_characters_and_bytes_add_up(file, content):
     splits = load(file(content), level="characters", context_length=1, stride=1)
     vocabulary, of_bytes = splits.facts["vocabulary"], splits.facts["bytes_per_token"]
     assert vocabulary == sorted(set(content))
@@ -195,7 +195,7 @@ def read_only(monkeypatch):
 
 
 @pytest.mark.parametrize("content", [POEM, ODD], ids=["poem", "many characters"])
-def test_beside_a_text_where_nothing_can_be_written_tokens_are_held_in_memory_with_a_warning(
+def test_tokens_are_held_in_memory_with_a_warning_if_not_writable(
     file, tmp_path, caplog, read_only, content
 ):
     path = file(content)

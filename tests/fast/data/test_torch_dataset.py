@@ -116,7 +116,7 @@ def test_data_sets_made_of_them_repeat_too(dataset, places):
     assert first[:, 0].tolist() == [*places]
 
 
-def test_parts_are_data_sets_of_their_own_or_fractions_with_a_share_of_each_class():
+def test_parts_are_data_sets_or_fractions_of_every_class():
     splits = torch_dataset(train=Noisy(60), test=Noisy(7), valid=0.2)
     assert [len(part) for part in (splits.train, splits.valid, splits.test)] == [48, 12, 7]
     targets = torch.cat([batch.targets for batch in DataLoader(splits.valid, splits.batcher)])

@@ -55,7 +55,7 @@ def test_a_view_is_a_data_set(view):
 
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(name=st.sampled_from([*VIEWS]), data=st.data())
-def test_samples_are_the_same_in_whatever_batch_and_order_they_are_asked_for(name, data):
+def test_samples_are_equal_in_any_batch_and_order(name, data):
     view = VIEWS[name]
     asked = data.draw(st.lists(st.integers(0, len(view) - 1), max_size=9))
 
@@ -141,7 +141,7 @@ def test_a_batch_is_one_gather_from_each_data_set_that_has_a_part_in_it():
     assert [part.asked for part in counting] == [[[1, 2, 1]], [], [[1, 2]]]
 
 
-def test_mapped_by_the_identity_is_the_same_and_mapped_twice_is_mapped_by_both():
+def test_mapping_the_identity_changes_nothing_and_mappings_compose():
     assert same(every(Mapped(WHOLE, lambda raw: raw)), every(WHOLE))
     assert same(every(Mapped(Mapped(WHOLE, doubled), doubled)), (INPUTS * 4, TARGETS))
 
@@ -169,7 +169,7 @@ def test_the_targets_of_windows_keep_their_own_shape():
     assert torch.equal(windows.targets, every(windows).targets)
 
 
-def test_chosen_samples_stay_in_memory_where_they_are_and_are_a_part_elsewhere():
+def test_chosen_samples_of_memory_stay_in_memory_and_others_are_partial():
     assert isinstance(chosen(WHOLE, [4, 4]), ArrayDataset)
     assert isinstance(chosen(Mapped(WHOLE, doubled), [4, 4]), Partial)
     for dataset in (WHOLE, Mapped(WHOLE, doubled)):

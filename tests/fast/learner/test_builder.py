@@ -79,7 +79,7 @@ def test_one_device_is_needed(tmp_path, devices):
         LearnerBuilder(tmp_path).devices(devices)
 
 
-def test_a_checkpoint_metric_that_nobody_measures_is_refused_before_anything_is_written(tmp_path):
+def test_an_unmeasured_checkpoint_metric_is_refused_before_any_write(tmp_path):
     builder = (
         LearnerBuilder(tmp_path / "run").metric_valid_numeric(Accuracy()).with_file_checkpointer()
     )

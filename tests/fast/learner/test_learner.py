@@ -320,7 +320,7 @@ def test_the_validation_values_are_those_of_the_model_in_evaluation_mode(tmp_pat
         assert last[split]["loss"] == pytest.approx(expected, rel=1e-6)
 
 
-def test_the_points_of_a_run_are_windows_then_the_epoch_then_validation_and_the_test_set_last(
+def test_points_come_as_windows_epoch_validation_and_finally_test(
     tmp_path,
 ):
     kept = Kept()
@@ -519,7 +519,7 @@ def test_an_exception_stops_the_renderer_and_leaves_checkpoints_whole(tmp_path, 
     )
 
 
-def test_a_checkpoint_that_cannot_be_written_is_told_of_loudly_and_the_run_goes_on(
+def test_a_failed_checkpoint_write_is_logged_and_training_continues(
     tmp_path, caplog
 ):
     (tmp_path / "checkpoints").write_text("a file where the folder should be")
@@ -577,7 +577,7 @@ def test_the_renderer_sees_every_epoch_and_the_summary(tmp_path):
     assert shown.calls == ["start", "epoch 1", "epoch 2", "stop", "show"]
 
 
-def test_a_checkpoint_follows_every_epoch_and_the_last_is_the_state_at_the_end(tmp_path):
+def test_every_epoch_has_a_checkpoint_and_the_last_is_the_final_state(tmp_path):
     model = classifier()
     made = builder(tmp_path, num_epochs=3).with_file_checkpointer(KeepLast(3))
     with made.build(model, Optimizer(torch.optim.Adam, model), LR) as made:

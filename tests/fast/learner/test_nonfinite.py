@@ -104,7 +104,7 @@ def where_bad():
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_a_sample_that_is_no_number_stops_the_run_before_the_weights_and_is_named(tmp_path, bad):
+def test_a_nan_sample_is_named_and_stops_the_run_before_the_weights_change(tmp_path, bad):
     number, indices = where_bad()
     model = classifier()
     made = learner(tmp_path, model)
@@ -133,7 +133,7 @@ def test_a_sample_that_is_no_number_stops_the_run_before_the_weights_and_is_name
 
 
 @pytest.mark.parametrize("policy", ["stop", "skip"])
-def test_weights_that_are_no_numbers_end_the_run_and_are_told_from_a_batch_that_is_none(
+def test_nan_weights_end_the_run_and_are_distinguished_from_a_nan_batch(
     tmp_path, policy
 ):
     model = classifier()
@@ -183,7 +183,7 @@ def test_one_gradient_or_the_loss_alone_is_enough(tmp_path, place, words):
     assert same(model.state_dict(), expected.state_dict()) and made.updates == 2
 
 
-def test_skip_leaves_the_update_out_counts_it_and_goes_on_as_if_the_batch_had_not_been(tmp_path):
+def test_skip_drops_and_counts_the_update_as_if_the_batch_did_not_exist(tmp_path):
     number, _ = where_bad()
     model, kept = classifier(), Kept()
     made = learner(tmp_path, model, policy="skip", writers=[kept])
@@ -222,7 +222,7 @@ def test_a_bad_sample_among_micro_batches_is_found_in_its_own(tmp_path):
     ) and f": sample {BAD_SAMPLE} has NaN" in str(stopped.value)
 
 
-def test_an_overflow_in_fp16_halves_the_scale_and_is_left_out_whatever_the_policy(tmp_path, caplog):
+def test_an_fp16_overflow_halves_the_scale_and_is_skipped_by_any_policy(tmp_path, caplog):
     for policy in ("stop", "skip", "ignore"):
         model, kept = classifier(), Kept()
         made = learner(tmp_path, model, policy=policy, precision="fp16", writers=[kept])
@@ -248,7 +248,7 @@ def test_a_loss_that_is_no_number_is_no_overflow_in_fp16_either(tmp_path):
         learner(tmp_path, classifier(), precision="fp16").fit(loader(bad=math.nan), loader())
 
 
-def test_the_scale_doubles_after_two_thousand_updates_that_went_well_and_is_part_of_the_state():
+def test_the_scale_doubles_after_2000_finite_updates_and_is_saved():
     made = nonfinite.Nonfinite(precision=nonfinite.Precision("fp16"))
     for _ in range(1999):
         made.precision.updated()

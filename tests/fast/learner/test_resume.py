@@ -211,7 +211,7 @@ def test_stopping_at_every_kind_of_place_equals_never_stopping(tmp_path, name):
     assert again.untimed() == kept.untimed() and kept
 
 
-def test_a_run_that_was_stopped_early_and_left_in_its_test_says_the_epoch_it_ended_with(tmp_path):
+def test_a_run_stopped_early_and_interrupted_in_its_test_names_its_epoch(tmp_path):
     kept, goal = Kept(), EarlyStopping(metric="loss", goal=100.0)
     for place in (("test", 1, 1), None):
         stops = StopsIn(place)
@@ -273,7 +273,7 @@ def test_a_run_without_any_checkpoint_is_an_error_and_never_a_fresh_start(tmp_pa
         SETUPS["adam"](builder(tmp_path), classifier()).resume()
 
 
-def test_a_checkpoint_in_the_middle_of_an_epoch_does_not_change_what_is_measured(tmp_path):
+def test_a_checkpoint_within_an_epoch_does_not_change_the_metrics(tmp_path):
     kept, often = Kept(), Kept()
     SETUPS["adam"](builder(tmp_path / "a", kept), classifier()).fit(*loaders())
     every_update = builder(tmp_path / "b", often).with_file_checkpointer(
@@ -361,7 +361,7 @@ def test_a_schedule_of_ones_own_with_a_state_is_put_back(tmp_path):
 
 
 @pytest.mark.parametrize("every", [BATCHES, 2 * BATCHES])
-def test_a_cadence_of_updates_that_meets_an_epochs_edge_is_kept_there_with_what_was_measured(
+def test_a_checkpoint_due_at_an_epochs_end_includes_its_validation(
     tmp_path, every
 ):
     made = builder(tmp_path).with_file_checkpointer(
@@ -405,7 +405,7 @@ def test_a_learner_that_goes_back_sets_its_newer_checkpoints_aside(tmp_path):
     }
 
 
-def test_a_state_of_another_model_or_without_an_average_is_refused_and_changes_nothing(tmp_path):
+def test_a_state_of_another_model_or_lacking_an_average_changes_nothing(tmp_path):
     made = SETUPS["adam"](builder(tmp_path), classifier())
     made.fit(*loaders())
     torch.manual_seed(2)
@@ -460,7 +460,7 @@ def test_a_state_without_one_series_of_its_history_is_refused(tmp_path, split):
         other.load(saved)
 
 
-def test_a_loader_without_a_first_batch_trains_as_long_as_it_is_not_stopped_within_an_epoch(
+def test_a_loader_without_first_batch_trains_unless_stopped_in_an_epoch(
     tmp_path,
 ):
     class OwnLoader:

@@ -172,7 +172,7 @@ def test_the_run_ends_when_any_rule_says_so_for_the_reasons_of_all_that_do(caplo
     ]
 
 
-def test_the_weights_restored_are_those_of_the_best_epoch_of_the_rule_that_restores():
+def test_the_restoring_rule_restores_the_weights_of_its_best_epoch():
     model = Network()
     stopping = StoppingRules(rules(), model)
     for epoch, (loss, accuracy) in enumerate(
@@ -186,7 +186,7 @@ def test_the_weights_restored_are_those_of_the_best_epoch_of_the_rule_that_resto
     assert {float(tensor.float().mean()) for tensor in model.state_dict().values()} == {4.0}
 
 
-def test_without_a_rule_that_restores_or_before_the_first_epoch_the_model_keeps_its_own():
+def test_the_model_is_unchanged_without_a_restoring_rule_or_best_epoch():
     model = Network()
     before = weights(model)
     for stopping in (StoppingRules({}, model), StoppingRules(rules(), model)):

@@ -58,7 +58,7 @@ def updates_of(points):
     return [point.updates for point in points if point.split == "train" and not point.whole_epoch]
 
 
-def test_micro_batches_equal_large_batches_to_rounding_and_the_last_group_may_be_short(tmp_path):
+def test_micro_batches_equal_a_large_batch_to_rounding_in_short_groups_too(tmp_path):
     small, large, kept = classifier(dropout=0.0), classifier(dropout=0.0), Kept()
     schedule = Linear(0.05, 0.0, 4)
     accumulating = (
@@ -84,7 +84,7 @@ def test_micro_batches_equal_large_batches_to_rounding_and_the_last_group_may_be
     }  # a schedule advances once an update
 
 
-def test_updates_are_counted_and_not_optimizers_and_tensorboards_x_axis_agrees(tmp_path):
+def test_updates_are_counted_once_for_all_optimizers_also_in_tensorboard(tmp_path):
     model = classifier()
     made = (
         LearnerBuilder(tmp_path)
@@ -119,7 +119,7 @@ def test_histograms_of_the_parameters_whose_names_have_a_pattern(tmp_path):
             made.histograms(pattern).build(model, two_optimizers(model), LR)
 
 
-def test_what_is_watched_are_the_norms_of_the_gradients_before_clipping_and_of_the_updates(
+def test_logged_norms_are_of_gradients_before_clipping_and_of_updates(
     tmp_path,
 ):
     model, kept, seen = classifier(), Kept(), {}
@@ -161,7 +161,7 @@ def test_what_is_watched_are_the_norms_of_the_gradients_before_clipping_and_of_t
         assert {f"weights/{name}" for name in after} <= set(point.histograms)
 
 
-def test_sam_takes_the_gradients_where_the_loss_is_worst_near_by_with_the_same_dropout(tmp_path):
+def test_sam_takes_gradients_at_the_worst_weights_nearby_with_one_dropout(tmp_path):
     model, expected = classifier(), classifier()
     builder(tmp_path, num_epochs=1).sam(0.05).build(model, Optimizer(torch.optim.SGD, model), LR)
     fit(
@@ -192,7 +192,7 @@ def test_sam_takes_the_gradients_where_the_loss_is_worst_near_by_with_the_same_d
     assert same(model.state_dict(), expected.state_dict())
 
 
-def test_lbfgs_is_given_the_loss_and_the_gradients_again_with_the_same_dropout(tmp_path):
+def test_lbfgs_recomputes_loss_and_gradients_with_the_same_dropout(tmp_path):
     model, expected = classifier(), classifier()
     fit(
         builder(tmp_path, num_epochs=1).build(

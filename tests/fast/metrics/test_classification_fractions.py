@@ -31,7 +31,7 @@ sklearn = pytest.importorskip("sklearn.metrics")
 
 @laws
 @given(drawn=classes(), k=st.integers(1, 5), data=st.data())
-def test_top_k_accuracy_is_scikit_learns_with_the_classes_the_other_way_round(drawn, k, data):
+def test_top_k_accuracy_is_scikit_learns_with_reversed_classes(drawn, k, data):
     number = drawn.logits.shape[1]
     value = shuffled(TopKAccuracy(k=k), drawn.items, data)
     if not len(drawn.true):

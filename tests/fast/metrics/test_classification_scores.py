@@ -228,7 +228,7 @@ def test_yes_or_no_by_hand_at_two_thresholds():
     )  # (2 * 1 - 1 * 1) / sqrt(3 * 3 * 2 * 2)
 
 
-def test_ties_a_probability_at_the_threshold_is_no_and_the_first_logit_wins():
+def test_in_ties_the_threshold_means_no_and_the_first_logit_wins():
     item = BinaryClassificationOutput(LOSS, torch.tensor([0.0, 0.0, 0.0]), torch.tensor([1, 0, 0]))
     assert measured(Recall(), [item]) == 0.0
     assert measured(Specificity(), [item]) == 1.0

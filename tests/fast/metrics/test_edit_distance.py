@@ -67,7 +67,7 @@ def test_distances_known_from_the_books(a, b, edits):
     pairs=st.lists(st.tuples(SEQUENCES, SEQUENCES), min_size=1, max_size=6),
     filling=st.integers(0, 3),
 )
-def test_a_batch_has_the_distances_of_the_definition_whatever_fills_its_rows(pairs, filling):
+def test_distances_of_a_batch_match_the_definition_for_any_padding(pairs, filling):
     assert distances(pairs, filling) == [by_definition(tuple(a), tuple(b)) for a, b in pairs]
 
 

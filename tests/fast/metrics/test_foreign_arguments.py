@@ -69,7 +69,7 @@ def test_the_training_step_gives_the_images_too_without_their_graph():
     assert not item.generated_images.requires_grad
 
 
-def test_images_are_bytes_for_a_network_of_bytes_and_grey_ones_become_colours_for_inception():
+def test_images_become_bytes_for_byte_networks_and_rgb_for_inception():
     class Seen(FrechetInceptionDistance):
         def update(self, imgs, real):
             self.seen = imgs
@@ -87,7 +87,7 @@ def test_images_are_bytes_for_a_network_of_bytes_and_grey_ones_become_colours_fo
         assert metric.seen.max() <= (1 if dtype.is_floating_point else 255)
 
 
-def test_a_metric_of_one_image_gets_the_generated_and_one_of_pairs_is_refused():
+def test_a_one_image_metric_gets_generated_images_and_pairs_are_refused():
     _, (item, *_) = of_gan()
     metric = adapted(image.TotalVariation())
     expected = at_once(image.TotalVariation(), ((item.generated_images.detach() + 1) / 2,))
@@ -143,7 +143,7 @@ def test_a_metric_of_text_gets_the_decoded_predictions_and_targets(vocabulary, b
     assert expected != [0.0]
 
 
-def test_perplexity_gets_logits_and_scores_of_classes_get_the_tokens_in_a_line():
+def test_perplexity_gets_logits_and_class_scores_get_flattened_tokens():
     items = sequences(VOCABULARY, PREDICTED)
     logits, targets = torch.cat([i.output for i in items]), torch.cat([i.targets for i in items])
     values = tallied(adapted(text.Perplexity(IGNORED)), items).close_epoch()
@@ -209,7 +209,7 @@ def test_what_a_metric_refuses_is_an_error_with_what_it_got_and_the_remedy():
     assert message.endswith(", or leave it out: ~metrics.theirs")
 
 
-def test_arguments_that_cannot_be_joined_are_refused_where_all_are_needed_at_once():
+def test_arguments_that_cannot_be_joined_are_refused_if_needed_at_once():
     metric = adapted(
         regression.PearsonCorrCoef(),
         inputs=lambda item: {"preds": item.output[:, 0], "target": item.targets.float()},

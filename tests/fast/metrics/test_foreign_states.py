@@ -150,7 +150,7 @@ def test_sums_take_no_memory_and_other_states_say_that_they_gather():
 
 
 @pytest.mark.filterwarnings("ignore:Metric `Kernel Inception Distance`:UserWarning")
-def test_a_metric_that_keeps_something_over_its_reset_is_emptied_for_each_batch():
+def test_a_metric_with_state_beyond_its_reset_is_emptied_for_each_batch():
     class Features(torch.nn.Module):
         num_features = 400
 

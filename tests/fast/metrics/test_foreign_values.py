@@ -28,7 +28,7 @@ LABELS = torch.randint(2, (37, 3), generator=stream())
     ],
     ids=lambda metric: type(metric).__name__,
 )
-def test_a_curve_or_a_matrix_is_a_picture_of_validation_data_without_a_direction(metric):
+def test_a_curve_or_matrix_is_a_validation_picture_without_direction(metric):
     adapted_metric = Torchmetrics(metric, name="theirs")
     assert adapted_metric.validation_only
     tally = tallied(adapted_metric, batches(ClassificationOutput, LOGITS, CLASSES))
@@ -62,7 +62,7 @@ def test_a_map_of_every_pixel_is_refused_when_it_is_read():
         tallied(metric, batches(RegressionOutput, images, images)).close_epoch()
 
 
-def test_a_value_that_torchmetrics_refuses_to_compute_is_an_error_of_the_metric():
+def test_a_value_that_torchmetrics_refuses_is_an_error_of_the_metric():
     class One(torch.nn.Module):
         num_features = 4
 

@@ -140,7 +140,7 @@ def test_far_from_zero_only_the_digits_of_the_batches_means_go(ratio, tolerance)
     assert (values["r2"], values["explained_variance"]) == pytest.approx(expected, rel=tolerance)
 
 
-def test_sums_of_squares_would_have_lost_more_than_half_of_the_digits_there():
+def test_sums_of_squares_would_lose_more_than_half_of_the_digits():
     output, targets = (values.double() + 1e6 for values in draw(3, 301, 1))
     total = targets.square().sum() - targets.sum() ** 2 / len(targets)
 

@@ -172,7 +172,7 @@ class Page:
     ),
     data=st.data(),
 )
-def test_sums_and_gathered_samples_are_the_same_for_any_windows_and_any_order(batches, data):
+def test_sums_and_gathered_samples_are_equal_for_any_windows_and_order(batches, data):
     tally = Tally([Variance(), Median(), Page()])
     for batch in data.draw(st.permutations(batches)):
         tally.add(torch.tensor(batch, dtype=torch.float32))

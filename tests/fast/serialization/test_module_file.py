@@ -311,7 +311,7 @@ def test_a_module_without_memory_is_refused_both_ways(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["whole.safetensors"]
 
 
-def test_a_folder_that_is_not_there_is_named_by_the_file_that_was_asked_for(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported_by_the_requested_file(tmp_path: Path) -> None:
     path = tmp_path / "nowhere" / "x.safetensors"
     with pytest.raises(FileNotFoundError) as raised:
         serialization.save_file(nn.Linear(2, 2), path)

@@ -252,7 +252,7 @@ def test_the_compact_recorder_is_messagepack_gzip_half_and_narrow(tmp_path):
         ([], torch.uint8),
     ],
 )
-def test_integers_are_stored_in_the_narrowest_that_holds_them_and_never_wrap(
+def test_integers_are_stored_in_the_narrowest_dtype_and_never_wrap(
     values, dtype, tmp_path
 ):
     tensors = {"n": torch.tensor(values, dtype=torch.int64)}
@@ -264,7 +264,7 @@ def test_integers_are_stored_in_the_narrowest_that_holds_them_and_never_wrap(
     assert bits(serialization.load(tmp_path / "a.safetensors").tensors["n"]) == bits(tensors["n"])
 
 
-def test_every_value_that_half_would_make_infinite_is_told_at_once_and_nothing_is_written(tmp_path):
+def test_all_values_too_large_for_half_are_listed_and_nothing_is_written(tmp_path):
     tensors = {
         "head": torch.tensor([1.0, -70000.0, 66000.0]),
         "infinite already": torch.tensor([float("inf"), float("nan")]),
@@ -554,7 +554,7 @@ def test_what_is_hardly_json_is_told(text, tmp_path):
         "empty",
     ],
 )
-def test_messagepack_that_is_no_record_is_told_without_making_what_it_claims(content, tmp_path):
+def test_messagepack_that_is_no_record_is_refused_before_allocating_claims(content, tmp_path):
     (tmp_path / "a.mpk").write_bytes(content)
 
     assert "not a whole MessagePack record (" in refusal(serialization.load, tmp_path / "a.mpk")

@@ -198,7 +198,7 @@ def one_logit(*last: nn.Module) -> nn.Module:
 
 
 @pytest.mark.parametrize("last", [[], [nn.Flatten(0)]], ids=["[batch 1]", "[batch]"])
-def test_a_binary_classifier_gives_the_gradients_and_values_of_a_plain_loop(
+def test_a_binary_classifier_equals_a_plain_loop_in_gradients_and_values(
     last: list[nn.Module],
 ) -> None:
     model, plain = BinaryClassifier(one_logit(*last)), one_logit(nn.Flatten(0))

@@ -62,7 +62,7 @@ def test_without_a_mean_and_a_spread_the_units_are_the_targets_own():
 
 @pytest.mark.parametrize("last", [[], [nn.Flatten(0)]], ids=["[batch 1]", "[batch]"])
 @pytest.mark.parametrize("is_column", [True, False])
-def test_one_value_a_sample_is_a_column_however_network_and_targets_have_it(last, is_column):
+def test_one_value_a_sample_is_a_column_in_any_shape(last, is_column):
     inputs, targets = batch(7, outputs=1)
     plain = network(1)(inputs)
     item = Regressor(network(1, *last)).predict(

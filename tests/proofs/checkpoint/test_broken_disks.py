@@ -41,7 +41,7 @@ def warnings(caplog):
     return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
 
 
-def test_on_a_full_disk_nothing_whole_is_lost_and_the_next_save_after_there_is_space_is_written(
+def test_a_full_disk_loses_nothing_whole_and_the_next_save_succeeds(
     small_disk, caplog
 ):
     saver = FileCheckpointer(small_disk / "checkpoints", KeepLast(2))
@@ -132,7 +132,7 @@ def test_a_file_where_the_folder_should_be_is_told_until_it_is_gone(tmp_path, ca
     assert names(tmp_path / "checkpoints") == {"step-20"}
 
 
-def test_a_folder_that_was_there_under_a_checkpoints_name_is_neither_replaced_nor_removed(
+def test_a_foreign_folder_with_a_checkpoints_name_is_never_touched(
     tmp_path, caplog
 ):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
@@ -305,7 +305,7 @@ def killed(folder, rounds, seed):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_whatever_a_killed_process_leaves_the_newest_there_is_whole_and_the_next_goes_on(tmp_path):
+def test_after_any_kill_the_newest_checkpoint_is_whole_and_work_continues(tmp_path):
     rounds = killed(tmp_path / "checkpoints", 20, 5)
     assert len(rounds) == 20 and all(each["whole"] for each in rounds)
     updates = [each["updates"] for each in rounds]

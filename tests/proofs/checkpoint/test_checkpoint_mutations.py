@@ -101,7 +101,7 @@ def change(shelf, name, draw):
 
 
 @pytest.mark.parametrize("name", sorted(ALL_FILES))
-def test_a_changed_file_is_found_or_makes_no_difference_and_the_one_before_is_used(shelf, name):
+def test_a_changed_file_is_detected_or_harmless_and_the_previous_is_used(shelf, name):
     draw = random.Random(name)
     folder, whole = shelf / "run" / "step-20", shelf / "whole"
     shutil.copytree(folder, whole)

@@ -156,7 +156,7 @@ def places(said):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETUPS)
-def test_a_run_stopped_everywhere_with_other_workers_each_time_ends_with_the_same_bits(
+def test_a_run_stopped_everywhere_with_varied_workers_has_the_same_bits(
     tmp_path, proof, name
 ):
     points = (*EVERYWHERE, "epoch:2") if name == "plateau" else EVERYWHERE
@@ -210,7 +210,7 @@ def test_a_plateau_and_a_loss_scale_are_in_use_in_what_was_proved(tmp_path, proo
 
 
 @pytest.mark.slow
-def test_pieces_are_processes_of_their_own_and_a_signal_from_outside_ends_one(tmp_path, proof):
+def test_segments_are_separate_processes_that_an_outside_signal_ends(tmp_path, proof):
     said = proof(
         *SMALL,
         "num_epochs=4",
@@ -274,7 +274,7 @@ def test_the_same_counter_in_a_buffer_that_is_saved_is_exact(proof):
 
 
 @pytest.mark.slow
-def test_generators_and_a_counter_of_ones_own_are_named_and_nothing_that_does_not_change(proof):
+def test_only_changed_generators_and_attributes_are_named(proof):
     said = proof(*SMALL, "model._target_=parts.Drawing", "--at", "mid", "--here")
 
     assert said.code == 1
@@ -291,7 +291,7 @@ def test_generators_and_a_counter_of_ones_own_are_named_and_nothing_that_does_no
 
 
 @pytest.mark.slow
-def test_a_run_that_is_not_reproducible_by_itself_is_told_from_a_state_that_is_not_saved(proof):
+def test_an_irreproducible_run_is_distinguished_from_unsaved_state(proof):
     said = proof(*SMALL, "model._target_=parts.Unsteady", "--at", "mid", "--here")
 
     assert said.code == 1
@@ -335,7 +335,7 @@ class Scripted:
         )
 
 
-def test_each_resume_goes_on_in_the_same_folder_with_the_next_number_of_workers(tmp_path):
+def test_each_resume_uses_the_same_folder_and_the_next_number_of_workers(tmp_path):
     pieces = Scripted()
     trial = Trial(["seed=1"], ["1", "3", "end"], workers=[2, 0])
 
@@ -378,7 +378,7 @@ def test_stops_that_a_late_signal_has_passed_are_left_out_and_said_to_be(tmp_pat
     ]
 
 
-def test_a_run_that_ends_before_its_signal_is_compared_all_the_same_and_says_so(tmp_path, capsys):
+def test_a_run_that_ends_before_its_signal_is_still_compared_and_reported(tmp_path, capsys):
     assert verify_resume.verify(Trial([], ["1", "signal"], seed=1), tmp_path, Scripted(late=99))
 
     said = capsys.readouterr().out.splitlines()
@@ -433,7 +433,7 @@ def script(tmp_path, monkeypatch, capsys):
     return run
 
 
-def test_by_default_it_stops_at_every_kind_of_moment_and_at_two_random_ones(script):
+def test_by_default_it_stops_at_every_kind_of_point_and_two_random_ones(script):
     said = script("seed=1", pieces=Scripted())
 
     words = [re.search(r"\((.*)\)", line)[1] for line in said.lines if line.startswith("piece")]
@@ -462,7 +462,7 @@ def test_a_folder_to_keep_must_be_new_and_is_kept(script, tmp_path):
     )
 
 
-def test_ctrl_c_ends_it_with_the_exit_code_of_a_shell_and_keeps_what_there_is(script, tmp_path):
+def test_ctrl_c_ends_it_with_a_shells_exit_code_and_keeps_results(script, tmp_path):
     def is_interrupted(piece):
         Path(tmp_path / "runs" / "straight").mkdir()
         raise KeyboardInterrupt

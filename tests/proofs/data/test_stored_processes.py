@@ -43,7 +43,7 @@ print(json.dumps({"grown_kib": peak() - before, "total": total, "bytes": seen}))
     reason="needs /proc/self/status for the peak of resident memory",
 )
 @pytest.mark.parametrize("megabytes", [200, 2000])
-def test_all_of_a_file_read_in_random_batches_takes_memory_that_does_not_grow_with_it(
+def test_reading_a_file_in_random_batches_takes_constant_memory(
     tmp_path, megabytes
 ):
     if shutil.disk_usage(tmp_path).free < 3e9:

@@ -12,7 +12,7 @@ OPTIONS = ("num_epochs=1", "batch_size=256", "model.hidden=[32]", "optimizer=sgd
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of torch while it compiles
-def test_a_compiled_network_gives_the_same_numbers_to_rounding_under_the_same_names(tmp_path):
+def test_a_compiled_network_has_equal_names_and_equal_numbers_to_rounding(tmp_path):
     for name, options in (("plain", ()), ("compiled", ("compile=true",))):
         ended = called(train.main, *OPTIONS, *options, f"hydra.run.dir={tmp_path / name}")
         assert ended.code == 0, ended.errors

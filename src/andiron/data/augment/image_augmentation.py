@@ -32,7 +32,7 @@ Images = Shaped[Tensor, "batch channels height width"]
 class Shift:
     """Images moved by up to `pixels` vertically and horizontally, uniformly; filled with zeros.
 
-    The random numbers depend on `name`, here and below: give two of one kind different names.
+    The random numbers depend on `name`, here and below: two of one kind need different names.
     """
 
     pixels: Index
@@ -98,9 +98,8 @@ class Rotate:
 class Cutout:
     """Images with a square of `size` by `size` pixels set to `fill`, centred at a random pixel.
 
-    Only a part of a square at the border is in the image. An even size reaches one pixel further up
-    and left. The paper fills with the mean of all pixels, as its images are standardised already; 0
-    is black.
+    A square at the border is partly outside the image. An even size reaches one pixel further up
+    and left. The paper fills standardised images with the mean of all pixels; 0 here is black.
     Source: DeVries & Taylor 2017, arXiv:1708.04552, section 3.2.
     """
 
@@ -118,14 +117,14 @@ class Cutout:
     def _covered(
         self, length: int, numbers: Float[Tensor, " batch"]
     ) -> Shaped[Tensor, "batch length"]:
-        """Which of `length` places the square covers, for each image."""
+        """A mask of the `length` positions that the square covers, for each image."""
         first = _below(length, numbers)[:, None] - self.size // 2
         places = torch.arange(length, device=numbers.device)
         return (places >= first) & (places < first + self.size)
 
 
 def _check(raw: RawBatch, name: str, **reach: int) -> None:
-    """Raises a DataError for samples that are not images larger than the reach in pixels."""
+    """Raises a DataError for samples that are not images or not larger than the pixel options."""
     shape = tuple(raw.inputs.shape[1:])
     if len(shape) != 3:
         raise errors.DataError(
@@ -153,7 +152,7 @@ def _windows(
 ) -> Images:
     """The window at (row, column) `offsets` of each padded image, as large as the image.
 
-    A row of a window is a run of adjacent pixels; gathering runs takes half the time of pixels.
+    Gathers rows of adjacent pixels, in half the time of gathering single pixels.
     """
     batch, channels, height, width = images.shape
     padded = _mirrored(images, padding) if is_mirrored else functional.pad(images, (padding,) * 4)

@@ -15,7 +15,7 @@ from andiron.data.dataset import Dataset, Indices, RawBatch
 
 @dataclass(frozen=True)
 class Draws:
-    """The random numbers of a sample: the same in every batch and for every way to gather it."""
+    """The random numbers of a sample: the same in every batch, however it is gathered."""
 
     seed: int
     epoch: int
@@ -34,9 +34,9 @@ Augmentation = Callable[[RawBatch, Draws], RawBatch]  # of stored samples, on th
 
 
 def drawn(dataset: Dataset, indices: Indices, draws: Draws | None) -> Any:
-    """The samples at `indices`; a data set with random transforms takes their numbers from `draws`.
+    """The samples at `indices`; random transforms of the data set take their numbers from `draws`.
 
-    `draws` has an index for each sample; without, this is `__getitems__`.
+    `draws` has an index for each sample; without `draws`, this is `__getitems__`.
     """
     if draws is None or not uses_default_generators(dataset):
         return dataset.__getitems__(indices)
@@ -44,5 +44,5 @@ def drawn(dataset: Dataset, indices: Indices, draws: Draws | None) -> Any:
 
 
 def uses_default_generators(dataset: Dataset) -> bool:
-    """Whether its samples may draw from the generators of torch, NumPy and Python."""
+    """Whether samples may draw from the generators of torch, NumPy and Python."""
     return bool(getattr(dataset, "uses_default_generators", False))

@@ -1,4 +1,4 @@
-"""Any transform of torchvision's as an augmentation that repeats after a resume."""
+"""Any torchvision transform as an augmentation that is reproducible after a resume."""
 
 import multiprocessing
 import threading
@@ -43,7 +43,7 @@ class Torchvision:
                 torch.default_generator.manual_seed(seed)
                 for transform in transforms:
                     image = transform(image)
-                images.append(self._checked(image, images))
+                images.append(self._check_image(image, images))
         return raw._replace(inputs=torch.stack(images).to(raw.inputs.device))
 
     def _check_thread(self) -> None:
@@ -59,7 +59,7 @@ class Torchvision:
                 ]
             )
 
-    def _checked(self, image: Any, others: Sequence[Tensor]) -> Tensor:
+    def _check_image(self, image: Any, others: Sequence[Tensor]) -> Tensor:
         if not isinstance(image, Tensor):
             kind = type(image).__name__
             raise errors.DataError(

@@ -1,4 +1,4 @@
-"""Data sets made from others: chosen samples, changed ones, several joined, windows.
+"""Data sets made from others: subsets, mapped samples, concatenations, windows.
 
     >>> import torch
     >>> from andiron.data import ArrayDataset, Concatenated, Partial, Windows
@@ -26,7 +26,7 @@ SAMPLES_AT_ONCE = 1024  # gathered where targets come only together with inputs
 
 
 class Derived(ABC):
-    """Samples that are made from those of `dataset`; abstract: see `drawn`."""
+    """Samples derived from `dataset`; abstract: see `drawn`."""
 
     dataset: Dataset
 
@@ -35,7 +35,7 @@ class Derived(ABC):
 
     @abstractmethod
     def drawn(self, indices: Indices, draws: Draws | None) -> Any:
-        """As `__getitems__`, random transforms of `dataset` taking their numbers from `draws`."""
+        """As `__getitems__`; random transforms of `dataset` take their numbers from `draws`."""
 
     def __getitems__(self, indices: Indices) -> Any:
         """The samples at `indices`, in this order."""
@@ -50,23 +50,23 @@ class Derived(ABC):
 class Partial(Derived):
     """The samples of `dataset` at `indices`, in this order; an index may repeat.
 
-    `Partial(dataset, range(start, end))` has those from `start` to before `end`.
-    Raises: IndexError for an index that the data set does not have.
+    `Partial(dataset, range(start, end))` is a slice.
+    Raises: IndexError for an index out of range.
     """
 
     def __init__(self, dataset: Dataset, indices: Indices):
         self.dataset = dataset
-        self.indices = _checked(indices, len(dataset))
+        self.indices = _index_tensor(indices, len(dataset))
 
     def __len__(self) -> int:
         return len(self.indices)
 
     def drawn(self, indices: Indices, draws: Draws | None) -> Any:
-        return drawn(self.dataset, self.indices[_checked(indices, len(self))], draws)
+        return drawn(self.dataset, self.indices[_index_tensor(indices, len(self))], draws)
 
     @property
     def targets(self) -> Tensor | None:
-        """All targets; None if those of the data set are not in memory."""
+        """All targets; None if they are not in memory."""
         targets = in_memory_targets(self.dataset)
         return None if targets is None else targets[self.indices.to(targets.device)]
 
@@ -82,7 +82,7 @@ class Mapped(Derived):
         return len(self.dataset)
 
     def drawn(self, indices: Indices, draws: Draws | None) -> Any:
-        return self.function(drawn(self.dataset, _checked(indices, len(self)), draws))
+        return self.function(drawn(self.dataset, _index_tensor(indices, len(self)), draws))
 
 
 class Concatenated:
@@ -99,7 +99,7 @@ class Concatenated:
                 raise ValueError(
                     f"data set {number} of {len(datasets)} is empty, counted from 0; leave it out"
                 )
-            kind, first = _kind(dataset), _kind(datasets[0])
+            kind, first = _described_shapes(dataset), _described_shapes(datasets[0])
             if kind != first:
                 raise ValueError(
                     f"data set {number} has {kind}, data set 0 has {first}; "
@@ -116,8 +116,8 @@ class Concatenated:
         return self.drawn(indices, None)
 
     def drawn(self, indices: Indices, draws: Draws | None) -> RawBatch:
-        """The same, random transforms of `datasets` taking their numbers from `draws`."""
-        chosen = _checked(indices, len(self))
+        """The same; random transforms of `datasets` take their numbers from `draws`."""
+        chosen = _index_tensor(indices, len(self))
         owners = torch.bucketize(chosen, self._begins, right=True) - 1
         parts = []
         for owner in torch.unique(owners).tolist() or [0]:
@@ -131,7 +131,7 @@ class Concatenated:
 
     @property
     def targets(self) -> Tensor | None:
-        """All targets; None if those of one of the data sets are not in memory."""
+        """All targets; None if one data set's are not in memory."""
         targets = [in_memory_targets(dataset) for dataset in self.datasets]
         known = [each for each in targets if each is not None]
         return torch.cat(known) if len(known) == len(targets) else None
@@ -143,11 +143,11 @@ class Concatenated:
 
 
 class Windows(Derived):
-    """`size` samples in a row as one, each window `stride` after the one before.
+    """`size` consecutive samples as one; windows start `stride` samples apart.
 
-    Samples of shape [...] become [batch, size, ...], and so do targets. Samples that do not fill a
-    window are left out.
-    Raises: ValueError for a size that no window has.
+    Samples of shape [...] become [batch, size, ...], and so do targets; the rest is
+    dropped.
+    Raises: ValueError for a size or stride out of range.
     """
 
     def __init__(self, dataset: Dataset, size: int, *, stride: int = 1):
@@ -165,7 +165,7 @@ class Windows(Derived):
         return (len(self.dataset) - self.size) // self.stride + 1
 
     def drawn(self, indices: Indices, draws: Draws | None) -> RawBatch:
-        starts = _checked(indices, len(self)) * self.stride
+        starts = _index_tensor(indices, len(self)) * self.stride
         inside = torch.arange(self.size)
         if draws is not None:
             counters = (draws.indices[:, None].cpu() * self.size + inside).flatten()
@@ -175,15 +175,15 @@ class Windows(Derived):
 
     @property
     def targets(self) -> Tensor | None:
-        """The targets of all windows; None if those of the data set are not in memory."""
+        """The targets of all windows; None if they are not in memory."""
         targets = in_memory_targets(self.dataset)
         return None if targets is None else targets.unfold(0, self.size, self.stride).movedim(-1, 1)
 
 
 def chosen(dataset: Dataset, indices: Indices) -> Dataset:
-    """The samples at `indices`, of the data set's own kind where possible: faster to gather."""
+    """The samples at `indices`, as the data set's own class where possible: faster to gather."""
     if isinstance(dataset, ArrayDataset | StoredDataset):
-        return dataset.subset(_checked(indices, len(dataset)))
+        return dataset.subset(_index_tensor(indices, len(dataset)))
     return Partial(dataset, indices)
 
 
@@ -205,16 +205,16 @@ def targets_of(dataset: Dataset) -> Tensor:
 
 
 def classes_of(dataset: Dataset) -> Classes:
-    """The class of every sample; one class for all if the targets are not classes."""
+    """The class of every sample; one single class if the targets are not classes."""
     targets = targets_of(dataset)
     is_class = targets.dim() == 1 and not targets.is_floating_point()
     return targets.long() if is_class else torch.zeros(len(targets), dtype=torch.int64)
 
 
-def _checked(indices: Indices, size: int) -> Tensor:
+def _index_tensor(indices: Indices, size: int) -> Tensor:
     """The indices as a tensor on the CPU.
 
-    Raises: IndexError naming the first that is out of range; TypeError for a mask or floats.
+    Raises: IndexError naming the first index out of range; TypeError for a mask or floats.
     """
     checked = torch.as_tensor(indices, device="cpu")
     if len(checked) and (checked.dtype == torch.bool or checked.is_floating_point()):
@@ -232,8 +232,8 @@ def _checked(indices: Indices, size: int) -> Tensor:
     return checked
 
 
-def _kind(dataset: Dataset) -> str:
-    """The shape and dtype of a sample and of its target, in words."""
+def _described_shapes(dataset: Dataset) -> str:
+    """Describes the shape and dtype of a sample and of its target."""
     inputs, targets = (
         [*tensor.shape[1:], str(tensor.dtype)] for tensor in dataset.__getitems__([0])
     )

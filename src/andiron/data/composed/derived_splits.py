@@ -1,4 +1,4 @@
-"""Splits derived from others: drawn by weight, balanced, a random part, or the folds of one."""
+"""Splits derived from others: sampled by weight, balanced, a random part, or folds."""
 
 import dataclasses
 from typing import Annotated
@@ -77,8 +77,8 @@ def sampled(
 def balanced(data: Node, *, size: Count | None, seed: Seed) -> Splits:
     """`data` with training samples drawn so that every class has the same probability.
 
-    An epoch has `size` samples, by default as many as before: the same ones in every epoch, in
-    another order.
+    An epoch has `size` samples, by default as many as before: the same ones in every epoch,
+    reshuffled.
     Raises: ValueError if the targets are not classes.
     """
     targets = targets_of(data.train)
@@ -111,7 +111,7 @@ def partial(
 
 
 def few(splits: Splits, samples: int) -> Splits:
-    """At most so many samples of each part, evenly spread over it."""
+    """At most `samples` samples of each part, evenly spread over it."""
     train, valid, test = (
         chosen(part, torch.linspace(0, len(part) - 1, min(samples, len(part))).long())
         for part in (splits.train, splits.valid, splits.test)
@@ -123,9 +123,9 @@ def few(splits: Splits, samples: int) -> Splits:
 def stratified_folds(targets: Classes, number: int, *, seed: int) -> list[Tensor]:
     """The indices of `number` folds, each ascending; every sample is in exactly one.
 
-    Shuffled, sorted by class and dealt out in turn, so that the sizes of two folds, and their
-    numbers of samples of one class, differ by at most one.
-    Raises: ValueError if a fold would be empty, or there is only one.
+    Samples are shuffled, sorted by class and dealt out in turn: fold sizes, overall and for each
+    class, differ by at most one.
+    Raises: ValueError if a fold would be empty, or for a single fold.
     """
     if not 2 <= number <= len(targets):
         raise ValueError(
@@ -140,7 +140,7 @@ def stratified_folds(targets: Classes, number: int, *, seed: int) -> list[Tensor
 def kfold(
     data: Node, *, fold: Index, num_folds: Annotated[int, Field(ge=2)], split_seed: Seed
 ) -> Splits:
-    """`data` with its training and validation samples divided anew; fold `fold`, from 0, validates.
+    """`data` with training and validation samples redivided; fold `fold`, from 0, validates.
 
     Classes are in proportion in every fold. Test samples, facts and batcher stay. If `data`
     validates on its test samples, only the training samples are divided. The folds are a function

@@ -1,4 +1,4 @@
-"""Splits of the user's own torch data sets, with their transforms and collate function."""
+"""Splits of a user's torch data sets, with their transforms and collate function."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -37,26 +37,26 @@ def torch_dataset(
     `targets`; such a part has the transforms of `train`. `valid="test"` validates on `test`.
     Inputs that are bytes or floats reach the network as float32, other integers as int64.
     Without `num_classes`, `class_names` and `num_outputs`, the classes are `train.classes`, and
-    targets that are floats are values to predict. Without `fingerprint` it is over the length of
-    each data set and up to 32 of its samples.
-    Raises: DataError naming the part that is not such a data set, or what its samples lack.
+    float targets are values to predict. The default `fingerprint` covers the length of each data
+    set and up to 32 of its samples.
+    Raises: DataError naming the part that is not such a data set, or the fault of its samples.
     """
     named = {"train": train, "valid": valid, "test": test}
-    given = {
+    datasets = {
         name: _adapted(name, dataset, collate)
         for name, dataset in named.items()
         if not isinstance(dataset, int | float | str)
     }
     names = class_names or getattr(train, "classes", None)
-    facts = _facts(given["train"], num_classes, num_outputs, names)
-    fractions = {name: value for name, value in named.items() if name not in given}
+    facts = _facts(datasets["train"], num_classes, num_outputs, names)
+    fractions = {name: value for name, value in named.items() if name not in datasets}
     return splits.Splits(
         name=type(train).__name__,
         batcher=ArrayBatcher(),
         facts=facts,
-        fingerprint=fingerprint or _fingerprint(given),
+        fingerprint=fingerprint or _fingerprint(datasets),
         validates_on_test=valid == "test",
-        **_parts(given, fractions, split_seed),
+        **_parts(datasets, fractions, split_seed),
     )
 
 
@@ -72,11 +72,11 @@ def _adapted(name: str, dataset: Any, collate: Collate | None) -> SampleBySample
 
 
 def _parts(
-    given: Mapping[str, SampleBySample], fractions: Mapping[str, Any], split_seed: int
+    datasets: Mapping[str, SampleBySample], fractions: Mapping[str, Any], split_seed: int
 ) -> dict[str, Any]:
-    """The training, validation and test part; those that are fractions are taken from train."""
-    whole = given["train"]
-    parts: dict[str, Any] = {**given}
+    """The training, validation and test part; fractions are taken from train."""
+    whole = datasets["train"]
+    parts: dict[str, Any] = {**datasets}
     rest, classes = torch.arange(len(whole)), _classes(whole.dataset)
     for name, seed in (("test", splits.TEST_SEED), ("valid", split_seed)):
         fraction = fractions.get(name)
@@ -92,9 +92,9 @@ def _parts(
 
 
 def _classes(dataset: Any) -> Tensor:
-    """The class of every sample if the data set has whole numbers as `targets`; else one for all.
+    """The class of every sample if `targets` are whole numbers; else one for all.
 
-    They only divide the samples, so that a transform of the targets does no harm.
+    Used only to divide the samples, so a transform of the targets does not matter.
     """
     targets = getattr(dataset, "targets", None)
     if isinstance(targets, Tensor | list | tuple) and len(targets) == len(dataset):
@@ -153,10 +153,10 @@ def _samples(dataset: SampleBySample, indices: list[int]) -> Any:
     return dataset.drawn(indices, Draws(seed=0, epoch=0, indices=torch.tensor(indices)))
 
 
-def _fingerprint(given: Mapping[str, SampleBySample]) -> str:
+def _fingerprint(datasets: Mapping[str, SampleBySample]) -> str:
     """A SHA-256 over the names and lengths of the data sets and up to SAMPLES_READ of each."""
     digests = []
-    for name, dataset in given.items():
+    for name, dataset in datasets.items():
         places = torch.linspace(0, len(dataset) - 1, min(SAMPLES_READ, len(dataset)))
         tensors = [
             tensor

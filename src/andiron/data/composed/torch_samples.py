@@ -1,4 +1,4 @@
-"""Map-style data sets of torch, sample by sample, their random transforms seeded for each sample.
+"""Map-style torch data sets, sample by sample, with random transforms seeded for each sample.
 
     >>> import torch
     >>> from andiron.data import from_torch
@@ -29,7 +29,7 @@ class SampleBySample:
     """The samples of a map-style `torch.utils.data.Dataset`, fetched one by one and collated.
 
     In an epoch, the default generators of torch, NumPy and Python are seeded for each sample from
-    (seed, epoch, index), and afterwards restored: any transform that draws from them repeats.
+    (seed, epoch, index), then restored: any transform that draws from them is reproducible.
     """
 
     dataset: Any
@@ -45,7 +45,7 @@ class SampleBySample:
         return self._collated([self.dataset[index] for index in listed])
 
     def drawn(self, indices: Indices, draws: Draws) -> Any:
-        """The same, the generators seeded for each sample, and for the collation of a batch."""
+        """The same, with the generators seeded for each sample and for collating a batch."""
         samples = []
         listed, counters = torch.as_tensor(indices).tolist(), draws.indices.tolist()
         with _generators_restored():
@@ -71,7 +71,7 @@ def from_torch(dataset: Any, collate: Collate = default_collate) -> SampleBySamp
     """A map-style torch data set, with `__len__` and `__getitem__(index)`, as a Dataset.
 
     `collate` makes a batch of a list of samples: a pair of tensors, inputs and targets.
-    Raises: DataError if it is not a map-style data set.
+    Raises: DataError for any other data set.
     """
     name = type(dataset).__name__
     if isinstance(dataset, IterableDataset):

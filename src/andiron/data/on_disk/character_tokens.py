@@ -1,4 +1,4 @@
-"""The characters of a text as tokens: written once to a file of their own, and read from there."""
+"""The characters of a text as tokens, written once to a separate file and read from there."""
 
 import io
 import itertools
@@ -21,7 +21,7 @@ log = logging.getLogger("andiron")
 
 
 class Characters(NamedTuple):
-    """Tokens, in a file or in memory: each is the place of its character in the vocabulary."""
+    """Tokens, in a file or in memory: the index of each character in the vocabulary."""
 
     tokens: stored.StoredArray | Tensor
     vocabulary: list[str]
@@ -31,7 +31,7 @@ def tokens(path: Path, *, sha256: str, cache: Path | None) -> Characters:
     """The characters of the UTF-8 file at `path` as tokens; the vocabulary is sorted.
 
     They are stored in a file named after the content's SHA-256, in the folder `cache` or beside the
-    text, and made again if it is missing or damaged. If none can be written beside the text, they
+    text, which is rewritten if missing or damaged. If it cannot be written beside the text, tokens
     are held in memory, with a warning.
     Raises: DataError if the text is not UTF-8, or `cache` is given and cannot be written.
     """
@@ -40,7 +40,7 @@ def tokens(path: Path, *, sha256: str, cache: Path | None) -> Characters:
     try:
         return _read(stored_tokens)
     except (errors.DataError, KeyError):
-        pass  # they are made below
+        pass  # they are written below
     codes, number = _survey(path)
     # the vocabulary first: its four-byte numbers stay aligned
     shapes = {"vocabulary": (codes.dtype, codes.shape), "tokens": (_dtype(codes), [number])}
@@ -90,13 +90,13 @@ def _survey(path: Path) -> tuple[Tensor, int]:
 
 
 def _decoded(path: Path) -> Iterator[str]:
-    """The text in chunks, exactly as it is: line endings stay."""
+    """The text in chunks; line endings are unchanged."""
     with path.open("rb") as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         try:
             yield from iter(lambda: text.read(CHUNK_CHARACTERS), "")
         except UnicodeDecodeError as error:
-            decoded = file.tell() - len(error.object)  # bytes before those that failed
+            decoded = file.tell() - len(error.object)  # bytes before the invalid ones
             raise errors.DataError(
                 f"{path}: is not UTF-8 at byte offset {decoded + error.start} "
                 f"({error.reason}); convert it, or use data.level=bytes"
@@ -105,8 +105,8 @@ def _decoded(path: Path) -> Iterator[str]:
 
 def _encoded(path: Path, codes: Tensor) -> Iterator[Tensor]:
     for text in _decoded(path):
-        found = torch.frombuffer(bytearray(text.encode("utf-32-le")), dtype=torch.int32)
-        yield torch.searchsorted(codes, found).to(_dtype(codes))
+        text_codes = torch.frombuffer(bytearray(text.encode("utf-32-le")), dtype=torch.int32)
+        yield torch.searchsorted(codes, text_codes).to(_dtype(codes))
 
 
 def _dtype(codes: Tensor) -> torch.dtype:

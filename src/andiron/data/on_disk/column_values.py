@@ -1,4 +1,4 @@
-"""The values of one column of a table: numbers, dates or texts, by what they all look like.
+"""The values of one column of a table: numbers, dates or texts, inferred from all of them.
 
     >>> import polars
     >>> from andiron.data.on_disk.columns import Reading
@@ -28,11 +28,11 @@ class ColumnValues:
     kind: Kind
     values: polars.Series  # as they are written; Float64 if all are finite numbers
     numbers: polars.Series  # of a date its days; null for a value that is missing or wrong
-    faults: Mapping[str, str] = field(default_factory=dict)  # by value: why it is wrong
+    faults: Mapping[str, str] = field(default_factory=dict)  # why a value is wrong, by value
 
     @property
     def missing_rows(self) -> list[int]:
-        """The rows without a value: in columns of numbers and dates, with one of MISSING."""
+        """The rows without a value: with one of MISSING, in columns of numbers and dates."""
         return self._rows_of([""] if self.kind == "text" else [*MISSING])
 
     @property
@@ -73,13 +73,13 @@ def typed(name: str, values: polars.Series, reading: Reading) -> ColumnValues:
 
 
 def finite(values: polars.Series) -> polars.Series:
-    """The finite numbers that the texts are; null for others."""
+    """The texts as finite numbers; null for others."""
     numbers = values.cast(polars.Float64, strict=False)
     return numbers.set(~numbers.is_finite().fill_null(False), None)
 
 
 def parsed(text: str) -> float | None:
-    """The number that the text is, NaN and infinity too; None if it is not one in ASCII."""
+    """The text as a number, NaN and infinity too; None if it is not one in ASCII."""
     try:
         return float(text) if text.isascii() else None
     except ValueError:
@@ -87,7 +87,7 @@ def parsed(text: str) -> float | None:
 
 
 def complaint(text: str) -> str:
-    """Why the text is no finite number, and what to do."""
+    """Why the text is not a finite number, and the remedy."""
     if not text:
         return "has no value; fill it in, or remove the row"
     if parsed(text) is None:
@@ -96,13 +96,13 @@ def complaint(text: str) -> str:
 
 
 def untyped(values: polars.Series, *, are_numbers: bool = False) -> ColumnValues:
-    """The values of a column that stays as it is written: of `categories`, or a target."""
+    """The values of a column that is not converted: of `categories`, or a target."""
     odd = {*values.filter(finite(values).is_null())} - {""} if are_numbers else ()
     return ColumnValues("text", values, values, {text: complaint(text) for text in odd})
 
 
 def days(text: str, date_format: str | None) -> float | None:
-    """Days since 1970-01-01, with the time of day as a fraction; None if the text is no date.
+    """Days since 1970-01-01, with the time of day as a fraction; None if not a date.
 
     A date without a time zone is taken as UTC.
 
@@ -122,7 +122,7 @@ def days(text: str, date_format: str | None) -> float | None:
 
 
 def _kind(odd: set[str], has_numbers: bool, reading: Reading) -> Kind:
-    """A number if any value looks like one; a date if half of the others are; else text."""
+    """Number if any value looks like one; date if at least half of the others are; else text."""
     values = odd - MISSING
     if has_numbers or not values or any(map(_is_almost, values)):
         return "number"

@@ -1,6 +1,6 @@
-"""A table as named columns, independent of the file format, and how they are read.
+"""A table as named columns, independent of the file format, and the options for reading it.
 
-A reader of another kind of file makes `Columns` and passes them to `table_splits.of_columns`.
+A reader of another file format makes `Columns` and passes them to `table_splits.of_columns`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -15,7 +15,7 @@ Kind = Literal["number", "date", "text"]
 
 @dataclass(frozen=True)
 class Reading:
-    """How the values of a file are read."""
+    """Options for reading the values of a file."""
 
     text: Literal["one_hot", "codes", "refuse"] = "one_hot"
     categories: Sequence[str] = ()  # columns to read as text even if all values are numbers
@@ -26,7 +26,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Columns:
-    """Chosen columns of a table: `numbers` as float64, `texts` as they are written."""
+    """Chosen columns of a table: `numbers` as float64, `texts` unconverted."""
 
     source: str  # the file, in messages
     names: tuple[str, ...]  # of the columns to predict from; numbers, but for those in `texts`
@@ -35,7 +35,7 @@ class Columns:
     # of a row counted from 0, in messages: "table.csv, line 12"
     row_name: Callable[[int], str] = "row {}".format
     dates: Collection[str] = ()  # which of the numbers are days since 1970-01-01
-    record: Mapping[str, Any] = field(default_factory=dict)  # what was left out, for data.json
+    record: Mapping[str, Any] = field(default_factory=dict)  # skipped rows, for data.json
 
     def column(self, name: str) -> Float[Tensor, " rows"]:
         """One column of numbers."""

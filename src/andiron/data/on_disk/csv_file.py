@@ -39,8 +39,8 @@ def csv(
 ) -> Splits:
     """The rows of a file: `features` as float32, by default all columns but `target` and `exclude`.
 
-    A column without a number is of dates, if half of its values are of `date_format` (without, ISO
-    8601), and else of text; those of `categories` are of text. Dates become days since 1970-01-01.
+    A column without a number has dates, if half of its values match `date_format` (default ISO
+    8601), else text; `categories` are text columns. Dates become days since 1970-01-01.
     Text becomes an input for each category, or a code for an embedding. A row with a missing
     feature is refused or dropped, or the feature becomes the column's median or mean, or a number.
     Medians, means and categories are those of the training rows; a missing or unknown category is
@@ -51,8 +51,8 @@ def csv(
     on, each at least twice.
     A file that ends in .parquet has its columns by name; its rows are counted from 0.
     Without `delimiter` it is the first of , ; tab and | that gives the header its names. Up to
-    `max_bad_lines` lines that are no rows of such a table are skipped.
-    Raises: DataError naming file, line and column of what is not such a table.
+    `max_bad_lines` invalid lines are skipped.
+    Raises: DataError naming file, line and column of invalid values.
     """
     file, targets = Path(path), [target] if isinstance(target, str) else list(target)
     _check_choice(file, targets, features, exclude, kind)
@@ -95,11 +95,11 @@ def read(
     max_bad_lines: int | None = None,
     has_number_targets: bool = False,
 ) -> Columns:
-    """The columns `features`, by default all others, and `texts`, the targets, as they are written.
+    """The columns `features`, by default all others, and `texts`, the targets, unconverted.
 
     The first line of a text has the names. Blank lines, and blanks around names and values, are
     ignored.
-    Raises: DataError for a missing column, or more lines than `max_bad_lines` that are no rows.
+    Raises: DataError for a missing column, or more than `max_bad_lines` invalid lines.
     """
     from andiron.data.on_disk import delimited_text, table_lines  # polars takes 0.2 s
 

@@ -1,7 +1,7 @@
 """The columns of a delimited text file or a parquet file, and the line of every row.
 
 Polars reads the columns. A file with quotes, blank lines, or lines of another length than the
-header is first written anew by Python's csv module, which knows the lines.
+header is first rewritten by Python's csv module, which tracks line numbers.
 """
 
 import array
@@ -41,9 +41,9 @@ def content_of(path: Path) -> bytes:
 
 
 def rows(path: Path, content: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not blank, each with the number of its line, counted from 1.
+    """The non-blank rows, each with its line number, counted from 1.
 
-    Raises: DataError naming the line of `path`, if its content is no such text.
+    Raises: DataError naming the line of `path` that cannot be read.
     """
     file = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
     reader = csv_format.reader(file, delimiter=delimiter, strict=True)
@@ -65,7 +65,7 @@ def rows(path: Path, content: bytes, delimiter: str) -> Iterator[tuple[int, list
 def columns(
     path: Path, content: bytes, delimiter: str, header: Sequence[str], numbers: Collection[str]
 ) -> Lines:
-    """The columns, the line of each row, and by line what is wrong with lines that are no rows.
+    """The columns, the line of each row, and the fault of each invalid line.
 
     A column of `numbers` is Float64 if all its values are finite numbers; all others are text.
     Raises: DataError as `rows`.
@@ -117,7 +117,7 @@ def _parsed(
 def delimiter_of(path: Path, content: bytes, wanted: Sequence[str]) -> str:
     """The first of DELIMITERS that gives a header with all the names `wanted`.
 
-    Without one, it is that of the longest header.
+    If none does, the one with the longest header.
     """
     headers: dict[str, list[str]] = {}
     for delimiter in DELIMITERS:
@@ -161,6 +161,6 @@ def check_names(path: Path, header: Sequence[str], wanted: Sequence[str]) -> Non
 
 
 def _other_delimiter(header: Sequence[str]) -> str:
-    """A hint at the delimiter of a header that was read as one column."""
-    found = [each for each in DELIMITERS if len(header) == 1 and each in header[0]]
-    return f"; set data.delimiter={found[0]!r}" if found else ""
+    """A hint at the delimiter if the header was read as one column."""
+    delimiters = [mark for mark in DELIMITERS if len(header) == 1 and mark in header[0]]
+    return f"; set data.delimiter={delimiters[0]!r}" if delimiters else ""

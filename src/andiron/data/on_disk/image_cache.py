@@ -18,23 +18,23 @@ from andiron.data.on_disk.image_decoding import ImageFolderDataset
 from andiron.disk import files
 from andiron.serialization import safetensors_codec
 
-VERSION = 1  # of how images are decoded; each version has files of its own
-AT_ONCE = 64  # images that the threads decode together, and that are in memory at once
-RACY_NS = 2_000_000_000  # a younger file may change again without another time stamp
+VERSION = 1  # of the decoding; each version has its own files
+AT_ONCE = 64  # images that the threads decode together, all in memory at once
+RACY_NS = 2_000_000_000  # a younger file may change without a new time stamp
 log = logging.getLogger("andiron")
 
 
 def content_of(images: ImageFolderDataset, cache: Path) -> str:
-    """SHA-256 over the names, sizes and bytes of all images; later runs need not read all files."""
+    """SHA-256 over the names, sizes and bytes of all images, stored for later runs."""
     return remembered(images, cache, "listing", lambda: {"sha256": _content(images)})["sha256"]
 
 
 def remembered(
     images: ImageFolderDataset, cache: Path, kind: str, find: Callable[[], dict[str, Any]]
 ) -> dict[str, Any]:
-    """What `find` returns about the files; it is stored in `cache`, by `kind`.
+    """The result of `find` about the files, stored in `cache` by `kind`.
 
-    It is found anew for other names, sizes or times of change.
+    `find` runs again if names, sizes or modification times changed.
     """
     stats = {name: (images.root / name).stat() for name in images.names}
     listing = fingerprint.of_texts(
@@ -45,10 +45,10 @@ def remembered(
     if file.is_file():
         return files.read_json(file)
     before_ns = time.time_ns()
-    found = find()
+    result = find()
     if max(stat.st_mtime_ns for stat in stats.values()) < before_ns - RACY_NS:
-        _write_into(cache, lambda: files.write_json(file, found))
-    return found
+        _write_into(cache, lambda: files.write_json(file, result))
+    return result
 
 
 def in_threads(function: Callable[[str], Any], names: Sequence[str]) -> Iterator[Any]:
@@ -59,10 +59,10 @@ def in_threads(function: Callable[[str], Any], names: Sequence[str]) -> Iterator
 
 
 def dataset(images: ImageFolderDataset, content: str, cache: Path) -> stored.StoredDataset:
-    """The images from their file in `cache`, which is made if it is missing.
+    """The images from their file in `cache`, which is written if missing.
 
     The safetensors file has `inputs` [size, channels, height, width] of bytes, and `targets`. It is
-    written atomically, one image after another, so that any number fits. Its name depends on
+    written atomically, image by image, in constant memory. Its name depends on
     `content` and the shape.
     Raises: DataError if an image cannot be decoded, or the file cannot be written.
     """

@@ -27,7 +27,7 @@ UNREADABLE = (
 
 @dataclass(frozen=True, eq=False)
 class ImageFolderDataset:
-    """Image files by index, decoded batch by batch; every worker process decodes batches."""
+    """Image files by index, decoded batch by batch, in worker processes too."""
 
     root: Path
     names: tuple[str, ...]
@@ -68,9 +68,9 @@ class ImageFolderDataset:
 def of_file(path: Path, shape: Sequence[int]) -> UInt8[Tensor, "channels height width"]:
     """The centre of the image, after its shorter side is resized to that of a square `shape`.
 
-    The pixels are those of torchvision's Resize and CenterCrop on Pillow's images. The camera's
-    rotation is applied, transparency is dropped, and an animation is its first picture. For any
-    other shape the image has to have that size.
+    The pixels equal torchvision's Resize and CenterCrop on Pillow's images. The camera's rotation
+    is applied, transparency is dropped, and only the first frame of an animation is used. For any
+    other shape the image must already have that size.
     Raises: DataError if it is not a whole image, or has more than 8 bits a channel.
     """
     from PIL import Image  # 40 ms, so only a folder of images imports it
@@ -82,7 +82,7 @@ def of_file(path: Path, shape: Sequence[int]) -> UInt8[Tensor, "channels height 
 def of_picture(
     image: Any, name: str, shape: Sequence[int]
 ) -> UInt8[Tensor, "channels height width"]:
-    """`of_file` for a PIL image, which keeps its own pixels; `name` is for messages."""
+    """`of_file` for a PIL image, which is not changed; `name` is for messages."""
     with _readable(name):
         return _pixels(image.copy(), shape)
 

@@ -15,7 +15,7 @@ from andiron.data.on_disk.stored import StoredDataset
 from andiron.data.splits import TEST_SEED, Parts, Splits
 from andiron.ranges import Count, Index, Proportion, Seed, Validation
 
-# of ImageNet, which torchvision's weights were trained with; of grey images the channels' means
+# ImageNet's, as torchvision's weights expect; for grey images the means over channels
 BATCHERS = {
     3: ImageBatcher((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
     1: ImageBatcher(0.449, 0.226),
@@ -42,10 +42,9 @@ def image_folder(
     of each class of the rest.
     With `decoded="workers"` an image is decoded for every batch that has it; with `once` before the
     run, into a file in `cache`, by default `path`/.andiron, which later runs read. The fingerprint
-    is over the names and sizes of the files, with `once` over their bytes too.
-    With `scan` every image is decoded before the run, and all that cannot be read are reported;
-    up to `max_unreadable` of them, which implies a scan, are left out as if they were not there,
-    and named in the facts.
+    covers the names and sizes of the files, with `once` their bytes too.
+    With `scan` every image is decoded before the run, and all unreadable ones are reported; up to
+    `max_unreadable` of them, which implies a scan, are skipped and named in the facts.
     Normalised by ImageNet's mean and standard deviation, as torchvision's trained networks expect.
     Raises: DataError for a folder, class or part without images, and with `once` or `scan` for a
     file that is not an image.
@@ -92,7 +91,7 @@ def _facts(
 
 
 def _parts(tree: image_tree.ImageTree, valid: Validation, test: float, split_seed: int) -> Parts:
-    """The indices of each part: those of its folder, or a fraction of those in train."""
+    """The indices of each part, from its folder or a fraction of train."""
 
     def without(rest: Tensor, option: str, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
         if option in tree.indices:

@@ -1,4 +1,4 @@
-"""All images of a folder decoded before the run, so that unreadable ones are found at once."""
+"""Decodes all images of a folder before the run, to report every unreadable one at once."""
 
 import logging
 from pathlib import Path
@@ -14,7 +14,7 @@ log = logging.getLogger("andiron")
 def unreadable(images: ImageFolderDataset, *, most: int, cache: Path | None) -> list[str]:
     """The names of the files that cannot be read as an image, at most `most`.
 
-    With `cache` they are stored there, and found again without decoding.
+    With `cache` they are stored there, and later read without decoding.
     Raises: DataError listing them if there are more.
     """
     if cache is None:
@@ -37,7 +37,7 @@ def unreadable(images: ImageFolderDataset, *, most: int, cache: Path | None) -> 
 
 
 def _problems(images: ImageFolderDataset) -> dict[str, str]:
-    """Why each unreadable file cannot be read, by its name."""
+    """The reason for each unreadable file, by name."""
     log.info("%s: decoding all %d images, to find unreadable ones", images.root, len(images))
 
     def problem(name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The images in a folder: their classes, and the parts of the data set that they are for."""
+"""The images in a folder: their classes, and their parts of the data set."""
 
 import logging
 import os
@@ -19,18 +19,18 @@ log = logging.getLogger("andiron")
 
 @dataclass(frozen=True, eq=False)
 class ImageTree:
-    """The images below `root`, ordered by part, class and name; paths have slashes everywhere."""
+    """The images below `root`, ordered by part, class and name; paths use forward slashes."""
 
     root: Path
     names: tuple[str, ...]  # paths from the root
     targets: Classes
     class_names: tuple[str, ...]
-    indices: Mapping[str, Tensor]  # of each part that has a folder; without, of "" for all
+    indices: Mapping[str, Tensor]  # of each part that has a folder; without parts, of ""
 
     def without(self, names: Collection[str]) -> "ImageTree":
         """The same without these images.
 
-        Raises: DataError if a class would have none left in a part.
+        Raises: DataError if a class would be empty in a part.
         """
         is_kept = torch.tensor([name not in names for name in self.names])
         places = is_kept.cumsum(0) - 1
@@ -53,7 +53,7 @@ class ImageTree:
 def find(root: Path) -> ImageTree:
     """The images below `root`/<class>, or `root`/<part>/<class> if there is `root`/train.
 
-    Names that begin with a dot are ignored, and files with other suffixes, which the log counts.
+    Names that begin with a dot are ignored, and files with other suffixes, which are logged.
     Raises: DataError if the folder is missing, has fewer than two classes, or one without images.
     """
     if not root.is_dir():
@@ -82,10 +82,10 @@ def images_below(folder: Path) -> list[Path]:
 
     Raises: DataError if there is none.
     """
-    found = sorted(folder / name for name in _files(folder, folder, []))
-    if not found:
+    images = sorted(folder / name for name in _files(folder, folder, []))
+    if not images:
         raise errors.DataError(f"{folder}: has no images ({', '.join(SUFFIXES)})")
-    return found
+    return images
 
 
 def _class_names(folder: Path) -> list[str]:
@@ -119,14 +119,14 @@ def _tree(root: Path, parts: Mapping[str, list[str]]) -> ImageTree:
     for part, of_part in parts.items():
         begin = len(names)
         for class_name in of_part:
-            found = sorted(_files(root, root / part / class_name, ignored))
-            if not found:
+            paths = sorted(_files(root, root / part / class_name, ignored))
+            if not paths:
                 raise errors.DataError(
                     f"{root / part / class_name}: a class without images "
                     f"({', '.join(SUFFIXES)}); put some there, or remove it"
                 )
-            names += found
-            targets += [class_names.index(class_name)] * len(found)
+            names += paths
+            targets += [class_names.index(class_name)] * len(paths)
         indices[part] = torch.arange(begin, len(names))
     if ignored:
         message = "%s: ignored %d files that are not images, such as %s"

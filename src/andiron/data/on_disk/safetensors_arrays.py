@@ -43,8 +43,8 @@ def safetensors(
     dimension of a sample), are in that unit. Integer targets are classes, counted from 0; booleans
     of shape [size, labels] are multiple labels; floats are numbers to predict, and those of shape
     [size] become [size, 1]. `auto` is in memory below IN_MEMORY_BYTES.
-    Raises: DataError for a file that is not like this; a NaN in inputs that are not in memory is
-    found by the batch that has it.
+    Raises: DataError for any other file; a NaN in inputs that are not in memory is raised by the
+    batch that has it.
     """
     file = Path(path)
     arrays = stored.arrays_in(file)
@@ -83,7 +83,7 @@ def _named(arrays: Mapping[str, StoredArray], file: Path, option: str, name: str
 
 
 def _columns(targets: StoredArray) -> StoredArray:
-    """The targets; numbers of shape [size] as one column."""
+    """The targets, with numbers of shape [size] as one column."""
     is_column = targets.dtype.is_floating_point and len(targets.shape) == 1
     return dataclasses.replace(targets, shape=(*targets.shape, 1)) if is_column else targets
 
@@ -103,7 +103,7 @@ def _check_sizes(inputs: StoredArray, targets: StoredArray) -> None:
 
 
 def _described(targets: StoredArray) -> tuple[Classes | None, dict[str, Any]]:
-    """The class of every sample, if it has one, and the facts of the targets; all are checked."""
+    """The class of every sample, if any, and the facts of the checked targets."""
     if targets.dtype.is_floating_point:
         for indices, rows in targets.chunks():
             stored.check_finite(targets, rows, indices)
@@ -123,7 +123,7 @@ def _described(targets: StoredArray) -> tuple[Classes | None, dict[str, Any]]:
 
 
 def _classes(targets: StoredArray, indices: Tensor, rows: Samples) -> Tensor:
-    """The checked rows, or with several targets a sample the largest; some may be IGNORED."""
+    """The checked rows, or the largest of several targets a sample; some may be IGNORED."""
     wrong = rows < 0 if rows.dim() == 1 else (rows < 0) & (rows != IGNORED)
     if wrong.any():
         row = int(indices[wrong.nonzero()[0, 0]])
@@ -158,12 +158,12 @@ def _batcher(inputs: StoredArray, mean: Statistic | None, std: Statistic | None)
     )
 
 
-def _scaled(option: str, given: Statistic, scale: float, inputs: StoredArray) -> Numbers:
-    numbers = given if isinstance(given, Sequence) else [given]
+def _scaled(option: str, value: Statistic, scale: float, inputs: StoredArray) -> Numbers:
+    numbers = value if isinstance(value, Sequence) else [value]
     channels = inputs.shape[1] if len(inputs.shape) > 1 else 1
     if len(numbers) not in (1, channels):
         raise errors.DataError(
-            f"data.{option}={given}: has {len(numbers)} numbers where a sample of {inputs.name!r} "
+            f"data.{option}={value}: has {len(numbers)} numbers where a sample of {inputs.name!r} "
             f"has {channels} channels; give one, or one for each"
         )
     return tuple(number * scale for number in numbers)

@@ -1,4 +1,4 @@
-"""A data set that stays in its file: the samples of a batch are read when they are needed."""
+"""A data set that stays in its file; each batch reads its samples."""
 
 import itertools
 import os
@@ -16,17 +16,17 @@ from andiron.data.dataset import Indices, RawBatch, Samples
 from andiron.disk import files
 from andiron.serialization import safetensors_codec
 
-CHUNK_BYTES = 16 * 2**20  # of one array in memory at a time while all of it is read
+CHUNK_BYTES = 16 * 2**20  # of one array in memory at a time while it is read whole
 READABLE = (
     "BOOL", "U8", "I8", "I16", "I32", "I64", "U16", "U32", "F16", "BF16", "F32", "F64",
 )  # fmt: skip
-# to dtypes that every device has
+# to dtypes that every device supports
 PORTABLE = {torch.float64: torch.float32, torch.uint16: torch.int64, torch.uint32: torch.int64}
 REMEDY = "restore it from a copy, or write it again with safetensors.torch.save_file"
 
 
 class StoredFile:
-    """A file that is open for reading in all threads; a process that receives it opens it anew.
+    """A file open for reading in all threads; a process that receives it reopens it.
 
     Its bytes are read by position, not mapped: a map makes whole folios resident (up to 2 MiB on
     Linux 6.18; 64 MiB of random rows had all of a 2 GB file in memory), and a file that shrinks
@@ -87,8 +87,8 @@ class StoredFile:
 class StoredArray:
     """The place of an array's rows in a file, little-endian.
 
-    `stride_bytes` is the distance between the beginnings of two rows, by default the length of a
-    row; rows overlap if it is less.
+    `stride_bytes` is the distance between the starts of two rows, by default the length of a row;
+    rows overlap if it is less.
     """
 
     file: StoredFile
@@ -137,7 +137,7 @@ class StoredArray:
 class StoredDataset:
     """Samples by index, read from their file batch by batch.
 
-    `indices` are the rows that belong to the data set, by default all.
+    `indices` are the rows of the data set, by default all.
     """
 
     def __init__(self, inputs: StoredArray, targets: StoredArray, indices: Indices | None = None):

@@ -1,4 +1,4 @@
-"""How the columns of a table become the inputs of a network; learned from the training rows.
+"""Encodes the columns of a table as inputs of a network, learned from the training rows.
 
     >>> import torch
     >>> from andiron.data.on_disk.columns import Columns
@@ -34,8 +34,8 @@ MOST_ONE_HOT = 200  # inputs of one column; more are rarely categories
 class ColumnEncoding:
     """One column: a `number`, a `date`, a `one_hot` for each category, or `codes` of them.
 
-    Codes count from 1. Whatever is not among the categories, a missing value too, is all zeros, or
-    code 0. `fill` stands for a missing number or date.
+    Codes count from 1. An unknown category or a missing value is all zeros, or code 0.
+    `fill` stands for a missing number or date.
     """
 
     column: str
@@ -79,7 +79,7 @@ class TableEncoding:
 
     @property
     def is_quantity(self) -> list[bool]:
-        """For each input whether it is a number, to be standardised, or stands for a category."""
+        """Whether each input is a number, to be standardised, rather than a category."""
         return [column.kind in QUANTITIES for column in self.columns for _ in column.names]
 
     @property
@@ -89,7 +89,7 @@ class TableEncoding:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What data.json has of it, for networks and for prediction; none if it is plain."""
+        """Its entries in data.json, for networks and for prediction; empty if plain."""
         if self.is_plain:
             return {}
         facts: dict[str, Any] = {"encoding": dataclasses.asdict(self)}
@@ -98,7 +98,7 @@ class TableEncoding:
             for each in self.columns
         ]
         if any(column.kind == "codes" for column in self.columns):
-            # of each input: its codes, with that of the unknown; 0 for a number
+            # the number of codes of each input, with the unknown code; 0 for a number
             facts["category_counts"] = [
                 len(each.categories) + 1 if each.kind == "codes" else 0 for each in self.columns
             ]
@@ -106,29 +106,29 @@ class TableEncoding:
 
     @classmethod
     def of_facts(cls, facts: Mapping[str, Any]) -> "TableEncoding":
-        """The encoding that data.json has.
+        """The encoding in data.json.
 
         Raises: DataError for values that `facts` never has.
         """
         if "encoding" not in facts:
             return cls(tuple(map(_plain, facts["columns"])))
         try:
-            found = TypeAdapter(cls).validate_json(json.dumps(facts["encoding"]), strict=True)
+            encoding = TypeAdapter(cls).validate_json(json.dumps(facts["encoding"]), strict=True)
         except ValidationError as error:
             why = errors.one_line(error)[:200]
             raise errors.DataError(
                 f"encoding: is malformed ({why}); restore data.json from a copy"
             ) from error
-        return found
+        return encoding
 
     @property
     def reading(self) -> Reading:
-        """How other rows are read: each column is of the kind that it was."""
-        known: dict[str, Any] = {
+        """The options to read other rows: each column keeps its kind."""
+        kinds: dict[str, Any] = {
             each.column: each.kind for each in self.columns if each.kind in QUANTITIES
         }
-        of_text = [each.column for each in self.columns if each.column not in known]
-        return Reading("one_hot", of_text, self.date_format, self.decimal, known)
+        of_text = [each.column for each in self.columns if each.column not in kinds]
+        return Reading("one_hot", of_text, self.date_format, self.decimal, kinds)
 
     def inputs(self, table: Columns) -> Float[Tensor, "rows inputs"]:
         """The inputs of all rows, in float64."""
@@ -149,9 +149,9 @@ def fitted(
     Raises: DataError for a column without a value in `rows`, or with too many categories.
     """
     reading = reading or Reading()
-    found = [_fitted_column(table, name, rows, missing, reading.text) for name in table.names]
+    columns = [_fitted_column(table, name, rows, missing, reading.text) for name in table.names]
     learned: Any = "refuse" if missing == "drop" else missing
-    return TableEncoding(tuple(found), learned, reading.date_format, reading.decimal)
+    return TableEncoding(tuple(columns), learned, reading.date_format, reading.decimal)
 
 
 def _fitted_column(

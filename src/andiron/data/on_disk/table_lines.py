@@ -1,4 +1,4 @@
-"""The lines of a delimited text file as columns, and which lines are no rows of a table."""
+"""The lines of a delimited text file as columns, and the invalid lines."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,22 +19,22 @@ from andiron.plain import readable
 NAN = float("nan")
 GAP = "fill it in, or remove the row"
 FEATURE_GAP = "fill it in, remove the row, or set data.missing"
-Problems = dict[int, str]  # by row: what is wrong with it
+Problems = dict[int, str]  # the fault of a row, by row
 log = logging.getLogger("andiron")
 
 
 @dataclass(eq=False)
 class TableLines:
-    """The values of the chosen columns, row by row; `checked` leaves out what is no row."""
+    """The values of the chosen columns, row by row; `checked` removes invalid rows."""
 
     source: str  # the file, in messages; empty for rows from Python
-    unit: str  # what a row is called there: a line, counted from 1, or a row, counted from 0
+    unit: str  # a line, counted from 1, or a row, counted from 0, in messages
     features: Sequence[str]  # in order
     targets: Sequence[str]
     reading: Reading
     frame: polars.DataFrame  # texts, "" where one is missing; Float64 if all are finite numbers
     lines: Sequence[int]  # of each row
-    bad: Mapping[int, str]  # by line: why it is no row
+    bad: Mapping[int, str]  # the fault of an invalid line, by line
 
     def checked(
         self,
@@ -43,9 +43,9 @@ class TableLines:
         *,
         has_number_targets: bool = False,
     ) -> columns.Columns:
-        """The rows without those that are bad, at most `max_bad`, or dropped for a missing value.
+        """The rows without bad ones, at most `max_bad`, and those dropped for a missing value.
 
-        Rows to predict from have no `max_bad`: all have to be right.
+        Rows to predict from have no `max_bad`: all must be valid.
         Raises: DataError listing the bad lines if there are more.
         """
         self.values = {name: self._typed(name) for name in self.features}
@@ -69,7 +69,7 @@ class TableLines:
         return column_values.typed(name, self.frame[name], self.reading)
 
     def _problems(self, missing: str | float, remedy: str) -> tuple[Problems, Problems]:
-        """The rows to drop, and those that are wrong, with the first reason of each."""
+        """The rows to drop, and the wrong rows with the first reason of each."""
         gaps, wrong = Problems(), Problems()
         for name, column in self.values.items():
             is_target = name in self.targets
@@ -94,9 +94,9 @@ class TableLines:
             )
 
     def _report(self, bad: dict[int, str], most: int | None, dropped: int) -> dict[str, Any]:
-        """What is left out, for the record.
+        """The skipped rows, for the record.
 
-        Raises: DataError if it is more than `most` lines.
+        Raises: DataError if more than `most` lines are bad.
         """
         places = [f"{self.unit} {line}{why}" for line, why in sorted(bad.items())]
         if len(bad) > (most or 0):
@@ -179,5 +179,5 @@ def of_mappings(
 
 def _as_text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
-        return str(int(value))  # a category 3 that a data frame has as 3.0
+        return str(int(value))  # a category 3 that is 3.0 in a data frame
     return "" if value is None else str(value).strip()

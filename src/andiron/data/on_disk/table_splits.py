@@ -30,7 +30,7 @@ def of_columns(
     """The rows of `table`, its `texts` being the columns `targets`; `options` are those of `split`.
 
     Without `kind`, `table_targets.inferred_kind` decides.
-    Raises: DataError naming the row and the column that cannot be a target.
+    Raises: DataError naming row and column of an invalid target.
     """
     from andiron.data.on_disk import table_targets  # polars takes 0.2 s
 
@@ -63,7 +63,7 @@ def split(
 ) -> splits.Splits:
     """The rows of a table as inputs, with `targets` [rows]: classes or numbers.
 
-    They are classes if there are `class_names`; numbers to predict are [rows, target_columns].
+    With `class_names` they are classes; numbers to predict are [rows, target_columns].
     Every part has a share of every class. Without an `encoding` it is learned from the training
     rows, with `missing` and `reading`. Numbers stay in their own unit; the facts have their mean
     and standard deviation. `described` are the other fields of `Splits`.
@@ -96,7 +96,7 @@ def split(
 
 
 def _standardising(inputs: Tensor, is_scaled: Sequence[bool]) -> ArrayBatcher:
-    """The batcher by the mean and deviation of these rows; categories stay as they are."""
+    """The batcher by mean and deviation of these rows; categories are unchanged."""
     mean, std = standardisation.fit(inputs)
     kept = [(m, s) if scaled else (0.0, 1.0) for m, s, scaled in zip(mean, std, is_scaled)]
     return ArrayBatcher(*zip(*kept))

@@ -17,7 +17,7 @@ from andiron.disk import files
 from andiron.ranges import Seed, Validation
 
 SHAPE = (3, 32, 32)
-MOST_BYTES = 2**28  # of a file: the larger archive has 154 MB in one
+MOST_BYTES = 2**28  # of a file: the largest has 154 MB
 PIXELS = 3 * 32 * 32  # bytes of an image: all of its red, then green, then blue
 
 
@@ -104,7 +104,7 @@ def _present(archive: _Archive, folder: Path) -> bool:
 
 def _download(archive: _Archive, folder: Path) -> None:
     """The archive beside `folder`, checked by its MD5, and its files in `folder`."""
-    # takes as long to import as torch, so only a missing CIFAR imports it
+    # as slow to import as torch, so only a missing CIFAR imports it
     from torchvision.datasets import utils
 
     why = "the archive has other files"

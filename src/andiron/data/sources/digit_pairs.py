@@ -1,4 +1,4 @@
-"""Two handwritten digits side by side, labelled with both: multi-label data without a download."""
+"""Two handwritten digits side by side, labelled with both: multi-label, no download."""
 
 import dataclasses
 from typing import Any

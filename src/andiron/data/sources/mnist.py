@@ -55,7 +55,7 @@ def _splits(name: str, root: str, batcher: ImageBatcher, **options: Any) -> Spli
 
 
 def _read(name: str, root: Path, *, train: bool) -> ArrayDataset:
-    # takes as long to import as torch, so only a configuration with MNIST imports it
+    # as slow to import as torch, so only a configuration with MNIST imports it
     from torchvision import datasets
 
     folder = root.absolute() / name / "raw"

@@ -1,4 +1,4 @@
-"""The files of data that are part of the package, checked before they are read."""
+"""The data files of the package, checked before they are read."""
 
 from importlib import resources
 from pathlib import Path
@@ -20,10 +20,10 @@ def load(file: Path, sha256: str) -> dict[str, Tensor]:
         raise errors.DataError(
             f"{file}: the data shipped with andiron are missing; install the package again"
         )
-    found = fingerprint.of_file(file)
-    if found != sha256:
+    checksum = fingerprint.of_file(file)
+    if checksum != sha256:
         raise errors.DataError(
-            f"{file}: SHA-256 is {found}, not {sha256}: the file is damaged; "
+            f"{file}: SHA-256 is {checksum}, not {sha256}: the file is damaged; "
             "restore it from the repository or install the package again"
         )
     return serialization.load_tensors(file)

@@ -1,4 +1,4 @@
-"""Random samples of classes that overlap as much as wanted: for tests and benchmarks, no file."""
+"""Random samples of classes with a chosen overlap: for tests and benchmarks, no file."""
 
 import math
 from collections.abc import Sequence
@@ -44,10 +44,10 @@ def synthetic(
     shape = tuple(input_shape)
     if not shape:
         raise ValueError("input_shape=[]: should have one side at least; give [1, 28, 28]")
-    each = math.prod(shape)  # the centre of a class is made in float32
-    of_sample = each * (1 if dtype == "uint8" else 4) + 8
+    num_values = math.prod(shape)  # the centre of a class is made in float32
+    of_sample = num_values * (1 if dtype == "uint8" else 4) + 8
     memory.check(f"num_samples={num_samples}", num_samples * of_sample)
-    memory.check(f"num_classes={num_classes}", num_classes * each * 4)
+    memory.check(f"num_classes={num_classes}", num_classes * num_values * 4)
     stream = randomness.stream(seed, "synthetic targets")
     targets = torch.randperm(num_samples, generator=stream) % num_classes
     inputs = _inputs(targets, centers(shape, num_classes, seed) * separation, dtype, seed)

@@ -1,1 +1,1 @@
-"""What the adapter of torchmetrics' metrics knows: their states, their arguments, their values."""
+"""Support of the torchmetrics adapter: states, arguments and values."""

@@ -1,4 +1,4 @@
-"""What a torchmetrics metric computes, as the value of a metric: numbers, or a picture."""
+"""The result of a torchmetrics metric as the value of a metric: numbers, or a picture."""
 
 import inspect
 import math
@@ -13,12 +13,12 @@ from torch import Tensor
 
 from andiron.protocols import Result
 
-MOST_NUMBERS = 1000  # more are no values to log, but a map or a value for each sample
-DRAWS = {"curve", "cmap"}  # what `plot` takes if the metric is a curve or a matrix
+MOST_NUMBERS = 1000  # more are not values to log, but a map or a value for each sample
+DRAWS = {"curve", "cmap"}  # the parameters of `plot` if the metric is a curve or a matrix
 
 
 def is_picture(metric: Any) -> bool:
-    """Whether torchmetrics draws what the metric computes, a curve or a matrix."""
+    """Whether the metric computes a curve or a matrix, which torchmetrics draws."""
     draws = DRAWS & inspect.signature(metric.plot).parameters.keys()
     # a class with its own `compute` and an inherited `plot` computes something else
     return bool(draws) and _class_with(metric, "plot") is _class_with(metric, "compute")
@@ -39,7 +39,7 @@ def value_of(name: str, metric: Any, result: Any) -> Result:
 
 
 def _numbers(name: str, place: str, result: Any) -> Iterator[tuple[str, float]]:
-    """Every number of the result by its place; that of a single number is empty."""
+    """Every number of the result by its place; the place of a single number is empty."""
     if isinstance(result, Tensor) and result.numel() == 1:
         result = result.reshape(())
     if isinstance(result, int | float) or (isinstance(result, Tensor) and result.ndim == 0):
@@ -63,14 +63,14 @@ def _class_with(metric: Any, method: str) -> type:
 
 
 def _pictures(plot: Callable[..., Any], result: Any) -> Result:
-    """One picture; of a matrix for each of several labels, one by its number."""
+    """One picture; for several labels with a matrix each, one by label number."""
     if isinstance(result, Tensor) and result.ndim == 3:
         return {str(label): _picture(plot, each) for label, each in enumerate(result)}
     return _picture(plot, result)
 
 
 def _picture(plot: Callable[..., Any], result: Any) -> UInt8[Tensor, "3 height width"]:
-    """Drawn on a figure of its own, without a window."""
+    """Draws on a separate figure, without a window."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # here: it takes half a second
     from matplotlib.figure import Figure
 

@@ -1,6 +1,6 @@
-"""The states of a torchmetrics metric as parts of one batch, and merged parts as states again.
+"""Converts the states of a torchmetrics metric to parts of a batch, and merged parts to states.
 
-Each batch is what torchmetrics calls a process: merging batches is its own merging of processes.
+Each batch counts as a process of torchmetrics: batches are merged as it merges processes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,12 +11,12 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-MOST_DIMENSIONS = 7  # of a tensor in a list; its shape is kept in one row of numbers
+MOST_DIMENSIONS = 7  # of a tensor in a list; its shape is stored in one row of numbers
 
 
 @dataclass(frozen=True)
 class State:
-    """One state of `owner`, which `reduction` merges; a list state keeps what was appended."""
+    """One state of `owner`, merged by `reduction`; a list state holds the appended tensors."""
 
     owner: Any
     name: str
@@ -28,7 +28,7 @@ class State:
         return isinstance(self.default, list)
 
     def set(self, value: Any) -> None:
-        """Gives the owner this state, as if it had been updated."""
+        """Sets the owner's state, as if it had been updated."""
         setattr(self.owner, self.name, value)
         self.owner._update_count = 1  # else an inner metric warns that it was not updated
 
@@ -43,16 +43,16 @@ def states_of(owners: Sequence[Any]) -> list[State]:
 
 
 def are_sums(states: Sequence[State]) -> bool:
-    """Whether each state is a sum, so that the parts can be added up and take no memory."""
+    """Whether each state is a sum, so that parts can be added up without gathering."""
     from torchmetrics.utilities import dim_zero_sum  # here: it takes seconds, and is optional
 
     return all(not state.is_list and state.reduction is dim_zero_sum for state in states)
 
 
 def lacks_reduction(states: Sequence[State]) -> bool:
-    """Whether a tensor is merged by the metric itself, in `compute`: running means, as of Pearson.
+    """Whether the metric itself merges a tensor in `compute`: running means, as in Pearson.
 
-    Some merge no more than two, so that such a metric is computed from all predictions at once.
+    Some merge no more than two, so such a metric is computed from all predictions at once.
     """
     return any(not state.is_list and state.reduction is None for state in states)
 
@@ -79,14 +79,14 @@ def set_sums(states: Sequence[State], parts: Sequence[Tensor]) -> None:
 
 
 def set_gathered(states: Sequence[State], parts: Sequence[Tensor]) -> None:
-    """Concatenated parts become states: rows merged by the reduction, lists as they were."""
+    """Concatenated parts become states: rows merged by the reduction, lists restored."""
     remaining = iter(parts)
     for state in states:
         part = next(remaining)
-        state.set(_list(part, next(remaining)) if state.is_list else _merged(state, part))
+        state.set(_list(part, next(remaining)) if state.is_list else _reduced(state, part))
 
 
-def _merged(state: State, rows: Tensor) -> Tensor:
+def _reduced(state: State, rows: Tensor) -> Tensor:
     from torchmetrics.utilities import dim_zero_sum
 
     if len(rows) == 1:

@@ -1,4 +1,4 @@
-"""What a torchmetrics metric is updated with: the arguments of one batch, from the task's item."""
+"""The arguments of a torchmetrics metric's update for one batch, from the task's item."""
 
 import inspect
 import typing
@@ -19,29 +19,29 @@ ANSWERS = (outputs.BinaryClassificationOutput, outputs.MultiLabelClassificationO
 
 
 def innermost(owners: Sequence[Any]) -> tuple[Any, Parameters]:
-    """The metric that is updated and what its `update` needs; a wrapper takes and passes on any."""
+    """The metric to update and the required arguments of its `update`; a wrapper passes on any."""
     for owner in owners:
-        known = inspect.signature(owner.update).parameters.values()
-        if not any(each.kind is each.VAR_POSITIONAL for each in known):
-            needed = (each for each in known if each.kind is not each.VAR_KEYWORD)
-            return owner, {each.name: each for each in needed if each.default is each.empty}
+        parameters = inspect.signature(owner.update).parameters.values()
+        if not any(p.kind is p.VAR_POSITIONAL for p in parameters):
+            needed = (p for p in parameters if p.kind is not p.VAR_KEYWORD)
+            return owner, {p.name: p for p in needed if p.default is p.empty}
     return owners[0], {}
 
 
 def updates_by(inputs: Callable[[Any], Any], item: Any) -> list[Update]:
-    """The updates that a function of the user's own gives for an item.
+    """The updates that a user's function returns for an item.
 
     It returns the arguments as a tuple or, by name, as a dict; or a list of these for several
     updates; anything else is the only argument.
     """
-    given = inputs(item)
-    return [_update(each) for each in (given if isinstance(given, list) else [given])]
+    returned = inputs(item)
+    return [_update(each) for each in (returned if isinstance(returned, list) else [returned])]
 
 
 def tensors(updates: Sequence[Update]) -> tuple[Tensor, ...]:
     """The arguments of the only update, which are concatenated over the batches.
 
-    Raises: TypeError if there are several updates, or anything else than tensors by place.
+    Raises: TypeError for several updates, or anything else than positional tensors.
     """
     (arguments, named), *others = updates
     if others or named or not all(isinstance(each, Tensor) for each in arguments):
@@ -67,7 +67,7 @@ def updates_of(
     """The updates for an item: predictions and targets, real and generated images, or texts.
 
     Parameters beyond the first two are attributes of the item with their name.
-    Raises: MismatchError if the item lacks what the metric takes.
+    Raises: MismatchError if the item lacks an argument.
     """
     names = [*takes]
     if isinstance(item, AdversarialOutput):
@@ -85,14 +85,14 @@ def updates_of(
     return [(first, {name: getattr(item, name) for name in names[2:]})]
 
 
-def _update(given: Any) -> Update:
-    if isinstance(given, Mapping):
-        return (), given
-    return (given if isinstance(given, tuple) else (given,)), {}
+def _update(arguments: Any) -> Update:
+    if isinstance(arguments, Mapping):
+        return (), arguments
+    return (arguments if isinstance(arguments, tuple) else (arguments,)), {}
 
 
 def _of_outputs(metric: Any, item: Any) -> tuple[Any, Any]:
-    """Outputs and targets in the form that the metric expects."""
+    """Outputs and targets in the metric's format."""
     if not (hasattr(item, "output") and hasattr(item, "targets")):
         raise _misfit(metric, item, "takes predictions and targets, which are not in")
     output, targets = item.output, item.targets
@@ -124,7 +124,7 @@ def _of_images(metric: Any, names: Sequence[str], item: AdversarialOutput) -> li
 def _pixels(metric: Any, images: Float[Tensor, "batch channels height width"]) -> Tensor:
     """Images in [-1, 1] as bytes, or in [0, 1] for a metric that normalises; grey ones as RGB.
 
-    A feature network of the user's own gets the channels that there are.
+    A user's feature network gets the channels unchanged.
     """
     unit = ((images.float() + 1) / 2).clamp(0, 1)
     if images.shape[1] == 1 and not getattr(metric, "used_custom_model", True):

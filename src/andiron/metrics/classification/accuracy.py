@@ -18,7 +18,7 @@ from andiron.ranges import Count, Proportion
 
 
 class Loss:
-    """The mean loss, each batch weighted by what its loss is a mean over."""
+    """The mean loss, each batch weighted by the count its loss is a mean over."""
 
     name = "loss"
     higher_is_better = False
@@ -64,7 +64,7 @@ class TopKAccuracy:
     """The fraction of targets among the k largest logits; of equal logits the first wins.
 
     The name is top_5_accuracy by default. IGNORED targets do not count.
-    Raises: ValueError if k is above the number of classes, where that is known.
+    Raises: ValueError if k is above a known number of classes.
     """
 
     k: Count = 5

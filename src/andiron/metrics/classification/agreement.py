@@ -1,8 +1,8 @@
 """The agreement of predictions and targets over all classes, corrected for class frequencies.
 
-For classes, and for a binary item, whose negative class then counts as a class of its own;
-`threshold` is the probability above which a binary answer is yes. All are computed from how often
-each class was right, predicted and true.
+For classes, and for binary items, whose negative class is a class of its own; `threshold` is the
+probability above which a binary answer is yes. All are computed from how often each class was
+right, predicted and true.
 """
 
 import math

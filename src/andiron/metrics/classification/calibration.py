@@ -1,4 +1,4 @@
-"""How well probabilities are calibrated: the expected calibration error and the Brier score."""
+"""Calibration of probabilities: the expected calibration error and the Brier score."""
 
 import math
 from dataclasses import dataclass

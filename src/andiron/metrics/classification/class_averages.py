@@ -1,4 +1,4 @@
-"""The values of several classes averaged, or each by its name."""
+"""Averages over classes, or the value of each class by name."""
 
 import math
 from collections.abc import Sequence

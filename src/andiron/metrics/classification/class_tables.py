@@ -18,7 +18,7 @@ from andiron.ranges import Proportion
 
 @dataclass(kw_only=True)
 class ConfusionMatrix:
-    """How often each true class (row) was predicted as each class (column), as a Markdown table.
+    """Counts of each true class (row) predicted as each class (column), as a Markdown table.
 
     It holds classes^2 numbers for each batch of an open window.
     """

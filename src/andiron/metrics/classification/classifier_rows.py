@@ -54,7 +54,7 @@ class Rows:
 def rows(item: Any, name: str = "", *allowed: str) -> Rows:
     """The item as rows; nothing is read back from the device.
 
-    Raises: MismatchError if the shapes are not those of a classifier, or its answers of none of
+    Raises: MismatchError if the shapes are not a classifier's, or its answers of none of
     the kinds allowed for the metric `name`.
     """
     kind = kind_of(item.output, item.targets)

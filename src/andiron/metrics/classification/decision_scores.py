@@ -5,7 +5,7 @@ Each score is a ratio of counts, 0 where the denominator is 0 (scikit-learn's `z
 "weighted" their mean weighted by how often each is the target, "none" (or None) the value of every
 class by name. Averages are over the classes that were predicted or true at least once,
 scikit-learn's `labels=None`; for multi-label items over all labels. For a binary item the score is
-that of the positive class, scikit-learn's `average="binary"`. `threshold` is the probability above
+the positive class's, scikit-learn's `average="binary"`. `threshold` is the probability above
 which a yes-or-no answer is yes. With `top_k` the classes with the k largest logits are all
 predicted, k of them for each target. The value is None where nothing was counted.
 """
@@ -48,7 +48,7 @@ class Counts:
         return (self.predicted + self.support if self.kind == CLASSES else self.total) > 0
 
     def both_sides(self) -> "Counts":
-        """The counts of a binary item as those of two classes, negative and positive."""
+        """The counts of a binary item as two classes, negative and positive."""
         if self.kind != BINARY:
             return self
         total = self.total
@@ -70,27 +70,27 @@ class Counted:
     kinds: ClassVar[Sequence[str]] = ()  # of answers that it is defined for; empty for all
 
     def __call__(self, item: Any) -> Parts:
-        """What a batch adds to the counts; nothing is read back from the device.
+        """The counts of a batch; nothing is read back from the device.
 
         The shape gives the kind: [3, classes], [4, labels], or [4] for a binary item; see
         `unpacked`. A target that is neither a class nor IGNORED raises.
         """
         measured = rows(item, self.name, *self.kinds)
         if measured.kind == CLASSES:
-            return (_of_classes(measured, self._predicted(measured)),)
+            return (_of_classes(measured, self._predictions(measured)),)
         return (_of_answers(measured, self.threshold),)
 
-    def _predicted(self, measured: Rows) -> Int[Tensor, "rows predictions"]:
-        """The classes that are predicted for each row: the one with the largest logit."""
+    def _predictions(self, measured: Rows) -> Int[Tensor, "rows predictions"]:
+        """The predicted classes of each row: the one with the largest logit."""
         return measured.logits.argmax(-1, keepdim=True)
 
 
 @dataclass(kw_only=True)
 class TopCounted(Counted):
-    """A metric of counts of which the `top_k` likeliest classes are all predicted; abstract.
+    """A metric of counts that treats the `top_k` likeliest classes as predicted; abstract.
 
     Of equal logits the first wins, as in TopKAccuracy.
-    Raises: ValueError if top_k is above the number of classes, where that is known.
+    Raises: ValueError if top_k is above a known number of classes.
     """
 
     top_k: Count = 1
@@ -106,9 +106,9 @@ class TopCounted(Counted):
             rows(item, f"{self.name} with top_k={self.top_k}", CLASSES)
         return super().__call__(item)
 
-    def _predicted(self, measured: Rows) -> Int[Tensor, "rows predictions"]:
+    def _predictions(self, measured: Rows) -> Int[Tensor, "rows predictions"]:
         if self.top_k == 1:
-            return super()._predicted(measured)
+            return super()._predictions(measured)
         classes = measured.logits.shape[-1]
         if self.top_k > classes:
             remedy = f"there are {classes} classes; give a smaller one"
@@ -140,7 +140,7 @@ class Score(TopCounted):
 
 @dataclass(kw_only=True)
 class Precision(Score):
-    """TP / (TP + FP): the fraction of the predicted that is true."""
+    """TP / (TP + FP): the fraction of predicted positives that are true."""
 
     name: str = "precision"
 
@@ -150,7 +150,7 @@ class Precision(Score):
 
 @dataclass(kw_only=True)
 class Recall(Score):
-    """TP / (TP + FN), or sensitivity: the fraction of the true that was predicted."""
+    """TP / (TP + FN), or sensitivity: the fraction of positives that were predicted."""
 
     name: str = "recall"
 
@@ -178,7 +178,7 @@ class FBeta(Score):
 
 @dataclass(kw_only=True)
 class Specificity(Score):
-    """TN / (TN + FP): the fraction of the not true that was not predicted."""
+    """TN / (TN + FP): the fraction of negatives that were not predicted."""
 
     name: str = "specificity"
 
@@ -201,7 +201,7 @@ def unpacked(sums: Float[Tensor, "..."]) -> Counts:
 
 
 def divided(numerator: Tensor, denominator: Tensor) -> Tensor:
-    """The ratio, 0 where numerator and denominator are."""
+    """The ratio; 0 / 0 is 0."""
     return numerator / torch.where(denominator == 0, 1.0, denominator)
 
 

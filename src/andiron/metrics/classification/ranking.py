@@ -3,8 +3,8 @@
 They keep the logits of every sample. Several classes or labels are each measured against the rest,
 classes by their softmax probability. `average`: "micro" takes all of them as one, "macro" is their
 mean, "weighted" their mean weighted by how often each is the target, "none" (or None) the value of
-every class by name. Classes whose area is undefined are left out; without any other, and where a
-logit is NaN, the value is None. For a binary item it is the area of the positive class.
+every class by name. Classes with an undefined area are left out; if all are, or a logit is
+NaN, the value is None. For a binary item it is the area of the positive class.
 """
 
 import itertools
@@ -108,7 +108,7 @@ class AveragePrecision(Area):
 
 @dataclass(kw_only=True)
 class RocCurve(Curve):
-    """A picture of the ROC curve of each class against the rest, and which colour is which class.
+    """A picture of the ROC curve of each class against the rest, with a legend of colours.
 
     The true positive rate over the false positive rate, at every distinct score; classes without
     positives or negatives have no curve. Measured on validation data only.
@@ -181,17 +181,17 @@ def _roc(scores: Tensor, truths: Tensor) -> tuple[Tensor, Tensor]:
 
 def _columns(logits: Tensor, targets: Tensor, *, as_one: bool) -> list[Column]:
     """Scores and truths of each class or label, or of all as one; none if a logit is NaN."""
-    known = targets != IGNORED
+    counted = targets != IGNORED
     # logits order the answers as probabilities do, with fewer ties
     scores, truths = logits.double(), targets == 1
-    if scores[known].isnan().any():
+    if scores[counted].isnan().any():
         return []
     if kind_of(logits, targets) == CLASSES:
         scores, truths = scores.softmax(-1), targets[:, None] == torch.arange(logits.shape[-1])
-        known = known[:, None].expand_as(scores)
+        counted = counted[:, None].expand_as(scores)
     if as_one or scores.ndim == 1:
-        return [(scores[known], truths[known])]
-    by_class = zip(scores.T, truths.T, known.T, strict=True)
+        return [(scores[counted], truths[counted])]
+    by_class = zip(scores.T, truths.T, counted.T, strict=True)
     return [(of_class[counts], is_true[counts]) for of_class, is_true, counts in by_class]
 
 

@@ -1,4 +1,4 @@
-"""The classes that a classifier got wrong most often, and what it took them for.
+"""The classes that a classifier got wrong most often, and its wrong answers for them.
 
 >>> import torch
 >>> from andiron.outputs import ClassificationOutput
@@ -20,11 +20,11 @@ from andiron.outputs import ClassificationOutput
 
 MOST_CLASSES = 1000  # their squares are counted
 MOST_SHOWN = 5  # classes
-MOST_WRONG = 3  # classes that one was taken for
+MOST_WRONG = 3  # wrong answers shown for one class
 
 
 class Answers:
-    """How often each class was taken for each; items that are of no classifier count nothing."""
+    """The confusion counts of a classifier; other items are ignored."""
 
     def __init__(self) -> None:
         self._count = ConfusionMatrix()
@@ -38,7 +38,7 @@ class Answers:
 
     @classmethod
     def of_all(cls, several: "Sequence[Answers]") -> "Answers":
-        """The counts of several processes together; those of one as they are."""
+        """The joint counts of several processes."""
         if len(several) == 1:
             return several[0]
         total = cls()
@@ -47,7 +47,7 @@ class Answers:
         return total
 
     def worst(self, class_names: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """The classes with errors, those of the lowest recall first, and their commonest errors."""
+        """The classes with errors, lowest recall first, and their most common errors."""
         if self._counts is None:
             return []
         counts = self._counts.tolist()
@@ -57,7 +57,7 @@ class Answers:
 
 
 def _row(names: list[str], true: int, row: list[int]) -> dict[str, Any]:
-    """What the samples of one class were taken for."""
+    """The answers for the samples of one class."""
     wrong = [predicted for predicted, count in enumerate(row) if count and predicted != true]
     commonest = sorted(wrong, key=lambda predicted: -row[predicted])[:MOST_WRONG]
     return {

@@ -22,7 +22,7 @@ class WorstErrors:
     """The `count` images with the highest loss -log p(target), worst first, and a table of them.
 
     The table has true class, predicted class and loss, in the order of the picture. Images are
-    scaled from their own minimum and maximum and shrunk to at most 64 pixels: every batch keeps
+    scaled by their own minimum and maximum and shrunk to at most 64 pixels: every batch holds
     `count` of them until its window is closed. Measured on validation data only.
     """
 
@@ -38,7 +38,7 @@ class WorstErrors:
     def __call__(self, item: Any, batch: Any) -> Parts:
         """Losses, images, true classes and predicted classes of the worst samples of one batch.
 
-        Raises: MismatchError for other items than a class a sample, and other inputs than images.
+        Raises: MismatchError unless items have a class a sample, and inputs are images.
         """
         measured, inputs = rows(item, self.name, CLASSES), batch.inputs
         if inputs.ndim != 4 or inputs.shape[1] not in (1, 3) or len(inputs) != len(item.targets):

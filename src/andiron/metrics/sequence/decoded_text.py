@@ -19,7 +19,7 @@ BYTES = 256  # the tokens there are without a vocabulary
 
 
 def decoded(tokens: Sequence[int], vocabulary: Sequence[str] | None = None) -> str:
-    """The text of the tokens; without the text of each token in `vocabulary`, a token is a byte."""
+    """The text of the tokens; without a `vocabulary` of their texts, a token is a byte."""
     if vocabulary is not None:
         return "".join(vocabulary[token] for token in tokens)
     return bytes(tokens).decode(errors="replace")
@@ -28,9 +28,9 @@ def decoded(tokens: Sequence[int], vocabulary: Sequence[str] | None = None) -> s
 def predictions_and_targets(
     item: Any, vocabulary: Sequence[str] | None
 ) -> tuple[list[str], list[str]]:
-    """A text for each sequence: the likeliest token at every place, and the targets.
+    """The texts of each sequence: the likeliest tokens, and the targets.
 
-    Places with IGNORED targets are left out of both. The tokens are read from the device.
+    Positions with IGNORED targets are left out of both. The tokens are read from the device.
     Raises: MismatchError if the text of the tokens is unknown.
     """
     classes = item.output.shape[-1]

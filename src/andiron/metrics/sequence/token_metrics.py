@@ -1,4 +1,4 @@
-"""Metrics of a network that predicts a token at each place of a sequence."""
+"""Metrics of a network that predicts a token at each position of a sequence."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from andiron.ranges import Index
 class Perplexity:
     """exp(mean -log p of a token) over all tokens that count, in nats.
 
-    An item gives -log p as `nll` where its loss has other terms, such as smoothing.
+    An item gives -log p as `nll` if its loss has other terms, such as smoothing.
     """
 
     name: str = "perplexity"
@@ -57,8 +57,8 @@ class BitsPerByte:
 class CharacterErrorRate:
     """The edits from the predicted tokens to the targets, divided by the number of targets.
 
-    It can be above 1. Places with IGNORED targets are left out, and on either side everything from
-    the first `end` token on. It runs on the device, an operation for every place of a sequence.
+    It can be above 1. Positions with IGNORED targets are left out, and in both sequences everything
+    from the first `end` token on. It runs on the device, one operation for every position.
     """
 
     end: Index | None = None  # a token
@@ -99,7 +99,7 @@ def _summed_loss(item: Any) -> tuple[Tensor, Tensor]:
 
 
 def _predicted_and_targets(item: Any, end: int | None) -> Iterator[Rows]:
-    """Both up to the first `end`, without places whose target is IGNORED."""
+    """Predictions and targets up to the first `end`, without IGNORED positions."""
     for tokens in (item.output.argmax(dim=-1), item.targets.long()):
         keep = item.targets != IGNORED
         if end is not None:
