@@ -1,4 +1,4 @@
-"""The launcher of sweeps, where Hydra looks for plugins and imports them at every start."""
+"""The launcher of sweeps, where Hydra finds plugins and imports them at every start."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,10 +21,10 @@ class AndironLauncher(Launcher):
         """Starts the clean process, which imports torch while Hydra checks the jobs."""
         from andiron.sweep import launching
 
-        self.of_sweep = launching.prepared(hydra_context, task_function, config, self._options)
+        self.of_sweep = launching.prepare(hydra_context, task_function, config, self._options)
 
     def launch(
         self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
     ) -> Sequence[JobReturn]:
-        """Runs the jobs; what each returned, in their order."""
+        """Runs the jobs; returns their results in order."""
         return self.of_sweep.launch(job_overrides, initial_job_idx)

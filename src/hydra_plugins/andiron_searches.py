@@ -1,5 +1,4 @@
-"""The sweepers `optuna` and `asha`, where Hydra looks for plugins and imports them at every start.
-"""
+"""The sweepers `optuna` and `asha`, where Hydra finds plugins and imports them at every start."""
 
 from abc import abstractmethod
 from typing import Any
@@ -11,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 
 
 class _CommandSweeper(Sweeper):
-    """Leaves the sweep to a command, which returns the errors of the jobs that failed."""
+    """Delegates the sweep to `_run`, which returns the errors of failed jobs."""
 
     def __init__(self, **options: Any):
         self._options = {
@@ -22,7 +21,7 @@ class _CommandSweeper(Sweeper):
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
-        """Keeps what the jobs are launched with."""
+        """Keeps the loader, the configuration and the launcher."""
         self._loader, self._config = hydra_context.config_loader, config
         self._failures: list[Exception] = getattr(task_function, "failures", [])
         self._launcher = Plugins.instance().instantiate_launcher(
@@ -38,22 +37,22 @@ class _CommandSweeper(Sweeper):
         self._failures += [error for error in failed if error not in self._failures]
 
     @abstractmethod
-    def _run(self, *given: Any) -> list[Exception]: ...
+    def _run(self, *parts: Any) -> list[Exception]: ...
 
 
 class OptunaSweeper(_CommandSweeper):
     """Searches with optuna; conf/hydra/sweeper/optuna.yaml has the options."""
 
-    def _run(self, *given: Any) -> list[Exception]:
+    def _run(self, *parts: Any) -> list[Exception]:
         from andiron.sweep import searching
 
-        return searching.run(*given)
+        return searching.run(*parts)
 
 
 class AshaSweeper(_CommandSweeper):
     """Successive halving; conf/hydra/sweeper/asha.yaml has the options."""
 
-    def _run(self, *given: Any) -> list[Exception]:
+    def _run(self, *parts: Any) -> list[Exception]:
         from andiron.sweep import halving
 
-        return halving.run(*given)
+        return halving.run(*parts)

@@ -1,4 +1,4 @@
-"""Hydra's basic sweeper, which lets no failure of a job pass, nor end the jobs of a later batch."""
+"""Hydra's basic sweeper; a failed job is reported at the end and does not stop later batches."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 
 
 class AndironSweeper(BasicSweeper):
-    """Adds the failures of all jobs, by whatever launcher, to those of the command."""
+    """Adds the failures of all jobs, with any launcher, to those of the command."""
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
@@ -20,10 +20,10 @@ class AndironSweeper(BasicSweeper):
         super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
         if self.launcher is not None:
             failures = getattr(task_function, "failures", [])
-            self.launcher = _Noting(self.launcher, config, failures)
+            self.launcher = _FailureRecorder(self.launcher, config, failures)
 
     def sweep(self, arguments: list[str]) -> None:
-        """As BasicSweeper, in a folder that is safe to write."""
+        """As BasicSweeper, after checking that the folder is safe to write."""
         from andiron.sweep import sweep_folder
 
         if self.config is not None:
@@ -31,7 +31,7 @@ class AndironSweeper(BasicSweeper):
         super().sweep(arguments)
 
     def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
-        """Composes as many jobs as it takes for every option and every choice of a group."""
+        """Composes a few jobs that have every option and every choice of a group."""
         from andiron.sweep import settled
 
         if self.hydra_context is not None:
@@ -39,8 +39,8 @@ class AndironSweeper(BasicSweeper):
             super().validate_batch_is_legal(few)
 
 
-class _Noting(Launcher):
-    """A launcher whose failed jobs are noted, and return nothing."""
+class _FailureRecorder(Launcher):
+    """Wraps a launcher: records the errors of failed jobs, whose results become None."""
 
     def __init__(self, launcher: Launcher, config: DictConfig, failures: list[Exception]):
         self._launcher = launcher
@@ -48,21 +48,21 @@ class _Noting(Launcher):
         self._failures = failures
 
     def setup(self, **parts: Any) -> None:
-        """The launcher has been set up."""
+        """Does nothing: the launcher has been set up."""
 
     def launch(
         self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
     ) -> Sequence[JobReturn]:
-        """What the jobs returned."""
+        """Runs the jobs; returns their results."""
         from andiron.sweep import launching
 
-        returned = launching.launched(
+        returned = launching.launch_jobs(
             self._launcher, self._config, job_overrides, initial_job_idx
         )
-        for each in returned:
-            if each.status is JobStatus.FAILED:
-                error = each._return_value  # the property would raise it
+        for job_return in returned:
+            if job_return.status is JobStatus.FAILED:
+                error = job_return._return_value  # the property would raise it
                 if not any(error is known for known in self._failures):
                     self._failures.append(error)
-                each.status, each.return_value = JobStatus.COMPLETED, None
+                job_return.status, job_return.return_value = JobStatus.COMPLETED, None
         return returned

@@ -56,7 +56,7 @@ def under_way(lines):
     return jobs["started"] - jobs["ended"]
 
 
-def test_a_search_is_pruned_killed_and_continued(tmp_path):
+def test_a_search_with_pruning_continues_after_a_kill(tmp_path):
     killed = started(tmp_path, 0)
     deadline = time.monotonic() + SECONDS_AT_MOST
     while len(named(tmp_path, "ended")) < 3 or not under_way(events(tmp_path)):
@@ -109,7 +109,7 @@ while True:
 """
 
 
-def test_a_search_that_is_killed_in_the_middle_of_a_commit_is_continued(tmp_path):
+def test_a_search_killed_in_the_middle_of_a_commit_is_continued(tmp_path):
     counts = []
     for _ in range(3):
         killed = subprocess.run(
@@ -126,7 +126,7 @@ def test_a_search_that_is_killed_in_the_middle_of_a_commit_is_continued(tmp_path
 
 
 @pytest.mark.parametrize("storage", ["sqlite", "journal"])
-def test_a_search_on_a_full_disk_says_so_and_is_continued(storage, tmp_path):
+def test_a_search_on_a_full_disk_reports_it_and_is_continued(storage, tmp_path):
     command = (
         "-m", "hydra/sweeper=optuna", "lr=interval(1e-3,1e-1)", "num_updates=2", "num_epochs=null",
         "validate_every=1", "model.hidden=[8]", "hydra.sweeper.n_trials=3", "render=plain",

@@ -129,7 +129,7 @@ def test_an_interrupted_sweep_compares_the_jobs_that_are_done(tmp_path):
 @pytest.mark.parametrize(
     "arguments", [("--trials", "2"), ("--trials", "1", "--also", "jobs=1", "hydra/sweeper=asha")]
 )
-def test_a_sweep_that_is_ended_at_once_leaves_no_job_and_is_completed(arguments, monkeypatch):
+def test_a_sweep_stopped_at_once_leaves_no_job_and_resumes(arguments, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["sweep_kills.py", "--seed", "3", *arguments])
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
 

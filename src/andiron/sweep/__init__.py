@@ -1,2 +1,1 @@
-"""Sweeps: jobs in processes of their own, and the ledger of how each ended; torch is not imported.
-"""
+"""Sweeps: jobs in separate processes, and a ledger of their outcomes; torch is not imported."""

@@ -1,11 +1,11 @@
-"""Imported by the process that jobs of a sweep are forked from.
+"""Imported by the process that a sweep's jobs are forked from.
 
-What each job would import, or find out about the machine, is there once they are forked.
+Each job inherits its imports and what it knows about the machine.
 """
 
 import gc
 
-gc.disable()  # imports make many objects and no garbage; training turns it on again
+gc.disable()  # imports create many objects and no garbage; training re-enables it
 
 import importlib  # noqa: E402
 import platform  # noqa: E402
@@ -19,7 +19,7 @@ from andiron.run import provenance  # noqa: E402
 from andiron.sweep import job  # noqa: E402, F401
 from andiron.training import experiment  # noqa: E402, F401
 
-LATE = (  # imported by libraries when they are first needed: 10 ms of each job
+LATE = (  # imported lazily by libraries: 10 ms of each job
     "antlr4.LL1Analyzer",
     "hydra._internal.core_plugins.basic_launcher",
     "hydra._internal.core_plugins.basic_sweeper",
@@ -31,9 +31,9 @@ LATE = (  # imported by libraries when they are first needed: 10 ms of each job
     "rich._emoji_codes",
 )
 for name in LATE:
-    with suppress(ImportError):  # of another version
+    with suppress(ImportError):  # another version of the library
         importlib.import_module(name)
-platform.platform()  # asks a command, once
+platform.platform()  # runs a command once, then cached
 provenance.versions()
-pydantic.TypeAdapter(bool)  # the first searches all packages for plugins
-gc.freeze()  # looking for garbage among the modules would copy the memory that jobs share
+pydantic.TypeAdapter(bool)  # the first adapter searches all packages for plugins
+gc.freeze()  # a collection among the modules would copy the memory that jobs share

@@ -1,4 +1,4 @@
-"""What the sweeper `asha` does: trains a grid, or jobs drawn at random, by successive halving."""
+"""Runs the sweeper `asha`: trains a grid, or jobs sampled at random, by successive halving."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ from andiron.plain import improvement
 from andiron.plain.cadence import Cadence
 from andiron.ranges import Count, Seed
 from andiron.sweep import launching, ledger, promotion, searching, settled, sweep_folder
-from andiron.sweep.promotion import Promotions, Rule
+from andiron.sweep.promotion import HalvingRule, Promotions
 from andiron.sweep.search import objectives
 
 CHOICE = "hydra/sweeper=asha"
-SHARED = ("num_epochs", "num_updates", "validate_every", "objective")  # by all jobs
+SHARED = ("num_epochs", "num_updates", "validate_every", "objective")  # equal in all jobs
 Overrides = Sequence[Sequence[str]]  # of each job
 Plain = Mapping[str, Any]  # the configuration of a job
 
@@ -43,79 +43,79 @@ def run(
     loader: ConfigLoader,
     config: DictConfig,
     launcher: Launcher,
-    given: Mapping[str, Any],
+    sweeper_options: Mapping[str, Any],
     arguments: list[str],
 ) -> list[Exception]:
-    """Trains the jobs, and returns the errors of those that failed.
+    """Trains the jobs; returns the errors of failed jobs.
 
-    `given` are the options of the sweeper; `launcher` is that which Hydra made.
-    Raises: ConfigError for what cannot be halved; Interrupted once all runs are saved.
+    Raises: ConfigError for jobs that cannot be halved; Interrupted once all runs are saved.
     """
-    options = violations.checked(HalvingOptions, given, prefix="hydra.sweeper.")
-    overrides, few = (_grid if options.n_trials is None else _drawn)(loader, options, arguments)
-    plain = [searching.checked(loader, config, each) for each in few]
+    options = violations.checked(HalvingOptions, sweeper_options, prefix="hydra.sweeper.")
+    propose = _grid_jobs if options.n_trials is None else _random_jobs
+    overrides, few = propose(loader, options, arguments)
+    plain = [searching.job_config(loader, config, texts) for texts in few]
     own = searching.own_launcher(CHOICE, launcher, plain)
     rule = _rule(plain, options)
     if not config.overwrite:
         _check_same(own, overrides, rule)
     sweep_folder.record(config)
-    jobs = own.trained(overrides, 0, partial(Promotions, rule=rule), promotion.SETTLED)
+    jobs = own.train(overrides, 0, partial(Promotions, rule=rule), promotion.SETTLED)
     return own.failures(jobs)
 
 
-def _grid(
+def _grid_jobs(
     loader: ConfigLoader, options: HalvingOptions, arguments: Sequence[str]
 ) -> tuple[Overrides, Overrides]:
-    """Every combination of values; and those few that have every option and choice.
+    """The overrides of all combinations of values, and of a few jobs to check.
 
     Raises: ConfigError for an interval.
     """
     params = [f"{option}={value}" for option, value in (options.params or {}).items()]
     parser = OverridesParser.create(config_loader=loader)
     overrides = parser.parse_overrides([*params, *arguments])
-    remedy = "hydra.sweeper.n_trials=27 draws so many jobs at random"
-    endless = [
-        f"{each.input_line}: an interval has no grid; {remedy}"
-        for each in overrides
-        if each.is_interval_sweep()
+    remedy = "hydra.sweeper.n_trials=27 draws 27 jobs at random"
+    problems = [
+        f"{override.input_line}: an interval has no grid; {remedy}"
+        for override in overrides
+        if override.is_interval_sweep()
     ]
-    if endless:
-        raise errors.ConfigError(endless)
+    if problems:
+        raise errors.ConfigError(problems)
     (jobs,) = BasicSweeper.split_arguments(overrides, None)
     return jobs, settled.representative(jobs, loader, SHARED)
 
 
-def _drawn(
+def _random_jobs(
     loader: ConfigLoader, options: HalvingOptions, arguments: Sequence[str]
 ) -> tuple[Overrides, Overrides]:
-    """Jobs with values at random; and those that have every choice, and both ends of intervals."""
+    """The overrides of jobs with random values, and of a few jobs to check."""
     optuna_package.check(f"{CHOICE} with n_trials")
     from andiron.sweep.search import samplers, search_space
 
     space = search_space.search_space(options.params or {}, arguments, loader)
-    return samplers.drawn(space, options.n_trials or 0, options.seed), space.corners()
+    return samplers.random_overrides(space, options.n_trials or 0, options.seed), space.corners()
 
 
-def _rule(jobs: Sequence[Plain], options: HalvingOptions) -> Rule:
-    """The rungs of these jobs, and which value of their objective is best.
+def _rule(jobs: Sequence[Plain], options: HalvingOptions) -> HalvingRule:
+    """The rungs of the jobs, and the direction of their objective.
 
     Raises: ConfigError for jobs that cannot be compared at rungs.
     """
-    given = {name: sorted({str(job[name]) for job in jobs}) for name in SHARED}
+    values = {name: sorted({str(job[name]) for job in jobs}) for name in SHARED}
     why = "all jobs of successive halving must have the same; give one"
     problems = [
-        f"{name}={','.join(values)}: {why}" for name, values in given.items() if values[1:]
+        f"{name}={','.join(texts)}: {why}" for name, texts in values.items() if texts[1:]
     ]
     if problems:
         raise errors.ConfigError(problems)
-    sought = objectives.objectives(jobs[0])[0]
-    if improvement.split_and_metric(sought.name)[0].startswith("test"):
+    objective = objectives.objectives(jobs[0])[0]
+    if improvement.split_and_metric(objective.name)[0].startswith("test"):
         why = "is measured at the end of a run only; choose one of valid/"
-        problems.append(f"objective={sought.name}: {why}")
-    rungs, found = _rungs(jobs[0], options)
-    if problems or found:
-        raise errors.ConfigError([*problems, *found])
-    return Rule(rungs, options.reduction_factor, sought.direction)
+        problems.append(f"objective={objective.name}: {why}")
+    rungs, rung_problems = _rungs(jobs[0], options)
+    if problems or rung_problems:
+        raise errors.ConfigError([*problems, *rung_problems])
+    return HalvingRule(rungs, options.reduction_factor, objective.direction)
 
 
 def _rungs(job: Plain, options: HalvingOptions) -> tuple[list[int], list[str]]:
@@ -135,21 +135,18 @@ def _rungs(job: Plain, options: HalvingOptions) -> tuple[list[int], list[str]]:
     if every is None or every != int(every) or first % every:
         value = f"{first}epochs" if unit == "epochs" else first
         places = ", ".join(map(str, rungs))
-        why = f"jobs are compared after {places} {unit}, and have to be validated there"
+        why = f"jobs are compared after {places} {unit}, and must be validated there"
         problems.append(f"validate_every={job['validate_every']}: {why}; give {value}")
     return rungs, problems
 
 
-def _check_same(launcher: launching.Launcher, overrides: Overrides, rule: Rule) -> None:
-    """Refuses to continue jobs that were compared by something else.
-
-    Raises: ConfigError.
-    """
+def _check_same(launcher: launching.Launcher, overrides: Overrides, rule: HalvingRule) -> None:
+    """Raises: ConfigError if earlier jobs paused at other rungs or had another objective."""
     known = ledger.read(launcher.folder)
-    jobs = [known.jobs.get(ledger.identity(each)) for each in overrides]
+    jobs = [known.jobs.get(ledger.identity(texts)) for texts in overrides]
     paused = [[at for at, _ in job.rungs] for job in jobs if job is not None and job.rungs]
     problems = []
-    if others := [each for each in paused if each != list(rule.rungs[: len(each)])]:
+    if others := [places for places in paused if places != list(rule.rungs[: len(places)])]:
         rungs = ", ".join(map(str, rule.rungs))
         problems.append(f"jobs that paused at {max(others)}, and now the rungs are {rungs}")
     before, now = known.facts.get("objective"), launcher.metric()
@@ -157,6 +154,6 @@ def _check_same(launcher: launching.Launcher, overrides: Overrides, rule: Rule) 
         problems.append(f"jobs that were compared by objective={before}, and now it is {now}")
     if problems:
         raise errors.ConfigError(
-            f"{launching.as_typed(launcher.folder)} holds {each}; choose another sweep_name"
-            for each in problems
+            f"{launching.as_typed(launcher.folder)} holds {problem}; choose another sweep_name"
+            for problem in problems
         )

@@ -1,4 +1,4 @@
-"""One job of a sweep, in the process that the sweep forked for it."""
+"""One job of a sweep, run in its own forked process."""
 
 import sys
 import time
@@ -28,52 +28,51 @@ from andiron.run_folder import RunFolder
 from andiron.sweep import sweep_folder
 from andiron.training import train_run
 
-SECONDS_FOR_ANOTHER = 90  # that trains the run: of a sweep that was killed, it saves its state
+SECONDS_FOR_LOCK = 90  # a job of a killed sweep may still be saving the state of its run
 Reply = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to run: Hydra's view of the sweep, and the overrides of the job."""
+    """A job to run: Hydra's view of the sweep, and the overrides of the job."""
 
     hydra_context: HydraContext
-    config: DictConfig  # of the sweep, or of the job where that is composed
+    config: DictConfig  # of the job if `is_composed`, else of the sweep
     is_composed: bool
-    checked: Train | None  # the configuration of the job, where that is known
+    checked: Train | None  # the job's checked configuration, if known
     task_name: str
     overrides: list[str]
     number: int
     arguments: list[str]  # of the sweep
-    command: list[str]  # that repeats the job alone
-    is_known: bool  # to the ledger, as a job whose run is continued
+    command: list[str]  # repeats the job alone
+    is_known: bool  # the ledger has the job, so its run is resumed
     run: str | None  # the identity of its run, if the ledger has it
-    pause_at: int | None = None  # epochs or updates, as the length of the run is given
+    pause_at: int | None = None  # in epochs or updates, as the run's length
 
 
-def run(request: Request, reply: Reply) -> int:
-    """Runs the job as Hydra's `run_job` does; the exit code of the process.
+def run_request(request: Request, reply: Reply) -> int:
+    """Runs the job as Hydra's `run_job` does; returns the exit code of the process.
 
-    Replies with the folder of the run, and at the end with the objective, that of a run that
-    pauses after why, or with an error.
+    Replies with the folder of the run, why it paused if it did, and its objective or an error.
     """
-    heard = Signals(Interrupter(request.pause_at), until_exit=True)
+    job_signals = Signals(Interrupter(request.pause_at), until_exit=True)
     command_line.show_log()
     with streams.lasting():
         try:
-            with signals.heard(heard):
-                reply({"objective": _returned(request, heard, reply).return_value})
+            with signals.heard(job_signals):
+                reply({"objective": _run_job(request, job_signals, reply).return_value})
         except KeyboardInterrupt as error:
-            words = "; ".join(["interrupted", *signals.outcome(error)])
-            print(words, file=sys.stderr)
-            reply({"interrupted": words})
+            message = "; ".join(["interrupted", *signals.outcome(error)])
+            print(message, file=sys.stderr)
+            reply({"interrupted": message})
             return signals.exit_code(error)
         except Exception as error:
-            return _failed(error.__cause__ or error, reply)
+            return _report_failure(error.__cause__ or error, reply)
         return 0
 
 
-def _failed(error: BaseException, reply: Reply) -> int:
-    """Tells why the job failed: to its own log, and to the sweep."""
+def _report_failure(error: BaseException, reply: Reply) -> int:
+    """Reports the failure to the job's log and to the sweep; returns the exit code."""
     if isinstance(error, errors.AndironError):
         print(f"error: {error}", file=sys.stderr)
         name = "diverged" if isinstance(error, errors.NonFiniteError) else "error"
@@ -85,7 +84,7 @@ def _failed(error: BaseException, reply: Reply) -> int:
     return command_line.EXIT_FAILED
 
 
-def _returned(request: Request, heard: Signals, reply: Reply) -> JobReturn:
+def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
     version.setbase("1.3")
     setup_globals()
     composition.register_resolvers()
@@ -98,21 +97,22 @@ def _returned(request: Request, heard: Signals, reply: Reply) -> JobReturn:
         config.hydra.job.id = config.hydra.job.num = request.number
     sweep_folder.check_subdir(config)
 
-    def trained(config: Train, run_dir: Path, record: dict[str, str]) -> composition.Returned:
-        _wait_for_another(RunFolder(run_dir))
-        resumes = _is_in(RunFolder(run_dir), request, config)
+    def train_job(config: Train, run_dir: Path, record: dict[str, str]) -> composition.Returned:
+        folder = RunFolder(run_dir)
+        _wait_for_lock(folder)
+        resumes = _holds_run_of_job(folder, request, config)
         reply({"folder": str(run_dir)})
-        train = train_run.Training(request.arguments, heard, resumes)
+        train = train_run.Training(request.arguments, job_signals, resumes)
         try:
             return train(config, run_dir, record)
         except errors.Paused as error:
             reply({"paused": str(error)})
-            return _objective_so_far(config, RunFolder(run_dir))
+            return _objective_so_far(config, folder)
 
     checked = partial(resume_arguments.checked_start, known=request.checked)
     return run_job(
         hydra_context=request.hydra_context,
-        task_function=composition.Composed(trained, checked, request.command),
+        task_function=composition.Composed(train_job, checked, request.command),
         config=config,
         job_dir_key="hydra.sweep.dir",
         job_subdir_key="hydra.sweep.subdir",
@@ -123,14 +123,15 @@ def _objective_so_far(config: Train, folder: RunFolder) -> composition.Returned:
     from andiron.comparison import objective  # few runs pause
     from andiron.sweep.search import objectives
 
-    sought = objectives.objectives(asdict(config))
-    known = {improvement.split_and_metric(each.name)[1]: each.direction for each in sought}
-    return objective.values(folder, config.objective, known)
+    directions = {
+        improvement.split_and_metric(goal.name)[1]: goal.direction
+        for goal in objectives.objectives(asdict(config))
+    }
+    return objective.values(folder, config.objective, directions)
 
 
-def _is_in(folder: RunFolder, request: Request, config: Train) -> bool:
-    """Whether the folder holds the run of the job: the run that the ledger names, or one with the
-    options of the job.
+def _holds_run_of_job(folder: RunFolder, request: Request, config: Train) -> bool:
+    """Whether the folder holds the job's run: the run in the ledger, or one with the job's options.
 
     Raises: RunFolderError if it holds another run.
     """
@@ -140,7 +141,7 @@ def _is_in(folder: RunFolder, request: Request, config: Train) -> bool:
     if is_own or _has_options(folder, config):
         return True
     raise errors.RunFolderError(
-        f"{folder.path}: holds another run than that of this job, and nothing there was changed; "
+        f"{folder.path}: holds a run that is not of this job; nothing there was changed; "
         "move it away, or choose another sweep_name"
     )
 
@@ -155,8 +156,8 @@ def _has_options(folder: RunFolder, config: Train) -> bool:
     return all(path[0] in schema.APART for path in changed)
 
 
-def _wait_for_another(folder: RunFolder) -> None:
-    """Waits for the process of an earlier sweep, which ends when it has saved the run's state."""
-    deadline = time.monotonic() + SECONDS_FOR_ANOTHER
+def _wait_for_lock(folder: RunFolder) -> None:
+    """Waits for a job of an earlier sweep, which exits once it has saved the run's state."""
+    deadline = time.monotonic() + SECONDS_FOR_LOCK
     while is_held(folder.log) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""The process of one job of a sweep: forked from a clean one, and ended with the sweep.
+"""The process of one job of a sweep: forked from a clean process, and ended with the sweep.
 
 The clean process (multiprocessing's fork server) has imported torch, started no thread and not
 touched a GPU. A job leads a session of its own, so that Ctrl-C reaches it once, through the sweep.
@@ -26,33 +26,33 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 PRELOADED = ["__main__", "andiron.sweep.clean_process"]
-SECONDS_TO_SAVE = 60  # for a job whose sweep was killed
-HELD_BACK = {
+SECONDS_TO_SAVE = 60  # for a job, once its sweep was killed
+BLOCKED_SIGNALS = {
     getattr(signal, name)
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGXCPU")
     if hasattr(signal, name)
 }
-_of_clean_process: dict[str, str | None] = {}  # variables of its own, once it was started
+_clean_process_variables: dict[str, str | None] = {}  # set once it has started
 Work = Callable[[Any, Callable[[Any], None]], int]  # request, reply -> exit code
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a job's process has of its own."""
+    """Output file, environment and memory limit of a job's process."""
 
-    output: Path  # for what it prints
+    output: Path  # receives stdout and stderr
     environment: Mapping[str, str]
     memory_bytes: int | None
 
 
 class JobProcess:
-    """A process that does `work(request, reply)`; `replies` are the facts that it sent so far."""
+    """A process that runs `work(request, reply)`; `replies` are the facts that it has sent."""
 
     def __init__(self, work: Work, request: Any, surroundings: Surroundings):
         context = multiprocessing.get_context("forkserver")
         self._receiver, sender = context.Pipe(duplex=False)
         arguments = (work, request, surroundings, sender)
-        self._process = context.Process(target=_do, args=arguments)
+        self._process = context.Process(target=_run_work, args=arguments)
         with _from_clean_process():
             self._process.start()
         sender.close()
@@ -61,13 +61,13 @@ class JobProcess:
         self.sentinel: int = self._process.sentinel
 
     def receive(self) -> None:
-        """Takes what the process has sent since."""
+        """Adds new messages of the process to `replies`."""
         with suppress(EOFError, OSError):
             while self._receiver.poll():
                 self.replies |= self._receiver.recv()
 
-    def ended(self) -> int | None:
-        """The exit code, of a process that a signal killed less than 0; None while it runs."""
+    def poll(self) -> int | None:
+        """The exit code, negative if a signal killed the process; None while it runs."""
         code: int | None = self._process.exitcode
         if code is not None:
             self.receive()
@@ -76,14 +76,14 @@ class JobProcess:
         return code
 
     def send(self, number: int) -> bool:
-        """Sends it a signal; whether it was still there. Signal 0 is none."""
+        """Sends a signal; False if the process is gone. Signal 0 only checks."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
             return True
         return False
 
     def kill(self) -> None:
-        """Kills it and the processes that it has started."""
+        """Kills the process and its children."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self.send(signal.SIGKILL)
@@ -92,35 +92,35 @@ class JobProcess:
 def start_clean_process(threads: str | None) -> str | None:
     """Starts the process that jobs are forked from, which imports while this one continues.
 
-    The threads that its jobs have, for `OMP_NUM_THREADS`; None leaves them to torch. If it was
-    started before, they are those of that time.
+    Returns the threads of its jobs, for `OMP_NUM_THREADS`; None leaves the number to torch. If the
+    process is already running, its first `threads` apply.
     """
-    _of_clean_process.setdefault(shares.THREADS, threads)
+    _clean_process_variables.setdefault(shares.THREADS, threads)
     forkserver.set_forkserver_preload(PRELOADED)
     with _from_clean_process():
         forkserver.ensure_running()
-    return _of_clean_process[shares.THREADS]
+    return _clean_process_variables[shares.THREADS]
 
 
 @contextmanager
 def _from_clean_process() -> Iterator[None]:
-    """Within it, the clean process starts with the modules of this one, deaf to signals.
+    """Within it, the clean process starts with this process's `sys.path` and blocks signals.
 
-    They are for the sweep and its jobs: the clean process has to tell how the jobs end.
+    Signals are for the sweep and its jobs: the clean process must survive to report how jobs end.
     """
-    resource_tracker.ensure_running()  # it would make this process hear them again
-    own = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **_of_clean_process}
+    resource_tracker.ensure_running()  # starting it later would unblock the signals here
+    own = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **_clean_process_variables}
     before = {name: os.environ.get(name) for name in own}
-    was = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_SIGNALS)
     try:
-        _set(own)
+        _set_variables(own)
         yield
     finally:
-        _set(before)
-        signal.pthread_sigmask(signal.SIG_SETMASK, was)
+        _set_variables(before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
 
 
-def _set(variables: Mapping[str, str | None]) -> None:
+def _set_variables(variables: Mapping[str, str | None]) -> None:
     for name, value in variables.items():
         if value is None:
             os.environ.pop(name, None)
@@ -128,8 +128,8 @@ def _set(variables: Mapping[str, str | None]) -> None:
             os.environ[name] = value
 
 
-def _do(work: Work, request: Any, surroundings: Surroundings, sender: Connection) -> None:
-    """In the job's process: what it prints goes to its own file, and it ends with the sweep."""
+def _run_work(work: Work, request: Any, surroundings: Surroundings, sender: Connection) -> None:
+    """Runs in the job's process: redirects output to its file, and ends with the sweep."""
 
     def reply(message: Any) -> None:
         with suppress(OSError):  # the sweep was killed
@@ -150,7 +150,7 @@ def _do(work: Work, request: Any, surroundings: Surroundings, sender: Connection
     os.environ.clear()
     os.environ.update(surroundings.environment)
     threading.Thread(target=_end_with_sweep, name="sweep", daemon=True).start()
-    problem = _limited(surroundings.memory_bytes)
+    problem = _limit_memory(surroundings.memory_bytes)
     if problem:
         print(f"error: {problem}", file=sys.stderr)
         reply({"error": problem})
@@ -158,8 +158,8 @@ def _do(work: Work, request: Any, surroundings: Surroundings, sender: Connection
     sys.exit(work(request, reply))
 
 
-def _limited(memory_bytes: int | None) -> str | None:
-    """Limits the memory of this process; why that cannot be, if torch alone has more."""
+def _limit_memory(memory_bytes: int | None) -> str | None:
+    """Limits the memory of this process; returns the problem if torch alone takes more."""
     if memory_bytes is None or resource is None:
         return None
     if sys.platform == "linux":
@@ -176,7 +176,7 @@ def _limited(memory_bytes: int | None) -> str | None:
 
 
 def _end_with_sweep() -> None:
-    """Once the sweep is gone, stops the job where it can be resumed."""
+    """Once the sweep is gone, interrupts the job, which saves its state."""
     sweep = multiprocessing.parent_process()
     if sweep is not None:
         sweep.join()

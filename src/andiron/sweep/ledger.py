@@ -1,7 +1,7 @@
-"""The ledger of a sweep, `sweep.jsonl` in its folder: what became of each job, an event a line.
+"""The ledger of a sweep, `sweep.jsonl` in its folder: the history of each job, one event a line.
 
-A job is known by its overrides, in whatever order they are given: the same command again finds it.
-Folder and ledger may come from anybody: what is not as a sweep writes it is passed over.
+A job is identified by its overrides in any order, so the same command finds it again. Folder and
+ledger are untrusted: lines that no sweep would write are skipped.
 """
 
 import hashlib
@@ -20,35 +20,35 @@ from andiron.plain.plain_values import is_finite
 from andiron.run import log_file, run_record, status
 from andiron.run_folder import LEDGER, RunFolder
 
-OUTPUT = "output"  # folder in that of the sweep, for what each job prints
+OUTPUT = "output"  # subfolder with the stdout and stderr of each job
 MOST_BYTES = 64 * 2**20  # 1,000 jobs have 0.5 MB
 MOST_JOBS = 100_000
 MOST_IN_LINE, MOST_VALUES = 2**20, 10_000  # bytes and values
 MOST_IN_TEXT = 10_000  # characters of a reason
-MOST_RUNGS = 64  # of a job: each is at least twice as long as the one before
+MOST_RUNGS = 64  # of a job: each is at least twice the one before
 DONE, FAILED, KILLED = "done", "failed", "killed"
 TIMED_OUT, INTERRUPTED = "timed out", "interrupted"
-DIVERGED = "diverged"  # NaN or infinity: it would fail again
+DIVERGED = "diverged"  # non-finite: a retry would fail too
 PRUNED = "pruned"  # stopped by a search, because others were better
-GIVEN_UP = (PRUNED, DIVERGED)  # a bad trial, and no failure of the sweep
+GIVEN_UP = (PRUNED, DIVERGED)  # a bad trial, not a failure of the sweep
 PAUSED = "paused"  # at a rung of successive halving
-MISSING = "missing"  # it was done
+MISSING = "missing"  # was done, but its results are gone
 IDENTITY = 12  # hexadecimal digits
 
 
 @dataclass(frozen=True)
 class Job:
-    """What the ledger says of a job; `status` is None of one that has not ended."""
+    """A job in the ledger; `status` is None until it ends."""
 
     identity: str
     number: int
     overrides: tuple[str, ...]
     status: str | None = None
     reason: str | None = None
-    folder: str | None = None  # in that of the sweep
-    run: str | None = None  # the identity of the run, once it has ended
+    folder: str | None = None  # relative to the sweep's folder
+    run: str | None = None  # identity of its run, once it has ended
     objective: float | None = None
-    seconds: float | None = None  # of its newest process, and of those that paused before it
+    seconds: float | None = None  # of its newest process and the paused ones before
     starts: int = 0
     threads: str | None = None
     pause_at: int | None = None  # epochs or updates, of its newest start
@@ -57,27 +57,28 @@ class Job:
 
 @dataclass
 class Sweep:
-    """What the ledger in a folder says: its jobs by identity, and the newest facts of the sweep."""
+    """The ledger of a folder: its jobs by identity, and the newest `sweep` event."""
 
     folder: Path
     jobs: dict[str, Job] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
 
     def run_of(self, job: Job) -> RunFolder | None:
-        """The folder that holds the job's run, inside that of the sweep and by no link."""
+        """The folder of the job's run, if inside the sweep's folder and not behind a link."""
         if not job.folder or Path(job.folder).is_absolute():
             return None
         path = self.folder / job.folder
         try:
             is_inside = path.resolve() == self.folder.resolve() / job.folder
-        except ValueError:  # no name of a file
+        except ValueError:  # not a file name
             return None
         folder = RunFolder(path)
         return folder if is_inside and job.run and job.run == run_in(folder) else None
 
     def current(self, job: Job) -> Job:
-        """The job as its run is now: a paused one may have been resumed by itself to its end, and
-        the results of one that was done may be gone.
+        """The job with the present status of its run.
+
+        A paused run may have been resumed to its end, and the results of a done run may be gone.
         """
         if job.status not in (DONE, PAUSED):
             return job
@@ -94,25 +95,25 @@ def identity(overrides: Iterable[str]) -> str:
     >>> identity(["lr=0.1", "jobs=2", "seed=1"]) == identity(["seed=1", "+lr=0.1"])
     True
     """
-    text = "\n".join(sorted(each.lstrip("+") for each in of_the_run(overrides)))
+    text = "\n".join(sorted(option.lstrip("+") for option in training_overrides(overrides)))
     return hashlib.sha256(text.encode()).hexdigest()[:IDENTITY]
 
 
-def of_the_run(overrides: Iterable[str]) -> list[str]:
-    """The overrides that say what is trained, and not how a command starts or shows it."""
-    return [each for each in overrides if not _is_apart(each.partition("=")[0].lstrip("+~"))]
+def training_overrides(overrides: Iterable[str]) -> list[str]:
+    """The overrides that affect training, not those of how a run is started or shown."""
+    return [text for text in overrides if not _is_apart(text.partition("=")[0].lstrip("+~"))]
 
 
 def read(folder: Path) -> Sweep:
     """The sweep in a folder; without jobs if there is no ledger.
 
-    Raises: DataError for a ledger that is too large, or no file, or has too many jobs.
+    Raises: DataError for a ledger that is too large, not a file, or has too many jobs.
     """
-    found = Sweep(folder)
+    sweep = Sweep(folder)
     try:
         content = files.read_bytes(folder / LEDGER, MOST_BYTES)
     except FileNotFoundError:
-        return found
+        return sweep
     except (OSError, ValueError) as error:
         raise errors.DataError(f"{folder / LEDGER}: cannot be read ({error})") from error
     for line in io.BytesIO(content):
@@ -123,10 +124,10 @@ def read(folder: Path) -> Sweep:
         except ValueError:
             continue
         if isinstance(event, dict):
-            _take(found, event)
-        if len(found.jobs) > MOST_JOBS:
+            _apply_event(sweep, event)
+        if len(sweep.jobs) > MOST_JOBS:
             raise errors.DataError(f"{folder / LEDGER}: has more than {MOST_JOBS:,} jobs")
-    return found
+    return sweep
 
 
 def run_in(folder: RunFolder) -> str | None:
@@ -138,7 +139,7 @@ def run_in(folder: RunFolder) -> str | None:
 
 
 class Ledger:
-    """The ledger of a folder, to which events are added; with `alone` no other sweep adds to it.
+    """Appends events to the ledger of a folder; `alone` locks it against other sweeps.
 
     Raises: SweepError if another process runs a sweep in the folder, or it cannot be written.
     """
@@ -156,13 +157,13 @@ class Ledger:
             raise errors.SweepError(f"{self.path} cannot be written ({error.strerror})") from error
 
     def add(self, event: str, **facts: Any) -> None:
-        """Adds an event, with the time; facts that are None are left out, long texts cut off."""
-        known = {
+        """Adds an event with the time; omits facts that are None, truncates long texts."""
+        present = {
             name: value[:MOST_IN_TEXT] if isinstance(value, str) else value
             for name, value in facts.items()
             if value is not None
         }
-        line = {"event": event, "at": status.now(), **known}
+        line = {"event": event, "at": status.now(), **present}
         self._file.append((json.dumps(line) + "\n").encode())
 
     def plan(self, job: Job) -> None:
@@ -175,13 +176,13 @@ class Ledger:
 
 
 def _has_results(folder: RunFolder) -> bool:
-    """Whether the run is done, and its weights have the sizes on record; they are not read."""
+    """Whether the run is done and its weights have the recorded sizes; they are not read."""
     manifest = run_record.manifest_of(folder)
     recorded = manifest.entries if manifest else {}
     weights = [name for name in recorded if name.endswith(folder.model.suffix)]
     try:
         sizes = {name: (folder.path / name).stat().st_size for name in weights}
-    except (OSError, ValueError):  # missing, or no name of a file
+    except (OSError, ValueError):  # missing, or not a file name
         return False
     is_whole = all(
         size in (entry["bytes"] for entry in recorded[name]) for name, size in sizes.items()
@@ -193,37 +194,37 @@ def _is_apart(option: str) -> bool:
     return option in APART or option.startswith(("hydra.", "hydra/", "render."))
 
 
-def _take(sweep: Sweep, event: dict[str, Any]) -> None:
-    """One event: the sweep has begun, a job was planned, has started, or has ended."""
+def _apply_event(sweep: Sweep, event: dict[str, Any]) -> None:
+    """Applies one event: the sweep began, or a job was planned, started or ended."""
     name = event.get("event")
     if name == "sweep":
         sweep.facts = event
-    elif name == "job" and _of(event, "number", int) in range(MOST_JOBS):
+    elif name == "job" and _typed_field(event, "number", int) in range(MOST_JOBS):
         overrides = event.get("overrides")
         texts = tuple(map(str, overrides)) if isinstance(overrides, list) else ()
         key = str(event.get("job"))
         sweep.jobs.setdefault(key, Job(key, event["number"], texts))
     elif name in ("started", "ended") and str(event.get("job")) in sweep.jobs:
         job = sweep.jobs[str(event["job"])]
-        sweep.jobs[job.identity] = after(job, event)
+        sweep.jobs[job.identity] = job_after(job, event)
 
 
-def after(job: Job, event: Mapping[str, Any]) -> Job:
-    """The job after it has started or ended."""
-    texts = {name: _of(event, name, str) for name in ("folder", "run", "threads")}
-    kept = {name: value for name, value in texts.items() if value is not None}
+def job_after(job: Job, event: Mapping[str, Any]) -> Job:
+    """The job after a `started` or `ended` event."""
+    texts = {name: _typed_field(event, name, str) for name in ("folder", "run", "threads")}
+    present = {name: value for name, value in texts.items() if value is not None}
     if event["event"] == "started":
-        at = _of(event, "pause_at", int)
-        before = tuple(each for each in job.rungs if at is None or each[0] < at)
+        at = _typed_field(event, "pause_at", int)
+        before = tuple(rung for rung in job.rungs if at is None or rung[0] < at)
         starts = job.starts + 1
         return replace(
-            job, status=None, reason=None, starts=starts, pause_at=at, rungs=before, **kept
+            job, status=None, reason=None, starts=starts, pause_at=at, rungs=before, **present
         )
     objective, seconds = (
         value if is_finite(value := event.get(name)) else None for name in ("objective", "seconds")
     )
-    status, rungs = _of(event, "status", str), job.rungs
-    if rungs and seconds is not None:  # it has continued where it paused
+    status, rungs = _typed_field(event, "status", str), job.rungs
+    if rungs and seconds is not None:  # resumed where it paused
         seconds += job.seconds or 0
     if status == PAUSED and job.pause_at is not None and len(rungs) < MOST_RUNGS:
         rungs = (*rungs, (job.pause_at, objective))
@@ -231,13 +232,13 @@ def after(job: Job, event: Mapping[str, Any]) -> Job:
         job,
         status=status,
         rungs=rungs,
-        reason=_of(event, "reason", str),
+        reason=_typed_field(event, "reason", str),
         objective=objective,
         seconds=seconds,
-        **kept,
+        **present,
     )
 
 
-def _of(event: Mapping[str, Any], name: str, kind: Any) -> Any:
+def _typed_field(event: Mapping[str, Any], name: str, kind: Any) -> Any:
     value = event.get(name)
     return value if isinstance(value, kind) and not isinstance(value, bool) else None

@@ -1,4 +1,4 @@
-"""A picture of how the objective of a sweep depends on each option that was varied."""
+"""Plots the objective of a sweep over each option that was varied."""
 
 import math
 import statistics
@@ -8,10 +8,10 @@ from typing import Any
 from andiron.disk import png
 from andiron.plain import plain_values, readable
 
-LEFT_OUT = ("seed", "name")
+EXCLUDED = ("seed", "name")
 MOST_PANELS, COLUMNS = 12, 3
-LONGEST = 24  # characters of a value below its axis
-FACTOR = 10  # between the largest and the smallest number of a logarithmic axis
+LONGEST = 24  # characters of a value on its axis
+FACTOR = 10  # ratio of largest to smallest value from which an axis is logarithmic
 
 
 def picture(
@@ -20,29 +20,29 @@ def picture(
     metric: str,
     paused: Collection[str] = (),
 ) -> bytes | None:
-    """A PNG with a panel for each option: a point for each job, and the mean of each value.
+    """A PNG with a panel for each option: a point for each job, the mean of each value.
 
-    There is no mean where each value has one job, or where jobs are `paused`, whose points are
-    hollow: they have trained for less. `options` has the values by the identity of the job. None if
-    no option was varied.
+    `options` has the values by job identity. Points of `paused` jobs, which have trained for less,
+    are hollow. The mean is omitted if any job is paused, or if each value has one job. None if no
+    option was varied.
     """
-    shown = {
-        name: own
+    panels = {
+        name: measured
         for name, values in options.items()
-        if (own := {job: values[job] for job in objectives if job in values})
-        and name not in LEFT_OUT
+        if (measured := {job: values[job] for job in objectives if job in values})
+        and name not in EXCLUDED
     }
-    names = list(shown)[:MOST_PANELS]
+    names = list(panels)[:MOST_PANELS]
     if not names:
         return None
-    from matplotlib.figure import Figure  # imports for half a second, and only here
+    from matplotlib.figure import Figure  # half a second of imports
 
     rows, columns = math.ceil(len(names) / COLUMNS), min(len(names), COLUMNS)
     figure = Figure(figsize=(4 * columns, 3.2 * rows), layout="constrained")
     for number, name in enumerate(names, 1):
         axes = figure.add_subplot(rows, columns, number)
-        _draw(axes, shown[name], objectives, paused)
-        axes.set(xlabel=_plain(name), ylabel=_plain(metric))
+        _draw(axes, panels[name], objectives, paused)
+        axes.set(xlabel=_label(name), ylabel=_label(metric))
     return png.of_figure(figure)
 
 
@@ -64,12 +64,12 @@ def _draw(
         axes.plot(*zip(*means, strict=True), line, color="C1", markersize=24, label="mean")
         axes.legend(fontsize="small", markerscale=0.5)
     if not are_numbers:
-        axes.set_xticks(places, [*map(_plain, by_value)], rotation=20)
+        axes.set_xticks(places, [*map(_label, by_value)], rotation=20)
         axes.set_xlim(-0.5, len(by_value) - 0.5)
     elif 0 < FACTOR * min(by_value) <= max(by_value):
         axes.set_xscale("log")
         axes.xaxis.set_minor_formatter("")
 
 
-def _plain(text: str) -> str:
+def _label(text: str) -> str:
     return png.label(readable.shortened(text, LONGEST))

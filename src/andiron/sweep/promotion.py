@@ -1,9 +1,9 @@
-"""Successive halving: every job trains to the first rung, and the best of a rung go on to the next.
+"""Successive halving: every job trains to the first rung, the best of a rung train to the next.
 
-Asynchronous, as in Li et al. 2020, arXiv:1810.05934, algorithm 2: no place is free while a job can
-go on. There jobs are drawn without end, so the highest rung comes first. Here all are known, so the
-lowest comes first: a rung has more to choose from, and one place at a time promotes the very jobs
-that synchronous halving does.
+Asynchronous, as in Li et al. 2020, arXiv:1810.05934, algorithm 2: no worker is idle while a job can
+be promoted. There jobs are sampled without end, so the highest rung comes first. Here the jobs are
+fixed, so the lowest comes first: a rung has more jobs to choose from, and a single worker promotes
+exactly the jobs that synchronous halving does.
 """
 
 from collections import deque
@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from andiron.plain.plain_values import is_finite
 from andiron.sweep import ledger
 from andiron.sweep.ledger import Job
-from andiron.sweep.scheduling import Running
+from andiron.sweep.scheduling import RunningJob
 
-SETTLED = (ledger.PAUSED, ledger.DIVERGED)  # beside done: the same command does not repeat it
+SETTLED = (ledger.PAUSED, ledger.DIVERGED)  # not repeated by the same command, nor is `done`
 
 
 @dataclass(frozen=True)
-class Rule:
-    """The rungs below the whole length of the runs, and which share of a rung goes on."""
+class HalvingRule:
+    """The rungs below the full length of the runs; 1 / reduction_factor of a rung is promoted."""
 
     rungs: Sequence[int]  # epochs or updates
     reduction_factor: int
@@ -28,44 +28,44 @@ class Rule:
 
 
 class Promotions:
-    """A supply of jobs by the rule; `jobs` are all of the sweep, settled ones with their status.
+    """Supplies jobs by the rule; `jobs` are all of the sweep, settled ones with their status.
 
-    Those that were cut off come first, then those that have not begun.
+    Interrupted jobs come first, then jobs that have not started.
     """
 
-    def __init__(self, jobs: Iterable[Job], rule: Rule):
+    def __init__(self, jobs: Iterable[Job], rule: HalvingRule):
         self._rule = rule
-        self._jobs = {each.identity: each for each in jobs}
-        left = [each for each in self._jobs.values() if each.status is None]
+        self._jobs = {job.identity: job for job in jobs}
+        left = [job for job in self._jobs.values() if job.status is None]
         self._waiting = deque(sorted(left, key=lambda job: (job.starts == 0, job.number)))
         self._running: set[str] = set()
 
     def next(self) -> Job | None:
-        """The next job, with where it has to pause."""
+        """The next job, with the rung to pause at."""
         if self._waiting:
             job = self._waiting.popleft()
         else:
-            found = promoted(self._jobs.values(), self._rule, is_last_chance=not self._running)
-            if found is None:
+            best = job_to_promote(self._jobs.values(), self._rule, is_last_chance=not self._running)
+            if best is None:
                 return None
-            job = replace(found, status=None)
+            job = replace(best, status=None)
         self._running.add(job.identity)
         rungs = [*self._rule.rungs, None]
         self._jobs[job.identity] = job = replace(job, pause_at=rungs[len(job.rungs)])
         return job
 
-    def is_pruned(self, running: Running) -> bool:
+    def is_pruned(self, running: RunningJob) -> bool:
         """Never: a job pauses by itself."""
         return False
 
-    def ended(self, job: Job) -> None:
-        """Takes note of where it stands."""
+    def job_ended(self, job: Job) -> None:
+        """Records the job, which counts in its rung from now on."""
         self._running.remove(job.identity)
         self._jobs[job.identity] = job
 
 
 def rungs(first: int, factor: int, length: int) -> list[int]:
-    """The rungs below the length.
+    """The rungs below `length`.
 
     >>> rungs(1, 3, 27)
     [1, 3, 9]
@@ -73,48 +73,49 @@ def rungs(first: int, factor: int, length: int) -> list[int]:
     return [] if first >= length else [first, *rungs(first * factor, factor, length)]
 
 
-def promoted(jobs: Iterable[Job], rule: Rule, *, is_last_chance: bool) -> Job | None:
-    """The job to go on, of the lowest rung that has one; None if there is none.
+def job_to_promote(jobs: Iterable[Job], rule: HalvingRule, *, is_last_chance: bool) -> Job | None:
+    """The job to promote, from the lowest rung that has one, or None.
 
-    It is one of the best floor(ended / reduction_factor) of the jobs that ended in its rung; a job
-    that failed has ended there too, as the worst. Equal ones go by their number.
+    It is one of the best floor(ended / reduction_factor) of the jobs that ended in its rung. Failed
+    jobs count in their rung and rank last. Ties go by job number.
 
-    With the last chance, when no job is running, the best of the highest rung goes on even if that
-    share is less than one job: otherwise few jobs would all end below the whole length.
+    At the last chance, when no job is running, the best job of the highest rung is promoted even if
+    that share is below one job: otherwise few jobs would all end below the full length.
     """
-    known = list(jobs)
-    for place in range(len(rule.rungs)):
-        ended = sum(_has_ended(job, place) for job in known)
-        best = _best_first(known, place, rule.direction)[: ended // rule.reduction_factor]
+    jobs = list(jobs)
+    for index in range(len(rule.rungs)):
+        ended = sum(_has_ended(job, index) for job in jobs)
+        best = _best_first(jobs, index, rule.direction)[: ended // rule.reduction_factor]
         for job in best:
-            if _place(job) == place and job.status == ledger.PAUSED:
+            if _rung_index(job) == index and job.status == ledger.PAUSED:
                 return job
-    for place in reversed(range(len(rule.rungs) + 1) if is_last_chance else ()):
-        alive = [job for job in _best_first(known, place, rule.direction) if _place(job) == place]
+    for index in reversed(range(len(rule.rungs) + 1) if is_last_chance else ()):
+        best = _best_first(jobs, index, rule.direction)
+        alive = [job for job in best if _rung_index(job) == index]
         if alive:
             return alive[0] if alive[0].status == ledger.PAUSED else None
     return None
 
 
-def _place(job: Job) -> int:
-    """The rung, from 0, at which a job is paused, or else to which it trained when it ended."""
+def _rung_index(job: Job) -> int:
+    """The rung, from 0, at which a job is paused, or towards which it trained when it ended."""
     return len(job.rungs) - (job.status == ledger.PAUSED)
 
 
-def _has_ended(job: Job, place: int) -> bool:
-    return _place(job) > place or (_place(job) == place and job.status is not None)
+def _has_ended(job: Job, index: int) -> bool:
+    return _rung_index(job) > index or (_rung_index(job) == index and job.status is not None)
 
 
-def _best_first(jobs: Iterable[Job], place: int, direction: str) -> list[Job]:
-    """The jobs that ended in a rung with a finite objective."""
+def _best_first(jobs: Iterable[Job], index: int, direction: str) -> list[Job]:
+    """The jobs with a finite objective at a rung, best first."""
     sign = 1 if direction == "lowest" else -1
-    measured = [job for job in jobs if is_finite(_value(job, place))]
-    return sorted(measured, key=lambda job: (sign * (_value(job, place) or 0), job.number))
+    measured = [job for job in jobs if is_finite(_value(job, index))]
+    return sorted(measured, key=lambda job: (sign * (_value(job, index) or 0), job.number))
 
 
-def _value(job: Job, place: int) -> float | None:
-    """The objective at a rung, also of a run that stopped early on the way to it."""
-    if len(job.rungs) > place:
-        return job.rungs[place][1]
-    is_early = len(job.rungs) == place and job.status == ledger.DONE
+def _value(job: Job, index: int) -> float | None:
+    """The objective at a rung; of a run that stopped early on the way there, its last."""
+    if len(job.rungs) > index:
+        return job.rungs[index][1]
+    is_early = len(job.rungs) == index and job.status == ledger.DONE
     return job.objective if is_early else None

@@ -1,4 +1,4 @@
-"""Which jobs a sweep has: those that the ledger knows keep their number, new ones get the next."""
+"""The jobs of a sweep: jobs in the ledger keep their number, new jobs get the next."""
 
 import functools
 from collections import Counter
@@ -10,25 +10,27 @@ from andiron.sweep.ledger import Job, Sweep
 
 
 def jobs(known: Sweep, overrides: Sequence[Sequence[str]], first: int) -> list[Job]:
-    """The job of each list of overrides; a new one has its place behind `first`, if that is free.
+    """The job of each list of overrides.
+
+    A new job's number is `first` plus its position, or the next one if that number is taken.
     """
-    taken = {each.number for each in known.jobs.values()}
-    found: list[Job] = []
-    for place, texts in enumerate(overrides, first):
+    taken = {job.number for job in known.jobs.values()}
+    numbered: list[Job] = []
+    for position, texts in enumerate(overrides, first):
         key = ledger.identity(texts)
         job = known.jobs.get(key)
         if job is None:
-            number = place if place not in taken else max(taken) + 1
-            job = Job(key, number, tuple(ledger.of_the_run(texts)))
+            number = position if position not in taken else max(taken) + 1
+            job = Job(key, number, tuple(ledger.training_overrides(texts)))
             taken.add(number)
-        found.append(job)
-    return found
+        numbered.append(job)
+    return numbered
 
 
 def representative(
     overrides: Sequence[Sequence[str]], loader: Any, whole: Collection[str] = ()
 ) -> list[Sequence[str]]:
-    """As many of the jobs as have every option, every choice of a group and every value of `whole`.
+    """Few jobs that have every option, every choice of a group and every value of `whole`.
 
     `loader` is Hydra's, which knows the groups.
     """
@@ -49,8 +51,8 @@ def representative(
     return few
 
 
-def differing(jobs: Sequence[Job]) -> dict[str, list[str]]:
-    """The overrides of each job that not every job has, by its identity; of one job all."""
+def differing_overrides(jobs: Sequence[Job]) -> dict[str, list[str]]:
+    """The overrides that not all jobs share, by job identity; of a single job, all."""
     number = Counter(text for job in jobs for text in set(job.overrides))
     return {
         job.identity: [

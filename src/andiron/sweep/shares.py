@@ -1,4 +1,4 @@
-"""The cores and GPUs of this machine, shared out among jobs that run side by side.
+"""Divides the cores and GPUs of this machine among jobs that run side by side.
 
 >>> environment_of(2, gpus=["0", "1"], sharing=4), environment_of(2, gpus=["0"], sharing=4)
 ({'CUDA_VISIBLE_DEVICES': '0'}, {})
@@ -15,9 +15,9 @@ GPUS = "CUDA_VISIBLE_DEVICES"
 
 
 def threads(jobs: int, environment: Mapping[str, str]) -> str | None:
-    """The threads of each of so many jobs side by side, for `OMP_NUM_THREADS`.
+    """The threads of each of `jobs` side by side, for `OMP_NUM_THREADS`; the user's value wins.
 
-    None leaves them to torch, as for a run alone. What the user chose stays.
+    None leaves the number to torch, as for a single run.
     """
     if THREADS in environment:
         return environment[THREADS]
@@ -25,17 +25,17 @@ def threads(jobs: int, environment: Mapping[str, str]) -> str | None:
 
 
 def visible_gpus(environment: Mapping[str, str]) -> list[str]:
-    """The GPUs that jobs may use, by what names them to CUDA; found without CUDA."""
+    """The GPUs that jobs may use, by their CUDA names; found without CUDA."""
     if GPUS in environment:
-        names = filter(None, (each.strip() for each in environment[GPUS].split(",")))
+        names = filter(None, (name.strip() for name in environment[GPUS].split(",")))
         return list(itertools.takewhile(lambda name: name != "-1", names))  # as CUDA reads it
     return sorted(
-        (each.name.removeprefix("nvidia") for each in Path("/dev").glob("nvidia[0-9]*")), key=int
+        (path.name.removeprefix("nvidia") for path in Path("/dev").glob("nvidia[0-9]*")), key=int
     )
 
 
 def environment_of(place: int, *, gpus: Sequence[str], sharing: int) -> dict[str, str]:
-    """The variables of the job at one of `sharing` places; nothing where there is one GPU or none.
+    """The environment variables of the job at `place` of `sharing`; empty with fewer than two GPUs.
     """
     if len(gpus) < 2 or sharing < 2:
         return {}

@@ -1,6 +1,6 @@
-"""The folder of a sweep: what may be there when a sweep begins or continues in it.
+"""Checks the folder that a sweep begins or continues in.
 
-It may come from anybody. Nothing is written through a link, nor over files that no sweep wrote.
+The folder is untrusted: nothing is written through a link, or over files that no sweep wrote.
 """
 
 import os
@@ -18,9 +18,9 @@ from andiron.run_folder import LEDGER
 from andiron.sweep import ledger
 
 RECORD = "multirun.yaml"  # the composition, as Hydra writes it
-OF_HYDRA = b"\n  runtime:\n    version: "  # in its record, and in no file that a user writes
+OF_HYDRA = b"\n  runtime:\n    version: "  # in its record, in no file of a user
 LOCK = "study.jsonl.lock"  # a link of optuna's own; nothing is read or written through it
-# what sweeps and searches write over; `study.db` and `study.jsonl` are checked by the search
+# overwritten by sweeps and searches; the search checks `study.db` and `study.jsonl`
 WRITTEN = (
     RECORD, LEDGER, f"{ledger.OUTPUT}/*.txt", "summary.csv", "objective.png",
     "history*.png", "importance*.png", "trade_offs.png",
@@ -33,25 +33,25 @@ def of(config: DictConfig) -> Path:
 
 
 def record(config: DictConfig) -> None:
-    """Writes the composition to the folder, which is made if it is missing."""
+    """Writes the composition to the sweep's folder, creating it if missing."""
     of(config).mkdir(parents=True, exist_ok=True)
     files.write(of(config) / RECORD, OmegaConf.to_yaml(config).encode())
 
 
 def check(config: DictConfig) -> None:
-    """Checks, before anything is written, where a sweep would write.
+    """Checks where a sweep would write, before anything is written.
 
-    Raises: ConfigError for jobs outside of its folder; SweepError for a folder in that of a run, or
-    with entries through or over which the sweep would write.
+    Raises: ConfigError for jobs outside the sweep's folder; SweepError for a sweep inside a run, or
+    for entries through or over which the sweep would write.
     """
     first = OmegaConf.merge(config, {"hydra": {"job": {"id": "0", "num": 0}}})
-    with suppress(OmegaConfBaseException):  # it depends on options of the job, which checks it
+    with suppress(OmegaConfBaseException):  # depends on options of the job, which checks it
         check_subdir(first)
     check_entries(of(config))
 
 
 def check_subdir(config: Any) -> None:
-    """Raises: ConfigError for the folder of a job that is not inside the folder of the sweep."""
+    """Raises: ConfigError if the folder of a job is not inside the folder of the sweep."""
     subdir = PurePath(str(config.hydra.sweep.subdir))
     if subdir.is_absolute() or not subdir.parts or ".." in subdir.parts:
         raise errors.ConfigError(
@@ -70,20 +70,20 @@ def check_entries(folder: Path) -> None:
         raise errors.SweepError(
             f"{folder}: is in the folder of a run, {run}; choose another place with hydra.sweep.dir"
         )
-    if not folder.is_dir():  # it is made, or cannot be made
+    if not folder.is_dir():  # missing, or not a folder
         return
     outputs = folder / ledger.OUTPUT
     for path in (*folder.glob("*"), *outputs.glob("*")):
         is_special = path.is_symlink() or not (path.is_file() or path.is_dir())
         if is_special and path.name != LOCK:
-            raise _refused(path, "is a link, a pipe or a device")
+            raise _refusal(path, "is a link, a pipe or a device")
     if outputs.is_file():
-        raise _refused(outputs, "is a file, and a sweep makes a folder of that name")
+        raise _refusal(outputs, "is a file, and a sweep makes a folder of that name")
     known = ledger.read(folder)
     if not (known.facts or known.jobs or _is_of_hydra(folder / RECORD)):
         for path in (path for pattern in WRITTEN for path in folder.glob(pattern)):
             if path.stat().st_size:
-                raise _refused(path, "was written by no sweep")
+                raise _refusal(path, "was not written by a sweep")
 
 
 def _is_of_hydra(record: Path) -> bool:
@@ -93,7 +93,7 @@ def _is_of_hydra(record: Path) -> bool:
         return False
 
 
-def _refused(path: Path, why: str) -> errors.SweepError:
+def _refusal(path: Path, why: str) -> errors.SweepError:
     return errors.SweepError(
         f"{path}: {why}; a sweep writes to files and folders of its own only; move it away, or "
         "choose another sweep_name"

@@ -1,6 +1,6 @@
-"""A sweep compared: its jobs by their objective, seeds taken together, the best one's command.
+"""Compares the jobs of a sweep by objective, grouped over seeds; gives the best job's command.
 
-`summary.csv` has a line for each job, `objective.png` shows the objective over each option.
+`summary.csv` has a line for each job, `objective.png` plots the objective over each option.
 """
 
 import csv
@@ -28,7 +28,7 @@ FACTS = ("number", "status", "objective", "seconds", "starts", "threads", "folde
 
 @dataclass(frozen=True)
 class Results:
-    """The jobs of a sweep, their objective by `metric`; `rows` has the best group first."""
+    """The jobs of a sweep with their objective, a value of `metric`; best row first."""
 
     folder: Path
     jobs: Sequence[Job]
@@ -38,16 +38,16 @@ class Results:
     changes: Mapping[str, Any]  # options with which the best run was resumed
 
     def write(self) -> str | None:
-        """Writes the summary and, where an option was varied, the picture; why it could not."""
+        """Writes the summary and, if an option was varied, the plot; returns a problem or None."""
         options = varied(self.jobs)
         summary = as_csv(self.jobs, options, self.metric)
-        known = {job.identity: job.objective for job in self.jobs if job.objective is not None}
+        values = {job.identity: job.objective for job in self.jobs if job.objective is not None}
         paused = {job.identity for job in self.jobs if job.status == ledger.PAUSED}
         numbers = {
             name: {job: _number_or_text(text) for job, text in texts.items()}
             for name, texts in options.items()
         }
-        picture = option_effects.picture(numbers, known, self.metric, paused)
+        picture = option_effects.picture(numbers, values, self.metric, paused)
         contents = {SUMMARY: errors.printable(summary).encode(), PICTURE: picture}
         try:
             for name, content in contents.items():
@@ -58,7 +58,7 @@ class Results:
         return None
 
     def as_text(self, most: int | None = None) -> str:
-        """The table of all groups or the `most` best, and how to repeat the best run."""
+        """The table of all groups or the `most` best, and the command that repeats the best run."""
         parts = [seed_groups.as_table(self.rows[:most], most)]
         if most is not None and sum(len(row.runs) for row in self.rows) > most:
             parts.append(errors.printable(f"all jobs are in {self.folder / SUMMARY}"))
@@ -76,15 +76,15 @@ class Results:
 
 
 def of_folder(folder: Path, metric: str | None = None, direction: str | None = None) -> Results:
-    """The results in a folder, by the metric given or else by the sweep's objective.
+    """The results of a sweep folder, by `metric` or else by the sweep's objective.
 
-    The table has the jobs that are done; paused ones too have the objective that they reached.
-    Raises: SelectionError if no job is done, or none has measured this metric.
+    The table has done jobs only; paused jobs also have an objective, the last that they reached.
+    Raises: SelectionError if no job is done, or no done job has this metric.
     """
     sweep = ledger.read(folder)
-    known = {key: sweep.current(job) for key, job in sweep.jobs.items()}
+    jobs = {key: sweep.current(job) for key, job in sweep.jobs.items()}
     by_path: dict[Path, Job] = {}
-    for job in known.values():
+    for job in jobs.values():
         if job.status in (ledger.DONE, ledger.PAUSED) and (run := sweep.run_of(job)):
             by_path[run.path] = job
     runs = recorded_run.read(RunFolder(path) for path in by_path)
@@ -93,47 +93,47 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     if not done:
         raise errors.SelectionError(f"{folder}: no job of the sweep is done and has metrics")
     objective = sweep.facts.get("objective")
-    given = metric or (objective if isinstance(objective, str) else None)
-    name = run_list.metric_of(done, given)
-    way = direction or run_values.known_direction(name, done)
-    rows = seed_groups.compared(done, name, way, measured)
+    requested = metric or (objective if isinstance(objective, str) else None)
+    name = run_list.metric_of(done, requested)
+    direction = direction or run_values.known_direction(name, done)
+    rows = seed_groups.compared(done, name, direction, measured)
     values = {by_path[run.path].identity: run_values.value_of(run, name) for run in measured}
-    jobs = [replace(job, objective=values.get(key)) for key, job in known.items()]
-    best = run_values.best_first(rows[0].runs, name, way)[0] if way else None
+    compared = [replace(job, objective=values.get(key)) for key, job in jobs.items()]
+    best = run_values.best_first(rows[0].runs, name, direction)[0] if direction else None
     changes = recorded_run.changes(best.folder) if best else {}
-    return Results(folder, jobs, name, rows, by_path[best.path] if best else None, changes)
+    return Results(folder, compared, name, rows, by_path[best.path] if best else None, changes)
 
 
 def as_csv(
     jobs: Sequence[Job], options: Mapping[str, Mapping[str, str]], metric: str
 ) -> str:
-    """A line for each job: the values of the options that were varied, and how it ended.
+    """A line for each job: its values of the varied options, and its outcome.
 
-    `metric` is that of the objective.
+    `metric` is the metric of the objective.
     """
-    written = io.StringIO()
-    table = csv.writer(written, lineterminator="\n")
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
     table.writerow(["job", *options, *FACTS, "metric"])
     for job in sorted(jobs, key=lambda job: job.number):
-        own = [values.get(job.identity) for values in options.values()]
-        table.writerow([job.identity, *own, *(getattr(job, name) for name in FACTS), metric])
-    return written.getvalue()
+        values = [texts.get(job.identity) for texts in options.values()]
+        table.writerow([job.identity, *values, *(getattr(job, name) for name in FACTS), metric])
+    return text.getvalue()
 
 
 def varied(jobs: Sequence[Job]) -> dict[str, dict[str, str]]:
-    """The values of each option in which jobs differ, by the job's identity; of so many options."""
-    found: dict[str, dict[str, str]] = {}
-    for identity, texts in settled.differing(jobs).items():
+    """The values of each option in which jobs differ, by job identity; at most `MOST_OPTIONS`."""
+    options: dict[str, dict[str, str]] = {}
+    for identity, texts in settled.differing_overrides(jobs).items():
         for text in texts:
             option, _, value = text.partition("=")
             name = option.lstrip("+~")
-            if name in found or len(found) < MOST_OPTIONS:
-                found.setdefault(name, {})[identity] = value
-    return found
+            if name in options or len(options) < MOST_OPTIONS:
+                options.setdefault(name, {})[identity] = value
+    return options
 
 
 def command_of(job: Job) -> str:
-    """The command that trains the job's run alone, with the same bits."""
+    """The command that trains the job's run alone, bit for bit."""
     threads = "" if job.threads is None else f"{shares.THREADS}={shlex.quote(job.threads)} "
     line = f"{threads}{shlex.join(['python', 'train.py', *job.overrides])}"
     return errors.printable(line.replace("\n", "\\n"))

@@ -30,7 +30,7 @@ from andiron.sweep import job_process, shares
         (["--help"], {shares.THREADS: "5"}, []),
     ],
 )
-def test_it_is_started_once_the_arguments_tell_its_threads(
+def test_it_is_started_if_the_arguments_determine_its_threads(
     arguments, environment, started, monkeypatch
 ):
     found = []

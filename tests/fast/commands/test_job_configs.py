@@ -13,7 +13,7 @@ from andiron.sweep.job_configs import JobConfigs
 CONF = Path(__file__).resolve().parents[3] / "conf"
 
 
-def test_a_job_is_composed_as_alone_and_a_wrong_one_is_left_to_its_process():
+def test_jobs_are_composed_as_alone_and_invalid_ones_give_none():
     composition.register_resolvers()
     jobs = [["seed=1", "model=lenet"], ["lr=-1"], ["model.nonsense=1"], ["seed=2"]]
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
@@ -29,7 +29,7 @@ def test_a_job_is_composed_as_alone_and_a_wrong_one_is_left_to_its_process():
     assert found[1:3] == [None, None]
 
 
-def test_only_what_is_wrong_in_the_first_and_the_last_job_is_shared():
+def test_shared_problems_are_those_of_the_first_and_the_last_job():
     composition.register_resolvers()
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
         loader = GlobalHydra.instance().config_loader()

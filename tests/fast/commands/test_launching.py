@@ -29,7 +29,7 @@ def test_a_launcher_that_fails_names_itself_and_the_runs_that_are_not_done(tmp_p
 
     hydra = {"sweep": {"dir": str(tmp_path)}, "runtime": {"choices": {"hydra/launcher": "joblib"}}}
     with pytest.raises(errors.SweepError) as failed:
-        launching.launched(Broken(), OmegaConf.create({"hydra": hydra}), [], 0)
+        launching.launch_jobs(Broken(), OmegaConf.create({"hydra": hydra}), [], 0)
 
     assert str(failed.value).splitlines() == [
         "hydra/launcher=joblib: RuntimeError: a worker was killed",

@@ -44,7 +44,7 @@ def sweep() -> Iterator[SimpleNamespace]:
         [["seed=5"], []],
     ],
 )
-def test_a_job_is_what_hydra_composes(sweep, jobs):
+def test_a_composed_job_equals_hydras_own(sweep, jobs):
     jobs_together = JobComposition(sweep.loader, sweep.config)
     for overrides in jobs:
         found = jobs_together.composed(overrides)

@@ -34,7 +34,7 @@ CONFIG = {
         (["train/size", "valid/psnr"], [("train/size", "lowest"), ("valid/psnr", "highest")]),
     ],
 )
-def test_the_direction_is_the_metrics_own(objective, found):
+def test_the_direction_is_that_of_the_metric_class(objective, found):
     expected = [Objective(*each) for each in found]
     assert objectives(CONFIG | {"objective": objective}, None) == expected
 
@@ -54,7 +54,7 @@ def test_without_a_followed_metric_an_objective_is_needed():
         objectives(CONFIG | {"checkpoint": None}, None)
 
 
-def test_the_source_of_every_metric_says_what_the_class_says():
+def test_directions_read_from_source_equal_those_of_the_classes():
     classes = {name: each for name, each in vars(metrics).items() if inspect.isclass(each)}
     said = {
         name: each.higher_is_better

@@ -47,7 +47,7 @@ def test_an_override_is_a_distribution(text):
         "[1,": "no viable alternative",
     }.items(),
 )
-def test_what_cannot_be_searched_is_refused_by_name(text, why):
+def test_an_invalid_override_is_refused_by_name(text, why):
     with pytest.raises(errors.ConfigError) as refused:
         search_space({}, [f"x={text}"], None)
 
@@ -56,7 +56,7 @@ def test_what_cannot_be_searched_is_refused_by_name(text, why):
     assert why in problem
 
 
-def test_something_must_be_searched():
+def test_a_search_without_a_searched_option_is_refused():
     with pytest.raises(errors.ConfigError, match="no option is searched"):
         search_space({}, ["lr=1"], None)
 
@@ -70,7 +70,7 @@ def test_the_command_line_replaces_the_configuration():
     assert space.fixed == ("model=mlp", "seed=3")
 
 
-def test_a_job_has_what_all_share_and_its_values():
+def test_a_job_has_the_shared_overrides_and_its_values():
     space = search_space({}, ["n=3", "lr=range(0.1,0.5,0.1)", "optimizer=adam,sgd"], None)
 
     chosen = {"lr": 0.1 + 2 * 0.1, "optimizer": "sgd"}

@@ -48,7 +48,7 @@ def completed(study):
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "random", "qmc", "cmaes", "grid"])
-def test_a_search_that_was_cut_off_is_continued(tmp_path, sampler):
+def test_an_interrupted_search_continues_with_the_same_trials(tmp_path, sampler):
     early = {"n_startup_trials": 2} if sampler in ("tpe", "cmaes") else {}
     options = dataclasses.replace(JOURNAL, sampler=sampler, sampler_options=early)
     space = VALUES if sampler == "grid" else SPACE
@@ -81,7 +81,7 @@ def test_cma_es_keeps_no_pickle_in_the_folder(tmp_path):
     assert ended[-1].system_attrs["cma:generation"] > 1
 
 
-def test_the_state_of_cma_es_is_that_of_optuna():
+def test_the_state_of_cma_es_equals_that_of_optuna():
     space = {"x": FloatDistribution(-3, 3), "y": FloatDistribution(1e-3, 10, log=True)}
     study = optuna.create_study(sampler=optuna.samplers.CmaEsSampler(seed=0))
     for _ in range(25):
@@ -222,7 +222,7 @@ def test_wrong_options_are_refused_by_name(given, problem):
         ),
     ],
 )
-def test_options_that_optuna_does_not_take_are_refused(tmp_path, given, problem):
+def test_options_that_optuna_does_not_accept_are_refused(tmp_path, given, problem):
     with pytest.raises(errors.ConfigError) as refused:
         opened(tmp_path, options=checked(given))
 
@@ -240,7 +240,7 @@ def test_options_that_optuna_does_not_take_are_refused(tmp_path, given, problem)
         "another schema": ("sqlite", "ALTER TABLE trials RENAME COLUMN state TO x"),
     }.values(),
 )
-def test_a_study_that_somebody_changed_is_refused_by_its_name(storage, damage, tmp_path):
+def test_a_modified_study_is_refused_by_its_name(storage, damage, tmp_path):
     options = dataclasses.replace(JOURNAL, storage=storage)
     searched(opened(tmp_path, options=options), 1)
     if storage == "journal":
@@ -251,11 +251,11 @@ def test_a_study_that_somebody_changed_is_refused_by_its_name(storage, damage, t
             database.execute(damage)
             database.commit()
 
-    with pytest.raises(errors.DataError, match="study.*: is no study that can be continued"):
+    with pytest.raises(errors.DataError, match="study.*: is not a readable optuna study"):
         searched(opened(tmp_path, options=options))
 
 
-def test_a_study_of_any_size_is_not_read(tmp_path):
+def test_an_oversized_study_is_not_read(tmp_path):
     with (tmp_path / "study.jsonl").open("wb") as file:
         file.truncate(2**40)
 

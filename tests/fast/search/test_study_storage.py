@@ -57,12 +57,12 @@ def test_a_database_with_more_than_the_tables_of_optuna_is_refused(study, sql):
         database.executescript(sql)
     before = study.read_bytes()
 
-    with pytest.raises(errors.DataError, match="study.db: is no study that can be continued"):
+    with pytest.raises(errors.DataError, match="study.db: is not a readable optuna study"):
         study_in(study.parent)
     assert study.read_bytes() == before
 
 
-def test_a_table_whose_pages_lead_to_each_other_is_refused(study):
+def test_a_table_with_shared_pages_is_refused(study):
     with contextlib.closing(sqlite3.connect(study)) as database:
         ((size,),) = database.execute("PRAGMA page_size")
         ((root,),) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'trials'")
@@ -80,7 +80,7 @@ def test_a_table_whose_pages_lead_to_each_other_is_refused(study):
     pages[0] = pages[0][:28] + struct.pack(">I", len(pages)) + pages[0][32:]
     study.write_bytes(b"".join(pages))
 
-    with pytest.raises(errors.DataError, match=r"is no study .*quick_check\(1\) is "):
+    with pytest.raises(errors.DataError, match=r"is not a readable .*quick_check\(1\) is "):
         study_in(study.parent)
 
 
@@ -99,7 +99,7 @@ def test_a_journal_that_names_a_file_is_refused_and_the_file_stays(study):
     assert not victim.exists()  # sqlite does what the journal says
     victim.write_text("mine")
 
-    with pytest.raises(errors.DataError, match="no search wrote study.db-journal"):
+    with pytest.raises(errors.DataError, match="study.db-journal was not written by"):
         study_in(study.parent)
     assert victim.read_text() == "mine" and journal.exists()
 
@@ -115,7 +115,7 @@ def test_an_unfinished_commit_is_rolled_back(study):
     assert not study.with_name("study.db-journal").exists()
 
 
-def test_what_an_unfinished_commit_brings_back_is_checked(study):
+def test_tables_restored_by_a_rollback_are_checked(study):
     with contextlib.closing(sqlite3.connect(study)) as database:
         database.execute("CREATE VIEW extra AS SELECT 1")
         database.commit()
@@ -123,7 +123,7 @@ def test_what_an_unfinished_commit_brings_back_is_checked(study):
     unfinished_commit(study, "DROP VIEW extra")
     assert study.read_bytes() != with_view
 
-    with pytest.raises(errors.DataError, match="optuna has no CREATE VIEW extra"):
+    with pytest.raises(errors.DataError, match="not a table of optuna: CREATE VIEW extra"):
         study_in(study.parent)
 
 
@@ -149,13 +149,13 @@ def test_a_write_ahead_log_that_no_search_wrote_is_refused(study, ending):
     beside = study.with_name(f"study.db-{ending}")
     beside.write_bytes(b"mine")
 
-    with pytest.raises(errors.DataError, match=f"no search wrote study.db-{ending}"):
+    with pytest.raises(errors.DataError, match=f"study.db-{ending} was not written by"):
         study_in(study.parent)
     assert beside.read_bytes() == b"mine"
 
 
 @pytest.mark.parametrize("name", ["study.db", "study.db-journal", "study.jsonl"])
-def test_a_file_of_any_size_is_not_read(tmp_path, name):
+def test_an_oversized_file_is_not_read(tmp_path, name):
     with (tmp_path / name).open("wb") as file:
         file.truncate(2**40)
 
@@ -163,7 +163,7 @@ def test_a_file_of_any_size_is_not_read(tmp_path, name):
         study_in(tmp_path, "journal" if name.endswith("l") and "db" not in name else "sqlite")
 
 
-def test_a_line_that_was_cut_off_costs_that_line_alone(tmp_path):
+def test_a_line_cut_off_by_a_kill_loses_only_that_line(tmp_path):
     study = study_in(tmp_path, "journal")
     for value in (1.0, 2.0):
         study.tell(study.ask()[0], [value], pruned=False)
@@ -181,7 +181,7 @@ def test_a_line_that_was_cut_off_costs_that_line_alone(tmp_path):
     assert values == [[1.0], [3.0]]
 
 
-def test_a_lock_of_a_killed_process_is_removed_and_not_what_it_names(tmp_path):
+def test_a_stale_lock_is_removed_but_not_the_file_it_links_to(tmp_path):
     victim, lock = tmp_path / "mine.txt", tmp_path / "study.jsonl.lock"
     victim.write_text("mine")
     lock.symlink_to(victim)
@@ -191,7 +191,7 @@ def test_a_lock_of_a_killed_process_is_removed_and_not_what_it_names(tmp_path):
     assert not lock.is_symlink() and victim.read_text() == "mine"
 
 
-def test_a_search_that_cannot_write_its_lines_says_so_and_keeps_them_whole(tmp_path, monkeypatch):
+def test_a_failed_write_is_reported_and_leaves_whole_lines(tmp_path, monkeypatch):
     study = study_in(tmp_path, "journal")
     path = tmp_path / "study.jsonl"
     trial, _ = study.ask()

@@ -35,14 +35,14 @@ def planned(folder, *jobs):
     return book
 
 
-def test_a_job_is_known_by_what_is_trained_and_not_by_how_it_is_started():
+def test_a_job_is_identified_by_its_training_options_only():
     one = ledger.identity(["lr=0.1", "seed=1"])
 
     assert one == ledger.identity(["seed=1", "jobs=4", "render=plain", "+lr=0.1", "hydra.a=1"])
     assert one != ledger.identity(["lr=0.1", "seed=2"])
 
 
-def test_known_jobs_keep_their_number_and_new_ones_get_the_next(tmp_path):
+def test_known_jobs_keep_their_number_and_new_jobs_get_the_next(tmp_path):
     before = settled.jobs(ledger.read(tmp_path), [["lr=1"], ["lr=3"]], first=0)
     planned(tmp_path, *before).close()
 
@@ -63,12 +63,12 @@ def test_the_last_event_of_a_job_counts_and_a_torn_line_does_not(tmp_path):
     with (tmp_path / LEDGER).open("a") as file:
         file.write('nonsense\n[1]\n{"event": "ended", "job": "' + job.identity)
 
-    (found,) = ledger.read(tmp_path).jobs.values()
+    (recorded,) = ledger.read(tmp_path).jobs.values()
 
-    assert (found.status, found.starts, found.folder) == (None, 2, "0")
+    assert (recorded.status, recorded.starts, recorded.folder) == (None, 2, "0")
 
 
-def test_the_seconds_of_a_job_are_of_all_parts_between_which_it_paused(tmp_path):
+def test_the_seconds_of_a_job_include_those_before_each_pause(tmp_path):
     (job,) = settled.jobs(ledger.read(tmp_path), [["lr=1"]], first=0)
     book = planned(tmp_path, job)
     for pause_at, status, seconds in ((1, "killed", 9.0), (1, "paused", 2.0), (None, "done", 3.0)):
@@ -76,9 +76,9 @@ def test_the_seconds_of_a_job_are_of_all_parts_between_which_it_paused(tmp_path)
         book.add("ended", job=job.identity, status=status, objective=0.5, seconds=seconds)
     book.close()
 
-    (found,) = ledger.read(tmp_path).jobs.values()
+    (recorded,) = ledger.read(tmp_path).jobs.values()
 
-    assert (found.seconds, found.rungs) == (5.0, ((1, 0.5),))
+    assert (recorded.seconds, recorded.rungs) == (5.0, ((1, 0.5),))
 
 
 def test_a_paused_job_whose_run_was_trained_to_its_end_is_done(tmp_path):
@@ -101,7 +101,7 @@ def is_done(sweep, job):
     return {"done": True, "missing": False}[sweep.current(job).status]
 
 
-def test_a_job_is_done_only_with_its_own_run_and_the_weights_of_it(tmp_path):
+def test_a_job_is_done_only_with_its_own_run_and_weights(tmp_path):
     sweep = ledger.Sweep(tmp_path)
     job = Job("j", 0, (), "done", folder="0", run=A)
     assert not is_done(sweep, job) and sweep.current(job).reason.startswith("its results are gone")
@@ -127,7 +127,7 @@ def test_a_job_is_done_only_with_its_own_run_and_the_weights_of_it(tmp_path):
 
 
 @pytest.mark.parametrize("folder", ["/", "..", "a/../.."])
-def test_a_folder_outside_of_the_sweep_is_not_looked_at(folder, tmp_path):
+def test_a_folder_outside_of_the_sweep_is_not_read(folder, tmp_path):
     trained(tmp_path / "above", A)
     (tmp_path / "above" / "sweep").mkdir()
     job = Job("j", 0, (), "done", folder=folder, run=A)
@@ -135,14 +135,14 @@ def test_a_folder_outside_of_the_sweep_is_not_looked_at(folder, tmp_path):
     assert ledger.Sweep(tmp_path / "above" / "sweep").run_of(job) is None
 
 
-def test_a_ledger_that_is_no_file_is_refused(tmp_path):
+def test_a_ledger_that_is_not_a_file_is_refused(tmp_path):
     os.mkfifo(tmp_path / LEDGER)
 
     with pytest.raises(errors.DataError, match="cannot be read"):
         ledger.read(tmp_path)
 
 
-def test_a_folder_behind_a_link_is_not_looked_at(tmp_path):
+def test_a_folder_behind_a_link_is_not_read(tmp_path):
     (tmp_path / "sweep").mkdir()
     (tmp_path / "sweep" / "0").symlink_to(tmp_path / "else")
     trained(tmp_path / "else", A)
@@ -152,7 +152,7 @@ def test_a_folder_behind_a_link_is_not_looked_at(tmp_path):
     assert ledger.Sweep(tmp_path).run_of(replace(job, folder="else")) is not None
 
 
-def test_values_out_of_bounds_are_passed_over_and_long_texts_cut_off(tmp_path):
+def test_values_out_of_bounds_are_skipped_and_long_texts_truncated(tmp_path):
     (job,) = settled.jobs(ledger.read(tmp_path), [["lr=1"]], first=0)
     book = planned(tmp_path, job)
     for number in (-1, True, 10**400, ledger.MOST_JOBS):
@@ -162,12 +162,12 @@ def test_values_out_of_bounds_are_passed_over_and_long_texts_cut_off(tmp_path):
     with (tmp_path / LEDGER).open("a") as file:
         file.write(f'{{"event": "job", "job": "b", "number": 1, "x": "{"x" * 2**20}"}}\n')
 
-    (found,) = ledger.read(tmp_path).jobs.values()
+    (recorded,) = ledger.read(tmp_path).jobs.values()
 
-    assert found.objective is None and len(found.reason) == ledger.MOST_IN_TEXT
+    assert recorded.objective is None and len(recorded.reason) == ledger.MOST_IN_TEXT
 
 
-def test_a_ledger_with_more_jobs_than_any_sweep_has_is_refused(tmp_path, monkeypatch):
+def test_a_ledger_with_too_many_jobs_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(ledger, "MOST_JOBS", 3)
     planned(tmp_path, *(Job(f"{number}", 0, ()) for number in range(4))).close()
 

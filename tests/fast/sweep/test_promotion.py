@@ -1,4 +1,4 @@
-"""Which jobs of successive halving go on, and in which order; no process is started."""
+"""Which jobs successive halving promotes, and in which order; no process is started."""
 
 import math
 
@@ -6,9 +6,9 @@ import pytest
 
 from andiron.sweep import ledger, promotion
 from andiron.sweep.ledger import Job
-from andiron.sweep.promotion import Promotions, Rule
+from andiron.sweep.promotion import HalvingRule, Promotions
 
-RULE = Rule([1, 3, 9], 3, "highest")
+RULE = HalvingRule([1, 3, 9], 3, "highest")
 DIVERGED = -1.0  # in place of a job's value
 
 
@@ -23,26 +23,26 @@ def paused(number, *values):
 
 
 def swept(jobs, value, events=None, most=math.inf):
-    """The jobs after a sweep with one place, whose objective is `value(number, length)`.
+    """The jobs after a sweep with `jobs=1`, whose objective is `value(number, length)`.
 
-    `events` gets each leg; after `most` of them the sweep is killed, in the middle of the next.
+    `events` gets each leg; after `most` legs the sweep is killed, in the middle of the next.
     """
     events = [] if events is None else events
     jobs = {job.identity: job for job in jobs}
     left = [job if job.status in promotion.SETTLED else again(job) for job in jobs.values()]
-    supply = Promotions(left, RULE)
-    while (job := supply.next()) is not None:
-        begun = ledger.after(job, {"event": "started", "pause_at": job.pause_at})
+    source = Promotions(left, RULE)
+    while (job := source.next()) is not None:
+        begun = ledger.job_after(job, {"event": "started", "pause_at": job.pause_at})
         jobs[job.identity] = begun
         if len(events) == most:
             break
         at = value(job.number, job.pause_at or 27)
         status = ledger.DONE if job.pause_at is None else ledger.PAUSED
         status = ledger.DIVERGED if at == DIVERGED else status
-        ended = ledger.after(begun, {"event": "ended", "status": status, "objective": at})
+        ended = ledger.job_after(begun, {"event": "ended", "status": status, "objective": at})
         jobs[job.identity] = ended
         events.append((job.number, job.pause_at))
-        supply.ended(ended)
+        source.job_ended(ended)
     return list(jobs.values())
 
 
@@ -56,7 +56,7 @@ def by_number(number, length):
     return float(number)
 
 
-def test_the_best_third_of_each_rung_goes_on():
+def test_the_best_third_of_each_rung_is_promoted():
     events = []
 
     jobs = swept(new(27), by_number, events)
@@ -74,16 +74,16 @@ def test_the_lowest_rung_that_has_a_job_to_promote_comes_first():
     second = [paused(number, number, 10 - number) for number in (4, 5, 6)]
     first = [paused(number, number) for number in (7, 8, 9)]
 
-    assert promotion.promoted([*first, *second], RULE, is_last_chance=False).number == 9
-    assert promotion.promoted([*first[:2], *second], RULE, is_last_chance=False).number == 8
-    assert promotion.promoted(second, RULE, is_last_chance=False).number == 4
+    assert promotion.job_to_promote([*first, *second], RULE, is_last_chance=False).number == 9
+    assert promotion.job_to_promote([*first[:2], *second], RULE, is_last_chance=False).number == 8
+    assert promotion.job_to_promote(second, RULE, is_last_chance=False).number == 4
 
 
-def test_nobody_goes_on_before_the_share_is_one_job_unless_it_is_the_last_chance():
+def test_a_share_below_one_job_promotes_only_at_the_last_chance():
     jobs = [paused(0, 0.5), paused(1, 0.7)]
 
-    assert promotion.promoted(jobs, RULE, is_last_chance=False) is None
-    assert promotion.promoted(jobs, RULE, is_last_chance=True).number == 1
+    assert promotion.job_to_promote(jobs, RULE, is_last_chance=False) is None
+    assert promotion.job_to_promote(jobs, RULE, is_last_chance=True).number == 1
 
 
 def test_few_jobs_still_end_with_one_that_is_done():
@@ -93,11 +93,11 @@ def test_few_jobs_still_end_with_one_that_is_done():
 
 
 @pytest.mark.parametrize(("direction", "number"), [("highest", 2), ("lowest", 1)])
-def test_the_direction_counts_ties_go_by_number_and_nan_is_last(direction, number):
+def test_ranking_follows_the_direction_then_the_number_nan_last(direction, number):
     values = {0: math.nan, 1: 0.5, 2: 0.7, 3: 0.5, 4: 0.7, 5: None}
-    rule = Rule(RULE.rungs, 6, direction)
+    rule = HalvingRule(RULE.rungs, 6, direction)
 
-    best = promotion.promoted(
+    best = promotion.job_to_promote(
         [paused(*each) for each in values.items()], rule, is_last_chance=False
     )
 
@@ -113,7 +113,7 @@ def test_jobs_that_failed_count_in_their_rung_and_are_never_promoted():
     assert sum(job.status == ledger.DIVERGED for job in jobs) == 4
 
 
-def test_a_job_of_whose_like_the_best_failed_later_is_replaced():
+def test_a_promoted_job_that_fails_is_replaced_by_the_next_best():
     def value(number, length):
         return DIVERGED if number == 2 and length == 27 else number
 
@@ -126,8 +126,9 @@ def test_a_run_that_stopped_early_is_done_and_its_rung_has_its_value():
     early = Job("9", 9, (), ledger.DONE, objective=9.0, starts=2, rungs=((1, 8.0),))
     jobs = [early, paused(1, 1.0, 1.0), paused(2, 2.0, 2.0)]
 
-    assert promotion.promoted(jobs, RULE, is_last_chance=False) is None  # it is the best of three
-    assert promotion.promoted(jobs, RULE, is_last_chance=True) is None
+    # the best of three is done
+    assert promotion.job_to_promote(jobs, RULE, is_last_chance=False) is None
+    assert promotion.job_to_promote(jobs, RULE, is_last_chance=True) is None
 
 
 def test_a_killed_sweep_continues_to_the_same_decisions():
@@ -145,7 +146,7 @@ def test_a_killed_sweep_continues_to_the_same_decisions():
         ]
 
 
-def test_more_jobs_later_are_compared_with_those_of_before():
+def test_later_jobs_are_compared_with_the_earlier_jobs():
     jobs = swept(new(9), by_number)
     events = []
 
@@ -155,16 +156,16 @@ def test_more_jobs_later_are_compared_with_those_of_before():
     assert (17, None) in events and (6, 3) not in events[9:]
 
 
-def test_two_places_promote_without_waiting_for_the_whole_rung():
-    supply = Promotions(new(4), RULE)
-    first, second, third, fourth = (supply.next() for _ in range(4))
+def test_two_workers_promote_without_waiting_for_the_whole_rung():
+    source = Promotions(new(4), RULE)
+    first, second, third, fourth = (source.next() for _ in range(4))
     for job in (second, third, fourth):
-        begun = ledger.after(job, {"event": "started", "pause_at": job.pause_at})
+        begun = ledger.job_after(job, {"event": "started", "pause_at": job.pause_at})
         facts = {"event": "ended", "status": ledger.PAUSED, "objective": float(job.number)}
-        supply.ended(ledger.after(begun, facts))
+        source.job_ended(ledger.job_after(begun, facts))
 
-    promoted = supply.next()
+    promoted = source.next()
 
     assert (promoted.number, promoted.pause_at) == (fourth.number, 3)
-    assert supply.next() is None  # of the four, first may be better than the others
+    assert source.next() is None  # of the four, first may be better than the others
     assert first.pause_at == 1

@@ -43,7 +43,7 @@ def bound(path):
         "a socket": bound,
     }.values(),
 )
-def test_a_sweep_does_not_go_on_where_it_would_write_through_a_link(place, put, sweep):
+def test_a_sweep_never_writes_through_a_link(place, put, sweep):
     (sweep / place).unlink(missing_ok=True)
     put(sweep / place)
 
@@ -51,15 +51,15 @@ def test_a_sweep_does_not_go_on_where_it_would_write_through_a_link(place, put, 
         sweep_folder.check_entries(sweep)
 
 
-def test_a_lock_of_optuna_that_a_killed_process_left_is_no_obstacle(sweep):
+def test_a_lock_of_optuna_left_by_a_killed_process_is_allowed(sweep):
     (sweep / sweep_folder.LOCK).symlink_to(sweep / "study.jsonl")
 
     sweep_folder.check_entries(sweep)
 
 
-def test_a_sweep_without_a_ledger_is_known_by_the_record_of_hydra(tmp_path):
+def test_a_sweep_without_a_ledger_is_recognised_by_hydras_record(tmp_path):
     (tmp_path / "summary.csv").write_text("mine")
-    with pytest.raises(errors.SweepError, match="summary.csv: was written by no sweep; "):
+    with pytest.raises(errors.SweepError, match="summary.csv: was not written by a sweep; "):
         sweep_folder.check_entries(tmp_path)
 
     made = {"hydra": {"sweep": {"dir": "."}, "runtime": {"version": "1.3.8"}}}
@@ -67,7 +67,7 @@ def test_a_sweep_without_a_ledger_is_known_by_the_record_of_hydra(tmp_path):
     sweep_folder.check_entries(tmp_path)
 
 
-def test_an_empty_file_and_other_files_are_no_obstacle(tmp_path):
+def test_an_empty_ledger_and_unrelated_files_are_allowed(tmp_path):
     (tmp_path / LEDGER).touch()  # of a sweep that was killed as it began
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / ledger.OUTPUT).mkdir()

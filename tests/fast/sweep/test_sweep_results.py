@@ -31,7 +31,7 @@ def test_the_summary_has_a_column_for_each_option_that_was_varied():
     assert rows[1]["reason"] == "it broke,\ntwice" and rows[1]["lr"] == "0.1"
 
 
-def test_the_command_of_a_job_is_for_a_shell_and_shows_no_control_characters():
+def test_the_command_of_a_job_is_quoted_and_printable():
     job = Job("d", 3, ("name=a b", "lr=0.1\x1b[2J\n"), threads="1")
 
     command = sweep_results.command_of(job)
@@ -39,7 +39,7 @@ def test_the_command_of_a_job_is_for_a_shell_and_shows_no_control_characters():
     assert command == "OMP_NUM_THREADS=1 python train.py 'name=a b' 'lr=0.1\\x1b[2J\\n'"
 
 
-def test_the_picture_has_numbers_and_names_and_nothing_of_the_seed():
+def test_the_plot_has_numbers_and_names_but_not_the_seed():
     objectives = {"a": 0.5, "c": 0.75}
     seeds = {"seed": {"a": 1, "c": 2}}
     options = {"lr": {"a": 1e-3, "c": 1.0}, "loss": {"a": [1, 2], "c": "$mse"}} | seeds

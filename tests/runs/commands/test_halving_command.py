@@ -48,7 +48,7 @@ ASHA = ("-m", "hydra/sweeper=asha", "hydra.sweep.dir=halved", "lr=1e-3,1e-2", "n
         ),
         "rungs without a validation": (
             ["validate_every=2epochs"],
-            "validate_every=2epochs: jobs are compared after 1, 3 epochs, and have to be validated",
+            "validate_every=2epochs: jobs are compared after 1, 3 epochs, and must be validated",
         ),
         "an objective of the end": (
             ["objective=test/accuracy"],
@@ -56,7 +56,7 @@ ASHA = ("-m", "hydra/sweeper=asha", "hydra.sweep.dir=halved", "lr=1e-3,1e-2", "n
         ),
     }.values(),
 )
-def test_what_cannot_be_halved_is_refused(here, arguments, problem):
+def test_an_invalid_halving_is_refused(here, arguments, problem):
     ended = called(train.main, *ASHA, *arguments)
 
     assert ended.code == 2
@@ -65,7 +65,7 @@ def test_what_cannot_be_halved_is_refused(here, arguments, problem):
     assert not (here / "halved" / "sweep.jsonl").exists()
 
 
-def test_a_job_that_paused_twice_has_the_bits_of_the_run_alone(here):
+def test_a_job_paused_twice_equals_the_uninterrupted_run_bit_for_bit(here):
     small = ("num_epochs=4", "model.hidden=[32]", "scheduler=cosine", "render=plain")
     (line,) = re.findall(r"^python train.py .*$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     factor = "hydra.sweeper.reduction_factor=2"

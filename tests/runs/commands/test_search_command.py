@@ -48,7 +48,7 @@ BASIC = ("hydra/launcher=basic",)
         ),
     }.values(),
 )
-def test_a_search_that_cannot_be_is_refused(command, here, arguments, problem):
+def test_an_invalid_search_is_refused(command, here, arguments, problem):
     launcher = BASIC if "hydra/launcher=andiron" not in arguments else ()
     ended = command(*SEARCH, *launcher, *arguments)
 
@@ -86,7 +86,7 @@ def test_another_optuna_is_refused(command, monkeypatch, versions, problem):
 
 
 @pytest.mark.parametrize("major", [3, 4, 5, 6])
-def test_the_major_versions_admitted_are_those_of_the_extra(monkeypatch, major):
+def test_the_accepted_major_versions_are_those_of_the_extra(monkeypatch, major):
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg", encoding="utf-8")
     extra = setup["options.extras_require"]["optuna"]
@@ -99,7 +99,7 @@ def test_the_major_versions_admitted_are_those_of_the_extra(monkeypatch, major):
         optuna_package.check()
 
 
-def test_hydras_launcher_runs_the_trials_and_names_the_one_that_failed(command, here):
+def test_hydras_launcher_runs_the_trials_and_names_the_failed_one(command, here):
     search = (*SEARCH, *BASIC, "hydra.sweeper.sampler=grid", "hydra.sweeper.storage=journal")
 
     ended = command(*search, "lr=1e-3,1e9", "optimizer=sgd")

@@ -46,7 +46,7 @@ def sweep(here, done):
 
 
 @pytest.mark.parametrize("name", PLACES.values(), ids=PLACES)
-def test_files_that_no_sweep_wrote_are_not_written_over(here, name):
+def test_files_that_no_sweep_wrote_are_not_overwritten(here, name):
     mine = here / "sweep" / name
     mine.parent.mkdir(parents=True)
     mine.write_text("hydra: mine\n")
@@ -54,7 +54,7 @@ def test_files_that_no_sweep_wrote_are_not_written_over(here, name):
     ended = swept()
 
     assert ended.code == 1
-    assert f"{mine}: was written by no sweep; " in ended.errors
+    assert f"{mine}: was not written by a sweep; " in ended.errors
     assert "move it away, or choose another sweep_name" in ended.errors
     assert [path for path in mine.parent.rglob("*") if path.is_file()] == [mine]
     assert mine.read_text() == "hydra: mine\n"
@@ -62,7 +62,7 @@ def test_files_that_no_sweep_wrote_are_not_written_over(here, name):
 
 @pytest.mark.parametrize("launcher", ["andiron", "basic"])
 @pytest.mark.parametrize("subdir", ["../${hydra.job.num}", "${hydra.sweep.dir}/../x", "/x", "."])
-def test_no_job_has_a_folder_outside_of_the_folder_of_its_sweep(here, subdir, launcher):
+def test_a_job_folder_outside_of_the_sweep_is_refused(here, subdir, launcher):
     place = subdir.replace("/x", str(here / "x"), 1) if subdir == "/x" else subdir
 
     ended = swept(f"hydra.sweep.subdir='{place}'", f"hydra/launcher={launcher}")
@@ -72,7 +72,7 @@ def test_no_job_has_a_folder_outside_of_the_folder_of_its_sweep(here, subdir, la
     assert list(here.iterdir()) == []
 
 
-def test_a_sweep_is_not_begun_in_the_folder_of_a_run(here):
+def test_a_sweep_inside_the_folder_of_a_run_is_refused(here):
     assert called(train.main, *SMALL, "hydra.run.dir=sweep").code == 0
     before = sorted((here / "sweep").rglob("*"))
 
@@ -95,7 +95,7 @@ def test_a_file_named_output_is_refused_by_its_name(sweep):
     assert statuses(sweep) == {0: "done", 1: "done"}
 
 
-def test_an_output_that_cannot_be_written_is_the_reason_of_its_job(sweep):
+def test_a_job_whose_output_cannot_be_written_fails_with_the_reason(sweep):
     shutil.rmtree(sweep / "1")
     (sweep / "output" / "1.txt").unlink()
     (sweep / "output" / "1.txt").mkdir()
@@ -107,7 +107,7 @@ def test_an_output_that_cannot_be_written_is_the_reason_of_its_job(sweep):
 
 
 @pytest.mark.parametrize("kept", [1, 2, 3, 5])
-def test_jobs_whose_lines_are_lost_are_taken_over_at_once(sweep, kept):
+def test_jobs_missing_from_the_ledger_are_adopted_without_training(sweep, kept):
     path = sweep / LEDGER
     lines = path.read_text().splitlines(keepends=True)
     weights = [(sweep / job / "model.safetensors").stat().st_mtime_ns for job in "01"]
@@ -132,7 +132,7 @@ def test_another_run_in_the_folder_of_a_job_is_neither_ranked_nor_changed(sweep,
     assert statuses(sweep) == {0: "failed", 1: "failed"}
     assert ended.code == 1
     for job in (sweep / "0", sweep / "1"):
-        assert f"{job}: holds another run than that of this job, and nothing" in ended.errors
+        assert f"{job}: holds a run that is not of this job; nothing" in ended.errors
     assert {path: path.read_bytes() for path in sweep.glob("[01]/*.json")} == before
     assert swept().code == 1  # and the ledger has not learned that it is the run of the job
     for one, other in ("0", "away"), ("1", "0"), ("away", "1"):
@@ -140,7 +140,7 @@ def test_another_run_in_the_folder_of_a_job_is_neither_ranked_nor_changed(sweep,
     assert swept().code == 0 and statuses(sweep) == {0: "done", 1: "done"}
 
 
-def test_a_done_job_without_its_weights_is_not_ranked_and_writes_them_again(sweep):
+def test_a_done_job_without_weights_is_not_ranked_and_is_repeated(sweep):
     weights = sweep / "1" / "model.safetensors"
     before = weights.read_bytes()
     weights.unlink()
@@ -156,7 +156,7 @@ def test_a_done_job_without_its_weights_is_not_ranked_and_writes_them_again(swee
     assert statuses(sweep) == {0: "done", 1: "done"}
 
 
-def test_a_job_that_its_own_command_trained_again_stays_done(sweep):
+def test_a_job_repeated_by_its_own_command_stays_done(sweep):
     (job,) = [each for each in ledger.read(sweep).jobs.values() if each.number == 1]
     own = (*job.overrides, "render=plain", f"hydra.run.dir={sweep / '1'}", "overwrite=true")
     again = called(train.main, *own)

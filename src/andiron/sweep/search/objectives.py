@@ -1,4 +1,4 @@
-"""What a search optimizes, and which way, as the configuration says: nothing is built for it."""
+"""The objectives of a search and their directions, read from the configuration alone."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,49 +9,49 @@ from andiron.config.signatures import class_constant
 from andiron.plain import improvement
 
 Config = Mapping[str, Any]  # composed and plain
-BEST = {True: "highest", False: "lowest"}
+DIRECTIONS = {True: "highest", False: "lowest"}
 
 
 @dataclass(frozen=True)
 class Objective:
-    """A metric, as `valid/accuracy`, and which value of it is best: lowest or highest."""
+    """A metric such as `valid/accuracy`, and its direction: lowest or highest is best."""
 
     name: str
     direction: str
 
 
 def objectives(config: Config, directions: Sequence[str] | None = None) -> list[Objective]:
-    """The metrics of `objective`, or that which checkpoints follow, each with its direction.
+    """The metrics of `objective`, or the one that checkpoints follow, with their directions.
 
-    `directions` says it in their order where the classes of the metrics do not.
-    Raises: ConfigError if a direction is not known.
+    `directions` overrides those of the metrics' classes.
+    Raises: ConfigError if a direction is unknown.
     """
     names = _names(config)
     if directions is not None and len(directions) != len(names):
         why = f"there are {len(names)} objectives; give a direction for each: {', '.join(names)}"
         raise errors.ConfigError([f"hydra.sweeper.directions={list(directions)}: {why}"])
     metrics = config.get("metrics") or {}
-    known = {name: BEST[best] for name, node in metrics.items()
-             if (best := _higher_is_better(node)) is not None}  # fmt: skip
-    found: Sequence[str | None] = directions or [
+    known = {name: DIRECTIONS[is_higher] for name, node in metrics.items()
+             if (is_higher := _higher_is_better(node)) is not None}  # fmt: skip
+    chosen: Sequence[str | None] = directions or [
         improvement.direction_of(improvement.split_and_metric(name)[1], known)
         for name in names
     ]
-    unknown = [name for name, direction in zip(names, found, strict=True) if direction is None]
+    unknown = [name for name, direction in zip(names, chosen, strict=True) if direction is None]
     if unknown:
         raise errors.ConfigError(
             f"objective={name}: no metric of the configuration that says which value is best; "
-            f"there is: {', '.join(f'valid/{each}' for each in known)}; choose one, give its class "
+            f"there is: {', '.join(f'valid/{key}' for key in known)}; choose one, give its class "
             "higher_is_better, or to hydra/sweeper=optuna hydra.sweeper.directions=[highest]"
             for name in unknown
         )
-    return [Objective(name, str(each)) for name, each in zip(names, found, strict=True)]
+    return [Objective(name, str(best)) for name, best in zip(names, chosen, strict=True)]
 
 
 def _names(config: Config) -> list[str]:
-    given = config.get("objective")
-    if given is not None:
-        return list(given) if isinstance(given, list) else [given]
+    names = config.get("objective")
+    if names is not None:
+        return list(names) if isinstance(names, list) else [names]
     followed = config.get("checkpoint") or {}
     if not followed.get("metric"):
         why = "the checkpoints follow no metric either; give one, such as objective=valid/loss"
@@ -60,10 +60,10 @@ def _names(config: Config) -> list[str]:
 
 
 def _higher_is_better(node: Any) -> bool | None:
-    """What the metric of a node says, or that which it wraps; None if neither does."""
+    """`higher_is_better` of a metric's node, or of the metric that it wraps; None if neither."""
     if not isinstance(node, Mapping):
         return None
     if isinstance(node.get("higher_is_better"), bool):
         return bool(node["higher_is_better"])
-    found = class_constant(str(node.get("_target_")), "higher_is_better")
-    return found if isinstance(found, bool) else _higher_is_better(node.get("metric"))
+    is_higher = class_constant(str(node.get("_target_")), "higher_is_better")
+    return is_higher if isinstance(is_higher, bool) else _higher_is_better(node.get("metric"))

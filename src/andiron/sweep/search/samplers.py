@@ -1,7 +1,7 @@
 """Samplers and pruners of optuna by name.
 
-A sampler is made anew for each trial, with a seed that follows from the study's and the trial's
-number: a search that was cut off continues as it would have.
+Each trial gets a new sampler, seeded by the study's seed and the trial's number: an interrupted
+search continues as it would have.
 """
 
 import warnings
@@ -28,82 +28,81 @@ PRUNERS = {
 def sampler(options: SearchOptions, space: SearchSpace, number: int) -> samplers.BaseSampler:
     """The sampler for trial `number`.
 
-    Raises: ConfigError for options that it does not take.
+    Raises: ConfigError for options that it does not accept.
     """
     seed = int(numpy.random.SeedSequence([options.seed, number]).generate_state(1)[0])
-    given = options.sampler_options or {}
+    extra = options.sampler_options or {}
 
-    def made() -> samplers.BaseSampler:
+    def make() -> samplers.BaseSampler:
         if options.sampler == "tpe":
-            # trials under way count as bad ones, so that others look elsewhere
-            return samplers.TPESampler(**{"seed": seed, "constant_liar": True} | given)
+            # running trials count as bad, so that others explore elsewhere
+            return samplers.TPESampler(**{"seed": seed, "constant_liar": True} | extra)
         if options.sampler == "random":
-            return samplers.RandomSampler(seed=seed, **given)
+            return samplers.RandomSampler(seed=seed, **extra)
         if options.sampler == "grid":
-            return _Grid(space.grid(), seed=options.seed, **given)
+            return _Grid(space.grid(), seed=options.seed, **extra)
         quiet = {"independent_sampler": samplers.RandomSampler(seed=seed)}
         if options.sampler == "qmc":
             scrambled = {"seed": options.seed, "scramble": True}  # one sequence for the study
             return samplers.QMCSampler(
-                **quiet | scrambled | {"warn_independent_sampling": False} | given
+                **quiet | scrambled | {"warn_independent_sampling": False} | extra
             )
-        if given.get("with_margin"):
+        if extra.get("with_margin"):
             raise ValueError("with_margin is not supported here")
-        return PickleFreeCmaEs(**quiet | {"seed": seed, "warn_independent_sampling": False} | given)
+        return PickleFreeCmaEs(**quiet | {"seed": seed, "warn_independent_sampling": False} | extra)
 
-    built: samplers.BaseSampler = _built(
-        f"sampler={options.sampler}", "sampler_options", given, made
+    built: samplers.BaseSampler = _build(
+        f"sampler={options.sampler}", "sampler_options", extra, make
     )
     return built
 
 
-def drawn(space: SearchSpace, number: int, seed: int) -> list[list[str]]:
-    """The overrides of so many jobs with values at random; of more jobs the first are the same."""
+def random_overrides(space: SearchSpace, number: int, seed: int) -> list[list[str]]:
+    """The overrides of `number` jobs with random values; a larger `number` only adds jobs."""
     logging.set_verbosity(logging.ERROR)
     study = create_study(sampler=samplers.RandomSampler(seed))
     return [space.overrides(study.ask({**space.options}).params) for _ in range(number)]
 
 
 def pruner(options: SearchOptions) -> pruners.BasePruner:
-    """The pruner; one that prunes nothing if none is chosen.
+    """The pruner; without a choice, one that never prunes.
 
-    Raises: ConfigError for options that it does not take.
+    Raises: ConfigError for options that it does not accept.
     """
     if options.pruner is None:
         return pruners.NopPruner()
-    given = options.pruner_options or {}
+    extra = options.pruner_options or {}
     if options.pruner == "percentile":
-        given = {"percentile": 25.0} | given
+        extra = {"percentile": 25.0} | extra
     kind = PRUNERS[options.pruner]
-    built: pruners.BasePruner = _built(
-        f"pruner={options.pruner}", "pruner_options", given, lambda: kind(**given)
+    built: pruners.BasePruner = _build(
+        f"pruner={options.pruner}", "pruner_options", extra, lambda: kind(**extra)
     )
     return built
 
 
-def _built(chosen: str, option: str, given: Mapping[str, Any], make: Any) -> Any:
+def _build(chosen: str, option: str, extra: Mapping[str, Any], make: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", exceptions.ExperimentalWarning)
         try:
             return make()
         except (TypeError, ValueError) as error:
             why = f"does not fit hydra.sweeper.{chosen}: {error}"
-            raise errors.ConfigError([f"hydra.sweeper.{option}={dict(given)}: {why}"]) from error
+            raise errors.ConfigError([f"hydra.sweeper.{option}={dict(extra)}: {why}"]) from error
 
 
 class _Grid(samplers.GridSampler):
-    """The grid, whose end the search itself knows: optuna would stop a loop that it does not run.
-    """
+    """A grid sampler that leaves the end to the search: `Study.stop` needs optuna's own loop."""
 
     def after_trial(self, *_: Any) -> None:
         pass
 
 
 class PickleFreeCmaEs(samplers.CmaEsSampler):
-    """CMA-ES whose state follows from the values of the trials.
+    """CMA-ES whose state is recomputed from the values of the trials.
 
-    optuna unpickles it from the storage, which may come from anybody. Here it is computed anew for
-    each trial: every generation that has ended is told to a new optimizer.
+    optuna unpickles the state from the storage, which is untrusted. Here each trial replays all
+    complete generations through a new optimizer.
     """
 
     def sample_relative(
@@ -118,12 +117,13 @@ class PickleFreeCmaEs(samplers.CmaEsSampler):
         sign = 1 if direction == StudyDirection.MINIMIZE else -1
         optimizer = self._init_optimizer(transform, direction)
         while len(ended := self._of_generation(completed_trials, optimizer)) > 0:
-            points = [transform.transform(each.params) for each in ended]
-            values = [sign * float(each.value or 0) for each in ended]
+            points = [transform.transform(trial.params) for trial in ended]
+            values = [sign * float(trial.value or 0) for trial in ended]
             optimizer.tell(list(zip(points, values, strict=True)))
         return optimizer
 
     def _of_generation(self, trials: list[FrozenTrial], optimizer: Any) -> Sequence[FrozenTrial]:
-        """The trials of the optimizer's generation, if it has ended."""
-        found = self._get_solution_trials(trials, optimizer.generation)[: optimizer.population_size]
-        return found if len(found) == optimizer.population_size else []
+        """The trials of the optimizer's generation; empty if it is incomplete."""
+        trials = self._get_solution_trials(trials, optimizer.generation)
+        size = optimizer.population_size
+        return trials[:size] if len(trials) >= size else []

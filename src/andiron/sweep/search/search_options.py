@@ -1,4 +1,4 @@
-"""The options of `hydra/sweeper=optuna`, which are those of conf/hydra/sweeper/optuna.yaml."""
+"""The options of conf/hydra/sweeper/optuna.yaml."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,7 +11,7 @@ Pruner = Literal["median", "percentile", "hyperband"]
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions:
-    """How a search proposes its trials, ends some early, and keeps them."""
+    """How a search proposes, prunes and stores trials."""
 
     n_trials: Trials = 20
     sampler: Sampler = "tpe"

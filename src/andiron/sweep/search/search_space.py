@@ -1,4 +1,4 @@
-"""What a sweep searches, from Hydra's overrides: intervals, ranges and choices, as optuna has them.
+"""Converts Hydra's overrides (intervals, ranges and choices) to optuna's distributions.
 
 >>> for text in "tag(log,interval(1e-4,1e-1))", "int(interval(1,5))", "range(1,8,3)", "adam,sgd":
 ...     print(distribution(OverridesParser.create().parse_override(f"x={text}")))
@@ -20,14 +20,14 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 
 from andiron import errors
 
-MOST_VALUES = 10_000  # of one option where they are enumerated
-Values = Mapping[str, Any]  # what was chosen, by option
+MOST_VALUES = 10_000  # of one option in a grid
+Values = Mapping[str, Any]  # by option
 Kind = CategoricalDistribution | FloatDistribution | IntDistribution
 
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """The options that are searched, and the overrides that all jobs share."""
+    """The searched options, and the overrides that all jobs share."""
 
     options: dict[str, Kind]
     fixed: tuple[str, ...]
@@ -37,7 +37,7 @@ class SearchSpace:
         return [*self.fixed, *(f"{option}={_text(value)}" for option, value in chosen.items())]
 
     def corners(self) -> list[list[str]]:
-        """The overrides of jobs that have every choice, and both ends of every interval, once."""
+        """The overrides of jobs that cover every choice and both ends of every interval."""
         columns = {option: _ends(kind) for option, kind in self.options.items()}
         longest = max(map(len, columns.values()))
         return [
@@ -50,30 +50,30 @@ class SearchSpace:
     def grid(self) -> dict[str, list[Any]]:
         """Every value of each option.
 
-        Raises: ConfigError naming the options that have no list of values.
+        Raises: ConfigError naming the options without a finite list of values.
         """
         values = {option: _enumerated(kind) for option, kind in self.options.items()}
-        endless = [option for option, each in values.items() if each is None]
+        endless = [option for option, listed in values.items() if listed is None]
         if endless:
             raise errors.ConfigError(
                 f"{option}: an interval has no grid; give values as {option}=1,2,3 or "
                 f"{option}=range(1,9,2), or choose another hydra.sweeper.sampler"
                 for option in endless
             )
-        return {option: each for option, each in values.items() if each is not None}
+        return {option: listed for option, listed in values.items() if listed is not None}
 
 
 def search_space(params: Mapping[str, Any], arguments: Iterable[str], loader: Any) -> SearchSpace:
-    """The space of `hydra.sweeper.params` and of a command line, which replaces equal options.
+    """The space of `hydra.sweeper.params` and a command line, which takes precedence.
 
-    Raises: ConfigError with everything that cannot be searched.
+    Raises: ConfigError with all overrides that cannot be searched.
     """
     parser = OverridesParser.create(config_loader=loader)
-    given = [*(f"{option}={value}" for option, value in params.items()), *arguments]
+    overrides = [*(f"{option}={value}" for option, value in params.items()), *arguments]
     options: dict[str, Kind] = {}
     fixed: dict[str, str] = {}
-    found = []
-    for text in given:
+    problems = []
+    for text in overrides:
         try:
             override = parser.parse_override(text)
             key = override.get_key_element()
@@ -85,21 +85,21 @@ def search_space(params: Mapping[str, Any], arguments: Iterable[str], loader: An
             else:
                 options[key] = kind
         except (HydraException, ValueError, TypeError) as error:
-            found.append(f"{text}: cannot be searched: {str(error).splitlines()[0]}")
-    if not found and not options:
-        found.append(
+            problems.append(f"{text}: cannot be searched: {str(error).splitlines()[0]}")
+    if not problems and not options:
+        problems.append(
             "hydra.sweeper: no option is searched; give one a range, such as "
             "'lr=tag(log,interval(1e-4,1e-1))' or optimizer=adam,sgd"
         )
-    if found:
-        raise errors.ConfigError(found)
+    if problems:
+        raise errors.ConfigError(problems)
     return SearchSpace(options, tuple(fixed.values()))
 
 
 def distribution(override: Override) -> Kind:
-    """The values that an override may take; a range excludes its end, as in Hydra.
+    """The distribution of an override's values; a range excludes its end, as in Hydra.
 
-    Raises: ValueError for an empty one, or a tag that does not fit it.
+    Raises: ValueError for an empty range, or a tag that does not apply.
     """
     sweep = override.value()
     tags = set(getattr(sweep, "tags", ()))
@@ -146,16 +146,16 @@ def _ends(kind: Kind) -> list[Any]:
 
 
 def _enumerated(kind: Kind) -> list[Any] | None:
-    """Every value, as the study has it; None where there is no end of them."""
+    """Every value, as the study has it; None for an interval or more than `MOST_VALUES`."""
     if isinstance(kind, CategoricalDistribution):
         return list(kind.choices)
-    number = 0 if kind.step is None else round((kind.high - kind.low) / kind.step) + 1
-    if not 0 < number <= MOST_VALUES:
+    count = 0 if kind.step is None else round((kind.high - kind.low) / kind.step) + 1
+    if not 0 < count <= MOST_VALUES:
         return None
-    return [kind.low + place * (kind.step or 0) for place in range(number)]
+    return [kind.low + index * (kind.step or 0) for index in range(count)]
 
 
 def _text(value: Any) -> str:
     if isinstance(value, float):
-        return repr(float(f"{value:.12g}"))  # 0.3, where a step of 0.1 gave 0.30000000000000004
+        return repr(float(f"{value:.12g}"))  # 0.3, not 0.30000000000000004 from steps of 0.1
     return str(value)

@@ -1,5 +1,4 @@
-"""Pictures of a search: the objective over the trials, what it depends on, and the best trade-offs.
-"""
+"""Plots of a search: objective history, parameter importance and Pareto front."""
 
 import warnings
 from collections.abc import Callable
@@ -16,8 +15,8 @@ from andiron.sweep.search.study import SweepStudy
 Plot = Callable[..., Any]
 
 
-def drawn(study: SweepStudy, folder: Path) -> list[Path]:
-    """The PNG files written to the folder: for each objective its history and importances."""
+def draw(study: SweepStudy, folder: Path) -> list[Path]:
+    """Writes the plots to the folder; returns the paths of the PNG files."""
     ended = study.trials(TrialState.COMPLETE)
     if not ended:
         return []
@@ -26,22 +25,22 @@ def drawn(study: SweepStudy, folder: Path) -> list[Path]:
     matplotlib.use("Agg")
     from optuna.visualization import matplotlib as plots
 
-    wanted: list[tuple[str, Plot, dict[str, Any]]] = []
+    figures: list[tuple[str, Plot, dict[str, Any]]] = []
     for number, objective in enumerate(study.objectives):
-        which = f"-{objective.name.replace('/', '-')}" if len(study.objectives) > 1 else ""
-        of_this = {"target_name": objective.name, "target": _value(number) if which else None}
-        wanted.append((f"history{which}", plots.plot_optimization_history, of_this))
-        if len({each.values[number] for each in ended}) > 1:
-            estimated = of_this | {"evaluator": FanovaImportanceEvaluator(seed=0)}
-            wanted.append((f"importance{which}", plots.plot_param_importances, estimated))
+        suffix = f"-{objective.name.replace('/', '-')}" if len(study.objectives) > 1 else ""
+        target = {"target_name": objective.name, "target": _value(number) if suffix else None}
+        figures.append((f"history{suffix}", plots.plot_optimization_history, target))
+        if len({trial.values[number] for trial in ended}) > 1:
+            options = target | {"evaluator": FanovaImportanceEvaluator(seed=0)}
+            figures.append((f"importance{suffix}", plots.plot_param_importances, options))
     if 1 < len(study.objectives) < 4:
-        names = [each.name for each in study.objectives]
-        wanted.append(("trade_offs", plots.plot_pareto_front, {"target_names": names}))
+        names = [objective.name for objective in study.objectives]
+        figures.append(("trade_offs", plots.plot_pareto_front, {"target_names": names}))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExperimentalWarning)
         return [
-            _saved(plot(study.optuna, **options), folder / f"{name}.png")
-            for name, plot, options in wanted
+            _save(plot(study.optuna, **options), folder / f"{name}.png")
+            for name, plot, options in figures
         ]
 
 
@@ -49,7 +48,7 @@ def _value(number: int) -> Callable[[FrozenTrial], float]:
     return lambda trial: float(trial.values[number])
 
 
-def _saved(axes: Any, path: Path) -> Path:
+def _save(axes: Any, path: Path) -> Path:
     from matplotlib import pyplot
 
     files.write(path, png.of_figure(axes.figure, bbox_inches="tight"))

@@ -1,4 +1,4 @@
-"""The study of a sweep on disk: checked before optuna reads it, because it may come from anybody.
+"""The study of a sweep on disk, untrusted: checked before optuna reads it.
 
 `study.db` has the tables of optuna and nothing else. `study.jsonl` has a record on each line.
 """
@@ -20,10 +20,10 @@ from andiron.ranges import MOST_TRIALS
 FILES = {"sqlite": "study.db", "journal": "study.jsonl"}
 MOST_BYTES = 256 * 2**20
 MOST_STEPS = 10**6  # of sqlite's virtual machine, to list the tables: optuna's take 100
-# ends a rollback journal that names one more file, which sqlite would remove; a study of a single
-# database never has one (sqlite.org/fileformat2.html, The Rollback Journal)
+# ends a rollback journal that names another file, which sqlite would delete; a single database
+# never writes one (sqlite.org/fileformat2.html, The Rollback Journal)
 NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
-LONG_LINE = re.compile(rb"^[^\n]{1000000}", re.MULTILINE)  # tried once a line
+LONG_LINE = re.compile(rb"^[^\n]{1000000}", re.MULTILINE)  # matched once per line
 NEW_TRIAL = re.compile(rb'"op_code": *4\b')  # in a line of a journal
 UNWRITTEN = (
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY
@@ -31,31 +31,31 @@ UNWRITTEN = (
 
 
 def storage(path: Path) -> BaseStorage:
-    """The storage of the study in a file, for the one process that has locked the sweep.
+    """The storage of a study file, for the process that has locked the sweep.
 
-    Raises: ValueError for a file that no search wrote, or what sqlite and optuna raise for it.
+    Raises: ValueError for a file that no search wrote, or the errors of sqlite and optuna.
     """
     _check_size(path)
     return JournalStorage(_Lines(path)) if path.suffix == ".jsonl" else _database(path)
 
 
 def why_unwritten(error: BaseException | None) -> str | None:
-    """The reason of the disk, if a storage raised the error because of one."""
+    """The reason if the disk caused the storage's error, else None."""
     while error is not None:
         if isinstance(error, OSError):
             return files.reason(error)
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in UNWRITTEN:  # the rest says more
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in UNWRITTEN:  # the other bits say more
             return errors.first_line(error)
         error = error.__cause__
     return None
 
 
 class _Lines(JournalFileBackend):
-    """Records in a file of lines; a last line that a kill or a full disk cut off is removed."""
+    """Records in a file of lines; removes a last line cut off by a kill or a full disk."""
 
     def __init__(self, path: Path):
         super().__init__(str(path))
-        path.with_name(f"{path.name}.lock").unlink(missing_ok=True)  # of a process that was killed
+        path.with_name(f"{path.name}.lock").unlink(missing_ok=True)  # left by a killed process
         self._cut()
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
@@ -75,37 +75,37 @@ class _Lines(JournalFileBackend):
 
 
 def _database(path: Path) -> RDBStorage:
-    """The storage in a file of sqlite, which rolls an unfinished commit back."""
+    """The storage in a file of sqlite, which rolls back an unfinished commit."""
     journal, *others = (path.with_name(f"{path.name}-{name}") for name in ("journal", "wal", "shm"))
     _check_size(journal)
     for beside in (*others, journal):
         if beside.exists() and (beside != journal or beside.read_bytes().endswith(NAMES_A_FILE)):
-            raise ValueError(f"no search wrote {beside.name}")
+            raise ValueError(f"{beside.name} was not written by a search")
     with closing(sqlite3.connect(path)) as database:
         _check(database)
     return RDBStorage("sqlite://", {"creator": lambda: sqlite3.connect(path)})
 
 
 def _check(database: sqlite3.Connection) -> None:
-    """Raises: ValueError for anything but the tables of optuna, each sound."""
+    """Raises: ValueError for anything but intact tables of optuna."""
     with closing(sqlite3.connect(":memory:")) as memory:
         RDBStorage("sqlite://", {"creator": lambda: memory})
         known = _definitions(memory)
-    database.set_progress_handler(lambda: 1, MOST_STEPS)  # ends a statement that takes more
+    database.set_progress_handler(lambda: 1, MOST_STEPS)  # aborts longer statements
     tables = _definitions(database)
     if others := tables - known:
-        raise ValueError(f"optuna has no {min(others)}")
+        raise ValueError(f"not a table of optuna: {min(others)}")
     if tables:
         _check_number(*database.execute("SELECT count(*) FROM trials").fetchone())
     database.set_progress_handler(None, 0)
-    for name, sound in {"journal_mode": "delete", "quick_check(1)": "ok"}.items():
+    for name, expected in {"journal_mode": "delete", "quick_check(1)": "ok"}.items():
         ((state,),) = database.execute(f"PRAGMA {name}")
-        if state != sound:
+        if state != expected:
             raise ValueError(f"{name} is {state}")
 
 
 def _definitions(database: sqlite3.Connection) -> set[str]:
-    """The SQL of each table and index; of one that follows from a table nothing."""
+    """The SQL of all tables and indexes; empty for an index that a table implies."""
     rows = database.execute("SELECT sql FROM sqlite_master")
     return {" ".join((sql or "").split()) for (sql,) in rows}
 
