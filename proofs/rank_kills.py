@@ -99,12 +99,15 @@ def killed_ranks(run: Run, chance: random.Random, seconds: float, most: int) -> 
     return killed
 
 
-def killed_launcher(run: Run, after: float) -> float:
-    """Kills torchrun, and gives the same command again; how many seconds its ranks outlived it."""
+def killed_launcher(run: Run, after: float) -> float | None:
+    """Kills torchrun, and gives the same command again; how many seconds its ranks outlived it.
+
+    None if the run ended first.
+    """
     process = run.started("--max-restarts=0")
     with suppress(subprocess.TimeoutExpired):
         process.wait(after)
-        raise TimeoutError(f"the run ended within {after:.1f} s, before torchrun was killed")
+        return None
     process.kill()
     process.wait()
     killed = time.monotonic()
@@ -138,16 +141,20 @@ def main() -> int:
         killed = killed_ranks(run, chance, length, min(KILLS_OF_A_RUN, options.kills - kills))
         kills += sum("rank" in each for each in killed)
         broken += _reported(run, straight.folder, ", ".join(killed) or "finished before")
-    for _ in range(options.launchers):
+    launchers = 0
+    while launchers < options.launchers:
         number += 1
         run = Run(folder / f"launcher-{number}", secrets.token_hex(8))
-        after = chance.uniform(0, 0.7 * length)  # the end of the run must not come first
+        after = chance.uniform(0, 0.7 * length)
         gone_after = killed_launcher(run, after)
-        longest = max(longest, gone_after)
-        said = f"torchrun after {after:.1f} s, its ranks gone {gone_after:.1f} s later"
+        said = "finished before"
+        if gone_after is not None:
+            launchers += 1
+            longest = max(longest, gone_after)
+            said = f"torchrun after {after:.1f} s, its ranks gone {gone_after:.1f} s later"
         broken += _reported(run, straight.folder, said)
     print(
-        f"{kills} kills of ranks, {options.launchers} of torchrun (ranks gone within "
+        f"{kills} kills of ranks, {launchers} of torchrun (ranks gone within "
         f"{longest:.1f} s): {broken} of {number} runs BROKEN"
     )
     if not broken:
