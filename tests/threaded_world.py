@@ -23,12 +23,13 @@ class ThreadedWorld(World):
     def any(self, flag):
         return any(self.gathered(flag))
 
-    def add_up(self, tensors):
+    def begin_adding(self, tensors):
         for values in tensors:
             everyone = self.gathered(values.clone())
             while self.slices is not None and len(everyone) > 1:
                 everyone = [a + b for a, b in zip(everyone[::2], everyone[1::2], strict=True)]
-            values.copy_(sum(everyone[1:], start=everyone[0]))
+            values.data.copy_(sum(everyone[1:], start=everyone[0]))  # as torch: no new version
+        return lambda: None
 
 
 def in_threads(act, size, slices=None):

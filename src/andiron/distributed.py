@@ -79,21 +79,34 @@ class World:
 
     def add_up(self, tensors: Sequence[Tensor]) -> None:
         """Replaces contiguous tensors by sums over all processes, the same bits in each of them."""
+        self.begin_adding(tensors)()
+
+    def begin_adding(self, tensors: Sequence[Tensor]) -> Callable[[], None]:
+        """Begins `add_up`; the tensors are the sums once the function that it returns has ended.
+
+        With `slices` the exchange takes several rounds, and begins when that function is called.
+        """
         if self.size == 1:
-            return
+            return lambda: None
         pieces = [
             piece
             for tensor in tensors
             for piece in torch.split(tensor.view(-1), BUCKET_BYTES // tensor.element_size())
             if len(piece)
         ]
-        with self._explained():
-            if self.slices is not None:
-                self._add_by_doubling(pieces)
-            else:
-                dist = torch.distributed
-                for work in [dist.all_reduce(piece, async_op=True) for piece in pieces]:
+        works: list[Any] = []
+        if self.slices is None:
+            with self._explained():
+                works = [torch.distributed.all_reduce(piece, async_op=True) for piece in pieces]
+
+        def finish() -> None:
+            with self._explained():
+                if self.slices is not None:
+                    self._add_by_doubling(pieces)
+                for work in works:
                     work.wait()
+
+        return finish
 
     def _add_by_doubling(self, pieces: Sequence[Tensor]) -> None:
         """Sums of 2, 4, ... neighbours: a + b has the bits of b + a, so both ends agree."""

@@ -7,8 +7,8 @@
 """
 
 import functools
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -17,7 +17,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 Tensors = Mapping[str, Tensor]  # by name, of parameters for the most part
+# of a step's weight: a context in which processes exchange gradients, and the loss's factor
+During = Callable[[Any], AbstractContextManager[Any]]
 _loss_scale: ContextVar[float] = ContextVar("loss_scale", default=1.0)
+_exchange: ContextVar[During | None] = ContextVar("exchange", default=None)
 
 
 class Gradients(dict[str, Tensor]):
@@ -75,20 +78,20 @@ class Gradients(dict[str, Tensor]):
         return Gradients(tensors, self._model, self.loss)
 
 
-def backward(loss: Tensor, model: nn.Module) -> Gradients:
+def backward(loss: Tensor, model: nn.Module, weight: Tensor | float | None = None) -> Gradients:
     """The gradients of a scalar `loss` with respect to `model`'s parameters; `.grad` stays None.
 
-    They are moved off `.grad`: `torch.autograd.grad` would bypass the hooks by which
-    DistributedDataParallel averages gradients.
+    `weight` is the count the loss is a mean over. With it, several processes add up large gradients
+    while others are computed; they are then multiplied by `weight`, and a step returns them as they
+    are. One process ignores it.
     """
     scale = _loss_scale.get()
+    exchange = None if weight is None or scale != 1.0 else _exchange.get()
     scaled = loss if scale == 1.0 else loss * scale
-    if torch.is_autocast_enabled(loss.device.type):
-        # backward takes its dtypes from the forward pass
-        with torch.autocast(loss.device.type, enabled=False):
-            _run_backward(scaled)
-    else:
-        _run_backward(scaled)
+    # the gradients are moved off `.grad`: torch.autograd.grad would bypass the hooks by which
+    # DistributedDataParallel averages them
+    with nullcontext() if exchange is None else exchange(weight) as factor:
+        _run_backward(scaled if factor is None else scaled * factor)
     tensors = {}
     for name, parameter in _named_parameters(model, "", {}).items():
         if parameter.grad is not None:
@@ -100,6 +103,15 @@ def backward(loss: Tensor, model: nn.Module) -> Gradients:
 
 
 def _run_backward(loss: Tensor) -> None:
+    """Runs backward outside autocast: it takes its dtypes from the forward pass."""
+    if torch.is_autocast_enabled(loss.device.type):
+        with torch.autocast(loss.device.type, enabled=False):
+            _run_whole(loss)
+    else:
+        _run_whole(loss)
+
+
+def _run_whole(loss: Tensor) -> None:
     """`loss.backward()`; a plain scalar on a CPU goes straight to torch's engine, with a cached 1.
 
     Tensor.backward creates that 1 every time, through three layers of Python: 16 us of a 300 us
@@ -166,6 +178,16 @@ def loss_scaled(scale: float) -> Iterator[None]:
         yield
     finally:
         _loss_scale.reset(token)
+
+
+@contextmanager
+def exchanged(during: During) -> Iterator[None]:
+    """A context in which `backward` with a weight runs in that of `during`."""
+    token = _exchange.set(during)
+    try:
+        yield
+    finally:
+        _exchange.reset(token)
 
 
 def global_norm(gradients: Tensors) -> Float[Tensor, ""]:

@@ -1,6 +1,7 @@
 """What several processes of a run decide and add up together, with threads in their place."""
 
 import copy
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from andiron.distributed import ALONE, Sliced, World
 from andiron.gradients import backward
 from andiron.interrupter import SharedInterrupter
 from andiron.metrics import Accuracy, AUROC, Loss, Tally
-from andiron.optim import sliced_mean
+from andiron.optim import early_exchange
+from andiron.optim.early_exchange import EarlyExchange
 from andiron.optim.sliced_mean import SlicedMean
 from andiron.outputs import ClassificationOutput
 from threaded_world import in_threads
@@ -73,13 +75,16 @@ class Uneven(nn.Module):
 UNEVEN, PLAIN = Uneven(), nn.Linear(3, 4)
 
 
-def mean_gradients(world, inputs, prototype=UNEVEN):
+def mean_gradients(world, inputs, prototype=UNEVEN, is_early=True, change=lambda gradients: None):
     model = copy.deepcopy(prototype)
     mean, items = SlicedMean(world, model), []
     batches = [Sliced({n: p for n, p in world.parts(half) if len(p)}) for half in inputs]
     for _, _, part in mean.steps(batches):
-        loss = model(part).square().mean()
-        mean.add(backward(loss, model), len(part))
+        with mean.step_context(nullcontext)():
+            loss = model(part).square().mean()
+            gradients = backward(loss, model, len(part) if is_early else None)
+        change(gradients)
+        mean.add(gradients, len(part))
         items.append(loss.detach())
     return mean.mean(), model, mean.by_slice(items)
 
@@ -91,7 +96,7 @@ INPUTS = [torch.randn(9, 3, generator=torch.Generator().manual_seed(5)) for _ in
 def exchange(request, monkeypatch):
     """How the gradients of several processes are exchanged."""
     if request.param == "in place":
-        monkeypatch.setattr(sliced_mean, "LARGE_BYTES", 0)
+        monkeypatch.setattr(early_exchange, "LARGE_BYTES", 0)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 12])
@@ -103,6 +108,59 @@ def test_gradients_are_those_of_the_whole_batch(size, exchange):
         torch.testing.assert_close(gradients.loss, whole.loss, rtol=1e-6, atol=0)
         for name in whole:
             torch.testing.assert_close(gradients[name], whole[name], rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("size, prototype", [(2, UNEVEN), (3, UNEVEN), (3, PLAIN), (12, PLAIN)])
+def test_gradients_exchanged_during_backward_are_those_of_later(size, prototype, monkeypatch):
+    monkeypatch.setattr(early_exchange, "LARGE_BYTES", 0)
+    begun = []
+    monkeypatch.setattr(
+        EarlyExchange, "_take", spied(EarlyExchange._take, lambda _, name, __: begun.append(name))
+    )
+    early = in_threads(lambda world: mean_gradients(world, INPUTS[:1], prototype), size)
+    assert begun
+    late = in_threads(lambda world: mean_gradients(world, INPUTS[:1], prototype, False), size)
+    for (gradients, *_), (other, *_) in zip(early, late, strict=True):
+        assert list(gradients) == list(other)
+        for name in other:
+            torch.testing.assert_close(gradients[name], other[name], rtol=1e-5, atol=1e-6)
+
+
+def spied(function, see):
+    def called(*arguments):
+        see(*arguments)
+        return function(*arguments)
+
+    return called
+
+
+def doubled(gradients):
+    gradients["weight"] = gradients["weight"] * 2
+
+
+@pytest.mark.parametrize("change", [doubled, lambda gradients: gradients["weight"].mul_(2)])
+def test_a_gradient_changed_during_its_exchange_is_refused(change, monkeypatch):
+    monkeypatch.setattr(early_exchange, "LARGE_BYTES", 0)
+    with pytest.raises(ValueError, match="train_step changed the gradient of weight"):
+        in_threads(lambda world: mean_gradients(world, INPUTS[:1], PLAIN, change=change), 2)
+
+
+@pytest.mark.parametrize(
+    "weights, problem",
+    [((3,), "has weight=4, backward was given weight=3"), ((4, 4), "with a weight twice")],
+)
+def test_a_step_with_two_weights_is_refused(weights, problem):
+    def act(world):
+        model = copy.deepcopy(PLAIN)
+        mean = SlicedMean(world, model)
+        for _, _, part in mean.steps([Sliced(world.parts(INPUTS[0]))]):
+            with mean.step_context(nullcontext)():
+                for weight in weights:
+                    gradients = backward(model(part).square().mean(), model, weight)
+            mean.add(gradients, 4)
+
+    with pytest.raises(ValueError, match=problem):
+        in_threads(act, 2)
 
 
 @pytest.mark.parametrize("size", [2, 4])

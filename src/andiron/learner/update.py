@@ -150,13 +150,14 @@ class Updater:
         """
         divided = SlicedMean(self.world, self.model) if self.world.is_divided else None
         accumulator = divided or (GradientsAccumulator() if len(batches) > 1 else None)
+        context = self._context if divided is None else divided.step_context(self._context)
         items: list[Any] = []
         whole = zip(count(), repeat(()), batches)  # no slice numbers
         for number, slice_number, batch in divided.steps(batches) if divided else whole:
             counters = (number, *slice_number) if number or slice_number else ()
             randomness.start_stream(position.seed, "update", position.updates, *counters)
             try:
-                with self._context():
+                with context():
                     output: TrainOutput = self.model.train_step(batch)  # type: ignore[operator]
                 items.append(output.item)
             except errors.SampleError as error:

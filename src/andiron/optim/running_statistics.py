@@ -31,6 +31,8 @@ class RunningStatistics:
             for name, module in modules
             for buffer in ("running_mean", "running_var")
         }
+        # SyncBatchNorm has the statistics of all processes, by exchanges of its own
+        self.are_exchanged = any(isinstance(m, nn.SyncBatchNorm) for m in model.modules())
         counts = [module.num_batches_tracked for _, module in modules]
         self._counts = [count for count in counts if count is not None]
         self._before = {name: tensor.clone() for name, tensor in self.tensors.items()}

@@ -1,18 +1,18 @@
 """The mean gradients of one batch, computed in slices by several processes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from andiron.distributed import Sliced, World
-from andiron.gradients import Gradients
+from andiron.gradients import Gradients, exchanged
+from andiron.optim import early_exchange
 from andiron.optim.accumulator import add_up, multiply
+from andiron.optim.early_exchange import NO_ENTRY, EarlyExchange
 from andiron.optim.running_statistics import RunningStatistics
-
-LARGE_BYTES = 2**18
-NO_ENTRY = -0.0  # x + -0.0 has the bits of x, also where x is -0.0
 
 
 class SlicedMean:
@@ -27,8 +27,11 @@ class SlicedMean:
     def __init__(self, world: World, model: nn.Module):
         self._world, self._model = world, model
         self._statistics = RunningStatistics(model)
-        named = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
-        self._layout: dict[str, Tensor] = {**named, **self._statistics.tensors}
+        trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        detached = {name: parameter.detach() for name, parameter in trained.items()}
+        self._layout: dict[str, Tensor] = {**detached, **self._statistics.tensors}
+        large = {name: parameter for name, parameter in trained.items() if _is_large(parameter)}
+        self._exchange = EarlyExchange(world, large if world.size > 1 else {})
         self._device = next((p.device for p in model.parameters()), torch.device("cpu"))
         self._sums: list[tuple[Gradients, Tensor]] = []  # of whole subtrees, and their weights
         self._slice: tuple[Gradients, Tensor] | None = None  # the sum of the current slice
@@ -46,12 +49,36 @@ class SlicedMean:
                     yield number, (slice_number,), batch[slice_number]
             self._end_slice(complete)
 
+    def step_context(
+        self, context: Callable[[], AbstractContextManager[object]]
+    ) -> Callable[[], AbstractContextManager[object]]:
+        """`context` for each step, in which `backward` also exchanges gradients where it can.
+
+        It cannot with several slices or micro-batches, whose sums are made first, nor beside
+        SyncBatchNorm, whose own exchanges during backward need an order among these.
+        """
+        is_alone = self._world.size == 1 or self._world.slices is not None
+
+        @contextmanager
+        def exchanging() -> Iterator[None]:
+            if is_alone or self._num_batches > 1 or self._statistics.are_exchanged:
+                with context():
+                    yield
+            else:
+                with context(), exchanged(self._exchange.during_backward):
+                    yield
+
+        return exchanging
+
     def add(self, gradients: Gradients, weight: float | Tensor) -> None:
         """Adds a step of the current slice; its tensors may be overwritten."""
         self._counted.append(bool(weight))
         if self._counted[-1]:  # else every target is ignored, and the mean loss is NaN
             total = torch.as_tensor(weight, dtype=torch.float32, device=self._device)
-            multiply(gradients, weight)
+            if not self._exchange.has_weighted(gradients, weight):
+                multiply(gradients, weight)
+            elif gradients.loss is not None:
+                gradients.loss = gradients.loss * weight
             self._slice = _sum_of(self._slice, (gradients, total))
 
     def by_slice(self, items: Sequence[Any]) -> list[Any]:
@@ -94,8 +121,8 @@ class SlicedMean:
     def _over_processes(self, sums: Gradients, weight: Tensor) -> tuple[Gradients, Tensor]:
         """The sums of all processes; a parameter without a gradient in any of them has no entry.
 
-        One exchange for each dtype. The last one carries the weight, the loss, the world's notes,
-        and which parameters have a gradient.
+        Large ones are exchanged where they lie, the others in one tensor for each dtype. That of
+        float32 carries the weight, the loss, the world's notes, and who has a gradient.
         """
         loss = torch.zeros(()) if sums.loss is None else sums.loss
         flags = [float(sums.loss is not None), *(float(name in sums) for name in self._layout)]
@@ -104,18 +131,19 @@ class SlicedMean:
         names_by_dtype: dict[torch.dtype, list[str]] = {torch.float32: []}
         for name, tensor in self._layout.items():
             names_by_dtype.setdefault(tensor.dtype, []).append(name)
-        merged: dict[str, Tensor] = {}
+        entries = {n: sums[n] if n in sums else self._no_entry(n) for n in self._layout}
+        large = {name: entries[name].contiguous() for name in self._exchange.names}
+        merged = self._exchange.sums(large)
         for dtype, names in names_by_dtype.items():
-            entries = {n: sums[n] if n in sums else self._no_entry(n) for n in names}
-            large = {n: entries.pop(n).contiguous() for n in names if self._is_large(n)}
-            flat = [entry.reshape(-1) for entry in entries.values()]
+            small = [name for name in names if name not in large]
+            flat = [entries[name].reshape(-1) for name in small]
             if dtype == torch.float32:
                 flat.append(tail)
             packed = torch.cat(flat) if flat else tail[:0]
-            self._world.add_up([*large.values(), packed])
+            self._world.add_up([packed])
             if dtype == torch.float32:
                 packed, tail = torch.split(packed, [len(packed) - len(tail), len(tail)])
-            merged |= large | self._unpack(list(entries), packed)
+            merged |= self._unpack(small, packed)
         weight, loss, *rest = tail.unbind()
         asking, seconds, has_loss, *has_entry = torch.stack(rest).tolist()
         self._world.take_notes(asking, seconds)
@@ -137,13 +165,12 @@ class SlicedMean:
     def _no_entry(self, name: str) -> Tensor:
         return torch.full_like(self._layout[name], NO_ENTRY)
 
-    def _is_large(self, name: str) -> bool:
-        """Whether a tensor is exchanged where it lies: packing would take longer."""
-        tensor = self._layout[name]
-        return tensor.nbytes >= LARGE_BYTES and tensor.is_contiguous()
-
     def _gradients(self, tensors: Mapping[str, Tensor]) -> Gradients:
         return Gradients(tensors, self._model)
+
+
+def _is_large(parameter: Tensor) -> bool:
+    return parameter.nbytes >= early_exchange.LARGE_BYTES and parameter.is_contiguous()
 
 
 def _sum_of(

@@ -54,7 +54,8 @@ class Supervised(nn.Module):
     def train_step(self, batch: Batch) -> TrainOutput:
         """The gradients of one batch, and its item for the metrics."""
         item = self.predict(batch)
-        return TrainOutput(backward(item.loss, self), item.detached(), item.weight)
+        gradients = backward(item.loss, self, item.weight)
+        return TrainOutput(gradients, item.detached(), item.weight)
 
     def valid_step(self, batch: Batch) -> Any:
         """The item of one batch for the metrics."""

@@ -1,0 +1,102 @@
+"""Gradients of several processes added up while backward still computes the next ones."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from andiron.distributed import World
+from andiron.gradients import Gradients
+from andiron.outputs import Weight
+
+LARGE_BYTES = 2**18  # packing a larger gradient with others takes longer than its own exchange
+NO_ENTRY = -0.0  # x + -0.0 has the bits of x, also where x is -0.0
+
+
+class EarlyExchange:
+    """Adds up large gradients over all processes, each as soon as backward has computed it.
+
+    Every process begins the exchanges in the same order, the last parameter first: no process
+    waits for an exchange that another one has not begun. `sums` begins those that backward left.
+    """
+
+    def __init__(self, world: World, large: Mapping[str, nn.Parameter]):
+        self._world, self._parameters = world, large
+        self.names = [*large]
+        self._order = self.names[::-1]
+        self._weight: Weight | None = None  # of the step whose gradients are added up early
+        self._computed: dict[str, tuple[Tensor, int]] = {}  # and the version of each tensor
+        self._begun: list[tuple[Tensor, Callable[[], None]]] = []
+
+    @contextmanager
+    def during_backward(self, weight: Weight) -> Iterator[Weight | None]:
+        """A context for `backward` of a loss that is a mean over `weight` targets; its factor.
+
+        A step without targets that count adds nothing.
+        Raises: ValueError if the step has called `backward` with a weight before.
+        """
+        if self._weight is not None:
+            why = "a train_step called backward with a weight twice"
+            raise ValueError(f"{why}; leave weight out of both, or add the losses first")
+        if not _is_on_gpu(weight) and not weight:
+            yield None
+            return
+        self._weight = weight
+        hooks = []
+        for name, parameter in self._parameters.items():
+            register: Any = parameter.register_post_accumulate_grad_hook  # untyped
+            hooks.append(register(partial(self._take, name)))
+        try:
+            yield weight
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def _take(self, name: str, parameter: Tensor) -> None:
+        """Takes a weighted gradient, and begins the exchanges that are next in order."""
+        gradient, weight = parameter.grad, self._weight
+        if gradient is None or weight is None or gradient.layout is not torch.strided:
+            return
+        gradient = parameter.grad = gradient.contiguous()
+        if isinstance(weight, Tensor) and _is_on_gpu(weight):  # a wait for its value costs more
+            gradient.masked_fill_(weight == 0, NO_ENTRY)
+        self._computed[name] = gradient, gradient._version
+        while len(self._begun) < len(self._order):
+            following = self._order[len(self._begun)]
+            if following not in self._computed:
+                break
+            self._begin(self._computed[following][0])
+
+    def has_weighted(self, gradients: Gradients, weight: Weight) -> bool:
+        """Whether `backward` has multiplied the gradients of a step by their weight.
+
+        Raises: ValueError if a step changed one of them, or its weight, after `backward`.
+        """
+        for name, (tensor, version) in self._computed.items():
+            if gradients.get(name) is not tensor or tensor._version != version:
+                raise ValueError(
+                    f"train_step changed the gradient of {name} after backward(..., weight=...) "
+                    "had begun to add it up over all processes; leave weight out of backward"
+                )
+        if self._weight is not None and weight is not self._weight and weight != self._weight:
+            why = f"TrainOutput has weight={weight}, backward was given weight={self._weight}"
+            raise ValueError(f"{why}; give both the number of targets that count")
+        return self._weight is not None
+
+    def sums(self, entries: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The sums over all processes, in the memory of `entries`, weighted and contiguous."""
+        for name in self._order[len(self._begun) :]:
+            self._begin(entries[name])
+        for _, finish in self._begun:
+            finish()
+        return dict(zip(self._order, (tensor for tensor, _ in self._begun), strict=True))
+
+    def _begin(self, tensor: Tensor) -> None:
+        self._begun.append((tensor, self._world.begin_adding([tensor])))
+
+
+def _is_on_gpu(weight: Weight) -> bool:
+    return isinstance(weight, Tensor) and weight.device.type != "cpu"
