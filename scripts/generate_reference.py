@@ -1,14 +1,16 @@
-"""Generates the option lists of conf/train.yaml and `--help`, the reference and the editor schema.
+"""Generates the option lists of conf/train.yaml, `--help`, the reference, the schema, the builder.
 
 The sources are `andiron.plain.options`, `andiron.config.schema` and the signatures of the classes
 and functions that conf/ names.
 """
 
 import argparse
+import ast
 import dataclasses
 import json
 import re
 import sys
+import textwrap
 import typing
 from pathlib import Path
 from typing import Any
@@ -23,8 +25,11 @@ from andiron import ranges  # noqa: E402
 from andiron.config import node_checks, schema  # noqa: E402
 from andiron.config.rules import ParamGroup  # noqa: E402
 from andiron.config.signatures import signature  # noqa: E402
+from andiron.plain.options import LearnerOptions  # noqa: E402
 
 CONF = ROOT / "conf"
+OPTIONS = ROOT / "src" / "andiron" / "plain" / "options.py"
+BUILDER = ROOT / "src" / "andiron" / "learner" / "builder.py"
 HELP = CONF / "hydra" / "help" / "andiron.yaml"
 BEGIN = "# the options: generated from src/andiron by scripts/generate_reference.py"
 RESTART = ("resume", "resume_allow", "interrupted_exit_code")  # in conf/restart
@@ -89,6 +94,7 @@ def generated() -> dict[Path, str]:
         HELP: _help(HELP.read_text(encoding="utf-8")),
         CONF / "schema.json": json.dumps(_editor_schema(), indent=1) + "\n",
         ROOT / "docs" / "configuration.md": _reference(),
+        BUILDER: _builder(BUILDER.read_text(encoding="utf-8")),
     }
 
 
@@ -173,6 +179,58 @@ def _help(text: str) -> str:
     lines = "".join(f"  {line}\n" for line in ["", *_options(), *groups, ""])
     examples = rest.partition("  Examples:")[1:]
     return "".join((head, title, lines.replace("  \n", "\n"), *examples))
+
+
+def _builder(text: str) -> str:
+    """The module of LearnerBuilder with its constructor and the methods of its options anew."""
+    head, begin, rest = text.partition("    # options: generated")
+    begin += rest.partition("\n")[0] + "\n"
+    source = ast.parse(OPTIONS.read_text(encoding="utf-8"))
+    kinds = {
+        node.target.id: ast.unparse(node.annotation).replace("'", '"')
+        for node in ast.walk(source)
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+    options = [field for field, _ in fields() if field.name in learner_options()]
+    keywords = "".join(
+        f"        {field.name}: {kinds[field.name]} = {_literal(field.default)},\n"
+        for field in options
+    )
+    named = ", ".join(f"{field.name}={field.name}" for field in options)
+    given = "".join(f"            {line}\n" for line in textwrap.wrap(named, 86))
+    constructor = (
+        "    def __init__(\n        self,\n        run_dir: Path | str,\n        *,\n"
+        f"{keywords}    ):\n        options = LearnerOptions(\n{given}        )  # fmt: skip\n"
+        "        self._chosen = Choices(RunFolder(Path(run_dir)), options)\n"
+    )
+    methods = [_method(field, kinds[field.name]) for field in options]
+    end = "    # end of the options" + rest.partition("    # end of the options")[2]
+    return head + "\n".join([begin.removesuffix("\n"), constructor, *methods, end])
+
+
+def _method(field: dataclasses.Field[Any], kind: str) -> str:
+    """The builder's method that sets an option."""
+    default = " = True" if field.default is False else ""
+    meaning = re.sub(r"\{(\w+):", r'{"\1":', field.metadata["meaning"])
+    for word, literal in {"null": "None", "true": "True"}.items():
+        meaning = re.sub(rf"\b{word}\b", literal, meaning)
+    text = f'"""{meaning[0].upper()}{meaning[1:]}. Default: {_literal(field.default)}.'
+    lines = textwrap.wrap(text, 89, break_on_hyphens=False)
+    docstring = "\n        ".join(lines) + ("\n        " if len(lines) > 1 else "") + '"""'
+    return (
+        f'    def {field.name}(self, value: {kind}{default}) -> "LearnerBuilder":\n'
+        f"        {docstring}\n        return self._set({field.name}=value)\n"
+    )
+
+
+def learner_options() -> set[str]:
+    """The names of the options of the learner, which is also built from Python."""
+    return {field.name for field in dataclasses.fields(LearnerOptions)}
+
+
+def _literal(value: Any) -> str:
+    """A default as Python has it, its texts in double quotes."""
+    return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
 def _reference() -> str:

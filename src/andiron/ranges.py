@@ -174,7 +174,7 @@ Horizon = Annotated[
     BeforeValidator(_in_updates),
 ]
 Traced = Annotated[
-    Any,
+    dict[str, Any],
     kind(
         f"{{updates: [first, last]}}, counted from 1, at most {MOST_TRACED:,} of them",
         _is_traced,
@@ -196,7 +196,7 @@ RunName = Annotated[
     ),
 ]
 Every = Annotated[  # see andiron.plain.cadence.Cadence
-    Any,
+    int | str | dict[str, Any],
     kind(
         "a number of updates (500), epochs (2epochs) or minutes (10minutes), "
         "or {updates: 500, minutes: 10}",

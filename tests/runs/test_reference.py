@@ -89,11 +89,11 @@ def names_in(node: ast.AST) -> set[str]:
     return set()
 
 
-def test_no_other_module_lists_the_options_of_the_learner():
+def test_no_other_module_lists_the_options_of_the_learner_by_hand():
     options = {field.name for field in dataclasses.fields(LearnerOptions)}
     offenders = [
         f"{path.relative_to(SOURCES)}:{getattr(node, 'lineno', '?')}: {sorted(names & options)}"
-        for path in SOURCES.rglob("*.py")
+        for path in {*SOURCES.rglob("*.py")} - generate_reference.generated().keys()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if len((names := names_in(node)) & options) > 3
     ]

@@ -1,87 +1,150 @@
-"""LearnerBuilder: builds a Learner step by step, like Burn's."""
+"""LearnerBuilder: builds a Learner from options and components, like Burn's."""
 
-import dataclasses
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
 
-from andiron import errors, schedules
+from andiron import errors
 from andiron.checkpoint import Checkpointer, FileCheckpointer, LocalStore, Store, last_and_best
 from andiron.checkpoint.silent import SilentCheckpointer
-from andiron.checkpoint.strategies import Strategy, keeping_best
-from andiron.distributed import ALONE, World
+from andiron.checkpoint.strategies import Strategy
+from andiron.distributed import World
 from andiron.interrupter import Interrupter
-from andiron.learner.early_stopping import EarlyStopping, StoppingRules
-from andiron.learner.group_statistics import histogram_names
+from andiron.learner.construction import Choices, construct
+from andiron.learner.early_stopping import EarlyStopping
 from andiron.learner.learner import Learner
-from andiron.learner.metric_log import MetricLog
-from andiron.learner.nonfinite import Nonfinite
-from andiron.learner.precision import Precision
-from andiron.learner.state import LearnerState
-from andiron.learner.update import Position, Updater
-from andiron.learner.update_trace import UpdateTrace
-from andiron.metrics import direction
-from andiron.optim import GroupedOptimizer, Optimizer, transformations
-from andiron.optim.averaging import Rule, WeightAverage
+from andiron.optim import GroupedOptimizer, Optimizer
+from andiron.optim.averaging import Rule
 from andiron.optim.transformations import Transformation
-from andiron.plain.cadence import Cadence, Ticker
-from andiron.plain.options import LearnerOptions
-from andiron.protocols import Metric, Renderer, TrainStep, ValidStep, Writer
-from andiron.render.interactive import Interactive
+from andiron.plain.cadence import Cadence
+from andiron.plain.options import Clip, LearnerOptions
+from andiron.protocols import Metric, Renderer, Writer
+from andiron.ranges import Count, Every, Positive, Seed, Traced
 from andiron.run_folder import RunFolder
 from andiron.schedules import Schedule
-from andiron.writers import JsonLinesWriter, TensorBoardWriter, Writers
 
 DEFAULT_STRATEGY = last_and_best(last=2, metric="loss", split="valid", direction="lowest")
-OPTIONS = [field.name for field in dataclasses.fields(LearnerOptions)]
 
 
 class LearnerBuilder:
-    """Collects the components of a Learner; `build` checks that they fit together.
+    """Collects the options and components of a Learner; `build` checks that they fit together.
 
-    Every field of `LearnerOptions` is also a method: `.num_epochs(3).clip(1.0)` sets two of them.
+    Every option is a keyword and a method: `LearnerBuilder(folder, num_epochs=3, clip=1.0)` is
+    `LearnerBuilder(folder).num_epochs(3).clip(1.0)`.
     Without `with_writers`, values go to `run_dir`/metrics.jsonl and `run_dir`/tensorboard.
+    Raises: ValueError for an option outside its range.
     """
 
-    def __init__(self, run_dir: Path | str):
-        self._folder = RunFolder(Path(run_dir))
-        self._options = LearnerOptions()
-        self._train_metrics: list[Metric] = []
-        self._valid_metrics: list[Metric] = []
-        self._writers: dict[str, Writer] | None = None
-        self._renderer: Renderer | None = None
-        self._strategy: Strategy | None = None
-        self._checkpointer: Callable[[], Checkpointer] | None = None
-        self._device = torch.device("cpu")
-        self._transforms: list[Transformation] = []
-        self._averages: dict[str, Rule] = {}
-        self._early_stopping: dict[str, EarlyStopping] = {}
-        self._interrupter: Interrupter | None = None
-        self._world = ALONE
+    # options: generated from plain/options.py by scripts/generate_reference.py
+    def __init__(
+        self,
+        run_dir: Path | str,
+        *,
+        num_epochs: Count | None = 10,
+        num_updates: Count | None = None,
+        seed: Seed = 42,
+        grads_accumulation: Count = 1,
+        clip: Clip | None = None,
+        sam: Positive | None = None,
+        precision: Literal["fp32", "tf32", "bf16", "fp16"] = "fp32",
+        on_nonfinite: Literal["stop", "skip", "ignore"] = "stop",
+        log_every: Every = 20,
+        validate_every: Every = "1epochs",
+        validate_first: bool = False,
+        histograms: bool | str = False,
+        profile: Traced | None = None,
+        test_weights: Literal["last", "best"] = "last",
+    ):
+        options = LearnerOptions(
+            num_epochs=num_epochs, num_updates=num_updates, seed=seed,
+            grads_accumulation=grads_accumulation, clip=clip, sam=sam, precision=precision,
+            on_nonfinite=on_nonfinite, log_every=log_every, validate_every=validate_every,
+            validate_first=validate_first, histograms=histograms, profile=profile,
+            test_weights=test_weights
+        )  # fmt: skip
+        self._chosen = Choices(RunFolder(Path(run_dir)), options)
 
-    def __getattr__(self, name: str) -> Callable[..., "LearnerBuilder"]:
-        if name not in OPTIONS:
-            hint = errors.nearest(name, OPTIONS)
-            raise AttributeError(f"LearnerBuilder has no {name!r}{hint}")
-        return lambda value=True: self.options(dataclasses.replace(self._options, **{name: value}))
+    def num_epochs(self, value: Count | None) -> "LearnerBuilder":
+        """Length of the run in epochs; None if num_updates is set. Default: 10."""
+        return self._set(num_epochs=value)
+
+    def num_updates(self, value: Count | None) -> "LearnerBuilder":
+        """Length of the run in updates, instead of num_epochs. Default: None."""
+        return self._set(num_updates=value)
+
+    def seed(self, value: Seed) -> "LearnerBuilder":
+        """Seed of initialisation, data order, augmentation and dropout. Default: 42."""
+        return self._set(seed=value)
+
+    def grads_accumulation(self, value: Count) -> "LearnerBuilder":
+        """Batches per update; their gradients are averaged. Default: 1."""
+        return self._set(grads_accumulation=value)
+
+    def clip(self, value: Clip | None) -> "LearnerBuilder":
+        """Maximum global gradient norm; or {"norm": 1.0} for each tensor, or {"value": 0.1}.
+        Default: None.
+        """
+        return self._set(clip=value)
+
+    def sam(self, value: Positive | None) -> "LearnerBuilder":
+        """Rho of sharpness-aware minimisation (SAM), such as 0.05; with any optimizer. Default:
+        None.
+        """
+        return self._set(sam=value)
+
+    def precision(self, value: Literal["fp32", "tf32", "bf16", "fp16"]) -> "LearnerBuilder":
+        """Precision of the forward pass. Default: "fp32"."""
+        return self._set(precision=value)
+
+    def on_nonfinite(self, value: Literal["stop", "skip", "ignore"]) -> "LearnerBuilder":
+        """What to do at an update with a NaN or infinity, before the weights change. Default:
+        "stop".
+        """
+        return self._set(on_nonfinite=value)
+
+    def log_every(self, value: Every) -> "LearnerBuilder":
+        """Log every N updates; or 1epochs, 0.5minutes. Default: 20."""
+        return self._set(log_every=value)
+
+    def validate_every(self, value: Every) -> "LearnerBuilder":
+        """Validate every 1epochs, 10minutes, or N updates. Default: "1epochs"."""
+        return self._set(validate_every=value)
+
+    def validate_first(self, value: bool = True) -> "LearnerBuilder":
+        """Also validate before the first update. Default: False."""
+        return self._set(validate_first=value)
+
+    def histograms(self, value: bool | str = True) -> "LearnerBuilder":
+        """Log histograms of weights and gradients: True, or a regex of parameter names. Default:
+        False.
+        """
+        return self._set(histograms=value)
+
+    def profile(self, value: Traced | None) -> "LearnerBuilder":
+        """Updates to trace with torch.profiler: {"updates": [10, 20]}. Default: None."""
+        return self._set(profile=value)
+
+    def test_weights(self, value: Literal["last", "best"]) -> "LearnerBuilder":
+        """Test the weights of the last update or of the best checkpoint. Default: "last"."""
+        return self._set(test_weights=value)
+
+    # end of the options
 
     def options(self, options: LearnerOptions) -> "LearnerBuilder":
         """Sets all options at once."""
-        self._options = options
-        return self
+        return self._choose(options=options)
 
     def metric_train_numeric(self, *metrics: Metric) -> "LearnerBuilder":
         """Adds metrics of the training data."""
-        self._train_metrics += metrics
-        return self
+        return self._choose(train_metrics=self._chosen.train_metrics + metrics)
 
     def metric_valid_numeric(self, *metrics: Metric) -> "LearnerBuilder":
         """Adds metrics of the validation data, and of the test data at the end."""
-        self._valid_metrics += metrics
-        return self
+        return self._choose(valid_metrics=self._chosen.valid_metrics + metrics)
 
     def with_file_checkpointer(
         self,
@@ -95,27 +158,22 @@ class LearnerBuilder:
         The default strategy keeps the last two and the best. `run` is the identity recorded in the
         checkpoints; resuming ignores checkpoints of another run.
         """
-        self._strategy = strategy
-        every = cadence or Cadence(epochs=1)
+        folder, every = self._chosen.folder, cadence or Cadence(epochs=1)
 
-        def checkpointer() -> Checkpointer:
-            checkpoints = store(self._folder.checkpoints)
-            kind = FileCheckpointer if self._world.rank == 0 else SilentCheckpointer
-            return kind(checkpoints, strategy, every, run)
+        def checkpointer(world: World) -> Checkpointer:
+            kind = FileCheckpointer if world.rank == 0 else SilentCheckpointer
+            return kind(store(folder.checkpoints), strategy, every, run)
 
-        self._checkpointer = checkpointer
-        return self
+        return self._choose(strategy=strategy, checkpointer=checkpointer)
 
     def with_writers(self, *writers: Writer, **named: Writer) -> "LearnerBuilder":
         """Sets the writers of logged values; unnamed ones are named by class and position."""
         numbered = {f"{type(w).__name__}-{number}": w for number, w in enumerate(writers)}
-        self._writers = numbered | named
-        return self
+        return self._choose(writers=numbered | named)
 
     def renderer(self, renderer: Renderer) -> "LearnerBuilder":
         """Sets the renderer that shows progress."""
-        self._renderer = renderer
-        return self
+        return self._choose(renderer=renderer)
 
     def devices(self, devices: Sequence[torch.device | str]) -> "LearnerBuilder":
         """Sets the device to train on.
@@ -125,33 +183,27 @@ class LearnerBuilder:
         if len(devices) != 1:
             why = "a learner trains on one device; name one"
             raise errors.DeviceError(f"devices={list(devices)}: {why}")
-        self._device = torch.device(devices[0])
-        return self
+        return self._choose(device=torch.device(devices[0]))
 
     def gradient_transforms(self, *transforms: Transformation) -> "LearnerBuilder":
         """Adds transformations of the mean gradients of every update, applied before `clip`."""
-        self._transforms += transforms
-        return self
+        return self._choose(transforms=self._chosen.transforms + transforms)
 
     def averages(self, **rules: Rule) -> "LearnerBuilder":
         """Adds averages of the weights by name; validation also measures the model with them."""
-        self._averages |= rules
-        return self
+        return self._choose(averages={**self._chosen.averages, **rules})
 
     def early_stopping(self, **rules: EarlyStopping) -> "LearnerBuilder":
         """Adds early stopping rules; the run stops when one of them applies."""
-        self._early_stopping |= rules
-        return self
+        return self._choose(early_stopping={**self._chosen.early_stopping, **rules})
 
     def interrupter(self, interrupter: Interrupter) -> "LearnerBuilder":
         """Sets the interrupter, whose `stop` ends the run after an update, with its state saved."""
-        self._interrupter = interrupter
-        return self
+        return self._choose(interrupter=interrupter)
 
     def world(self, world: World) -> "LearnerBuilder":
         """Sets which process this is of several that train the run; only rank 0 saves."""
-        self._world = world
-        return self
+        return self._choose(world=world)
 
     def build(
         self, model: nn.Module, optimizer: Optimizer | GroupedOptimizer, lr: float | Schedule
@@ -161,124 +213,11 @@ class LearnerBuilder:
         Raises: TypeError if the model lacks a step; ConfigError if a checkpoint strategy or early
         stopping needs a metric that is not measured.
         """
-        if not isinstance(model, TrainStep) or not isinstance(model, ValidStep):
-            remedy = "wrap it in a task, such as Classifier(network)"
-            raise TypeError(f"{type(model).__name__} has no train_step and valid_step; {remedy}")
-        options, model = self._options, model.to(self._device)
-        if not isinstance(optimizer, GroupedOptimizer):
-            optimizer = GroupedOptimizer.of(optimizer, model)
-        schedule = schedules.from_value(lr)
-        self._check_metrics(optimizer, schedule)
-        self._check_tested_weights()
-        precision = Precision(options.precision, self._device)
-        nonfinite = self._nonfinite(precision)
-        state = LearnerState(
-            model,
-            optimizer,
-            schedule,
-            {name: WeightAverage(rule, model) for name, rule in self._averages.items()},
-            StoppingRules(self._early_stopping, model),
-            self._metric_log(nonfinite),
-            nonfinite,
-            Position(options.seed),
-            Ticker(Cadence.of(options.validate_every), self._world.clock),
-        )
-        self._check_validations(state)
-        transforms = list(self._transforms)
-        if options.clip is not None:
-            transforms.append(transformations.from_clip(options.clip))
-        updater = Updater(
-            model,
-            optimizer,
-            schedule,
-            precision,
-            nonfinite,
-            transformations.chained(transforms, options.seed),
-            options.sam,
-            histogram_names(options.histograms, dict(model.named_parameters())),
-            self._world,
-        )
-        checkpointer = self._checkpointer and self._checkpointer()
-        asked = self._connected_interrupter()
-        return Learner(updater, state, options, checkpointer=checkpointer, interrupter=asked)
+        return construct(self._chosen, model, optimizer, lr)
 
-    def _nonfinite(self, precision: Precision) -> Nonfinite:
-        """The policy; a step of several processes is not saved: one process cannot replay it."""
-        folder = self._folder.nonfinite if self._world.size == 1 else None
-        return Nonfinite(self._options.on_nonfinite, precision, folder, world=self._world)
+    def _choose(self, **choices: Any) -> "LearnerBuilder":
+        self._chosen = replace(self._chosen, **choices)
+        return self
 
-    def _connected_interrupter(self) -> Interrupter:
-        """The interrupter, connected to a renderer that has keys."""
-        interrupter = self._interrupter or Interrupter()
-        if isinstance(self._renderer, Interactive):
-            self._renderer.connect(interrupter, direction.directions_of(self._valid_metrics))
-        return interrupter
-
-    def _metric_log(self, nonfinite: Nonfinite) -> MetricLog:
-        return MetricLog(
-            train_metrics=self._train_metrics,
-            valid_metrics=self._valid_metrics,
-            writers=Writers(self._default_writers() if self._writers is None else self._writers),
-            renderer=self._renderer,
-            check_loss=nonfinite.check_loss,
-            device=self._device,
-            trace=self._trace(),
-            world=self._world,
-        )
-
-    def _trace(self) -> UpdateTrace | None:
-        if self._options.profile is None:
-            return None
-        first, last = self._options.profile["updates"]
-        return UpdateTrace(self._folder.profile, first, last, self._device)
-
-    def _check_metrics(self, optimizer: GroupedOptimizer, whole: Schedule) -> None:
-        """Refuses early stopping, schedules and strategies that need an unmeasured metric.
-
-        Raises: ConfigError listing all.
-        """
-        waiting: dict[str, Any] = {
-            f"early_stopping.{name}": rule for name, rule in self._early_stopping.items()
-        }
-        for number, rule in enumerate(keeping_best(self._strategy)):
-            waiting[f"checkpoint.also_best.{rule.metric}" if number else "checkpoint"] = rule
-        groups = optimizer.groups.items()
-        own = {f"param_groups.{name}.schedule": each.schedule for name, each in groups}
-        for option, schedule in {"scheduler": whole, **own}.items():
-            stateful = schedules.stateful(schedule) if schedule else []
-            plateaus = [each for each in stateful if hasattr(each, "observe")]
-            waiting.update((option, each) for each in plateaus if hasattr(each, "metric"))
-        splits = ["valid", *(f"valid-{name}" for name in self._averages)]
-        measured = {"train": self._train_metrics} | dict.fromkeys(splits, self._valid_metrics)
-        direction.check_measured(
-            {name: (each.metric, each.split, each.direction) for name, each in waiting.items()},
-            measured,
-        )
-
-    def _check_tested_weights(self) -> None:
-        """Refuses `test_weights=best` without a strategy that keeps the best checkpoint.
-
-        Raises: ConfigError.
-        """
-        if self._options.test_weights == "best" and not keeping_best(self._strategy):
-            why = "no checkpoint keeps the best weights; give checkpoint=last_and_best, or a "
-            remedy = "checkpoint.metric that chooses them"
-            raise errors.ConfigError([f"test_weights=best: {why}{remedy}"])
-
-    def _check_validations(self, state: LearnerState) -> None:
-        """Refuses validations by the clock if they affect training: no rerun would be the same.
-
-        Raises: ConfigError.
-        """
-        decides = [*self._early_stopping, *(type(each).__name__ for each in state.observers())]
-        if state.validations.cadence.minutes is not None and decides:
-            every = self._options.validate_every
-            why = f"{', '.join(decides)} would depend on the machine's speed"
-            raise errors.ConfigError([f"validate_every={every}: {why}; give updates or epochs"])
-
-    def _default_writers(self) -> dict[str, Writer]:
-        self._folder.path.mkdir(parents=True, exist_ok=True)
-        return {
-            "json_lines": JsonLinesWriter(self._folder.metrics),
-            "tensorboard": TensorBoardWriter(self._folder.tensorboard),
-        }
+    def _set(self, **option: Any) -> "LearnerBuilder":
+        return self.options(replace(self._chosen.options, **option))

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from andiron.ranges import Count, Every, Positive, Seed, Traced
+from andiron.ranges import Count, Every, Positive, Seed, Traced, checked
 
 Resume = Literal[
     "free", "ask", "never"
@@ -36,6 +36,7 @@ def option(
     return dataclasses.field(default=default, metadata=metadata)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class LearnerOptions:
     """Training options as plain values."""

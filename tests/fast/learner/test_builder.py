@@ -1,5 +1,8 @@
 """LearnerBuilder reads as in Burn, and refuses parts that do not fit."""
 
+import dataclasses
+import inspect
+
 import pytest
 import torch
 from torch import nn
@@ -11,6 +14,7 @@ from andiron.learner import LearnerBuilder
 from andiron.learner.evaluation import check_loaders
 from andiron.metrics import Accuracy, Loss, Recall
 from andiron.optim import Ema, Optimizer
+from andiron.plain.options import LearnerOptions
 from andiron.schedules import Constant, Step
 from andiron.tasks import Classifier
 
@@ -101,9 +105,21 @@ def test_a_loader_of_torchs_own_is_refused_with_the_one_to_use():
             check_loaders(stranger)
 
 
-def test_an_option_that_is_none_is_named_with_the_nearest(tmp_path):
-    with pytest.raises(AttributeError, match="no 'num_epoch'; did you mean 'num_epochs'?"):
-        LearnerBuilder(tmp_path).num_epoch(3)
+def test_every_option_is_a_keyword_and_a_method_with_the_default_of_its_field(tmp_path):
+    given = inspect.signature(LearnerBuilder).parameters
+    for field in dataclasses.fields(LearnerOptions):
+        assert given[field.name].default == field.default
+        by_method = getattr(LearnerBuilder(tmp_path).with_writers(), field.name)(field.default)
+        by_keyword = LearnerBuilder(tmp_path, **{field.name: field.default}).with_writers()
+        assert built(by_method).options == built(by_keyword).options == LearnerOptions()
+
+
+def test_an_option_outside_its_range_is_refused_as_keyword_and_as_method(tmp_path):
+    reason = "^num_epochs=0: should be greater than or equal to 1"
+    with pytest.raises(ValueError, match=reason):
+        LearnerBuilder(tmp_path, num_epochs=0)
+    with pytest.raises(ValueError, match=reason):
+        LearnerBuilder(tmp_path).num_epochs(0)
 
 
 def test_a_further_metric_that_is_not_measured_is_refused(tmp_path):

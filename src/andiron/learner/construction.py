@@ -1,0 +1,186 @@
+"""Constructs a Learner from the choices of a LearnerBuilder, after checking that they fit."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+from andiron import errors, schedules
+from andiron.checkpoint import Checkpointer
+from andiron.checkpoint.strategies import Strategy, keeping_best
+from andiron.distributed import ALONE, World
+from andiron.interrupter import Interrupter
+from andiron.learner.early_stopping import EarlyStopping, StoppingRules
+from andiron.learner.group_statistics import histogram_names
+from andiron.learner.learner import Learner
+from andiron.learner.metric_log import MetricLog
+from andiron.learner.nonfinite import Nonfinite
+from andiron.learner.precision import Precision
+from andiron.learner.state import LearnerState
+from andiron.learner.update import Position, Updater
+from andiron.learner.update_trace import UpdateTrace
+from andiron.metrics import direction
+from andiron.optim import GroupedOptimizer, Optimizer, transformations
+from andiron.optim.averaging import Rule, WeightAverage
+from andiron.optim.transformations import Transformation
+from andiron.plain.cadence import Cadence, Ticker
+from andiron.plain.options import LearnerOptions
+from andiron.protocols import Metric, Renderer, TrainStep, ValidStep, Writer
+from andiron.render.interactive import Interactive
+from andiron.run_folder import RunFolder
+from andiron.schedules import Schedule
+from andiron.writers import JsonLinesWriter, TensorBoardWriter, Writers
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The options and components of a learner, as collected by its builder."""
+
+    folder: RunFolder
+    options: LearnerOptions
+    train_metrics: tuple[Metric, ...] = ()
+    valid_metrics: tuple[Metric, ...] = ()
+    writers: Mapping[str, Writer] | None = None  # None: the default writers
+    renderer: Renderer | None = None
+    strategy: Strategy | None = None
+    checkpointer: Callable[[World], Checkpointer] | None = None
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    transforms: tuple[Transformation, ...] = ()
+    averages: Mapping[str, Rule] = field(default_factory=dict)
+    early_stopping: Mapping[str, EarlyStopping] = field(default_factory=dict)
+    interrupter: Interrupter | None = None
+    world: World = ALONE
+
+
+def construct(
+    chosen: Choices, model: nn.Module, optimizer: Optimizer | GroupedOptimizer, lr: float | Schedule
+) -> Learner:
+    """The learner of `chosen`, with its model moved to the device.
+
+    Raises: TypeError if the model lacks a step; ConfigError if choices do not fit together.
+    """
+    if not isinstance(model, TrainStep) or not isinstance(model, ValidStep):
+        remedy = "wrap it in a task, such as Classifier(network)"
+        raise TypeError(f"{type(model).__name__} has no train_step and valid_step; {remedy}")
+    options, model = chosen.options, model.to(chosen.device)
+    if not isinstance(optimizer, GroupedOptimizer):
+        optimizer = GroupedOptimizer.of(optimizer, model)
+    schedule = schedules.from_value(lr)
+    _check_metrics(chosen, optimizer, schedule)
+    _check_tested_weights(chosen)
+    precision = Precision(options.precision, chosen.device)
+    # a step of several processes is not saved: one process cannot replay it
+    replayed = chosen.folder.nonfinite if chosen.world.size == 1 else None
+    nonfinite = Nonfinite(options.on_nonfinite, precision, replayed, world=chosen.world)
+    state = LearnerState(
+        model,
+        optimizer,
+        schedule,
+        {name: WeightAverage(rule, model) for name, rule in chosen.averages.items()},
+        StoppingRules(chosen.early_stopping, model),
+        _metric_log(chosen, nonfinite),
+        nonfinite,
+        Position(options.seed),
+        Ticker(Cadence.of(options.validate_every), chosen.world.clock),
+    )
+    _check_validations(chosen, state)
+    clip = [] if options.clip is None else [transformations.from_clip(options.clip)]
+    updater = Updater(
+        model,
+        optimizer,
+        schedule,
+        precision,
+        nonfinite,
+        transformations.chained([*chosen.transforms, *clip], options.seed),
+        options.sam,
+        histogram_names(options.histograms, dict(model.named_parameters())),
+        chosen.world,
+    )
+    checkpointer = chosen.checkpointer and chosen.checkpointer(chosen.world)
+    asked = _connected_interrupter(chosen)
+    return Learner(updater, state, options, checkpointer=checkpointer, interrupter=asked)
+
+
+def _connected_interrupter(chosen: Choices) -> Interrupter:
+    """The interrupter, connected to a renderer that has keys."""
+    interrupter = chosen.interrupter or Interrupter()
+    if isinstance(chosen.renderer, Interactive):
+        chosen.renderer.connect(interrupter, direction.directions_of(chosen.valid_metrics))
+    return interrupter
+
+
+def _metric_log(chosen: Choices, nonfinite: Nonfinite) -> MetricLog:
+    return MetricLog(
+        train_metrics=chosen.train_metrics,
+        valid_metrics=chosen.valid_metrics,
+        writers=Writers(_default_writers(chosen) if chosen.writers is None else chosen.writers),
+        renderer=chosen.renderer,
+        check_loss=nonfinite.check_loss,
+        device=chosen.device,
+        trace=_trace(chosen),
+        world=chosen.world,
+    )
+
+
+def _trace(chosen: Choices) -> UpdateTrace | None:
+    if chosen.options.profile is None:
+        return None
+    first, last = chosen.options.profile["updates"]
+    return UpdateTrace(chosen.folder.profile, first, last, chosen.device)
+
+
+def _default_writers(chosen: Choices) -> dict[str, Writer]:
+    chosen.folder.path.mkdir(parents=True, exist_ok=True)
+    return {
+        "json_lines": JsonLinesWriter(chosen.folder.metrics),
+        "tensorboard": TensorBoardWriter(chosen.folder.tensorboard),
+    }
+
+
+def _check_metrics(chosen: Choices, optimizer: GroupedOptimizer, whole: Schedule) -> None:
+    """Refuses early stopping, schedules and strategies that need an unmeasured metric.
+
+    Raises: ConfigError listing all.
+    """
+    waiting: dict[str, Any] = {
+        f"early_stopping.{name}": rule for name, rule in chosen.early_stopping.items()
+    }
+    for number, rule in enumerate(keeping_best(chosen.strategy)):
+        waiting[f"checkpoint.also_best.{rule.metric}" if number else "checkpoint"] = rule
+    groups = optimizer.groups.items()
+    own = {f"param_groups.{name}.schedule": each.schedule for name, each in groups}
+    for option, schedule in {"scheduler": whole, **own}.items():
+        stateful = schedules.stateful(schedule) if schedule else []
+        plateaus = [each for each in stateful if hasattr(each, "observe")]
+        waiting.update((option, each) for each in plateaus if hasattr(each, "metric"))
+    splits = ["valid", *(f"valid-{name}" for name in chosen.averages)]
+    measured = {"train": chosen.train_metrics} | dict.fromkeys(splits, chosen.valid_metrics)
+    direction.check_measured(
+        {name: (each.metric, each.split, each.direction) for name, each in waiting.items()},
+        measured,
+    )
+
+
+def _check_tested_weights(chosen: Choices) -> None:
+    """Refuses `test_weights=best` without a strategy that keeps the best checkpoint.
+
+    Raises: ConfigError.
+    """
+    if chosen.options.test_weights == "best" and not keeping_best(chosen.strategy):
+        why = "no checkpoint keeps the best weights; give checkpoint=last_and_best, or a "
+        remedy = "checkpoint.metric that chooses them"
+        raise errors.ConfigError([f"test_weights=best: {why}{remedy}"])
+
+
+def _check_validations(chosen: Choices, state: LearnerState) -> None:
+    """Refuses validations by the clock if they affect training: no rerun would be the same.
+
+    Raises: ConfigError.
+    """
+    decides = [*chosen.early_stopping, *(type(each).__name__ for each in state.observers())]
+    if state.validations.cadence.minutes is not None and decides:
+        every = chosen.options.validate_every
+        why = f"{', '.join(decides)} would depend on the machine's speed"
+        raise errors.ConfigError([f"validate_every={every}: {why}; give updates or epochs"])
