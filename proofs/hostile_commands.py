@@ -7,18 +7,17 @@ from typing import NamedTuple
 
 import andiron
 from andiron import errors
-from andiron.commands import accept_changes, import_state_dict, plan, replay, train
-from andiron.runs import command as runs
-from andiron.runs import rerun
+from andiron.commands import train
 from andiron.run_folder import RunFolder
+from andiron.runs import accept_changes, command as runs, plan, replay, rerun
 from andiron.screen import watch
-from andiron.trained import evaluate, generate, predict
+from andiron.trained import evaluate, generate, import_state_dict, predict
 from andiron.trained.exports import export
 from proofs.attempt import CONF, jobs_forked_here
 from proofs.hostile_case import (
-    ACCEPT, AGAIN, BEST, CHANGED, COMPARE, CONFIGURED, DIFF, EVALUATE, EXPORT, GENERATE,
-    GRID_AGAIN, HALVING_AGAIN, IMPORT, JOURNAL_AGAIN, LIST, LOAD, OVERWRITE, PLAN,
-    PREDICT, PROGRAM, REMOVE, REPLAY, REQUEUED, RESUME, SEARCH_AGAIN, SHOW, START, SWEEP, WATCH,
+    ACCEPT, AGAIN, BEST, CHANGED, COMPARE, CONFIGURED, DIFF, EVALUATE, EXPORT, GENERATE, GRID_AGAIN,
+    HALVING_AGAIN, IMPORT, JOURNAL_AGAIN, LIST, LOAD, OVERWRITE, PLAN, PREDICT, PROGRAM, REMOVE,
+    REPLAY, REQUEUED, RESUME, SEARCH_AGAIN, SHOW, START, SWEEP, WATCH,
 )  # fmt: skip
 
 PICTURE = "picture.png"  # beside the folder: what is predicted from

@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from andiron.commands import accept_changes, find_lr, import_state_dict, train
-from andiron.runs import command as runs
-from andiron.runs import rerun
+from andiron.commands import train
 from andiron.config.composition import quoted
 from andiron.run_folder import RunFolder
-from andiron.trained import predict
+from andiron.runs import accept_changes, command as runs, rerun
+from andiron.sweep import find_lr
+from andiron.trained import import_state_dict, predict
 from andiron.trained.exports import export
 from proofs.attempt import CONF, jobs_forked_here
 from proofs.place_kinds import Ground

@@ -28,10 +28,11 @@ import torch
 import torch.export
 
 # imported before the commands are forked, as those above
-from andiron.commands import loss_curve, train  # noqa: F401
+from andiron.commands import train  # noqa: F401
 from andiron.comparison import objective  # noqa: F401
 from andiron.run_folder import RunFolder
 from andiron.sweep import clean_process  # noqa: F401
+from andiron.sweep import loss_curve  # noqa: F401
 from andiron.trained import evaluating  # noqa: F401
 from andiron.trained.exports import checked_export  # noqa: F401
 from andiron.training import experiment  # noqa: F401

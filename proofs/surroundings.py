@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from andiron import errors
-from andiron.run import bit_comparison, status
+from andiron.comparison import bit_comparison
+from andiron.run import status
 from andiron.run_folder import RunFolder
 
 ROOT = Path(__file__).resolve().parents[1]

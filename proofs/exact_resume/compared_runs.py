@@ -5,11 +5,11 @@ from pathlib import Path
 
 from andiron.assembly import configured_store
 from andiron.checkpoint import LocalStore
+from andiron.comparison import bit_comparison
+from andiron.comparison.bit_comparison import Counts, Difference, Stores
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.disk import files
-from andiron.run import bit_comparison
-from andiron.run.bit_comparison import Counts, Difference, Stores
 
 
 def compare(straight: Path, other: Path) -> list[Difference]:

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from andiron import errors
 from andiron.cli.signals import exit_code
+from andiron.comparison.bit_comparison import Difference
 from andiron.config import composition, trust
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
-from andiron.run.bit_comparison import Difference
 from andiron.run_folder import RunFolder
 
 from . import compared_runs, stop_points

@@ -6,17 +6,17 @@ import sys
 COMMANDS = {  # module:function, each imported only when it is asked for
     "train": "andiron.commands.train:script",
     "watch": "andiron.screen.watch:main",
-    "plan": "andiron.commands.plan:main",
+    "plan": "andiron.runs.plan:main",
     "evaluate": "andiron.trained.evaluate:main",
-    "find-lr": "andiron.commands.find_lr:main",
+    "find-lr": "andiron.sweep.find_lr:main",
     "predict": "andiron.trained.predict:main",
-    "replay": "andiron.commands.replay:main",
+    "replay": "andiron.runs.replay:main",
     "generate": "andiron.trained.generate:main",
     "export": "andiron.trained.exports.export:main",
     "rerun": "andiron.runs.rerun:main",
-    "accept-changes": "andiron.commands.accept_changes:main",
+    "accept-changes": "andiron.runs.accept_changes:main",
     "runs": "andiron.runs.command:main",
-    "import-state-dict": "andiron.commands.import_state_dict:main",
+    "import-state-dict": "andiron.trained.import_state_dict:main",
     "verify-resume": "andiron.exact_resume.verify_resume:main",
 }
 

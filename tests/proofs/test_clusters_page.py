@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
-import slurm_stub
-from train_processes import lines, status, trained
 
-from andiron.run import bit_comparison
+import slurm_stub
+from andiron.comparison import bit_comparison
 from proofs import two_hosts
+from train_processes import lines, status, trained
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")

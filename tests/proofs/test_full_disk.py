@@ -6,10 +6,10 @@ import shutil
 import subprocess
 
 import pytest
+
+from andiron.comparison import bit_comparison
 from small_disks import fill, mounted
 from train_processes import Training, lines, status, trained, updates_saved
-
-from andiron.run import bit_comparison
 
 RUN = (
     "model.hidden=[64]",

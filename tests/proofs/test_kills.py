@@ -11,16 +11,16 @@ import sys
 import time
 from contextlib import contextmanager
 
-import archive_store
 import pytest
-from train_processes import ROOT, Training, lines, status, trained, updates_saved
 
+import archive_store
 from andiron import errors
 from andiron.checkpoint import LocalStore
-from andiron.run import bit_comparison
+from andiron.comparison import bit_comparison
 from proofs import kill_test, observed_phase
 from proofs.kill_test import Hit, Outcome, Trial
 from proofs.observed_phase import ObservedProcess
+from train_processes import ROOT, Training, lines, status, trained, updates_saved
 
 SCRIPT = ROOT / "scripts" / "kill_test.py"
 LONG = (

@@ -112,7 +112,7 @@ def test_no_module_names_pickle_but_the_one_that_imports_what_others_wrote():
             for word in ("torch.load(path", "pickle.load", "np.load(", "allow_pickle")
         )
     ]
-    assert naming == ["commands/import_state_dict.py"]
+    assert naming == ["trained/import_state_dict.py"]
     assert (
         "weights_only=True"
         in (ROOT / "src" / "andiron" / "commands" / "import_state_dict.py").read_text()

@@ -33,7 +33,10 @@ def test_a_wrong_value_is_answered_with_hydra_and_pydantic_alone():
 
 
 CHECK_FIRST = """
-from andiron.commands import train, plan, find_lr, accept_changes
+from andiron.commands import train
+from andiron.sweep import find_lr
+from andiron.runs import plan
+from andiron.runs import accept_changes
 from andiron.runs import command
 from andiron.screen import watch
 from andiron.trained import evaluate, predict, generate

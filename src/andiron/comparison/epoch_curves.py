@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from andiron import errors
+from andiron.comparison import figures
 from andiron.comparison.recorded_run import epoch_lines
 from andiron.comparison.seed_groups import Row, label
-from andiron.disk import png
 from andiron.plain import improvement
 
 MARKS = "123456789abcdefghijklmnopqrstuvwxyz"  # of the curves in a chart, in order
@@ -55,13 +55,13 @@ def picture(curves: Sequence[Curve], metric: str) -> bytes:
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     for curve in curves:
-        (line,) = axes.plot(curve.updates, curve.means, label=png.label(curve.label))
+        (line,) = axes.plot(curve.updates, curve.means, label=figures.label(curve.label))
         axes.fill_between(
             curve.updates, curve.lowest, curve.highest, alpha=0.2, color=line.get_color()
         )
-    axes.set(xlabel="updates", ylabel=png.label(metric))
+    axes.set(xlabel="updates", ylabel=figures.label(metric))
     axes.legend(fontsize="small")
-    return png.of_figure(figure)
+    return figures.as_png(figure)
 
 
 def _curve(row: Row, metric: str) -> Curve:

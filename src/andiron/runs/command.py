@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors
-from andiron.cli import named_output, process
+from andiron.cli import process
 from andiron.comparison import (
-    epoch_curves, recorded_run, run_details, run_filter, run_list, run_search,
-    run_values, seed_groups,
+    epoch_curves, recorded_run, run_details, run_filter, run_list, run_search, run_values,
+    seed_groups,
 )  # fmt: skip
 from andiron.comparison.recorded_run import Run
 from andiron.plain import improvement
@@ -20,6 +20,7 @@ from andiron.run import named_folder
 from andiron.run_folder import RunFolder, is_sweep
 from andiron.runs import clearing
 from andiron.sweep import sweep_results
+from andiron.trained import named_output
 
 LATEST = Path(named_folder.LATEST)
 DEFAULT_FOLDERS = (Path("outputs"), Path("multirun"))

@@ -13,10 +13,11 @@ from andiron.assembly import components, configured_store
 from andiron.assembly.network import Most
 from andiron.cli import command_line, process
 from andiron.cli.signals import Signals, exit_code, heard
+from andiron.comparison import bit_comparison
 from andiron.config.schema import Train
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.interrupter import Interrupter
-from andiron.run import bit_comparison, metadata, provenance, run_record
+from andiron.run import metadata, provenance, run_record
 from andiron.run_folder import RunFolder
 from andiron.training import train_run
 

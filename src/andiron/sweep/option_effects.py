@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from andiron.disk import png
+from andiron.comparison import figures
 from andiron.plain import plain_values, readable
 
 EXCLUDED = ("seed", "name")
@@ -43,7 +43,7 @@ def picture(
         axes = figure.add_subplot(rows, columns, number)
         _draw(axes, panels[name], objectives, paused)
         axes.set(xlabel=_label(name), ylabel=_label(metric))
-    return png.of_figure(figure)
+    return figures.as_png(figure)
 
 
 def _draw(
@@ -72,4 +72,4 @@ def _draw(
 
 
 def _label(text: str) -> str:
-    return png.label(readable.shortened(text, LONGEST))
+    return figures.label(readable.shortened(text, LONGEST))

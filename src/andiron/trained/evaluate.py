@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors
-from andiron.cli import command_line, named_output, process
+from andiron.cli import command_line, process
 from andiron.comparison.text_table import measured, table
 from andiron.disk import png
 from andiron.plain.readable import ending, number
 from andiron.run import named_folder
-from andiron.trained import run_arguments
+from andiron.trained import named_output, run_arguments
 
 MOST_CLASSES = 20  # printed; --json has all of them
 MOST_LETTERS = 24  # of a cell: a table then fits 80 columns

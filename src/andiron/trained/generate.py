@@ -19,7 +19,7 @@ def generate(options: argparse.Namespace) -> None:
     """
     folder = named_folder.found(options.run)  # before torch is imported
     prompt = _read_stdin() if options.prompt == "-" else options.prompt
-    from andiron.tasks import text_generation
+    from andiron.trained import text_generation
 
     run = run_arguments.loaded(folder, options)
     settings = {name: getattr(options, name) for name in ("temperature", "top_k", "seed")}

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors
-from andiron.cli import command_line, named_output, process
-from andiron.cli.named_output import STDIN
+from andiron.cli import command_line, process
 from andiron.run import named_folder
-from andiron.trained import run_arguments
+from andiron.trained import named_output, run_arguments
+from andiron.trained.named_output import STDIN
 
 # the last four are full-width, as in Japanese; numbers are not formulas
 FORMULA = re.compile(r"(?![+-]?[\d.]+(e[+-]?\d+)?$)\s*[=+\-@\t\r\uff0b\uff0d\uff1d\uff20]")

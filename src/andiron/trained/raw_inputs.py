@@ -149,9 +149,9 @@ def _row_samples(inputs: Sequence[Any], data: Described, delimiter: str | None) 
     ]  # fmt: skip
     mappings = [row for row in inputs if isinstance(row, Mapping)]
     if mappings:
-        from andiron.data.on_disk import table_lines  # polars takes 0.2 s
+        from andiron.trained import mapping_rows  # polars takes 0.2 s
 
-        tables.append(table_lines.of_mappings(mappings, features, reading).checked(missing))
+        tables.append(mapping_rows.of_mappings(mappings, features, reading).checked(missing))
     names = [table.row_name(row) for table in tables for row in range(len(table.numbers))]
     encoded = torch.cat([encoding.inputs(table) for table in tables])
     return _tensor_samples(encoded.float(), data.batcher, names)

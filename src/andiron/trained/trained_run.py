@@ -18,8 +18,8 @@ from andiron.disk import logged_lines
 from andiron.learner.precision import Precision
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
-from andiron.tasks import Adversarial, text_generation
-from andiron.trained import predictions, raw_inputs
+from andiron.tasks import Adversarial
+from andiron.trained import predictions, raw_inputs, text_generation
 from andiron.trained.predictions import Prediction
 from andiron.trained.raw_inputs import Samples
 

@@ -21,7 +21,6 @@ from andiron.interrupter import Interrupter
 from andiron.plain import wings
 from andiron.run import claim, exhausted, resume_policy, run_record, status
 from andiron.run_folder import RunFolder
-from andiron.training import debug_run
 from andiron.training.stored_checkpoints import has_checkpoint, recorded_store, store_of
 
 # wraps the module that builds runs, so that all processes build them
@@ -261,6 +260,10 @@ class Training:
             reason = "stops and resumes a run within one process; start it with python"
             raise errors.ConfigError([f"debug=true: {reason}"])
         if config.debug and trusted is None:
+            debug_run = wings.optional("comparison.debug_run")
+            if debug_run is None:
+                reason = "this installation lacks andiron/comparison, which compares the runs"
+                raise errors.ConfigError([f"debug=true: {reason}; install all of andiron"])
 
             def train_one(config: Train, folder: Path, interrupter: Interrupter) -> None:
                 train(config, folder, hydra_record, interrupter)

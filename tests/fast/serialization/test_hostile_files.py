@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from andiron import errors, serialization
-from andiron.commands import import_state_dict
 from andiron.serialization import messagepack
+from andiron.trained import import_state_dict
 
 SUFFIXES = (".safetensors", ".json", ".json.gz", ".mpk", ".safetensors.gz")
 

@@ -5,13 +5,12 @@ import os
 
 import pytest
 import torch
-from in_process import called
 from PIL import Image
-from small_disks import fill, mounted
 
-from andiron.commands import import_state_dict
 from andiron.runs import command as runs
-from andiron.trained import evaluate, predict
+from andiron.trained import evaluate, import_state_dict, predict
+from in_process import called
+from small_disks import fill, mounted
 
 COMMANDS = {
     "predict": (predict.main, "RUN", "picture.png", "--output", "DISK/out.safetensors"),

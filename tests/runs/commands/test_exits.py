@@ -4,10 +4,12 @@ import json
 import sys
 
 import pytest
-from in_process import called
 
-from andiron.commands import find_lr, plan, train
+from andiron.commands import train
+from andiron.runs import plan
+from andiron.sweep import find_lr
 from andiron.trained import evaluate
+from in_process import called
 
 OWN = """import sys
 from torch import nn

@@ -4,13 +4,13 @@ import json
 import math
 
 import pytest
-from in_process import called
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from andiron.commands import find_lr, loss_curve
-from andiron.commands.find_lr import Range
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
+from andiron.sweep import find_lr, loss_curve
+from andiron.sweep.find_lr import Range
+from in_process import called
 
 
 def test_the_rates_are_a_constant_factor_apart_from_the_first_to_the_last():

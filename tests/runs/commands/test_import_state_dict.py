@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from andiron import serialization
-from andiron.commands import import_state_dict
+from andiron.trained import import_state_dict
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -8,15 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from in_process import called
 from PIL import Image
 
-from andiron.commands import accept_changes, find_lr, import_state_dict, plan
-from andiron.runs import command as runs
-from andiron.runs import rerun
+from andiron.runs import accept_changes, command as runs, plan, rerun
 from andiron.screen import watch
-from andiron.trained import evaluate, predict
+from andiron.sweep import find_lr
+from andiron.trained import evaluate, import_state_dict, predict
 from andiron.trained.exports import export
+from in_process import called
 
 ROOT = Path(__file__).resolve().parents[3]
 FULL = Path("/dev/full")

@@ -6,13 +6,13 @@ import threading
 
 import pytest
 import torch
-from in_process import called
 from PIL import Image
 
-from andiron.commands import find_lr, import_state_dict, plan
-from andiron.runs import command as runs
-from andiron.trained import evaluate, predict, run_arguments
+from andiron.runs import command as runs, plan
+from andiron.sweep import find_lr
+from andiron.trained import evaluate, import_state_dict, predict, run_arguments
 from andiron.trained.exports import export
+from in_process import called
 
 FILES = {
     "predict": (predict.main, "run", "pictures", "--output", "PLACE"),

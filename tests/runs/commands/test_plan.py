@@ -3,11 +3,11 @@
 import re
 
 import pytest
-from in_process import called
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from andiron.commands import plan
+from andiron.runs import plan
 from andiron.schedules import Cosine
+from in_process import called
 
 WEIGHTS = 4 * (64 * 512 + 512 + 512 * 256 + 256 + 256 * 10 + 10)  # bytes of the default MLP
 

@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from in_process import called
 
-from andiron.commands import replay, train
+from andiron.commands import train
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
+from andiron.runs import replay
+from in_process import called
 
 ROOT = Path(__file__).resolve().parents[3]
 DIVERGES = ("optimizer=sgd", "lr=3e38", "num_epochs=1", "render=plain")

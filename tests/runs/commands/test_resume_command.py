@@ -8,16 +8,17 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from conftest import status
-from in_process import called
-from stops_at import StopsAt
 
 from andiron import checkpoint
-from andiron.commands import plan, train
+from andiron.commands import train
 from andiron.config.schema import Train
 from andiron.run import provenance, run_record
 from andiron.run_folder import RunFolder
+from andiron.runs import plan
 from andiron.training import train_run
+from conftest import status
+from in_process import called
+from stops_at import StopsAt
 
 RUN = (
     "hydra.run.dir=run",

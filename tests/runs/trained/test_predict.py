@@ -8,14 +8,14 @@ import sys
 
 import pytest
 import torch
-from in_process import called
 from PIL import Image
 
 import andiron
 from andiron import errors
-from andiron.commands import accept_changes
 from andiron.data import digits
+from andiron.runs import accept_changes
 from andiron.trained import predict
+from in_process import called
 
 
 @pytest.fixture

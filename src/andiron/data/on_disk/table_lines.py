@@ -1,7 +1,7 @@
 """The lines of a delimited text file as columns, and the invalid lines."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,28 +156,3 @@ class TableLines:
 
 def _placed(source: str, place: str) -> str:
     return f"{source}, {place}" if source else place
-
-
-def of_mappings(
-    rows: Iterable[Mapping[str, Any]], features: Sequence[str], reading: Reading
-) -> TableLines:
-    """The columns `features` of rows from Python: numbers, texts, dates or None."""
-    lines, bad = list[int](), dict[int, str]()
-    texts: dict[str, list[str]] = {name: [] for name in features}
-    for number, row in enumerate(rows):
-        absent = [name for name in features if name not in row]
-        if absent:
-            hint = errors.nearest(absent[0], map(str, row))
-            bad[number] = f": has no column {absent[0]!r}{hint}"
-            continue
-        lines.append(number)
-        for name in features:
-            texts[name].append(_as_text(row[name]))
-    frame = polars.DataFrame(texts, schema=dict.fromkeys(features, polars.String))
-    return TableLines("", "row", features, (), reading, frame, lines, bad)
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))  # a category 3 that is 3.0 in a data frame
-    return "" if value is None else str(value).strip()

@@ -9,7 +9,8 @@ from optuna.exceptions import ExperimentalWarning
 from optuna.importance import FanovaImportanceEvaluator
 from optuna.trial import FrozenTrial, TrialState
 
-from andiron.disk import files, png
+from andiron.comparison import figures
+from andiron.disk import files
 from andiron.sweep.search.study import SweepStudy
 
 Plot = Callable[..., Any]
@@ -51,6 +52,6 @@ def _value(number: int) -> Callable[[FrozenTrial], float]:
 def _save(axes: Any, path: Path) -> Path:
     from matplotlib import pyplot
 
-    files.write(path, png.of_figure(axes.figure, bbox_inches="tight"))
+    files.write(path, figures.as_png(axes.figure, bbox_inches="tight"))
     pyplot.close(axes.figure)
     return path

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 from andiron import errors
-from andiron.cli import command_line, named_output, process
+from andiron.cli import command_line, process
 from andiron.run import named_folder
-from andiron.trained import run_arguments
+from andiron.trained import named_output, run_arguments
 from andiron.trained.exports import target_folder
 
 SAMPLES = 5  # of the test set, on which the export is compared

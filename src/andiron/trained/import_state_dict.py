@@ -16,9 +16,10 @@ import torch
 from torch import Tensor
 
 from andiron import errors, serialization
-from andiron.cli import named_output, process
+from andiron.cli import process
 from andiron.disk import files
 from andiron.serialization import module_file
+from andiron.trained import named_output
 
 EXIT_DONE, EXIT_UNUSABLE = 0, 1
 UNPICKLING_ERRORS = (

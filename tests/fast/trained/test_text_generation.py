@@ -6,7 +6,8 @@ from torch import nn
 
 from andiron import errors
 from andiron.models import GPT
-from andiron.tasks import Classifier, LanguageModel, text_generation
+from andiron.tasks import Classifier, LanguageModel
+from andiron.trained import text_generation
 
 
 class Saying(nn.Module):

@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from andiron.assembly import components, configured_learner
+from andiron.comparison import figures
 from andiron.config.schema import Train
 from andiron.data import DataLoader
-from andiron.disk import png
 from andiron.learner import Learner
 from andiron.optim import GroupedOptimizer
 from andiron.run_folder import RunFolder
@@ -91,4 +91,4 @@ def picture(rates: Sequence[float], losses: Sequence[float], best: float) -> byt
     axes.axvline(best, color="C1", linestyle="--", label=f"falls fastest: lr={best:.2g}")
     axes.set(xscale="log", xlabel="learning rate", ylabel="loss")
     axes.legend()
-    return png.of_figure(figure)
+    return figures.as_png(figure)

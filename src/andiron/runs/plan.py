@@ -3,8 +3,9 @@
 import sys
 from pathlib import Path
 
-from andiron.cli import command_line, named_output, process
+from andiron.cli import command_line, process
 from andiron.config.schema import Train
+from andiron.trained import named_output
 
 
 @process.command
@@ -15,6 +16,6 @@ def main(conf_dir: Path | None = None) -> int:
 
 def _plan(config: Train, run_dir: Path, hydra_record: dict[str, str]) -> None:
     named_output.check_folder(run_dir)
-    from andiron.training import planned_run  # imports torch
+    from andiron.runs import planned_run  # imports torch
 
     planned_run.plan(config, run_dir)

@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 from andiron import errors
-from andiron.cli import command_line, named_output, process
+from andiron.cli import command_line, process
 from andiron.config.schema import Train
 from andiron.disk import files
+from andiron.trained import named_output
 
 FEWEST_POINTS = 10
 
@@ -37,7 +38,7 @@ def find_lr(config: Train, run_dir: Path, span: Range) -> None:
         named_output.check(path)
         if path.exists():
             raise errors.OutputError(f"{path}: exists already; choose another hydra.run.dir")
-    from andiron.commands import loss_curve  # imports torch
+    from andiron.sweep import loss_curve  # imports torch
 
     losses = loss_curve.losses_by_update(config, run_dir, span, span.updates)
     rates = [span(number) for number in range(len(losses))]

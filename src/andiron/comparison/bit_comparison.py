@@ -10,8 +10,8 @@ from torch import Tensor
 
 from andiron import checkpoint, errors, serialization
 from andiron.checkpoint import LocalStore, Store, contents, manifest
+from andiron.comparison.logged_values import Logged, curves, lines
 from andiron.config.leaves import leaves
-from andiron.run.logged_values import Logged, curves, lines
 from andiron.run_folder import RunFolder
 
 LEFT_OUT = (  # depend on time or place, or on how often an interrupted run saved

@@ -81,7 +81,7 @@ def _anomaly_detection() -> AbstractContextManager[None]:
 
 def _differences(config: Train, straight: Path, resumed: Path) -> list[Any]:
     from andiron.assembly import configured_store  # both import torch
-    from andiron.run import bit_comparison
+    from andiron.comparison import bit_comparison
 
     stores = partial(configured_store.store, config)
     return bit_comparison.compare(straight, resumed, stores)
