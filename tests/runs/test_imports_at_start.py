@@ -50,7 +50,7 @@ def test_commands_check_their_arguments_before_torch_is_imported():
 
 
 def test_commands_without_a_configuration_do_not_import_hydra():
-    imports = "from andiron.commands import accept_changes; from andiron.runs import command"
+    imports = "from andiron.runs import accept_changes, command"
     loaded = modules_after(f"{imports}; from andiron.screen import watch")
     assert not loaded & {"hydra", "omegaconf"}
 
