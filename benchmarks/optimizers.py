@@ -35,6 +35,8 @@ SETUPS = {
             "adadelta",
             "adafactor",
             "asgd",
+            "adan",
+            "lamb",
             "lion",
             "schedule_free_adamw",
         )

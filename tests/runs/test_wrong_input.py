@@ -19,7 +19,7 @@ from andiron.run_folder import RunFolder
 
 ROOT = Path(__file__).resolve().parents[2]
 OPTIMIZERS = (
-    "adadelta, adafactor, adagrad, adam, adamax, adamw, asgd, lbfgs, lion, muon, "
+    "adadelta, adafactor, adagrad, adam, adamax, adamw, adan, asgd, lamb, lbfgs, lion, muon, "
     "nadam, radam, rmsprop, schedule_free_adamw, sgd"
 )
 BLAS = {"OMP_NUM_THREADS": "1"}

@@ -1,5 +1,7 @@
 """The option ranges of other libraries' classes, whose constructors have none, and their packages.
 
+Also of Andiron's optimizers, whose constructors are those of torch's.
+
 A listed class takes only these arguments from a configuration. An unlisted class takes any argument
 of its constructor, which is checked when the object is built.
 """
@@ -54,6 +56,10 @@ FOREIGN_RANGES: dict[str, dict[str, Any]] = {
         "ns_steps": Annotated[int, Field(ge=1, lt=100)],
         "adjust_lr_fn": Literal["original", "match_rms_adamw", "spectral_unclamped"] | None,
     },
+    "andiron.optim.Adan": {
+        "betas": tuple[Fraction, Fraction, Fraction], "eps": NonNegative, **DECAY,
+    },
+    "andiron.optim.Lamb": {**ADAM, "always_adapt": bool},
     "lion_pytorch.Lion": {"betas": Betas, **DECAY},
     "schedulefree.AdamWScheduleFree": {
         "betas": tuple[Proportion, Fraction],  # the optimizer divides by the first

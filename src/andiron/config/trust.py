@@ -63,7 +63,7 @@ LISTED: dict[str, dict[str, str | Sequence[str]]] = {
         "andiron.tasks.adversarial": ("discriminator_loss", "judged_generated", "judged_real"),
         "torch.nn.functional": FUNCTION,
     },
-    "optimizer": {"torch.optim": CLASS},
+    "optimizer": {"andiron.optim": ("Adan", "Lamb"), "torch.optim": CLASS},
     "scheduler": {"andiron.schedules": CLASS, "torch.optim.lr_scheduler": CLASS},
     "param_groups": {"andiron.optim": ("layerwise",)},
     "gradients": {

@@ -1,6 +1,7 @@
 """Optimizers that take gradients and a learning rate as arguments, and who owns which parameter."""
 
 from andiron.optim.accumulator import GradientsAccumulator
+from andiron.optim.adaptive import Adan, Lamb
 from andiron.optim.averaging import Ema, Swa, WeightAverage
 from andiron.optim.grouped import Group, GroupedOptimizer
 from andiron.optim.layer_rates import layerwise
@@ -16,7 +17,7 @@ from andiron.optim.transformations import (
 )
 
 __all__ = [
-    "Ema", "GradientsAccumulator", "Group", "GroupedOptimizer", "Match", "Optimizer", "Rule", "Swa",
-    "WeightAverage", "centralise", "chained", "clip_global_norm", "clip_norm", "clip_value",
-    "layerwise", "noise", "tag",
+    "Adan", "Ema", "GradientsAccumulator", "Group", "GroupedOptimizer", "Lamb", "Match",
+    "Optimizer", "Rule", "Swa", "WeightAverage", "centralise", "chained", "clip_global_norm",
+    "clip_norm", "clip_value", "layerwise", "noise", "tag",
 ]  # fmt: skip

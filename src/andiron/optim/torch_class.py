@@ -68,8 +68,8 @@ def needs_closure(step: Callable[..., Any]) -> bool:
 
 
 def overwrites_gradients(kind: Kind) -> bool:
-    """Whether `step` may overwrite the gradients: schedulefree's does, torch's do not."""
-    return not _is_in_torch(kind.step)
+    """Whether `step` may overwrite the gradients: schedulefree's does, torch's and ours do not."""
+    return not kind.step.__module__.startswith(("torch.optim.", "andiron.optim."))
 
 
 def public_name(kind: Kind) -> str:

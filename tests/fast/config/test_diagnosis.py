@@ -9,7 +9,7 @@ from andiron.config import diagnosis
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 OPTIMIZERS = (
-    "adadelta, adafactor, adagrad, adam, adamax, adamw, asgd, lbfgs, lion, muon, "
+    "adadelta, adafactor, adagrad, adam, adamax, adamw, adan, asgd, lamb, lbfgs, lion, muon, "
     "nadam, radam, rmsprop, schedule_free_adamw, sgd"
 )
 

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from andiron import gradients, randomness, serialization
 from andiron.gradients import Gradients
-from andiron.optim import GroupedOptimizer, Optimizer, slot_checks
+from andiron.optim import Adan, GroupedOptimizer, Lamb, Optimizer, slot_checks
 from andiron.optim.optimizer import GROUP
 
 SIZES = (7, 3, 5, 1)  # samples in a batch: uneven
@@ -36,6 +36,8 @@ OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
     "LBFGS-strong_wolfe": (torch.optim.LBFGS, {"max_iter": 4, "line_search_fn": "strong_wolfe"}),
     "Muon": (torch.optim.Muon, {}),
     "Muon-adamw_lr": (torch.optim.Muon, {"adjust_lr_fn": "match_rms_adamw", "nesterov": False}),
+    "Adan": (Adan, {"weight_decay": 0.01}),
+    "Lamb": (Lamb, {}),
     "Rprop": (torch.optim.Rprop, {}),
     "Lion": (lion_pytorch.Lion, {"weight_decay": 0.01}),
     "schedule-free": (
