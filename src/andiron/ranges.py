@@ -48,6 +48,8 @@ EPOCHS = re.compile(r"(?=.*[1-9])(\d+(?:\.\d+)?)epochs?")  # 2epochs, 0.5epochs,
 EVERY = re.compile(r"(?=.*[1-9])(\d+(?:\.\d+)?)(epoch|minute)s?")  # 2epochs, 0.5epochs, 10minutes
 DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 RUN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")  # can be part of a folder's name
+SET_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")  # valid-ema is an average on valid
+OTHER_SETS = ("train", "valid", "test", "all", "hparams")  # the last is a TensorBoard folder
 DOTTED_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")  # torch.nn.functional.relu
 
 
@@ -102,6 +104,11 @@ def kind(allowed: str, is_allowed: Callable[[Any], Any], written_as: Any) -> Pla
 
     described = Annotated[written_as, Field(description=allowed)]
     return PlainValidator(accepted, json_schema_input_type=described)
+
+
+def is_set_name(value: Any) -> bool:
+    """Whether a further validation set may have this name."""
+    return _is_text(value, SET_NAME) and value not in OTHER_SETS
 
 
 def _is_count(value: Any) -> bool:
@@ -195,6 +202,11 @@ RunName = Annotated[
         str,
     ),
 ]
+SET_NAMES = (
+    "a name of up to 64 letters, digits and _, starting with a letter, "
+    f"not {', '.join(OTHER_SETS)}"
+)
+SetName = Annotated[Any, kind(SET_NAMES, is_set_name, str)]
 Every = Annotated[  # see andiron.plain.cadence.Cadence
     int | str | dict[str, Any],
     kind(

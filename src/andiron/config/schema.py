@@ -6,6 +6,7 @@ Each option stands once, with its type, range, default, meaning and resume polic
 
 import dataclasses
 import os
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -26,6 +27,7 @@ Nodes = dict[str, Any]  # nodes by name
 NODE_GROUPS = ("data", "task", "loss", "model", "optimizer", "scheduler", "checkpoint", "render")
 NAMED_GROUPS = ("metrics", "averages", "augmentation", "early_stopping", "gradients", "writers")
 PATH_ARGUMENTS = ("root", "path", "cache")  # of a data set
+SETS = "valid_sets"  # of a data set: paths by name
 OF_A_SWEEP = ("jobs", "sweep_name", "objective")  # options that need -m
 INSTRUCTIONS = (*OF_A_SWEEP, "resume", "resume_allow", "overwrite", "trust")  # not in a record
 # options of how a run is started and shown, not of what is trained
@@ -173,10 +175,14 @@ def with_absolute_paths(config: Train) -> Train:
     return dataclasses.replace(config, data=_absolute(config.data), start_from=start_from)
 
 
-def _absolute(node: Node) -> Node:
+def _absolute(node: Node, paths: Sequence[str] = PATH_ARGUMENTS) -> Node:
     """The node of a data set with absolute paths, also in the nodes inside it."""
-    absolute = {name: _absolute(value) for name, value in node.items() if isinstance(value, dict)}
-    for name in PATH_ARGUMENTS:
+    absolute = {
+        name: _absolute(value, [*value] if name == SETS else PATH_ARGUMENTS)
+        for name, value in node.items()
+        if isinstance(value, dict)
+    }
+    for name in paths:
         if isinstance(node.get(name), str):
             absolute[name] = os.path.abspath(node[name])
     return node | absolute

@@ -8,8 +8,9 @@
     ((1, 8, 8), 10)
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
@@ -19,7 +20,7 @@ from andiron import errors, randomness
 from andiron.data import fingerprint
 from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import ArrayDataset, Batcher, Classes, Dataset
-from andiron.ranges import Validation
+from andiron.ranges import SET_NAMES, Validation, is_set_name
 
 TEST_SEED = 0  # fixed: the held-out samples are the same for every split seed
 
@@ -27,6 +28,8 @@ TEST_SEED = 0  # fixed: the held-out samples are the same for every split seed
 @dataclass(frozen=True)
 class Splits:
     """A data set: its splits, batcher and facts. `test` is measured once, after training.
+
+    `more` are further validation sets, by name; `fingerprint` does not cover them.
 
     `facts` are plain values that networks, tasks and metrics receive by parameter name; the run
     folder records them in data.json: `input_shape` (of one sample), `num_classes` or
@@ -43,10 +46,16 @@ class Splits:
     validates_on_test: bool = False
     # at least; on a CPU, batches of 64 to 256 images take a third of the time of 1,024, per image
     evaluation_batch_size: int = 256
+    more: Mapping[str, Dataset] = field(default_factory=dict)  # further validation sets by name
+    more_fingerprints: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for part in ("train", "valid", "test"):
-            dataset = getattr(self, part)
+        for part in self.more:
+            if not is_set_name(part):
+                raise errors.DataError(
+                    f"{self.name}: validation set {part!r}: should be {SET_NAMES}; rename it"
+                )
+        for part, dataset in self.by_name.items():
             if not isinstance(dataset, Dataset):
                 raise errors.DataError(
                     f"{self.name}.{part}: {type(dataset).__name__} has no __len__ and "
@@ -54,6 +63,17 @@ class Splits:
                     "__getitem__(index), pass andiron.data.from_torch(dataset), or make all parts "
                     "with andiron.data.torch_dataset(train=..., valid=..., test=...)"
                 )
+
+    @property
+    def by_name(self) -> dict[str, Dataset]:
+        """All data sets: train, valid, test, and further validation sets."""
+        return {"train": self.train, "valid": self.valid, "test": self.test, **self.more}
+
+    def mapped(self, change: Callable[[Dataset], Dataset]) -> "Splits":
+        """The same splits with each data set replaced by `change` of it."""
+        parts: dict[str, Any] = {name: change(part) for name, part in self.by_name.items()}
+        more = {name: parts.pop(name) for name in self.more}
+        return dataclasses.replace(self, more=more, **parts)
 
     @property
     def input_shape(self) -> tuple[int, ...]:

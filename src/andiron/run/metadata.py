@@ -74,7 +74,17 @@ def check_data(folder: RunFolder, splits: Splits, changes: Mapping[str, list[Any
             "or start another run from its weights with start_from=<run folder>"
         )
     newest = [entry["data"] for entry in (origin, *origin["resumes"]) if "data" in entry][-1]
-    sizes, now = newest.get("sizes") if isinstance(newest, dict) else None, _sizes(splits)
+    newest = newest if isinstance(newest, dict) else {}
+    for name, checksum in splits.more_fingerprints.items():
+        sets = newest.get("valid_sets")
+        recorded = sets.get(name, checksum) if isinstance(sets, dict) else checksum
+        if recorded != checksum:
+            raise errors.DataError(
+                f"data {splits.name}: SHA-256 of validation set {name} is {checksum}, and the run "
+                f"in {folder.path} was measured on {recorded}; restore it, or give the new data "
+                "another name"
+            )
+    sizes, now = newest.get("sizes"), _sizes(splits)
     is_asked = any(name.partition(".")[0] == "data" for name in changes)
     if sizes not in (None, now) and not is_asked:
         raise errors.DataError(
@@ -103,7 +113,7 @@ def record_resume(
         **{
             name: value
             for name, value in origin.items()
-            if name not in ("seed", "data") and value != before.get(name)
+            if name != "seed" and value != before.get(name)
         },
     }
     changed = _decisive_differences({**before, **(resumes[-1] if resumes else {})}, origin)
@@ -151,14 +161,18 @@ def origin_of(
     config: Train, splits: Splits, device: torch.device
 ) -> tuple[dict[str, Any], Patches]:
     """The content of provenance.json, and patches of uncommitted changes by file name."""
-    data = {"name": splits.name, "sha256": splits.fingerprint, "sizes": _sizes(splits)}
+    data: dict[str, Any] = {
+        "name": splits.name, "sha256": splits.fingerprint, "sizes": _sizes(splits)
+    }  # fmt: skip
+    if splits.more_fingerprints:
+        data["valid_sets"] = dict(splits.more_fingerprints)
     return provenance.gather(
         seed=config.seed, data=data, device=device, config_dirs=composition.config_dirs()
     )
 
 
 def _sizes(splits: Splits) -> dict[str, int]:
-    return {part: len(getattr(splits, part)) for part in ("train", "valid", "test")}
+    return {part: len(dataset) for part, dataset in splits.by_name.items()}
 
 
 def _patch_contents(folder: RunFolder, patches: Patches) -> dict[Path, bytes]:

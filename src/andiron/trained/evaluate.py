@@ -162,8 +162,8 @@ def main() -> int:
         "settings",
         nargs="*",
         metavar="setting",
-        help="split=test, train, valid or all; weights=best; for other data data=mnist or "
-        "data.path=..., as for training",
+        help="split=test, train, valid, all or a further validation set; weights=best; for other "
+        "data data=mnist or data.path=..., as for training",
     )
     worst = "number of worst errors to show (default: 10)"
     parser.add_argument("--worst", type=command_line.count, default=10, metavar="N", help=worst)

@@ -23,8 +23,6 @@ from andiron.trained.evaluation_metrics import ByClass, SampleLosses
 from andiron.trained.predictions import Prediction, named
 from andiron.trained.trained_run import Run
 
-PARTS = ("train", "valid", "test", "all")
-
 
 @dataclass(frozen=True)
 class WorstError:
@@ -81,11 +79,12 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
 
 
 def _part_of(splits: Splits, part: str) -> Dataset:
-    if part not in PARTS:
-        hint = errors.nearest(part, PARTS)
-        raise errors.DataError(f"split={part}: should be one of {', '.join(PARTS)}{hint}")
+    if part in splits.by_name:
+        return splits.by_name[part]
     if part != "all":
-        return getattr(splits, part)
+        known = [*splits.by_name, "all"]
+        hint = errors.nearest(part, known)
+        raise errors.DataError(f"split={part}: should be one of {', '.join(known)}{hint}")
     rest = [] if splits.validates_on_test else [splits.valid]
     return Concatenated([splits.train, *rest, splits.test])
 

@@ -54,16 +54,14 @@ def _encoded_table(node: schema.Node, data: Described) -> Splits:
     encoding = TableEncoding.of_facts(data.facts)
     targets = [node["target"]] if isinstance(node["target"], str) else [*node["target"]]
     is_regression = "class_names" not in data.facts
-    path, missing = Path(node["path"]), node.get("missing")
-    table = csv_file.read(
+    path = Path(node["path"])
+    table = csv_file.read_as(
         path,
-        features=[feature.column for feature in encoding.columns],
-        texts=targets,
+        data.facts,
+        targets,
         delimiter=node.get("delimiter"),
-        reading=encoding.reading,
-        missing="drop" if missing == "drop" else encoding.missing,
+        missing=node.get("missing"),
         max_bad_lines=node.get("max_bad_lines", 0),
-        has_number_targets=is_regression,
     )
     split_options = {name: node[name] for name in ("valid", "test", "split_seed") if name in node}
     return table_splits.of_columns(
@@ -108,10 +106,7 @@ def _with_run_classes(other: Splits, data: Described) -> Splits:
         def renumbered(raw: RawBatch) -> RawBatch:
             return RawBatch(raw.inputs, places[raw.targets])
 
-        parts: dict[str, Any] = {
-            part: Mapped(getattr(other, part), renumbered) for part in ("train", "valid", "test")
-        }
-        other = dataclasses.replace(other, **parts)
+        other = other.mapped(lambda part: Mapped(part, renumbered))
         facts |= {name: data.facts[name] for name in ("class_names", "num_classes")}
     if differences := _fact_differences(data.facts, facts):
         raise errors.DataError(

@@ -223,7 +223,7 @@ def _log_data(built: Components, folder: RunFolder) -> None:
     splits = built.splits
     division.warn(built.model, built.world)
     log.info("run folder %s", folder.path)
-    sizes = f"{len(splits.train)} train, {len(splits.valid)} valid, {len(splits.test)} test"
+    sizes = ", ".join(f"{len(dataset)} {name}" for name, dataset in splits.by_name.items())
     log.info("data %s: %s, %s", splits.name, sizes, built.train.path)
     if splits.validates_on_test:
         log.warning(

@@ -112,12 +112,12 @@ def partial(
 
 def few(splits: Splits, samples: int) -> Splits:
     """At most `samples` samples of each part, evenly spread over it."""
-    train, valid, test = (
-        chosen(part, torch.linspace(0, len(part) - 1, min(samples, len(part))).long())
-        for part in (splits.train, splits.valid, splits.test)
-    )
-    name = f"{splits.name}, a few of them"
-    return dataclasses.replace(splits, name=name, train=train, valid=valid, test=test)
+
+    def evenly(part: Dataset) -> Dataset:
+        indices = torch.linspace(0, len(part) - 1, min(samples, len(part))).long()
+        return chosen(part, indices)
+
+    return dataclasses.replace(splits.mapped(evenly), name=f"{splits.name}, a few of them")
 
 
 def stratified_folds(targets: Classes, number: int, *, seed: int) -> list[Tensor]:

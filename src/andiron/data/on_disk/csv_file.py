@@ -1,9 +1,10 @@
 """Any table in a delimited text or parquet file, its columns by name; problems by line."""
 
+import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -11,8 +12,9 @@ from andiron import errors
 from andiron.data import fingerprint
 from andiron.data.on_disk import table_splits
 from andiron.data.on_disk.columns import Columns, Reading
+from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.splits import Splits
-from andiron.ranges import Index, Number, Proportion, Seed, Validation
+from andiron.ranges import Index, Number, Proportion, Seed, SetName, Validation
 
 Names = Annotated[Sequence[str], Field(min_length=1)]
 PLAIN = Reading()
@@ -36,6 +38,7 @@ def csv(
     decimal: Literal[".", ","] = ".",
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None,
     max_bad_lines: Index = 0,
+    valid_sets: dict[SetName, str] | None = None,
 ) -> Splits:
     """The rows of a file: `features` as float32, by default all columns but `target` and `exclude`.
 
@@ -51,14 +54,15 @@ def csv(
     on, each at least twice.
     A file that ends in .parquet has its columns by name; its rows are counted from 0.
     Without `delimiter` it is the first of , ; tab and | that gives the header its names. Up to
-    `max_bad_lines` invalid lines are skipped.
+    `max_bad_lines` invalid lines are skipped. `valid_sets` are files of further validation sets by
+    name, encoded and standardised as the training rows.
     Raises: DataError naming file, line and column of invalid values.
     """
     file, targets = Path(path), [target] if isinstance(target, str) else list(target)
     _check_choice(file, targets, features, exclude, kind)
     checksum = fingerprint.of_file(file)
     reading = Reading(text, categories or (), date_format, decimal)
-    return table_splits.of_columns(
+    splits = table_splits.of_columns(
         read(
             file,
             features=features,
@@ -80,6 +84,38 @@ def csv(
         standardise=standardise,
         missing=missing,
         reading=reading,
+    )
+    same = {"missing": missing, "max_bad_lines": max_bad_lines, "delimiter": delimiter}
+    sets = {name: Path(other) for name, other in (valid_sets or {}).items()}
+    tables = {name: read_as(other, splits.facts, targets, **same) for name, other in sets.items()}
+    return dataclasses.replace(
+        splits,
+        more={n: table_splits.further_set(t, targets, splits.facts) for n, t in tables.items()},
+        more_fingerprints={name: fingerprint.of_file(other) for name, other in sets.items()},
+    )
+
+
+def read_as(
+    path: Path,
+    facts: Mapping[str, Any],
+    targets: Sequence[str],
+    *,
+    missing: Any = None,
+    **options: Any,
+) -> Columns:
+    """The columns of another file, read as those of the data set with these `facts`.
+
+    Raises: DataError as `read`.
+    """
+    encoding = TableEncoding.of_facts(facts)
+    return read(
+        path,
+        features=[feature.column for feature in encoding.columns],
+        texts=targets,
+        reading=encoding.reading,
+        missing="drop" if missing == "drop" else encoding.missing,
+        has_number_targets="class_names" not in facts,
+        **options,
     )
 
 

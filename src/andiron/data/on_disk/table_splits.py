@@ -4,7 +4,7 @@
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from torch import Tensor
@@ -17,6 +17,7 @@ from andiron.data.on_disk.columns import Reading
 from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.ranges import Validation
 
+Facts = Mapping[str, Any]
 log = logging.getLogger("andiron")
 
 
@@ -44,6 +45,24 @@ def of_columns(
         return split(table, numbers, target_columns=targets, **options)
     classes, class_names = table_targets.target_classes(table, targets[0])
     return split(table, classes, class_names=class_names, **options)
+
+
+def further_set(table: columns.Columns, targets: Sequence[str], facts: Facts) -> ArrayDataset:
+    """All rows of another table, encoded as in the data set with these `facts`.
+
+    Raises: DataError naming row and column of an invalid target, or of another class.
+    """
+    from andiron.data.on_disk import table_targets  # polars takes 0.2 s
+
+    encoding = TableEncoding.of_facts(facts)
+    inputs = encoding.inputs(table)
+    standardisation.check(inputs, encoding.names, source=table.source)
+    if "class_names" in facts:
+        classes = table_targets.known_classes(table, targets[0], facts["class_names"])
+        return ArrayDataset(inputs.float(), classes)
+    numbers = table_targets.target_numbers(table, targets)
+    standardisation.check(numbers, targets, source=table.source)
+    return ArrayDataset(inputs.float(), numbers.float())
 
 
 def split(

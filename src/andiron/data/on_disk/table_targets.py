@@ -60,5 +60,19 @@ def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], l
             f"{table.source}, column {target!r}: every row is {names[0]!r}; "
             "there is nothing to classify"
         )
-    places = {name: place for place, name in enumerate(names)}
-    return torch.tensor([places[value] for value in values]), names
+    return known_classes(table, target, names), names
+
+
+def known_classes(table: Columns, target: str, names: Sequence[str]) -> Int[Tensor, " rows"]:
+    """The class of each row, as a place in `names`.
+
+    Raises: DataError naming a row with another class.
+    """
+    values, places = table.texts[target], {name: place for place, name in enumerate(names)}
+    for name in sorted({*values} - {*names}):
+        row = table.row_name(values.index(name))
+        raise errors.DataError(
+            f"{row}, column {target!r}: {name!r} is not a class of the training data"
+            f"{errors.nearest(name, names)}; correct it, or remove the row"
+        )
+    return torch.tensor([places[value] for value in values])
