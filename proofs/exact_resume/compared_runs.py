@@ -31,5 +31,5 @@ def stores(run_dir: Path) -> Stores:
     path = bit_comparison.finished(run_dir).config
     if not path.exists():
         return LocalStore
-    trusted = Trust().saying(files.read_json(path))
+    trusted = Trust().with_config(files.read_json(path))
     return partial(configured_store.store, Train.load(path, trusted))

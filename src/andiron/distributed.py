@@ -69,7 +69,7 @@ class World:
 
     @property
     def notes(self) -> list[float]:
-        """What an update's sum carries beside the gradients: the wish to be asked, and the time."""
+        """What an update's sum carries beside the gradients: whether to ask all, and the time."""
         elapsed = time.monotonic() - self._started
         return [float(self.wants_asking()), elapsed if self.rank == 0 else 0.0]
 

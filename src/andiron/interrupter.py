@@ -30,7 +30,7 @@ class Interrupter:
         self.is_starting = False  # until the configuration, with its exit code, is known
         self.is_paused = False
         self.cleanups: list[Callable[[], None]] = []  # for an immediate exit: at most a second
-        self._wishes: deque[str] = deque()
+        self._requests: deque[str] = deque()
 
     def stop(self, reason: str, exit_code: int = 130) -> None:
         """Requests a stop at the next check; the first reason counts."""
@@ -55,20 +55,20 @@ class Interrupter:
         """Whether another Ctrl-C is a second one."""
         return True
 
-    def wish(self, name: str) -> None:
+    def request(self, name: str) -> None:
         """Requests `save` or `validate` after the current update, or `pause` until the next one."""
         if name == "pause":
             self.is_paused = not self.is_paused
         else:
-            self._wishes.append(name)
+            self._requests.append(name)
         self.is_watched = True  # so that the learner checks after its next update
 
-    def wishes(self) -> Iterator[str]:
+    def requests(self) -> Iterator[str]:
         """The requests since the last call; while paused, waits for more, or for `stop`."""
         self.is_watched = type(self).is_watched
-        while self.asked is None and (self._wishes or self.is_paused):
-            if self._wishes:
-                yield self._wishes.popleft()
+        while self.asked is None and (self._requests or self.is_paused):
+            if self._requests:
+                yield self._requests.popleft()
             else:
                 time.sleep(SECONDS_BETWEEN_LOOKS)
 
@@ -124,7 +124,7 @@ class SharedInterrupter(Interrupter):
         self._peers = peers
         if self.asked is not None:
             self._own, self.asked = (str(self.asked), self.asked.exit_code), None
-        peers.wants_asking = lambda: bool(self._own or self._wishes or self.is_paused)
+        peers.wants_asking = lambda: bool(self._own or self._requests or self.is_paused)
 
     @property
     def is_watched(self) -> bool:
@@ -154,18 +154,18 @@ class SharedInterrupter(Interrupter):
             self._agree()
         return self.asked is not None
 
-    def wishes(self) -> Iterator[str]:
+    def requests(self) -> Iterator[str]:
         """The requests of rank 0; while paused, waits for more, or for any `stop`."""
         while self.asked is None and self._peers is not None and self._peers.is_asked:
-            wish = self._wishes[0] if self._wishes else None
-            states = self._peers.gathered((self._own is not None, wish, self.is_paused))
-            _, wish, is_paused = states[0]
+            request = self._requests[0] if self._requests else None
+            states = self._peers.gathered((self._own is not None, request, self.is_paused))
+            _, request, is_paused = states[0]
             if any(is_stopping for is_stopping, *_ in states):
                 self._agree()
-            elif wish is not None:
-                if self._wishes:
-                    self._wishes.popleft()
-                yield wish
+            elif request is not None:
+                if self._requests:
+                    self._requests.popleft()
+                yield request
             elif is_paused:
                 time.sleep(SECONDS_BETWEEN_LOOKS)
             else:

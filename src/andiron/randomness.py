@@ -101,7 +101,7 @@ def seed_others(seed: int) -> None:
     np.random.seed(derive(seed, "numpy") % 2**32)
 
 
-def others() -> dict[str, Any]:
+def global_generator_state() -> dict[str, Any]:
     """The state of Python's and NumPy's generators: hexadecimal words, quick to copy and write.
 
     Torch's are reseeded at every update and need not be saved.
@@ -111,8 +111,8 @@ def others() -> dict[str, Any]:
     return {"python": [version, _as_hex(words), gauss], "numpy": [_as_hex(keys), *rest]}
 
 
-def put_others(state: Mapping[str, Any]) -> None:
-    """Restores the state returned by `others`."""
+def restore_global_generators(state: Mapping[str, Any]) -> None:
+    """Restores the state returned by `global_generator_state`."""
     version, words, gauss = state["python"]
     random.setstate((version, tuple(_from_hex(words).tolist()), gauss))
     keys, *rest = state["numpy"]

@@ -262,17 +262,17 @@ def test_all_processes_stop_where_one_was_asked_to():
     assert second == [False, (True, None), True, "SIGTERM to rank 1"]
 
 
-def test_wishes_of_rank_0_are_granted_by_all():
+def test_requests_of_rank_0_are_granted_by_all():
     def granted(world):
         interrupter = SharedInterrupter()
         interrupter.connect(world)
         if world.rank == 0:
-            interrupter.wish("save")
-            interrupter.wish("validate")
+            interrupter.request("save")
+            interrupter.request("validate")
         asking = sum(world.gathered(world.notes[0]))
         before = interrupter.is_watched
         world.take_notes(asking, 0.0)
-        return before, interrupter.is_watched, list(interrupter.wishes())
+        return before, interrupter.is_watched, list(interrupter.requests())
 
     assert in_threads(granted, 2) == [(False, True, ["save", "validate"])] * 2
 

@@ -207,14 +207,14 @@ def test_pythons_and_numpys_generators_are_put_back_where_they_stood():
     randomness.seed_others(5)
     random.gauss(0, 1)
     np.random.standard_normal()  # each then holds a second normal number
-    state = json.loads(json.dumps(randomness.others()))
+    state = json.loads(json.dumps(randomness.global_generator_state()))
     drawn = [
         (random.gauss(0, 1), random.random(), np.random.standard_normal(), np.random.rand())
         for _ in range(2)
     ]
     randomness.seed_others(6)
     other = (random.gauss(0, 1), random.random(), np.random.standard_normal(), np.random.rand())
-    randomness.put_others(state)
+    randomness.restore_global_generators(state)
     again = [
         (random.gauss(0, 1), random.random(), np.random.standard_normal(), np.random.rand())
         for _ in range(2)

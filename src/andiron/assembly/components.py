@@ -13,7 +13,7 @@ from torch import nn
 
 from andiron import errors
 from andiron.assembly import devices, division, grouped_optimizer, network, target_kinds, targets
-from andiron.assembly.network import Most
+from andiron.assembly.network import SizeLimit
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.data import (
@@ -55,17 +55,17 @@ class Components:
 def build(
     config: Train,
     trusted: Trust | None = None,
-    most: Most | None = None,
+    size_limit: SizeLimit | None = None,
     world: World | None = None,
 ) -> Components:
     """The configured components; `trusted` is for a configuration from a run folder.
 
     In a `world` of several processes, rank 0 builds them first. With `trusted`, only what it allows
-    is built, with a network of at most `most`, and nothing is downloaded or cached.
+    is built, with a network within `size_limit`, and nothing is downloaded or cached.
     Raises: ConfigError, DataError or DeviceError.
     """
     world = world or World(slices=config.slices)
-    make = partial(_built, config, most, trusted, world)
+    make = partial(_built, config, size_limit, trusted, world)
     if trusted is None:
         components = world.after_first(make)
     else:
@@ -82,7 +82,9 @@ def unwritten() -> AbstractContextManager[None]:
     return files.writing_refused("a run folder's config.json must not create files elsewhere")
 
 
-def _built(config: Train, most: Most | None, trusted: Trust | None, world: World) -> Components:
+def _built(
+    config: Train, size_limit: SizeLimit | None, trusted: Trust | None, world: World
+) -> Components:
     if found := [*division.option_problems(config, world)]:
         raise errors.ConfigError(found)
     device = devices.resolve(config.device)
@@ -91,7 +93,7 @@ def _built(config: Train, most: Most | None, trusted: Trust | None, world: World
     splits = data(config)
     train, valid, test = (_loader(config, splits, name, device, world) for name in SPLITS)
     lengths = horizons(config, len(train))
-    model = network.model(config, splits, most, trusted).to(device)
+    model = network.model(config, splits, size_limit, trusted).to(device)
     if config.sync_batchnorm and world.size > 1:
         model = division.synchronised(model, train, world)
     optimizer = grouped_optimizer.build(config, model, **lengths)

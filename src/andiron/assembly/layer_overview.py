@@ -21,10 +21,10 @@ def overview(built: Components) -> Table:
 
 def graph(built: Components) -> list[Operation]:
     """The operations of a validation step with one sample."""
-    loader, draws = built.valid, randomness.others()
+    loader, draws = built.valid, randomness.global_generator_state()
     try:
         sample = loader.batcher(loader.dataset.__getitems__([0]), loader.device)
         with inference.valid(built.model, torch.no_grad) as model:
             return model_graph.operations(model, model.valid_step, sample)  # type: ignore[arg-type]
     finally:  # the data set or the model may have used them
-        randomness.put_others(draws)
+        randomness.restore_global_generators(draws)

@@ -37,7 +37,7 @@ TAKEN_AS_TASK = (
 
 
 @dataclass(frozen=True)
-class Most:
+class SizeLimit:
     """The size limit of a network: little more than its recorded weights."""
 
     num_bytes: int
@@ -45,7 +45,7 @@ class Most:
     source: str  # in messages: model.safetensors
 
     @classmethod
-    def of(cls, weights: Mapping[str, Tensor], source: str) -> "Most":
+    def of(cls, weights: Mapping[str, Tensor], source: str) -> "SizeLimit":
         """The limit for these weights."""
         num_bytes = sum(tensor.nbytes for tensor in weights.values())
         num_tensors = SLACK * len(weights) + SMALLEST_TENSORS
@@ -55,7 +55,7 @@ class Most:
 def model(
     config: Train,
     splits: Splits | Described,
-    most: Most | None = None,
+    size_limit: SizeLimit | None = None,
     trusted: Trust | None = None,
 ) -> nn.Module:
     """The task around the configured network, initialised from the seed.
@@ -70,7 +70,7 @@ def model(
     if config.loss is not None:
         _check_forward("loss", config.loss)
     own_facts = getattr(kind, "network_facts", {})  # one logit for a binary task
-    with _weights_counted(config.model, most):
+    with _weights_counted(config.model, size_limit):
         network = targets.build("model", config.model, **(splits.offered | own_facts))
     is_module = isinstance(network, nn.Module)
     targets.check_kind("model", config.model, network, is_module, "a torch.nn.Module")
@@ -95,25 +95,25 @@ def model(
 
 
 @contextmanager
-def _weights_counted(node: targets.Node, most: Most | None) -> Iterator[None]:
-    """Refuses a network larger than memory or `most`, before its weights are initialised.
+def _weights_counted(node: targets.Node, limit: SizeLimit | None) -> Iterator[None]:
+    """Refuses a network larger than memory or `limit`, before its weights are initialised.
 
     Until then torch has only reserved their memory. Gradients need the same size again.
     Raises: ConfigError.
     """
-    limit, sizes = memory.of_machine(), dict[int, int]()
+    machine, sizes = memory.of_machine(), dict[int, int]()
 
     def count(module: nn.Module, name: str, weight: nn.Parameter | None) -> None:
         if weight is not None and not weight.is_meta:
             sizes[id(weight)] = weight.numel() * weight.element_size()
         total = sum(sizes.values())
-        if most is not None and (total > most.num_bytes or len(sizes) > most.num_tensors):
+        if limit is not None and (total > limit.num_bytes or len(sizes) > limit.num_tensors):
             takes = f"takes {memory.in_words(total)} and more for {len(sizes)} weights and more"
-            raise targets.refused("model", node, f"{takes}, which are not in {most.source}")
-        if 2 * total > limit:
+            raise targets.refused("model", node, f"{takes}, which are not in {limit.source}")
+        if 2 * total > machine:
             largest = memory.in_words(max(sizes.values()))
             found = f"takes {memory.in_words(total)} and more for weights ({largest} for the"
-            has = f"for their gradients, and this machine has {memory.in_words(limit)}"
+            has = f"for their gradients, and this machine has {memory.in_words(machine)}"
             raise targets.refused(
                 "model", node, f"{found} largest) and as much {has}; make it smaller"
             )

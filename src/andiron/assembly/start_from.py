@@ -29,7 +29,7 @@ def load(path: Path, model: nn.Module, config: Train, trusted: Trust | None = No
     """
     if path.is_dir():
         own = trust.of_user(composition.config_dirs(), config.trust)
-        allowed = trusted or own.saying(dataclasses.asdict(config))
+        allowed = trusted or own.with_config(dataclasses.asdict(config))
         path = _weights_in(RunFolder(path), allowed)
     folder = RunFolder(path.parent)
     if folder.manifest.exists() and folder.config.exists():

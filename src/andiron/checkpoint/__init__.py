@@ -7,7 +7,7 @@ from andiron.checkpoint.directory import names, newest_whole
 from andiron.checkpoint.policy import Checkpointing, checkpointing
 from andiron.checkpoint.store import Checkpointer, LocalStore, Store
 from andiron.checkpoint.strategies import (
-    Composed,
+    AnyOf,
     KeepBest,
     KeepEvery,
     KeepLast,
@@ -17,7 +17,7 @@ from andiron.checkpoint.strategies import (
 from andiron.plain.cadence import Cadence
 
 __all__ = [
-    "Cadence", "Checkpoint", "Checkpointer", "Checkpointing", "Composed", "FileCheckpointer",
+    "AnyOf", "Cadence", "Checkpoint", "Checkpointer", "Checkpointing", "FileCheckpointer",
     "KeepBest", "KeepEvery", "KeepLast", "LocalStore", "Saved", "Store", "checkpointing",
     "last_and_best", "load", "names", "newest_whole", "write",
 ]  # fmt: skip

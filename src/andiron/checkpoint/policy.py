@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from andiron.checkpoint.store import LocalStore, Store
-from andiron.checkpoint.strategies import Composed, KeepBest, KeepEvery, KeepLast, Strategy
+from andiron.checkpoint.strategies import AnyOf, KeepBest, KeepEvery, KeepLast, Strategy
 from andiron.plain.cadence import Cadence
 from andiron.ranges import Count, Direction, Every, Positive
 
@@ -61,4 +61,4 @@ def checkpointing(
         rules += tuple(KeepBest(name, split, way, best) for name, way in followed.items())
     if keep_every_updates is not None:
         rules += (KeepEvery(keep_every_updates),)
-    return Checkpointing(Composed(rules), Cadence.of(every), store or LocalStore)
+    return Checkpointing(AnyOf(rules), Cadence.of(every), store or LocalStore)

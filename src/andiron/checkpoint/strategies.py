@@ -124,7 +124,7 @@ class KeepEvery:
 
 
 @dataclass(frozen=True)
-class Composed:
+class AnyOf:
     """Every checkpoint that any of the strategies keeps."""
 
     strategies: tuple[Strategy, ...]
@@ -145,9 +145,9 @@ def keeping_best(strategy: Strategy | None) -> list[KeepBest]:
     return [rule for rule in rules if isinstance(rule, KeepBest)]
 
 
-def last_and_best(*, last: int, metric: str, split: str, direction: str) -> Composed:
+def last_and_best(*, last: int, metric: str, split: str, direction: str) -> AnyOf:
     """The `last` newest checkpoints and the best by `metric` on `split`."""
-    return Composed((KeepLast(last), KeepBest(metric, split, direction)))
+    return AnyOf((KeepLast(last), KeepBest(metric, split, direction)))
 
 
 def _check_count(name: str, value: int) -> None:

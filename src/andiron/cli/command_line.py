@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from andiron import __version__, errors
-from andiron.cli.signals import Signals, exit_code, heard
+from andiron.cli.signals import Signals, exit_code, installed
 from andiron.config import arguments as command_arguments, composition, diagnosis, trust, user_files
 from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
@@ -39,7 +39,7 @@ def main(
     show_log()
     try:
         arguments = sys.argv[1:] = command_arguments.in_order(arguments)  # Hydra reads them there
-        with heard(signals or Signals(Interrupter())):
+        with installed(signals or Signals(Interrupter())):
             user_files.check(diagnosis.user_dirs(arguments))
             if resumes:
                 resume_arguments.run(task, conf_dir, arguments)

@@ -33,7 +33,7 @@ def command(
     def wrapper(*args: Arguments.args, **kwargs: Arguments.kwargs) -> int:
         has_result = not trains or flags.prints_only(sys.argv[1:])
         try:
-            with streams.lasting(has_result=has_result):
+            with streams.safe_streams(has_result=has_result):
                 return _run(lambda: main(*args, **kwargs), joins_others=joins_others)
         except streams.ResultLost as lost:
             return lost.exit_code

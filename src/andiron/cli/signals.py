@@ -28,7 +28,7 @@ class Signals:
 
     def __init__(self, interrupter: Interrupter, *, until_exit: bool = False):
         self.interrupter = interrupter
-        self.until_exit = until_exit  # whether the process exits after `heard`
+        self.until_exit = until_exit  # whether the process exits after `installed`
         self.last_words: Callable[[str], None] | None = None  # called before an immediate exit
         self._process = os.getpid()
         self._terminated_here = 0
@@ -77,7 +77,7 @@ class Signals:
 
 
 @contextmanager
-def heard(signals: Signals) -> Iterator[None]:
+def installed(signals: Signals) -> Iterator[None]:
     """Sends stopping signals to `signals` within the body, then restores the earlier handlers.
 
     If the process exits then, they are ignored instead, so that a second signal does not replace

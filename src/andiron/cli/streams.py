@@ -25,7 +25,7 @@ class ResultLost(BaseException):
         self.exit_code = exit_code
 
 
-class LastingStream:
+class SafeStream:
     """A text stream that drops text that cannot be written.
 
     With `has_result`, it raises ResultLost instead.
@@ -82,7 +82,7 @@ class LastingStream:
 
 
 @contextmanager
-def lasting(*, has_result: bool = False) -> Iterator[None]:
+def safe_streams(*, has_result: bool = False) -> Iterator[None]:
     """Within the body standard output and error drop text that cannot be written.
 
     Raises: ResultLost, with `has_result`, if standard output cannot be written.
@@ -91,8 +91,8 @@ def lasting(*, has_result: bool = False) -> Iterator[None]:
     before = sys.stdout, sys.stderr
     # a stream is None if it was closed before Python started; a result must not vanish there
     with open(os.devnull, "r" if has_result else "w", encoding="utf-8") as nowhere:
-        output = LastingStream(before[0] or nowhere, has_result=has_result)
-        error = LastingStream(before[1] or nowhere)
+        output = SafeStream(before[0] or nowhere, has_result=has_result)
+        error = SafeStream(before[1] or nowhere)
         sys.stdout, sys.stderr = output, error
         try:
             yield

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from andiron.cli import process
-from andiron.cli.signals import Signals, heard
+from andiron.cli.signals import Signals, installed
 from andiron.config.flags import SWEEPS
 from andiron.interrupter import Interrupter, SharedInterrupter
 from andiron.plain import wings
@@ -22,7 +22,7 @@ def main(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
     arguments, interrupter = sys.argv[1:], SharedInterrupter() if shared else Interrupter()
     interrupter.start()
     signals = Signals(interrupter, until_exit=until_exit)
-    with heard(signals):
+    with installed(signals):
         if shared:
             from andiron.training import ranks
 

@@ -29,7 +29,7 @@ Task = Callable[[schema.Train, Path, dict[str, str]], Returned]
 Check = Callable[[DictConfig], schema.Train]
 
 
-def checked(config: DictConfig) -> schema.Train:
+def checked_config(config: DictConfig) -> schema.Train:
     """The composed configuration as a `Train`, its paths absolute.
 
     Raises: ConfigError with every mistake in it.
@@ -51,7 +51,7 @@ def composed(conf_dir: Path, overrides: list[str]) -> schema.Train:
             config = hydra.compose("train", overrides=overrides)
     except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
         raise errors.ConfigError(diagnosis.explain(overrides, conf_dir, error)) from error
-    return checked(config)
+    return checked_config(config)
 
 
 def checked_job(config: DictConfig) -> schema.Train:
@@ -60,7 +60,7 @@ def checked_job(config: DictConfig) -> schema.Train:
     Raises: ConfigError with every mistake in it.
     """
     options = [str(name) for name in config if name != "hydra"]
-    return checked(OmegaConf.masked_copy(config, options))
+    return checked_config(OmegaConf.masked_copy(config, options))
 
 
 def config_dirs() -> list[Path]:
@@ -84,7 +84,7 @@ def quoted(text: str) -> str:
     return f"'{escaped}'"
 
 
-def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = checked) -> None:
+def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = checked_config) -> None:
     """Calls `task(config, run_dir, hydra_record)` for the composed run, or for each run of a sweep.
 
     `hydra_record` holds Hydra's own record of the composition, by file name. `check` turns what

@@ -74,7 +74,7 @@ LISTED: dict[str, dict[str, str | Sequence[str]]] = {
     "early_stopping": {"andiron.learner": ("EarlyStopping",)},
     "checkpoint": {
         "andiron.checkpoint": (
-            "Composed", "KeepBest", "KeepEvery", "KeepLast", "checkpointing", "last_and_best",
+            "AnyOf", "KeepBest", "KeepEvery", "KeepLast", "checkpointing", "last_and_best",
         ),
     },
     # the others send values to a server
@@ -101,7 +101,7 @@ class Trust:
         matches = (name == package or name.startswith(f"{package}.") for package in self.packages)
         return (place, name) in self.said or any(matches) or _is_listed(place, name)
 
-    def saying(self, plain: Mapping[str, Any]) -> "Trust":
+    def with_config(self, plain: Mapping[str, Any]) -> "Trust":
         """This trust, extended by every name in a configuration that the user composed."""
         return replace(self, said=self.said | {*names(plain)})
 

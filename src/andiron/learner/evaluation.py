@@ -75,7 +75,7 @@ class Evaluator:
     interrupter: Interrupter
     answers: Answers = field(default_factory=Answers)  # on the test set
 
-    def grant_wishes(self, valid: Loader, save: Callable[[], None]) -> None:
+    def grant_requests(self, valid: Loader, save: Callable[[], None]) -> None:
         """Saves, validates or pauses as requested; training then continues unchanged.
 
         A validation on request is only logged: no schedule, early stopping or best value observes
@@ -83,16 +83,16 @@ class Evaluator:
         """
         metric_log = self.state.metric_log
         with metric_log.throughput.halted(), suppress(errors.Interrupted):
-            for wish in self.interrupter.wishes():
-                if wish == "save":
+            for request in self.interrupter.requests():
+                if request == "save":
                     save()
                 else:
-                    draws = randomness.others()
+                    draws = randomness.global_generator_state()
                     try:
                         self._measure_each(valid, "valid", metric_log.record_request, nullcontext())
                     finally:  # a user's loader or step may have drawn from them
-                        randomness.put_others(draws)
-                log.info("%s on request, after update %d", wish, metric_log.progress.updates)
+                        randomness.restore_global_generators(draws)
+                log.info("%s on request, after update %d", request, metric_log.progress.updates)
 
     def validate(
         self,

@@ -103,7 +103,7 @@ class Learner(AbstractContextManager["Learner"]):
                     if not is_last:
                         self._validate_if_due(valid)
                         self._saver.save_if_due()
-                    self.evaluator.grant_wishes(valid, self._saver.save_on_request)
+                    self.evaluator.grant_requests(valid, self._saver.save_on_request)
                     self._stop_if_asked()
                     if self.is_over:
                         break

@@ -61,7 +61,7 @@ class LearnerState:
             "schedules": [schedule.state_dict() for schedule in self._stateful_schedules()],
             "early_stopping": self.early_stopping.state_dict(),
             "averages": {name: average.count for name, average in self.averages.items()},
-            "random": randomness.others(),
+            "random": randomness.global_generator_state(),
             "metric_log": plain,
             "parts": {name: part.state_dict() for name, part in self._parts.items()},
         }
@@ -99,7 +99,7 @@ class LearnerState:
             except ValueError as error:
                 _refuse(saved.place(contents.STATE), [f"schedules[{number}]: {error}"])
         self.early_stopping.load_state_dict(state["early_stopping"], saved.averages)
-        randomness.put_others(state["random"])
+        randomness.restore_global_generators(state["random"])
         self.position.load_state_dict(state)
         for name, part in self._parts.items():
             part.load_state_dict(state["parts"][name])

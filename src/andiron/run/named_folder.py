@@ -15,7 +15,7 @@ RUNS_BELOW = (  # as in conf/hydra/output
 LATEST = "latest"
 
 
-def found(path: str | Path) -> RunFolder:
+def run_folder_of(path: str | Path) -> RunFolder:
     """The run folder at `path`; for `latest`, the folder of the newest run.
 
     Raises: RunFolderError if it holds no run.

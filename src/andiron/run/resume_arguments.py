@@ -76,7 +76,7 @@ def checked_start(config: DictConfig, known: Train | None = None) -> Train:
 
     Raises: ConfigError with every mistake.
     """
-    checked = known or composition.checked(config)
+    checked = known or composition.checked_config(config)
     overrides = HydraConfig.get().overrides.hydra
     if checked.resume is None and checked.resume_allow:
         allowed = ",".join(checked.resume_allow)
@@ -111,7 +111,7 @@ def _with_changes(config: Train, recorded: list[str], composed: DictConfig) -> T
 
     Raises: ConfigError with every mistake.
     """
-    composition.checked(composed)
+    composition.checked_config(composed)
     before = hydra.compose("train", overrides=recorded)
     own = resume_policy.changes(diagnosis.plain(before), diagnosis.plain(composed))
     plain = resume_policy.applied(dataclasses.asdict(config), own)

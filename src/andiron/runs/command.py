@@ -131,7 +131,7 @@ def remove(options: Options) -> int:
 
 def _run_folder(name: Path) -> RunFolder:
     """The run's folder, or the newest run's for `latest`, relative to the current directory."""
-    return RunFolder(Path(os.path.relpath(named_folder.found(str(name)).path)))
+    return RunFolder(Path(os.path.relpath(named_folder.run_folder_of(str(name)).path)))
 
 
 def _filtered_runs(options: Options) -> list[Run]:

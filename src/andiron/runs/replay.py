@@ -10,7 +10,7 @@ from torch import nn
 
 from andiron import checkpoint, errors
 from andiron.assembly import components, configured_learner
-from andiron.assembly.network import Most
+from andiron.assembly.network import SizeLimit
 from andiron.checkpoint import contents
 from andiron.cli import command_line, process
 from andiron.config.trust import LIST_ALONE, Trust
@@ -38,8 +38,8 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
     step = nonfinite.Step(**{name: recorded[name] for name in nonfinite.Step.__annotations__})
     config = run_record.config(RunFolder(folder.parents[1]), trusted)
     config = dataclasses.replace(config, checkpoint=None, render=None, test_weights="last")
-    most = Most.of(saved.model, saved.place(contents.MODEL))
-    built = components.build(config, trusted, most)
+    size_limit = SizeLimit.of(saved.model, saved.place(contents.MODEL))
+    built = components.build(config, trusted, size_limit)
     with configured_learner.learner(config, built, folder) as learner:
         learner.load(saved)
         start, end = step.first_batch - 1, step.first_batch - 1 + step.num_batches

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from andiron import errors, serialization
 from andiron.assembly import components, configured_store
-from andiron.assembly.network import Most
+from andiron.assembly.network import SizeLimit
 from andiron.cli import command_line, process
-from andiron.cli.signals import Signals, exit_code, heard
+from andiron.cli.signals import Signals, exit_code, installed
 from andiron.comparison import bit_comparison
 from andiron.config.schema import Train
 from andiron.config.trust import LIST_ALONE, Trust
@@ -46,7 +46,7 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
     report = "\n  ".join(["changed since:", *changed]) if changed else f"changed since: {UNCHANGED}"
     print(errors.printable(report))
     signals = Signals(Interrupter())
-    with heard(signals):
+    with installed(signals):
         train_run.train(config, into, {}, signals.interrupter, trusted)
     stores = partial(configured_store.store, config)
     differences = bit_comparison.compare(path, into, stores)
@@ -61,7 +61,7 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
 
 def changes(folder: RunFolder, config: Train, trusted: Trust = LIST_ALONE) -> Iterator[str]:
     """A line for each recorded fact of code, versions, hardware or data that differs now."""
-    size_limit = Most.of(serialization.load_tensors(folder.model), str(folder.model))
+    size_limit = SizeLimit.of(serialization.load_tensors(folder.model), str(folder.model))
     parts = components.build(config, trusted, size_limit)
     origin, _ = metadata.origin_of(config, parts.splits, parts.device)
     for name, (was, is_now) in provenance.differences(provenance.read(folder), origin).items():

@@ -135,7 +135,7 @@ class Dashboard:
         if key == "q":
             self._interrupter.stop("key q")
         elif key == "p":
-            self._interrupter.wish("pause")
+            self._interrupter.request("pause")
         elif key in REPLIES:
             self._held.lines.append(f"{key}: {REPLIES[key]}")
-            self._interrupter.wish("save" if key == "s" else "validate")
+            self._interrupter.request("save" if key == "s" else "validate")

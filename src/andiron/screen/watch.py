@@ -105,7 +105,7 @@ def main() -> int:
     parser.add_argument("--once", action="store_true", help="print the dashboard once, as text")
     options = parser.parse_args()
     try:
-        run = WatchedRun(named_folder.found(options.run))
+        run = WatchedRun(named_folder.run_folder_of(options.run))
     except errors.AndironError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_UNUSABLE

@@ -57,9 +57,9 @@ def run_request(request: Request, reply: Reply) -> int:
     """
     job_signals = Signals(Interrupter(request.pause_at), until_exit=True)
     command_line.show_log()
-    with streams.lasting():
+    with streams.safe_streams():
         try:
-            with signals.heard(job_signals):
+            with signals.installed(job_signals):
                 reply({"objective": _run_job(request, job_signals, reply).return_value})
         except KeyboardInterrupt as error:
             message = "; ".join(["interrupted", *signals.outcome(error)])
@@ -149,7 +149,7 @@ def _holds_run_of_job(folder: RunFolder, request: Request, config: Train) -> boo
 def _has_options(folder: RunFolder, config: Train) -> bool:
     plain = asdict(config)
     try:
-        recorded = run_record.config(folder, Trust(tuple(config.trust)).saying(plain))
+        recorded = run_record.config(folder, Trust(tuple(config.trust)).with_config(plain))
     except errors.AndironError:
         return False
     changed = resume_policy.changes(asdict(recorded), plain)

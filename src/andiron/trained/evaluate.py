@@ -27,7 +27,7 @@ def evaluate(options: argparse.Namespace) -> None:
     Raises: AndironError if the run cannot be loaded, or cannot be evaluated on the data.
     """
     part, overrides = _settings(options)
-    folder = named_folder.found(options.run)  # before torch is imported
+    folder = named_folder.run_folder_of(options.run)  # before torch is imported
     if options.pictures is not None:
         named_output.check_folder(options.pictures)
     from andiron.run import provenance

@@ -17,7 +17,7 @@ def generate(options: argparse.Namespace) -> None:
 
     Raises: AndironError if the run cannot be loaded, or cannot continue the prompt.
     """
-    folder = named_folder.found(options.run)  # before torch is imported
+    folder = named_folder.run_folder_of(options.run)  # before torch is imported
     prompt = _read_stdin() if options.prompt == "-" else options.prompt
     from andiron.trained import text_generation
 

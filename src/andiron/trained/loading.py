@@ -6,7 +6,7 @@ from pathlib import Path
 
 from andiron import errors, serialization
 from andiron.assembly import components, devices, network, target_kinds
-from andiron.assembly.network import Most
+from andiron.assembly.network import SizeLimit
 from andiron.config import trust as trusted_names, user_files
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
@@ -37,7 +37,7 @@ def load(
     Raises: RunFolderError for a missing run or missing weights; DataError for damaged files;
     ConfigError for a configuration with untrusted classes; DeviceError.
     """
-    folder = named_folder.found(path)
+    folder = named_folder.run_folder_of(path)
     packages = [trust] if isinstance(trust, str) else trust
     trusted = trusted_names.of_user([user_files.default_conf_dir()], packages)
     config = _recorded_config(folder, trusted)
@@ -46,7 +46,7 @@ def load(
     on = devices.resolve(config.device if device is None else device)
     data = _described_data(folder, buildable)
     file = chosen_weights.file_of(folder, buildable, weights, data)
-    size_limit = Most.of(serialization.load_tensors(file), str(file))
+    size_limit = SizeLimit.of(serialization.load_tensors(file), str(file))
     with components.unwritten(), zoo.pretrained_unread():
         try:
             model = network.model(buildable, data, size_limit).to(on)

@@ -28,7 +28,7 @@ def predict(options: argparse.Namespace) -> int:
 
     Raises: AndironError if the run cannot be loaded, or an input is unsuitable.
     """
-    folder = named_folder.found(options.run)  # before torch is imported
+    folder = named_folder.run_folder_of(options.run)  # before torch is imported
     if options.output is not None:
         named_output.check(options.output, options.inputs)
     run = run_arguments.loaded(folder, options)

@@ -16,7 +16,7 @@ from andiron.assembly import (
     components, configured_learner, configured_store, division, layer_overview, resume_point,
 )  # fmt: skip
 from andiron.assembly.components import Components
-from andiron.assembly.network import Most
+from andiron.assembly.network import SizeLimit
 from andiron.checkpoint import directory
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
@@ -168,7 +168,7 @@ def resume(
             run_record.identity(folder),
         )
     )
-    limit = Most.of(checkpoint.model, str(path))
+    limit = SizeLimit.of(checkpoint.model, str(path))
     built = components.build(dataclasses.replace(config, start_from=None), trusted, limit, world)
     world.decided(lambda: metadata.check_data(folder, built.splits, changes))
     resume_point.check(config, built, checkpoint, changes)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors
-from andiron.cli import command_line, signals
-from andiron.cli.signals import Signals
+from andiron.cli import command_line
+from andiron.cli.signals import Signals, exit_code
 from andiron.config import arguments as command_arguments
 from andiron.config.schema import Train
 from andiron.interrupter import SECONDS_BETWEEN_LOOKS
@@ -33,7 +33,7 @@ log = logging.getLogger("andiron")
 
 
 def main(
-    arguments: list[str], conf_dir: Path | None, heard: Signals, rank: int, size: int
+    arguments: list[str], conf_dir: Path | None, signals: Signals, rank: int, size: int
 ) -> int:
     """Runs this process of a run; returns the exit code."""
     _end_with_parent(signal.SIGKILL)  # nothing is trained yet, and torch may wait for other ranks
@@ -42,28 +42,28 @@ def main(
         return 1
     if _attempt() and _root(rank, size).check([FINAL]):
         return int(_root(rank, size).get(FINAL))
-    return follow(heard, rank, size) if rank else lead(arguments, conf_dir, heard, size)
+    return follow(signals, rank, size) if rank else lead(arguments, conf_dir, signals, size)
 
 
-def lead(arguments: list[str], conf_dir: Path | None, heard: Signals, size: int) -> int:
+def lead(arguments: list[str], conf_dir: Path | None, signals: Signals, size: int) -> int:
     """Runs `train.py` as rank 0; sends the other ranks their work, or an exit code."""
     from andiron.training import train_run  # imports Hydra
 
     code = 1
     with ExitStack() as at_end:
-        leader = Leader(size, heard.interrupter, at_end)
+        leader = Leader(size, signals.interrupter, at_end)
         try:
             options = command_arguments.parsed(arguments)
             if options.multirun or "hydra.mode=MULTIRUN" in options.overrides:
                 reason = f"torchrun started {size} processes, and a sweep starts its own"
                 raise errors.ConfigError([f"sweep: {reason}; start it with python"])
-            train = leader.reporting(train_run.Training(arguments, heard, share=leader.share))
-            code = command_line.main(train, conf_dir, arguments, signals=heard, resumes=True)
+            train = leader.reporting(train_run.Training(arguments, signals, share=leader.share))
+            code = command_line.main(train, conf_dir, arguments, signals=signals, resumes=True)
         except errors.ConfigError as error:
             print(f"error: {error}", file=sys.stderr)
             code = command_line.exit_code_of(error)
         except KeyboardInterrupt as error:
-            code = signals.exit_code(error)
+            code = exit_code(error)
             raise
         except SystemExit as error:  # of Hydra, which has shown its help
             code = int(error.code or 0)
@@ -142,14 +142,14 @@ class SharedExperiment:
         return method(*args, **options, interrupter=interrupter, world=self.world)
 
 
-def follow(heard: Signals, rank: int, size: int) -> int:
+def follow(signals: Signals, rank: int, size: int) -> int:
     """Runs another rank, which waits for rank 0 and writes only its log."""
     from andiron import distributed
     from andiron.assembly import devices
     from andiron.training import experiment
 
     store = _store(rank, size)
-    interrupter: Any = heard.interrupter
+    interrupter: Any = signals.interrupter
     try:
         while not store.check([START]):  # `wait` would block signals
             time.sleep(SECONDS_BETWEEN_LOOKS)
@@ -177,7 +177,7 @@ def follow(heard: Signals, rank: int, size: int) -> int:
         return command_line.exit_code_of(error)
     except KeyboardInterrupt as error:
         log.info("stopped: %s", error)
-        return signals.exit_code(error)
+        return exit_code(error)
     return 0
 
 

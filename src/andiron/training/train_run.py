@@ -97,7 +97,7 @@ def _resume(
     share: Share | None,
 ) -> None:
     plain = dataclasses.asdict(config)
-    recorded = run_record.config(folder, trusted.saying(plain))
+    recorded = run_record.config(folder, trusted.with_config(plain))
     changes = resume_policy.changes(dataclasses.asdict(recorded), plain)
     resume_policy.check(changes, config.resume_allow)
     is_done = status.read(folder).get("status") == "done" and not _lost_results(folder)
@@ -117,7 +117,7 @@ def _resume(
             leaves.by_name(changes),
             interrupter=interrupter,
             # resume=auto: the whole configuration comes from the command line
-            trusted=None if config.resume == "auto" else trusted.saying(changed),
+            trusted=None if config.resume == "auto" else trusted.with_config(changed),
         )
         interrupter.hear()
         begins()

@@ -7,7 +7,7 @@ import pytest
 from andiron.checkpoint import (
     Cadence,
     Checkpointing,
-    Composed,
+    AnyOf,
     KeepBest,
     KeepEvery,
     KeepLast,
@@ -17,7 +17,7 @@ from andiron.checkpoint import (
 
 def test_what_is_left_out_is_the_last_two_and_the_best_after_every_epoch():
     assert checkpointing() == Checkpointing(
-        Composed((KeepLast(2), KeepBest("loss"))), Cadence(None, 1, None)
+        AnyOf((KeepLast(2), KeepBest("loss"))), Cadence(None, 1, None)
     )
 
 
@@ -32,7 +32,7 @@ def test_every_argument_reaches_its_rule():
         every_epochs=None,
         every_minutes=2.5,
     )
-    assert made.strategy == Composed(
+    assert made.strategy == AnyOf(
         (KeepLast(3), KeepBest("accuracy", "train", "highest"), KeepEvery(50))
     )
     assert made.cadence == Cadence(updates=7, epochs=None, minutes=2.5)
@@ -40,7 +40,7 @@ def test_every_argument_reaches_its_rule():
 
 def test_further_metrics_keep_as_many_of_their_best():
     made = checkpointing(best=3, also_best={"accuracy": "highest"})
-    assert made.strategy == Composed(
+    assert made.strategy == AnyOf(
         (
             KeepLast(2),
             KeepBest("loss", number=3),
@@ -50,8 +50,8 @@ def test_further_metrics_keep_as_many_of_their_best():
 
 
 def test_a_rule_that_is_null_is_left_out():
-    assert checkpointing(metric=None).strategy == Composed((KeepLast(2),))
-    assert checkpointing(metric=None, keep_every_updates=5).strategy == Composed(
+    assert checkpointing(metric=None).strategy == AnyOf((KeepLast(2),))
+    assert checkpointing(metric=None, keep_every_updates=5).strategy == AnyOf(
         (KeepLast(2), KeepEvery(5))
     )
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from andiron.checkpoint import strategies
-from andiron.checkpoint import Composed, KeepBest, KeepEvery, KeepLast, Saved, last_and_best
+from andiron.checkpoint import AnyOf, KeepBest, KeepEvery, KeepLast, Saved, last_and_best
 
 
 def saved(*losses, split="valid", metric="loss"):
@@ -77,8 +77,8 @@ def test_the_best_is_that_of_the_first_metric_however_many_are_kept():
     ]
     by_loss, by_accuracy = KeepBest("loss", number=3), KeepBest("accuracy", direction="highest")
 
-    assert strategies.best(Composed((KeepLast(1), by_loss, by_accuracy)), history) == history[1]
-    assert strategies.best(Composed((by_accuracy, by_loss)), history) == history[0]
+    assert strategies.best(AnyOf((KeepLast(1), by_loss, by_accuracy)), history) == history[1]
+    assert strategies.best(AnyOf((by_accuracy, by_loss)), history) == history[0]
     assert strategies.best(by_loss, []) is None and strategies.best(KeepLast(1), history) is None
 
 
@@ -103,10 +103,10 @@ def test_best_is_by_the_metric_and_the_split_that_are_named():
 
 def test_composed_keeps_what_any_of_them_keeps():
     history = saved(0.5, 0.1, 0.7, 0.6)
-    assert Composed((KeepLast(1), KeepBest("loss")))(history) == {"step-20", "step-40"}
-    assert Composed((KeepBest("loss"), KeepLast(1)))(history) == {"step-20", "step-40"}
-    assert Composed((KeepLast(2),))(history) == KeepLast(2)(history)
-    assert Composed(())(history) == set()
+    assert AnyOf((KeepLast(1), KeepBest("loss")))(history) == {"step-20", "step-40"}
+    assert AnyOf((KeepBest("loss"), KeepLast(1)))(history) == {"step-20", "step-40"}
+    assert AnyOf((KeepLast(2),))(history) == KeepLast(2)(history)
+    assert AnyOf(())(history) == set()
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ STRATEGIES = [
     KeepBest("loss", direction="highest"),
     KeepEvery(30),
     KeepBest("loss", number=3),
-    Composed((KeepLast(2), KeepBest("loss"), KeepEvery(40))),
+    AnyOf((KeepLast(2), KeepBest("loss"), KeepEvery(40))),
 ]
 
 
@@ -195,14 +195,14 @@ def test_only_what_is_there_is_kept(strategy):
 def test_a_composition_keeps_the_same_in_any_order():
     for history in histories():
         kept = {
-            frozenset(Composed(order)(history))
+            frozenset(AnyOf(order)(history))
             for order in itertools.permutations(STRATEGIES[:5:2])
         }
         assert len(kept) == 1
 
 
 def test_strategies_are_data():
-    assert last_and_best(last=2, metric="loss", split="valid", direction="lowest") == Composed(
+    assert last_and_best(last=2, metric="loss", split="valid", direction="lowest") == AnyOf(
         (KeepLast(2), KeepBest("loss"))
     )
     assert repr(KeepEvery(100)) == "KeepEvery(updates=100)"

@@ -10,7 +10,7 @@ from in_process import called
 
 from andiron import errors
 from andiron.cli import process, signals
-from andiron.cli.signals import Signals, heard
+from andiron.cli.signals import Signals, installed
 from andiron.commands import train
 from andiron.interrupter import Interrupter
 from andiron.training import train_run
@@ -76,7 +76,7 @@ def test_torchrun_trains_nothing(here, monkeypatch):
 def test_signals_are_ignored_on_the_way_out_of_a_process():
     handlers = {number: signal.getsignal(number) for number in signals.STOPPING}
     try:
-        with heard(Signals(Interrupter(), until_exit=True)):
+        with installed(Signals(Interrupter(), until_exit=True)):
             pass
         assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
         assert callable(signal.getsignal(signal.SIGINT))
@@ -90,7 +90,7 @@ def test_a_signal_waits_for_the_configuration_but_not_for_ever():
     interrupter.start()
     before = signal.getsignal(signal.SIGALRM)
     try:
-        with pytest.raises(errors.Interrupted, match="SIGTERM"), heard(Signals(interrupter)):
+        with pytest.raises(errors.Interrupted, match="SIGTERM"), installed(Signals(interrupter)):
             os.kill(os.getpid(), signal.SIGTERM)
             assert 0 < signal.alarm(0) <= signals.SECONDS_TO_START
             os.kill(os.getpid(), signal.SIGALRM)
@@ -102,7 +102,7 @@ def test_a_signal_before_the_configuration_gets_its_exit_code():
     interrupter = Interrupter()
     interrupter.start()
     try:
-        with pytest.raises(errors.Interrupted) as caught, heard(Signals(interrupter)):
+        with pytest.raises(errors.Interrupted) as caught, installed(Signals(interrupter)):
             os.kill(os.getpid(), signal.SIGUSR1)
             signal.alarm(0)
             interrupter.begin(75)
@@ -164,7 +164,7 @@ def test_an_interrupt_before_signals_are_handled_ends_with_a_line(monkeypatch):
     def interrupted(environment):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(train, "heard", interrupted)
+    monkeypatch.setattr(train, "installed", interrupted)
 
     ended = called(train.main)
 

@@ -34,7 +34,7 @@ class Broken(io.StringIO):
 def test_no_error_of_a_stream_reaches_who_prints(monkeypatch, error):
     broken = Broken(error)
     monkeypatch.setattr(sys, "stdout", broken)
-    with streams.lasting():
+    with streams.safe_streams():
         print("lost", flush=True)
         broken.error = None
         print("shown")
@@ -45,14 +45,14 @@ def test_no_error_of_a_stream_reaches_who_prints(monkeypatch, error):
 def test_characters_that_the_encoding_lacks_are_escaped(monkeypatch):
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
-    with streams.lasting():
+    with streams.safe_streams():
         print("━ \udcff")
     assert raw.getvalue() == b"\\u2501 \\udcff\n"
 
 
 def test_a_stream_that_was_closed_before_the_start_is_tolerated(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
-    with streams.lasting():
+    with streams.safe_streams():
         print("lost", flush=True)
         assert not sys.stdout.isatty()
     assert sys.stdout is None
@@ -72,7 +72,7 @@ def test_a_result_that_is_lost_ends_what_printed_it(
 ):
     broken, printed = Broken(None), []
     monkeypatch.setattr(sys, "stdout", broken)
-    with pytest.raises(streams.ResultLost) as ended, streams.lasting(has_result=True):
+    with pytest.raises(streams.ResultLost) as ended, streams.safe_streams(has_result=True):
         print("shown")
         broken.error = lost
         if is_flushed:
@@ -85,9 +85,9 @@ def test_a_result_that_is_lost_ends_what_printed_it(
 
 def test_a_result_for_an_output_that_was_closed_before_the_start_is_lost(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdout", None)
-    with streams.lasting(has_result=True):
+    with streams.safe_streams(has_result=True):
         assert not sys.stdout.isatty()
-    with pytest.raises(streams.ResultLost), streams.lasting(has_result=True):
+    with pytest.raises(streams.ResultLost), streams.safe_streams(has_result=True):
         print("lost")
     assert "(it is closed)" in capsys.readouterr().err
 
@@ -97,7 +97,7 @@ def test_a_pipe_without_a_reader_is_discarded_with_what_it_buffers(monkeypatch):
     os.close(reader)
     pipe = open(writer, "w", encoding="utf-8")
     monkeypatch.setattr(sys, "stdout", pipe)
-    with streams.lasting():
+    with streams.safe_streams():
         print("lost", flush=True)
         print("lost too")
     pipe.close()  # else it would fail here, at the process's end

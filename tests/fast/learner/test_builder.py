@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from andiron import errors
-from andiron.checkpoint import Composed, KeepBest
+from andiron.checkpoint import AnyOf, KeepBest
 from andiron.data import DataLoader, digits
 from andiron.learner import LearnerBuilder
 from andiron.learner.evaluation import check_loaders
@@ -124,7 +124,7 @@ def test_an_option_outside_its_range_is_refused_as_keyword_and_as_method(tmp_pat
 
 def test_a_further_metric_that_is_not_measured_is_refused(tmp_path):
     builder = LearnerBuilder(tmp_path).with_writers().metric_valid_numeric(Loss())
-    builder.with_file_checkpointer(Composed((KeepBest("loss"), KeepBest("f1"))))
+    builder.with_file_checkpointer(AnyOf((KeepBest("loss"), KeepBest("f1"))))
 
     with pytest.raises(errors.ConfigError, match="checkpoint.also_best.f1.metric=f1: not measured"):
         built(builder)

@@ -21,7 +21,7 @@ def test_a_run_behind_dots_that_follow_a_link_is_not_named(through_link):
     for path in (through_link.parent.parent, through_link.resolve()):
         RunFolder(path).config.write_text("{}")
     with pytest.raises(errors.RunFolderError, match=r"because \.\. follows a link; give"):
-        named_folder.found(through_link)
+        named_folder.run_folder_of(through_link)
 
 
 @pytest.mark.parametrize("option", ["hydra.run.dir", "hydra.sweep.dir"])
@@ -34,7 +34,7 @@ def test_no_run_is_placed_behind_dots_that_follow_a_link(option, through_link):
 def test_dots_that_follow_a_folder_are_as_they_read(tmp_path):
     (tmp_path / "a").mkdir()
     RunFolder(tmp_path).config.write_text("{}")
-    assert named_folder.found(tmp_path / "a" / "..").path == tmp_path
+    assert named_folder.run_folder_of(tmp_path / "a" / "..").path == tmp_path
 
 
 def test_a_link_to_itself_is_in_no_run(tmp_path):

@@ -10,12 +10,12 @@ import andiron
 STOPPED_AT_START = """
 import signal
 
-from andiron.cli.signals import Signals, heard
+from andiron.cli.signals import Signals, installed
 from andiron.interrupter import Interrupter
 
 interrupter = Interrupter()
 interrupter.start()
-with heard(Signals(interrupter, until_exit=True)):
+with installed(Signals(interrupter, until_exit=True)):
     signal.raise_signal(signal.SIGTERM)
 print(interrupter.asked, signal.alarm(0))
 """

@@ -23,7 +23,7 @@ def export(options: argparse.Namespace) -> None:
     hint = ", or allow it with --inside-run"
     named_output.check_folder(output, is_inside_allowed=options.inside_run, hint=hint)
     target_folder.check(output, kind)
-    folder = named_folder.found(options.run)  # before torch is imported
+    folder = named_folder.run_folder_of(options.run)  # before torch is imported
     from andiron.run import provenance
     from andiron.trained.exports import checked_export
     from andiron.trained.exports.model_card import Card

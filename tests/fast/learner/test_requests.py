@@ -15,19 +15,19 @@ from andiron.optim import Ema, Optimizer
 from andiron.schedules import Plateau
 
 
-class Wishing(Interrupter):
-    """Makes wishes after given numbers of updates."""
+class Requesting(Interrupter):
+    """Makes requests after given numbers of updates."""
 
     is_watched = True
 
-    def __init__(self, wishes):
+    def __init__(self, requests):
         super().__init__()
-        self.planned = wishes
+        self.planned = requests
 
     def at(self, split, updates, batch):
         if split == "train":
             for name in self.planned.pop(updates, ()):
-                self.wish(name)
+                self.request(name)
         return super().at(split, updates, batch)
 
 
@@ -70,8 +70,8 @@ def state_of(learner):
 def test_saving_and_validating_on_request_change_nothing_of_a_run(tmp_path):
     straight, points = made(tmp_path / "a")
     straight.fit(*loaders())
-    wishes = {2: ["validate"], 5: ["save"], BATCHES: ["validate"], 9: ["validate", "save"]}
-    asked, more = made(tmp_path / "b", Wishing(dict(wishes)))
+    requests = {2: ["validate"], 5: ["save"], BATCHES: ["validate"], 9: ["validate", "save"]}
+    asked, more = made(tmp_path / "b", Requesting(dict(requests)))
     asked.fit(*loaders())
     resumed, _ = made(tmp_path / "c")
     resumed.load(load(tmp_path / "b" / "checkpoints" / "step-10"))
@@ -89,20 +89,20 @@ def test_saving_and_validating_on_request_change_nothing_of_a_run(tmp_path):
     assert saved >= {"step-6", "step-10"}  # on the disk at once, whatever is saved after them
 
 
-def test_a_paused_run_grants_wishes_and_continues_with_the_same_bits(tmp_path):
+def test_a_paused_run_grants_requests_and_continues_with_the_same_bits(tmp_path):
     straight, _ = made(tmp_path / "a")
     straight.fit(*loaders())
-    wishing = Wishing({3: ["pause"]})
-    paused, points = made(tmp_path / "b", wishing)
+    requesting = Requesting({3: ["pause"]})
+    paused, points = made(tmp_path / "b", requesting)
     training = threading.Thread(target=paused.fit, args=loaders())
     training.start()
-    while not wishing.is_paused:
+    while not requesting.is_paused:
         threading.Event().wait(0.01)
-    wishing.wish("validate")
+    requesting.request("validate")
     while not any(point[:2] == ("valid", 4) for point in points):
         threading.Event().wait(0.01)
     assert paused.updates == 4 and training.is_alive()
-    wishing.wish("pause")
+    requesting.request("pause")
     training.join()
 
     assert same(straight.model.state_dict(), paused.model.state_dict())
@@ -110,13 +110,13 @@ def test_a_paused_run_grants_wishes_and_continues_with_the_same_bits(tmp_path):
 
 
 def test_a_paused_run_that_is_asked_to_stop_saves_and_stops(tmp_path):
-    wishing = Wishing({3: ["pause"]})
-    learner, _ = made(tmp_path, wishing)
+    requesting = Requesting({3: ["pause"]})
+    learner, _ = made(tmp_path, requesting)
 
     def stop():
-        while not wishing.is_paused:
+        while not requesting.is_paused:
             threading.Event().wait(0.01)
-        wishing.stop("for a test")
+        requesting.stop("for a test")
 
     threading.Thread(target=stop).start()
     with pytest.raises(errors.Interrupted, match="for a test"), learner:
@@ -127,7 +127,7 @@ def test_a_paused_run_that_is_asked_to_stop_saves_and_stops(tmp_path):
 
 
 def test_a_validation_on_request_that_is_interrupted_is_given_up(tmp_path):
-    class Stopping(Wishing):
+    class Stopping(Requesting):
         def at(self, split, updates, batch):
             if split == "valid" and updates == 3:
                 self.stop("for a test")
