@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 from torch import Tensor
 
-from andiron.assembly import components, configured_learner, layer_overview
+from andiron.assembly import components, configured_learner
 from andiron.assembly.components import Components
 from andiron.config.schema import Train
 from andiron.optim import group_table
@@ -20,6 +20,7 @@ from andiron.protocols import Point
 from andiron.render.summary_table import groups, right
 from andiron.run import exhausted
 from andiron.run_folder import RunFolder
+from andiron.screen import model_views
 from andiron.writers import TensorBoardWriter
 
 ROWS, POINTS = 11, 200  # in the table of learning rates, in the curves
@@ -39,7 +40,7 @@ def plan(config: Train, run_dir: Path) -> None:
     fits = "memory" if slices is None else f"memory, with slices={slices}"
     console.print(
         _number_table("steps", _steps(config, built), "{:,}"),
-        layer_overview.overview(built),
+        model_views.overview(built),
         groups(owners, "parameter groups at the first update", lr="lr"),
         _rate_table(_spread(rates, ROWS)),
         _number_table(fits, mebibytes, "{:,.2f} MiB"),

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from torch import nn
 
 from andiron import errors, randomness, serialization
 from andiron.assembly import (
-    components, configured_learner, configured_store, division, layer_overview, resume_point,
+    components, configured_learner, configured_store, division, resume_point,
 )  # fmt: skip
 from andiron.assembly.components import Components
 from andiron.assembly.network import SizeLimit
@@ -23,12 +22,13 @@ from andiron.config.trust import Trust
 from andiron.distributed import World
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner, summary
-from andiron.learner.embeddings import embeddings
 from andiron.optim import group_table
+from andiron.plain import wings
 from andiron.run import metadata, run_record
 from andiron.run.status import write_errors_explained
 from andiron.run_folder import RunFolder
 
+MODEL_VIEWS = "screen.model_views"  # layers, graph and embeddings of a model
 log = logging.getLogger("andiron")
 
 
@@ -96,11 +96,11 @@ class Experiment:
         self.learner.metric_log.show(results)
         writers, page = self.learner.metric_log.writers, summary.as_markdown(results)
         writers.show_page("summary", page, self.learner.updates)
-        writers.show_embeddings(
-            lambda most: embeddings(
-                self.learner.model, self.components.valid.undivided(), most, class_names
+        if views := wings.optional(MODEL_VIEWS):
+            model, valid = self.learner.model, self.components.valid
+            writers.show_embeddings(
+                lambda most: views.embeddings(model, valid.undivided(), most, class_names)
             )
-        )
         with write_errors_explained(self.folder):
             exports = {
                 self.folder.weights(name): weights
@@ -140,7 +140,8 @@ def build(
             groups=group_table.param_groups(groups, experiment.learner.rates, built.schedule),
             session=experiment.learner.metric_log.writers,
         )
-        experiment.learner.metric_log.writers.show_graph(lambda: layer_overview.graph(built))
+        if views := wings.optional(MODEL_VIEWS):
+            experiment.learner.metric_log.writers.show_graph(lambda: views.graph(built))
     return experiment
 
 
@@ -212,8 +213,8 @@ def _assemble(
         )
         yield Experiment(folder, built, learner)
         on_failure.pop_all()
-    if config.show_layers:
-        Console().print(layer_overview.overview(built))
+    if config.show_layers and (views := wings.optional(MODEL_VIEWS)):
+        views.print_layers(built)
     if config.name is not None:
         log.info("run %s", config.name)
     _log_data(built, folder)

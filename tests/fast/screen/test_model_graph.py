@@ -1,16 +1,16 @@
 """The graph of a model, and the features that it gives to its last layer."""
 
 import pytest
-import small_digits
 import torch
 from torch import nn
 
+import small_digits
 from andiron import inference
 from andiron.data import Batch
 from andiron.errors import MismatchError
-from andiron.learner.embeddings import embeddings
-from andiron.learner.model_graph import operations
 from andiron.outputs import AdversarialOutput
+from andiron.screen.embeddings import embeddings
+from andiron.screen.model_graph import operations
 from andiron.tasks import Classifier
 
 

@@ -1,14 +1,18 @@
-"""The layers and graph of a built model, from a forward pass without side effects."""
+"""The layers, graph and embeddings of a model, from passes without side effects."""
 
 import torch
+from rich.console import Console
 from rich.table import Table
 
 from andiron import inference, randomness
 from andiron.assembly.components import Components
-from andiron.learner import model_graph
-from andiron.models.layer_costs import layers
 from andiron.protocols import Operation
-from andiron.render.layer_table import layer_table
+from andiron.screen import model_graph
+from andiron.screen.embeddings import embeddings
+from andiron.screen.layer_costs import layers
+from andiron.screen.layer_table import layer_table
+
+__all__ = ["embeddings", "graph", "overview", "print_layers"]
 
 
 def overview(built: Components) -> Table:
@@ -17,6 +21,11 @@ def overview(built: Components) -> Table:
     with inference.valid(built.model) as model:
         costs = layers(model, lambda: model.valid_step(batch))  # type: ignore[operator]
     return layer_table(costs, "layers, in a forward pass of one training batch")
+
+
+def print_layers(built: Components) -> None:
+    """Prints `overview`."""
+    Console().print(overview(built))
 
 
 def graph(built: Components) -> list[Operation]:
