@@ -5,7 +5,6 @@ The folder is untrusted: damaged, missing or oversized files become `problems`, 
 
 import dataclasses
 import os
-import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from andiron.disk import files, logged_lines
 from andiron.disk.logged_lines import Line
 from andiron.plain import improvement
 from andiron.plain.plain_values import Number, is_finite, is_number
-from andiron.run.log_file import is_held
+from andiron.run.log_file import is_abandoned
 from andiron.run.status import seconds
 from andiron.run_folder import RunFolder
 
@@ -190,11 +189,7 @@ def _current_status(folder: RunFolder, status: str | None, *, is_damaged: bool) 
         return "damaged"
     if status != "running":
         return status
-    try:
-        is_writable = stat.S_ISREG(os.lstat(folder.log).st_mode) and os.access(folder.log, os.W_OK)
-    except OSError:
-        return "killed"
-    return "killed" if is_writable and not is_held(folder.log) else "running"
+    return "killed" if is_abandoned(folder.log) else "running"
 
 
 def _standings(rows: Any, problems: list[str]) -> Iterator[tuple[str, Standing]]:

@@ -3,6 +3,7 @@
 import io
 import logging
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -112,6 +113,19 @@ def is_held(path: Path) -> bool:
     except OSError:  # there is no log, or it cannot be written
         return False
     return False
+
+
+def is_abandoned(path: Path) -> bool:
+    """Whether the process that trained a running run is gone: its log at `path` is not locked.
+
+    False for a log that cannot be written here. As with `locked`, never call it for a log that this
+    process has open.
+    """
+    try:
+        is_writable = stat.S_ISREG(os.lstat(path).st_mode) and os.access(path, os.W_OK)
+    except OSError:
+        return True
+    return is_writable and not is_held(path)
 
 
 def lock(file: io.FileIO) -> None:

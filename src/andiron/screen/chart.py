@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
 
-from rich.segment import Segment
-
 from andiron.plain import readable
 from andiron.screen.rows import Row, piece
 
 AXIS = 9  # columns of the numbers on the left
 BLANK = 0x2800
+# of a value on the axis, in order of preference; the last one always fits
+FORMATS = ".6f", ".7f", ".3f", ".2f", ".1f", ".3e", ".1e"
+LAYOUTS = readable.number, *(f"{{:{name}}}".format for name in FORMATS)
 LARGEST = 1e300  # larger, infinite and NaN values are left out
 # the bit of the dot at (column, row) of a character, from the top left; Unicode's order
 DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
@@ -44,9 +45,10 @@ def chart(
             line, place = cells[y // high], x // wide
             dots = line[place][1] | DOTS[x % wide][y % high]
             line[place] = ("", ord(style)) if is_marked else (style, dots)
+    labels = _axis_labels(rows - 1, *up)
     chart_rows = [
         [
-            _axis_label(number, rows - 1, *up),
+            piece(f"{labels[number]:>{AXIS}}┤" if number in labels else " " * AXIS + "│", "dim"),
             *(piece("".join(chr(code) for _, code in cells), style)
               for style, cells in groupby(line, itemgetter(0))),
         ]
@@ -91,9 +93,10 @@ def _connect(dots: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
             yield x + round(step * (to_x - x) / steps), y + round(step * (to_y - y) / steps)
 
 
-def _axis_label(number: int, last: int, low: float, high: float) -> Segment:
-    """The axis left of a row, with a value in the first, the middle and the last row."""
-    if number not in (0, last // 2, last):
-        return piece(" " * AXIS + "│", "dim")
-    value = readable.number(high - (high - low) * number / last)
-    return piece(f"{value:>{AXIS}}"[:AXIS] + "┤", "dim")
+def _axis_labels(last: int, low: float, high: float) -> dict[int, str]:
+    """The values at the first, the middle and the last row, with enough digits to differ."""
+    values = {number: high - (high - low) * number / last for number in (0, last // 2, last)}
+    texts = [{number: layout(value) for number, value in values.items()} for layout in LAYOUTS]
+    fitting = [labels for labels in texts if max(map(len, labels.values())) <= AXIS]
+    differing = (labels for labels in fitting if len({*labels.values()}) == len(values))
+    return next(differing, fitting[0])

@@ -1,5 +1,6 @@
 """The full-screen dashboard of a run, with keys."""
 
+import logging
 import os
 import threading
 import time
@@ -23,6 +24,18 @@ from andiron.screen.view import View
 
 REPLIES = {"s": "saving after this update", "v": "validating after this update"}
 SECONDS_AT_THE_END = 2.0  # for the last drawing, if the terminal is blocked
+log = logging.getLogger("andiron")
+
+
+class _Messages(logging.Handler):
+    """Keeps the messages logged before the terminal is taken, such as the sizes of the data."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.lines: deque[str] = deque(maxlen=100)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.extend(record.getMessage().splitlines())
 
 
 class Dashboard:
@@ -43,6 +56,7 @@ class Dashboard:
         self._points: deque[Point] = deque(maxlen=10_000)
         self._earlier = 0  # bytes of values logged by earlier processes
         self._held = HeldOutput()
+        self._messages = _Messages()
         self._elapsed = self._seen = 0.0
         self._is_over = threading.Event()
         self._thread: threading.Thread | None = None
@@ -53,9 +67,12 @@ class Dashboard:
         self._interrupter = interrupter
         self._curves = Curves(directions)
         interrupter.cleanups.append(terminal.give_all_back)
+        if self._terminal is not None:
+            log.addHandler(self._messages)
 
     def start(self, progress: Progress) -> None:
         """Takes over the terminal."""
+        log.removeHandler(self._messages)
         self._progress, self._elapsed, self._seen = progress, 0.0, time.perf_counter()
         if self._terminal is None:
             return
@@ -122,7 +139,7 @@ class Dashboard:
             elapsed=self._elapsed,
             left=progress.seconds_left(self._elapsed),
             curves=self._curves,
-            lines=list(self._held.lines)[-100:],
+            lines=[*self._messages.lines, *self._held.lines][-100:],
         )
 
     def _state(self) -> str:

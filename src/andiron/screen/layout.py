@@ -20,7 +20,7 @@ def screen(view: View, choice: Choice, width: int, height: int) -> list[Row]:
         body = _narrow(view, choice, width, room)
     rows = [*head, *body][: max(height - 1, 0)]
     rows += [[] for _ in range(height - 1 - len(rows))]
-    return [fitted(row, width) for row in (*rows, panels.keys(view))][-height:]
+    return [fitted(row, width) for row in (*rows, panels.keys(view, width))][-height:]
 
 
 def _wide(view: View, choice: Choice, width: int, room: int) -> list[Row]:
@@ -29,11 +29,11 @@ def _wide(view: View, choice: Choice, width: int, room: int) -> list[Row]:
     upper = room - bottom
     left = max(44, width * 2 // 5)
     right = width - left - 1
-    groups, machine = panels.groups(view), panels.machine(view)
+    groups, machine = panels.groups(view, left - 1), panels.machine(view, left - 1)
     below = min(len(groups) + 1, upper // 3)
     last = min(len(machine) + 1, upper // 3)
     numbers = [
-        *boxed("metrics", panels.metrics(view), left, upper - below - last),
+        *boxed("metrics", panels.metrics(view, left - 1), left, upper - below - last),
         *boxed("groups", groups, left, below),
         *boxed("machine", machine, left, last),
     ]
@@ -46,13 +46,13 @@ def _wide(view: View, choice: Choice, width: int, room: int) -> list[Row]:
 
 def _narrow(view: View, choice: Choice, width: int, room: int) -> list[Row]:
     """One column: metrics, then other panels as space permits."""
-    metrics = panels.metrics(view)
+    metrics = panels.metrics(view, width - 1)
     needed = min(len(metrics) + 1, max(room, 0))
     body = boxed("metrics", metrics, width, needed)
     room -= needed
     if room >= SMALLEST_PLOT:
         extra = room - SMALLEST_PLOT
-        machine = panels.machine(view)
+        machine = panels.machine(view, width - 1)
         below = min(len(machine) + 1, extra // 3) if extra >= 6 else 0
         log = min(8, extra // 3) if extra >= 6 else 0
         height = room - below - log

@@ -10,7 +10,7 @@ from andiron.screen.rows import Row, columns, piece
 from andiron.screen.view import SHARES, Choice, View
 
 LOOKS = {"train": "red", "valid": "blue"}  # as in Burn's screen; any other split is green
-PROBLEMS = ("failed", "interrupted", "stopping", "paused")
+PROBLEMS = ("failed", "killed", "interrupted", "stopping", "paused")
 OF_THE_MACHINE: dict[str, Callable[[float], str]] = {  # readings and their formats
     "time/samples_per_second": "{:,.0f} samples/s".format,
     "time/step": lambda s: f"{s:.2f} s an update" if s >= 1 else f"{1000 * s:.3g} ms an update",
@@ -48,7 +48,7 @@ def place(view: View, width: int) -> list[Row]:
     ]
 
 
-def metrics(view: View) -> list[Row]:
+def metrics(view: View, width: int) -> list[Row]:
     """A row for each metric and split: the newest value, the best, and its epoch."""
     curves = view.curves
     table = [[piece(word, "dim") for word in ("", "now", "best", "epoch")]]
@@ -58,16 +58,16 @@ def metrics(view: View) -> list[Row]:
                 best = curves.best.get((split, name))
                 table.append(
                     [
-                        piece(readable.shortened(f"{name} {split}", 28), look_of(split)),
+                        piece(f"{name} {split}", look_of(split)),
                         piece(readable.number(values[name]), "bold"),
                         piece(readable.number(best.value) if best else ""),
                         piece(str(best.epoch) if best else "", "dim"),
                     ]
                 )
-    return columns(table)
+    return columns(table, width)
 
 
-def groups(view: View) -> list[Row]:
+def groups(view: View, width: int) -> list[Row]:
     """Learning rate, norm of the gradients and relative update of each parameter group."""
     kinds = {"lr": "lr", "grad_norm": "grad norm", "update_ratio": "update ratio"}
     readings = view.curves.readings
@@ -78,21 +78,21 @@ def groups(view: View) -> list[Row]:
     for group in names:
         values = [readings.get(f"{kind}/{group}") for kind in kinds]
         table.append(
-            [piece(group[:20]), *(piece("" if v is None else f"{v:.3g}") for v in values)]
+            [piece(group), *(piece("" if v is None else f"{v:.3g}") for v in values)]
         )
-    return columns(table)
+    return columns(table, width)
 
 
-def machine(view: View) -> list[Row]:
+def machine(view: View, width: int) -> list[Row]:
     """Speed, share of time waiting for data, CPU and memory; then a table of processes."""
     readings = view.curves.readings
     own = [
         [piece(shown(readings[name]))] for name, shown in OF_THE_MACHINE.items() if name in readings
     ]
-    return [*own, *_rank_rows(readings)]
+    return [*own, *_rank_rows(readings, width)]
 
 
-def _rank_rows(readings: Mapping[str, float]) -> list[Row]:
+def _rank_rows(readings: Mapping[str, float], width: int) -> list[Row]:
     """A row for each of several processes."""
     numbers = itertools.takewhile(lambda n: f"time/data/rank{n}" in readings, itertools.count(1))
     endings = ["", *(f"/rank{number}" for number in numbers)]
@@ -102,7 +102,7 @@ def _rank_rows(readings: Mapping[str, float]) -> list[Row]:
         values = [(layout, readings.get(name + ending)) for name, _, layout in columns_of]
         cells = ["" if value is None else layout.format(value) for layout, value in values]
         table.append([piece(str(rank)), *map(piece, cells)])
-    return columns(table) if len(endings) > 1 else []
+    return columns(table, width) if len(endings) > 1 else []
 
 
 def plot(view: View, choice: Choice, width: int, height: int) -> list[Row]:
@@ -122,7 +122,7 @@ def plot(view: View, choice: Choice, width: int, height: int) -> list[Row]:
 
 def log(view: View, width: int, height: int) -> list[Row]:
     """The newest log lines that fit."""
-    return [[piece(line[:width])] for line in [*view.lines][-height:]] if height > 0 else []
+    return [[piece(line[: width + 1])] for line in [*view.lines][-height:]] if height > 0 else []
 
 
 def help_(view: View) -> list[Row]:
@@ -133,12 +133,14 @@ def help_(view: View) -> list[Row]:
     ]
 
 
-def keys(view: View) -> Row:
-    """The keys in one line."""
+def keys(view: View, width: int) -> Row:
+    """The keys in one line; where not all fit, the help key and the first ones."""
     short = {"left, right": "←→ value", "up, down": "↑↓ range", "?": "? help"}
     words = {key: short.get(key, f"{key} {text.split()[0].strip(',;')}") for key, text in
              view.keys.items()}  # fmt: skip
-    return [piece("  ".join(words.values()), "dim")]
+    while len(line := "  ".join(words.values())) > width and len(words) > 1:
+        words.pop([key for key in words if key != "?"][-1])
+    return [piece(line, "dim")]
 
 
 def look_of(split: str) -> str:
@@ -156,9 +158,9 @@ def _ratio(number: int, total: int) -> str:
 
 
 def _wrap(words: list[str], width: int) -> list[Row]:
-    """The words, wrapped into rows of at most `width` columns."""
+    """The words, wrapped into rows of at most `width` columns; longer ones are left out."""
     rows = [""]
-    for word in filter(None, words):
+    for word in (word for word in words if 0 < len(word) < width):
         longer = f"{rows[-1]}  {word}" if rows[-1] else word
         if len(longer) + 1 > width and rows[-1]:
             rows.append(word)

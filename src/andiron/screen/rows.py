@@ -11,9 +11,11 @@ from rich.segment import Segment
 from rich.style import Style
 
 from andiron import errors
+from andiron.plain import readable
 
 Row = list[Segment]
 GAP = 2  # between two columns of a table
+SHORTEST_NAME = 12  # columns; where less is left, a column of numbers is left out
 
 
 @cache
@@ -28,13 +30,15 @@ def piece(text: str, look: str = "") -> Segment:
 
 
 def fitted(row: Row, width: int) -> Row:
-    """The row cut or padded with spaces to `width` columns."""
-    return Segment.adjust_line_length(row, width, pad=True)
+    """The row padded with spaces to `width` columns, or cut to end with an ellipsis."""
+    if Segment.get_line_length(row) <= width:
+        return Segment.adjust_line_length(row, width, pad=True)
+    return [*Segment.adjust_line_length(row, width - 1), piece("…" if width else "")]
 
 
 def boxed(title: str, rows: list[Row], width: int, height: int) -> list[Row]:
     """The rows below a title line: `height` rows of `width` columns in total."""
-    head = [piece(f"─ {title} ", "cyan"), piece("─" * width, "dim")]
+    head = [piece(f"─ {title} ", "cyan"), piece("─" * (width - len(title) - 3), "dim")]
     whole = [head, *([piece(" "), *row] for row in rows[: height - 1])]
     return [fitted(row, width) for row in (*whole, *([] for _ in range(height - len(whole))))]
 
@@ -44,13 +48,36 @@ def beside(left: list[Row], right: list[Row]) -> list[Row]:
     return [[*a, piece(" "), *b] for a, b in zip(left, right, strict=True)]
 
 
-def columns(table: list[list[Segment]]) -> list[Row]:
-    """The rows of a table: the first column left-aligned, the others right-aligned."""
-    widths = [max(cell.cell_length for cell in column) for column in zip(*table, strict=True)]
+def columns(table: list[list[Segment]], width: int) -> list[Row]:
+    """The rows of a table: names left-aligned in the first column, numbers right-aligned.
+
+    Names are shortened to fit `width`, then the last columns are left out; a number is never cut.
+    """
+    names, *numbers = zip(*table, strict=True)
+    widths = [max(cell.cell_length for cell in column) for column in numbers]
+    longest = max(cell.cell_length for cell in names)
+    while len(widths) > 1 and min(longest, SHORTEST_NAME) + sum(widths) + GAP * len(widths) > width:
+        widths.pop()
+    room = max(1, min(longest, width - sum(widths) - GAP * len(widths)))
     return [
-        [part for place, cell in enumerate(row) for part in _cell(cell, widths[place], place)]
+        [
+            part
+            for place, (cell, wide) in enumerate(zip(row, (room, *widths), strict=False))
+            for part in _cell(cell if place else _shortened_name(cell, room), wide, place)
+        ]
         for row in table
     ]
+
+
+def _shortened_name(cell: Segment, room: int) -> Segment:
+    """A name in at most `room` columns: its last word, such as the split, stays."""
+    if cell.cell_length <= room:
+        return cell
+    name, _, last = cell.text.rpartition(" ")
+    is_kept = bool(name) and room > len(last) + 3
+    kept = f" {last}" if is_kept else ""
+    text = readable.shortened(name if is_kept else cell.text, room - len(kept))
+    return Segment(text + kept, cell.style)
 
 
 def _cell(cell: Segment, width: int, place: int) -> Row:

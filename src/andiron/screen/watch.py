@@ -6,6 +6,7 @@ import shutil
 import sys
 import threading
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from andiron import errors
 from andiron.cli import process
 from andiron.disk import files
 from andiron.plain import readable
-from andiron.run import named_folder, status
+from andiron.run import log_file, named_folder, status
 from andiron.run_folder import RunFolder
 from andiron.screen import display, layout, terminal
 from andiron.screen.curves import Curves
@@ -34,11 +35,12 @@ class WatchedRun:
     def __init__(self, folder: RunFolder):
         self._folder = folder
         self._values = FollowedValues(folder.metrics, Curves(_directions(folder)))
+        self._killed: dict[str, Any] = {}  # the status that a killed process left
 
     def view(self) -> View:
         """The state of the run; fields without a record stay empty."""
         self._values.read()
-        curves, run_status = self._values.curves, status.read(self._folder)
+        curves, run_status = self._values.curves, self._read_status()
         config = _read_object(self._folder.config)
         num_epochs, num_updates = _count(config, "num_epochs"), _count(config, "num_updates")
         num_updates = num_updates or round(num_epochs * curves.updates_per_epoch)
@@ -51,12 +53,30 @@ class WatchedRun:
             num_epochs=0 if _count(config, "num_updates") else num_epochs,
             updates=curves.updates,
             num_updates=num_updates,
-            elapsed=status.seconds(run_status, datetime.now(UTC)),
+            elapsed=status.seconds(run_status, self._last_moment(run_status)),
             left=left if is_running and 0 < left < float("inf") else None,
             curves=curves,
             lines=list(filter(_is_message, tail(self._folder.log, LINES_OF_THE_LOG))),
             keys={"q": "leave; the run continues"} | LOOKING,
         )
+
+    def _read_status(self) -> dict[str, Any]:
+        """The recorded status, but `killed` if the process of a running run is gone."""
+        recorded = status.read(self._folder)
+        # looked for once: each look locks the log for an instant, which a resume would notice
+        if recorded != self._killed and recorded.get("status") == "running":
+            self._killed = recorded if log_file.is_abandoned(self._folder.log) else {}
+        return recorded | {"status": "killed"} if recorded and recorded == self._killed else recorded
+
+    def _last_moment(self, run_status: dict[str, Any]) -> datetime | None:
+        """Now; for a killed run, the time of its newest value or log line."""
+        if run_status.get("status") != "killed":
+            return datetime.now(UTC)
+        newest = 0.0
+        for path in (self._folder.metrics, self._folder.log):
+            with suppress(OSError):
+                newest = max(newest, min(os.stat(path).st_mtime, time.time()))
+        return datetime.fromtimestamp(newest, UTC)
 
     def _state(self, run_status: dict[str, Any]) -> str:
         state, reason = (str(run_status.get(name) or "") for name in ("status", "reason"))

@@ -137,3 +137,12 @@ def test_stopping_twice_or_before_the_start_draws_nothing():
     drawn = file.getvalue()
     live.stop()
     assert file.getvalue() == drawn
+
+
+def test_the_time_left_leaves_out_the_slow_first_updates():
+    progress = Progress(num_epochs=1, num_updates=101)
+    assert progress.seconds_left(5.0) is None
+    progress.updates = 1  # after 5 s: 100 times as slow as the others
+    assert progress.seconds_left(5.0) is None
+    progress.updates = 21
+    assert progress.seconds_left(6.0) == 4.0

@@ -45,7 +45,7 @@ def test_40_by_12_shows_the_essentials():
         " accuracy train  0.5000",
         " accuracy valid  0.3750  0.7500      1",
         "",
-        "q stop  s save  v validate  p pause  ? h",
+        "q stop  s save  v validate  ? help",
     ]
 
 
@@ -80,6 +80,40 @@ def test_nothing_that_a_terminal_obeys_comes_from_a_run():
             text = "".join(written(row, None) for row in rows)
             assert text.isprintable(), ascii(text)
             assert len(rows) == height
+
+
+def test_no_number_is_ever_cut():
+    curves = Curves()
+    for name in ("loss", "mae", "mse", "explained_variance"):
+        curves.add("train", 4200, 420, {name: 26123.6354}, is_whole=True)
+        curves.add("valid", 4200, 420, {name: 108.8874, "lr/decoder.layers": 0.00123}, True)
+    regression = View("r", curves=curves)
+    for width in range(24, 121):
+        rows = [*panels.metrics(regression, width), *panels.groups(regression, width)]
+        texts = [written(row, None) for row in rows]
+        words = " ".join(texts).split()
+        assert max(map(len, texts)) <= width
+        assert {*words} & {"26123.6354", "108.8874", "0.00123"} and words.count("train") == 4
+        assert not {word for word in words if word[0].isdigit()} - {
+            "26123.6354", "108.8874", "0.00123", "420"
+        }  # fmt: skip
+
+    texts = [written(row, None) for row in panels.metrics(regression, 43)]
+    assert texts[0] == "                     now        best  epoch"
+    assert texts[-1] == "expla… valid    108.8874    108.8874    420"
+    rows = layout.screen(view(lines=["value 123456789"]), Choice(), 12, 24)
+    assert all(len(written(row, None)) == 12 for row in rows)
+    assert not any("12345678" in written(row, None) for row in rows)
+
+
+def test_the_axis_has_enough_digits_to_tell_its_values_apart():
+    def labels(low, high):
+        rows = chart.chart([("", [0, 10], [low, high])], width=30, height=6)
+        return [text[:9].strip() for text in (written(row, None) for row in rows) if "┤" in text]
+
+    assert labels(0.0199, 0.02) == ["0.020000", "0.019950", "0.019900"]
+    assert labels(-1.5e-100, 2.5e-100) == ["2.5e-100", "5.0e-101", "-1.5e-100"]
+    assert labels(0.0, 26123.63541) == ["26123.635", "13061.818", "0.000"]
 
 
 def test_a_run_that_has_logged_nothing_is_shown():
@@ -140,7 +174,7 @@ def test_each_of_several_processes_has_a_row():
     of_ranks = {"time/exchange": 0.5, "time/data/rank1": 0.0625, "time/exchange/rank1": 0.75,
                 "system/memory_gib/rank1": 0.25}  # fmt: skip
     several.curves.add("train", 11, 3, of_ranks, is_whole=False)
-    rows = [written(row, None).split() for row in panels.machine(several)]
+    rows = [written(row, None).split() for row in panels.machine(several, 60)]
     assert rows[-3:] == [
         ["rank", "data", "exchange", "GiB"], ["0", "25%", "50%", "0.50"], ["1", "6%", "75%", "0.25"]
     ]  # fmt: skip

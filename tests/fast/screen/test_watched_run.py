@@ -1,0 +1,29 @@
+"""A watched run whose process is gone is shown as killed, with the time until its last value."""
+
+import json
+import os
+from datetime import UTC, datetime
+
+from andiron.comparison import recorded_run
+from andiron.run_folder import RunFolder
+from andiron.screen.watch import WatchedRun
+
+STARTED = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
+
+
+def test_a_run_whose_process_is_gone_is_killed_and_its_time_stops(tmp_path):
+    folder = RunFolder(tmp_path)
+    status = {"status": "running", "reason": None, "pid": 1, "started": STARTED.isoformat()}
+    folder.status.write_text(json.dumps(status))
+    for path in (folder.log, folder.metrics):
+        path.write_text("")
+        os.utime(path, (STARTED.timestamp() + 39,) * 2)
+    watched = WatchedRun(folder)
+
+    for view in (watched.view(), watched.view()):
+        assert (view.state, view.elapsed, view.left) == ("killed", 39.0, None)
+    (listed,) = recorded_run.read([folder])
+    assert listed.facts["status"] == "killed"
+
+    folder.status.write_text(json.dumps(status | {"status": "done", "ended": "?"}))
+    assert watched.view().state == "done"
