@@ -51,6 +51,17 @@ def parsed(arguments: list[str]) -> Namespace:
     return _parser().parse_known_intermixed_args(arguments)[0]
 
 
+def of_the_configuration(arguments: list[str]) -> list[str]:
+    """The flags that say where the configuration is, such as `--config-dir mine`.
+
+    Raises: as `parsed`.
+    """
+    values = vars(parsed(arguments))
+    names = "config_path", "config_name", "config_dir"
+    flags = ((f"--{name.replace('_', '-')}", values[name]) for name in names if values[name])
+    return [text for flag in flags for text in flag]
+
+
 def in_this_process(arguments: list[str]) -> list[str]:
     """The arguments of a command that runs the jobs of a sweep in this process."""
     return ["hydra/launcher=basic", *arguments] if parsed(arguments).multirun else arguments

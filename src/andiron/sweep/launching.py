@@ -17,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from andiron import errors
 from andiron.comparison import objective, recorded_run, run_search
-from andiron.config import violations
+from andiron.config import arguments as command_arguments, violations
 from andiron.config.composition import Composed
 from andiron.sweep import ledger, settled, shares, sweep_folder, sweep_results
 from andiron.sweep.job import Request, run_request
@@ -176,7 +176,11 @@ class Launcher:
             overrides=overrides,
             number=job.number,
             arguments=self.training.arguments,
-            command=[sys.argv[0], *job.overrides],
+            command=[
+                sys.argv[0],
+                *job.overrides,
+                *command_arguments.of_the_configuration(self.training.arguments),
+            ],
             is_known=job.starts > 0 and (bool(job.rungs) or not self.config.overwrite),
             run=job.run,
             pause_at=job.pause_at,

@@ -8,6 +8,7 @@ import io
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from andiron import errors
 from andiron.comparison import recorded_run, run_list, run_values, seed_groups
 from andiron.comparison.seed_groups import Row
+from andiron.config import arguments as command_arguments
 from andiron.disk import files
 from andiron.plain.plain_values import as_text
 from andiron.run_folder import RunFolder
@@ -35,6 +37,7 @@ class Results:
     metric: str
     rows: Sequence[Row]
     best: Job | None
+    command: Sequence[str]  # of the sweep
     changes: Mapping[str, Any]  # options with which the best run was resumed
 
     def write(self) -> str | None:
@@ -67,7 +70,7 @@ class Results:
             counts = (f"{number} {status}" for status, number in states.items())
             parts.append(errors.printable(f"of {len(self.jobs)} jobs: {', '.join(counts)}"))
         if self.best is not None:
-            parts.append(f"the best again: {command_of(self.best)}")
+            parts.append(f"the best again: {command_of(self.best, self.command)}")
         if self.changes:
             texts = (f"{name}={as_text(value)}" for name, value in self.changes.items())
             line = f"the best was resumed since, with {' '.join(texts)}"
@@ -101,7 +104,15 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     compared = [replace(job, objective=values.get(key)) for key, job in jobs.items()]
     best = run_values.best_first(rows[0].runs, name, direction)[0] if direction else None
     changes = recorded_run.changes(best.folder) if best else {}
-    return Results(folder, compared, name, rows, by_path[best.path] if best else None, changes)
+    best_job = by_path[best.path] if best else None
+    return Results(folder, compared, name, rows, best_job, _command(sweep.facts), changes)
+
+
+def _command(facts: Mapping[str, Any]) -> list[str]:
+    """The recorded command of a sweep; that of a checkout if the ledger has none."""
+    command = facts.get("command")
+    texts = command if isinstance(command, list) else []
+    return texts if texts and all(isinstance(text, str) for text in texts) else ["train.py"]
 
 
 def as_csv(
@@ -132,10 +143,21 @@ def varied(jobs: Sequence[Job]) -> dict[str, dict[str, str]]:
     return options
 
 
-def command_of(job: Job) -> str:
-    """The command that trains the job's run alone, bit for bit."""
+def command_of(job: Job, sweep: Sequence[str]) -> str:
+    """The command that trains the job's run alone, bit for bit.
+
+    `sweep` is the command of the sweep: its script, and its flags that say where the configuration
+    is, are repeated.
+    """
     threads = "" if job.threads is None else f"{shares.THREADS}={shlex.quote(job.threads)} "
-    line = f"{threads}{shlex.join(['python', 'train.py', *job.overrides])}"
+    script, *arguments = sweep
+    start = ["python"] * script.endswith(".py") + [script]
+    if script.endswith("__main__.py"):
+        start = ["python", "-m", "andiron"]
+    flags: list[str] = []
+    with suppress(errors.ConfigError):  # a damaged ledger
+        flags = command_arguments.of_the_configuration(arguments)
+    line = f"{threads}{shlex.join([*start, *job.overrides, *flags])}"
     return errors.printable(line.replace("\n", "\\n"))
 
 
