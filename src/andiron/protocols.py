@@ -261,9 +261,6 @@ class ShowsModel(Protocol):
         """Shows the trained model's embeddings of validation samples."""
 
 
-SLOW_UPDATES = 10  # the first ones of a process: they allocate, compile and choose kernels
-
-
 @dataclass
 class Progress:
     """The progress of a run: written by the learner, read by a renderer when it draws."""
@@ -282,18 +279,6 @@ class Progress:
     num_updates: int = 0  # of the whole run; skipped updates are not counted
     first_updates: int = 0  # completed before this process
     latest: dict[str, Values] = field(default_factory=dict)  # by split
-    timed_from: tuple[int, float] | None = None  # updates and seconds, once training is under way
-
-    def seconds_left(self, elapsed: float) -> float | None:
-        """Time left at the speed so far, without the first updates of this process if they were
-        seen alone: they take much longer. None while no other is completed.
-        """
-        if self.timed_from is None and self.updates > self.first_updates:
-            is_slow = self.updates - self.first_updates < SLOW_UPDATES
-            self.timed_from = (self.updates, elapsed) if is_slow else (self.first_updates, 0.0)
-        updates, seconds = self.timed_from or (self.updates, elapsed)
-        done = self.updates - updates
-        return (elapsed - seconds) * (self.num_updates - self.updates) / done if done else None
 
 
 @runtime_checkable

@@ -31,6 +31,7 @@ class Live:
     def __init__(self, console: Console | None = None):
         self._console = console or Console()
         self._progress = Progress(num_epochs=0)
+        self._time_left = text.TimeLeft()
         self._started = time.perf_counter()
         self._undrawn: deque[str] = deque()
         self._stopping = threading.Event()
@@ -38,7 +39,7 @@ class Live:
 
     def start(self, progress: Progress) -> None:
         """Shows the line."""
-        self._progress = progress
+        self._progress, self._time_left = progress, text.TimeLeft()
         self._started = time.perf_counter()
         self._stopping.clear()
         self._thread = threading.Thread(target=self._draw, name="render", daemon=True)
@@ -74,7 +75,8 @@ class Live:
             self._console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
 
     def _line(self) -> Table:
-        forms = _forms(self._progress, time.perf_counter() - self._started)
+        elapsed = time.perf_counter() - self._started
+        forms = _forms(self._progress, elapsed, self._time_left.seconds(self._progress, elapsed))
         cells = next((form for form in forms if _width(form) <= self._console.width), forms[-1])
         row = Table.grid(padding=(0, GAP))
         row.add_row(*(
@@ -84,9 +86,8 @@ class Live:
         return row
 
 
-def _forms(progress: Progress, elapsed: float) -> list[Cells]:
+def _forms(progress: Progress, elapsed: float, seconds: float | None) -> list[Cells]:
     """The possible contents of the line, longest first."""
-    seconds = progress.seconds_left(elapsed)
     left = f"{'?' if seconds is None else duration(seconds)} left"
     batches = (progress.epoch - progress.first_epoch) * progress.num_batches
     samples = (batches + progress.batch - progress.first_batch) * progress.num_items

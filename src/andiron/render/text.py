@@ -9,6 +9,27 @@ from andiron.plain.readable import number
 from andiron.protocols import Progress, Values
 
 
+SLOW_UPDATES = 10  # the first ones of a process: they allocate, compile and choose kernels
+
+
+class TimeLeft:
+    """Estimates the time left from the speed since the slow first updates of the process."""
+
+    def __init__(self) -> None:
+        self._since: tuple[int, float] | None = None  # updates and seconds
+
+    def seconds(self, progress: Progress, elapsed: float) -> float | None:
+        """Seconds left, after `elapsed` seconds; None before the speed is known."""
+        updates, first = progress.updates, progress.first_updates
+        if self._since is None and updates > first:
+            is_slow = updates - first < SLOW_UPDATES
+            self._since = (updates, elapsed) if is_slow else (first, 0.0)
+        if self._since is None or updates == self._since[0]:
+            return None
+        before, seconds = self._since
+        return (elapsed - seconds) * (progress.num_updates - updates) / (updates - before)
+
+
 def values(measured: Values) -> str:
     """`loss 0.1234  accuracy 0.9876`, without non-metrics (`lr/base`, `time/...`)."""
     return errors.printable(

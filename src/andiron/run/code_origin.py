@@ -11,14 +11,17 @@ import sys
 import sysconfig
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
+from functools import cache
+from itertools import islice
+from pathlib import Path, PurePath
 from typing import Any
 
 import andiron
 from andiron.disk import checksums
-from andiron.run_folder import RunFolder
+from andiron.run_folder import RunFolder, is_sweep
 
 MOST_MODULES, MOST_UNTRACKED = 200, 1000
+MOST_FOLDERS = 1000  # looked at for runs in an untracked folder
 GENERATED = ("outputs", "multirun", "__pycache__")
 PLACES = [f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "scripts")]
 UNSET = "ANDIRON_UNSET"  # an empty variable, as the value of settings
@@ -111,13 +114,36 @@ def _uncommitted_changes(root: str, patches: Patches, *, has_code: bool) -> dict
     patch = _git(root, DIFF, settings=settings)
     file = f"dirty-{hashlib.sha256(patch).hexdigest()[:16]}.patch" if patch else None
     patches |= {file: patch} if file and patch else {}
-    untracked = _list_files(root, "--others --exclude-standard --directory")
-    names = [name for name in untracked if not _is_generated(Path(root, name))][:MOST_UNTRACKED]
-    return {"dirty": patch != b"", "uncommitted": file, "untracked": names}
+    generated = cache(_is_generated)
+    names = [
+        name
+        for name in _list_files(root, "--others --exclude-standard --directory")
+        if not any(map(generated, [Path(root, name), *_folders_above(root, name)]))
+    ]
+    return {"dirty": patch != b"", "uncommitted": file, "untracked": names[:MOST_UNTRACKED]}
+
+
+def _folders_above(root: str, name: str) -> list[Path]:
+    """The folders between the repository's root and a name in it."""
+    return [Path(root, folder) for folder in list(PurePath(name).parents)[:-1]]
 
 
 def _is_generated(path: Path) -> bool:
-    return path.name in GENERATED or os.path.exists(RunFolder(path).status)
+    """Whether a path is a run or a sweep, or a folder that contains nothing else."""
+    waiting, looked_at = [path], 0
+    while waiting:
+        place = waiting.pop()
+        if place.name in GENERATED or os.path.exists(RunFolder(place).status) or is_sweep(place):
+            continue
+        try:
+            inside = [Path(entry.path) for entry in islice(os.scandir(place), MOST_FOLDERS)]
+        except OSError:  # a file
+            return False
+        looked_at += len(inside)
+        if not inside or looked_at >= MOST_FOLDERS:
+            return False
+        waiting += inside
+    return True
 
 
 def _list_files(root: str, arguments: str, *paths: str) -> list[str]:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from andiron.interrupter import Interrupter
 from andiron.protocols import Point, Progress
-from andiron.render import plain, summary_table
+from andiron.render import plain, summary_table, text
 from andiron.run_folder import RunFolder
 from andiron.screen import display, terminal
 from andiron.screen.curves import Curves
@@ -53,6 +53,7 @@ class Dashboard:
         self._interrupter = Interrupter()
         self._curves = Curves()
         self._progress = Progress(num_epochs=0)
+        self._time_left = text.TimeLeft()
         self._points: deque[Point] = deque(maxlen=10_000)
         self._earlier = 0  # bytes of values logged by earlier processes
         self._held = HeldOutput()
@@ -73,6 +74,7 @@ class Dashboard:
     def start(self, progress: Progress) -> None:
         """Takes over the terminal."""
         log.removeHandler(self._messages)
+        self._time_left = text.TimeLeft()
         self._progress, self._elapsed, self._seen = progress, 0.0, time.perf_counter()
         if self._terminal is None:
             return
@@ -137,7 +139,7 @@ class Dashboard:
             updates=progress.updates,
             num_updates=progress.num_updates,
             elapsed=self._elapsed,
-            left=progress.seconds_left(self._elapsed),
+            left=self._time_left.seconds(progress, self._elapsed),
             curves=self._curves,
             lines=[*self._messages.lines, *self._held.lines][-100:],
         )

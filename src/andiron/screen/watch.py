@@ -66,7 +66,8 @@ class WatchedRun:
         # looked for once: each look locks the log for an instant, which a resume would notice
         if recorded != self._killed and recorded.get("status") == "running":
             self._killed = recorded if log_file.is_abandoned(self._folder.log) else {}
-        return recorded | {"status": "killed"} if recorded and recorded == self._killed else recorded
+        is_killed = bool(recorded) and recorded == self._killed
+        return recorded | {"status": "killed"} if is_killed else recorded
 
     def _last_moment(self, run_status: dict[str, Any]) -> datetime | None:
         """Now; for a killed run, the time of its newest value or log line."""

@@ -29,7 +29,8 @@ def text():
     )  # fmt: skip
 
     def write(summary):
-        card = Card(model, "best", described, config, summary, {"seed": HOSTILE, "git": None})
+        origin = {"seed": HOSTILE, "git": None, "data": {"name": "houses"}}
+        card = Card(model, "best", described, config, summary, origin)
         return card.text(
             "model.safetensors", Agreement((1, 5), 0.0, 2.0), torch.zeros(5, 3), torch.zeros(5, 2),
             axes={0: "batch"}, is_stored=False,
@@ -58,3 +59,22 @@ def test_the_card_of_an_unfinished_run_says_what_its_outputs_mean(summary, text)
     assert "network = MLP(hidden=[4], input_shape=(3,), num_outputs=2)" in card
     assert "Inputs: float32 [batch, 3], preprocessed as by `ArrayBatcher" in card
     assert "has no summary" in card
+
+
+@pytest.mark.parametrize(
+    ("weights", "sentence"),
+    [
+        ({}, "The test values are of other weights than this file: last, not `best`."),
+        ({"test": "last"}, "of other weights than this file: last, not `best`."),
+        ({"test": "best, of epoch 3"}, None),
+    ],
+)
+def test_the_card_says_if_the_test_values_are_of_other_weights(weights, sentence, text):
+    row = {"split": "test", "metric": "loss", "best": 0.5, "last": 0.5, "epoch_of_best": 3}
+    card = text({"metrics": [row], "weights": weights})
+    assert (sentence in card) if sentence else ("other weights" not in card)
+
+
+def test_the_card_calls_the_data_as_the_run_does(text):
+    card = text({})
+    assert card.startswith("# MLP trained on houses\n") and "| houses (csv) |" in card

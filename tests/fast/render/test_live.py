@@ -9,6 +9,7 @@ from rich.console import Console
 
 from andiron.protocols import Progress
 from andiron.render import Live, Plain
+from andiron.render.text import TimeLeft
 
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
@@ -140,9 +141,9 @@ def test_stopping_twice_or_before_the_start_draws_nothing():
 
 
 def test_the_time_left_leaves_out_the_slow_first_updates():
-    progress = Progress(num_epochs=1, num_updates=101)
-    assert progress.seconds_left(5.0) is None
+    progress, left = Progress(num_epochs=1, num_updates=101), TimeLeft()
+    assert left.seconds(progress, 5.0) is None
     progress.updates = 1  # after 5 s: 100 times as slow as the others
-    assert progress.seconds_left(5.0) is None
+    assert left.seconds(progress, 5.0) is None
     progress.updates = 21
-    assert progress.seconds_left(6.0) == 4.0
+    assert left.seconds(progress, 6.0) == 4.0

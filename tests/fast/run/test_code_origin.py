@@ -88,6 +88,25 @@ def test_runs_are_not_untracked_files(project):
     assert code_origin.gather()[0]["projects"]["my_project"]["untracked"] == ["notes/"]
 
 
+def test_runs_in_any_folder_are_not_untracked_files(project):
+    (project / ".gitignore").write_text("*.txt\n")
+    files = (
+        "runs/best/status.json", "runs/best/checkpoints/step-5/state.json", "runs/best/output.txt",
+        "runs/grid/sweep.jsonl", "runs/grid/output/0.log", "runs/deep/er/one/status.json",
+        "mixed/one/status.json", "mixed/notes/a",
+    )  # fmt: skip
+    for name in files:
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).touch()
+    untracked = code_origin.gather()[0]["projects"]["my_project"]["untracked"]
+    assert untracked == [".gitignore", "mixed/"]
+
+    (project / "mixed" / "tracked.py").touch()
+    git(project, "add", "mixed/tracked.py")
+    untracked = code_origin.gather()[0]["projects"]["my_project"]["untracked"]
+    assert untracked == [".gitignore", "mixed/notes/"]
+
+
 def test_an_installed_package_is_recorded_by_its_checksum(tmp_path, monkeypatch):
     package = tmp_path / "site-packages" / "andiron"
     package.mkdir(parents=True)

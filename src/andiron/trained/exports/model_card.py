@@ -80,16 +80,17 @@ class Card:
         With `is_stored` the inputs are as the data set stores them.
         """
         network = getattr(self.model, "network", self.model)
-        data_name = str(self.config.data["_target_"]).rpartition(".")[2]
+        source = str(self.config.data["_target_"]).rpartition(".")[2]
+        data_name = self._data_name() or source
         kind = type(self.model).__name__
-        licence = LICENCES.get(data_name, "not known to Andiron; see its source")
+        licence = LICENCES.get(source, "not known to Andiron; see its source")
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         facts = [
             ("file", name),
             ("network", f"{type(network).__name__}, {parameters:,} parameters"),
             ("task", kind),
             ("weights", f"{self.weights}, as the run calls them"),
-            ("data", f"{data_name} ({self.described.name})"),
+            ("data", f"{data_name} ({source})"),
             ("licence of the data", licence),
         ]
         blocks = [
@@ -113,6 +114,12 @@ class Card:
             _json(self._provenance()),
         ]
         return "\n\n".join(blocks) + "\n"
+
+    def _data_name(self) -> str | None:
+        """The name that the run logged for its data, such as that of its folder."""
+        data = self.origin.get("data")
+        name = data.get("name") if isinstance(data, Mapping) else None
+        return name if isinstance(name, str) else None
 
     def _input_meaning(self, is_stored: bool) -> str:
         batcher = repr(self.described.batcher)
@@ -177,10 +184,13 @@ class Card:
             yield "The run was not finished when this was exported: it has no summary."
             return
         yield _table(COLUMNS, rows)
-        if self.weights != "last":
+        weights = self.summary.get("weights")
+        recorded = weights.get("test") if isinstance(weights, Mapping) else None
+        tested = str(recorded or "last")
+        if tested.partition(",")[0] != self.weights:
             yield (
-                f"The test values were measured at the end of the run, not with `{self.weights}` "
-                "weights."
+                f"The test values are of other weights than this file: {_plain(tested)}, not "
+                f"`{self.weights}`."
             )
 
 
