@@ -48,7 +48,7 @@ def predict(options: argparse.Namespace) -> int:
 
 
 def _inputs(arguments: list[str], run: Any) -> Iterator[Any]:
-    """The inputs for `Run.samples`: texts, table rows, or paths of pictures."""
+    """The inputs for `Run.samples`: texts, the content of a table, or paths of files."""
     facts = run.preprocessing.facts
     for argument in arguments:
         if argument != STDIN:
@@ -57,8 +57,7 @@ def _inputs(arguments: list[str], run: Any) -> Iterator[Any]:
         elif "vocabulary_size" in facts:
             yield sys.stdin.read()
         elif "columns" in facts:
-            delimiter = run.delimiter or ","
-            yield from csv.DictReader(sys.stdin, delimiter=delimiter, skipinitialspace=True)
+            yield sys.stdin.buffer.read()
         else:
             yield from filter(None, sys.stdin.read().split("\n"))
 

@@ -50,21 +50,22 @@ def of(inputs: Any, data: Described, delimiter: str | None) -> Samples:
     """The samples in `inputs`: one or several.
 
     Pictures are files, folders of files, or PIL images; rows of a table are mappings by column, a
-    data frame, or a CSV file; texts are strings, or files as `Path`. Arrays hold samples as the
-    data stores them. `delimiter=None` detects the delimiter of a CSV file from its header.
+    data frame, or a CSV file (its content as bytes); texts are strings, or files as `Path`. Arrays
+    hold samples as the data stores them. `delimiter=None` detects it from the
+    header of a CSV file.
     Raises: DataError for inputs of any other kind, listing all wrong rows.
     """
     if hasattr(inputs, "to_dicts") or hasattr(inputs, "iterrows"):  # of polars, of pandas
         inputs = inputs.to_dicts() if hasattr(inputs, "to_dicts") else inputs.to_dict("records")
     if isinstance(inputs, Tensor) or (hasattr(inputs, "__array__") and not _is_picture(inputs)):
         return _array_samples(torch.as_tensor(inputs), data)
-    is_one = isinstance(inputs, str | Path | Mapping) or _is_picture(inputs)
+    is_one = isinstance(inputs, str | Path | bytes | Mapping) or _is_picture(inputs)
     samples = [inputs] if is_one else list(inputs)
     if not samples:
         raise errors.DataError("there are no inputs to predict from; give one or more")
     if isinstance(data.batcher, TextBatcher) and isinstance(samples[0], str | Path):
         return _text_samples(samples, data)
-    if "columns" in data.facts and isinstance(samples[0], str | Path | Mapping):
+    if "columns" in data.facts and isinstance(samples[0], str | Path | bytes | Mapping):
         return _row_samples(samples, data, delimiter)
     if isinstance(samples[0], str | Path) or _is_picture(samples[0]):
         return _picture_samples(samples, data)
@@ -142,8 +143,9 @@ def _row_samples(inputs: Sequence[Any], data: Described, delimiter: str | None) 
     reading, missing = encoding.reading, encoding.missing
     tables = [
         csv_file.read(
-            Path(source), features=features, texts=(), delimiter=delimiter, reading=reading,
-            missing=missing,
+            Path("stdin" if isinstance(source, bytes) else source),
+            content=source if isinstance(source, bytes) else None,
+            features=features, texts=(), delimiter=delimiter, reading=reading, missing=missing,
         )
         for source in inputs if not isinstance(source, Mapping)
     ]  # fmt: skip

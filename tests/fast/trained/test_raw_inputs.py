@@ -78,6 +78,9 @@ def test_rows_are_encoded_as_in_the_training(tmp_path):
 
     assert raw_inputs.of(rows, table, None).dataset.inputs.tolist() == expected
     assert raw_inputs.of(path, table, None).dataset.inputs.tolist() == expected
+    content = raw_inputs.of(path.read_bytes(), table, None)  # of standard input
+    assert content.dataset.inputs.tolist() == expected
+    assert [*content.names] == ["stdin, line 2", "stdin, line 3", "stdin, line 4"]
     with pytest.raises(errors.DataError, match="^row 0, column 'sold': 'soon' is not a date YYYY"):
         raw_inputs.of([{"area": 1, "town": "", "sold": "soon"}], table, None)
     columns[0]["kind"] = "lambda"

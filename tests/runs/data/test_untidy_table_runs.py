@@ -1,9 +1,11 @@
 """The command of docs/data.md on a table with gaps and text; it resumes to the same bits."""
 
+import io
 import json
 import random
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import safetensors.torch
@@ -12,6 +14,7 @@ from in_process import called
 
 import andiron
 from andiron.commands import train
+from andiron.trained import predict
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "data.md"
 (COMMAND,) = re.findall(r"^python train.py (data=csv_.*)$", PAGE.read_text(), flags=re.MULTILINE)
@@ -58,3 +61,17 @@ def test_the_command_of_the_page_trains_and_resumes_to_the_same_bits(here):
             {"area": 80, "town": "", "sold": "2024-05-07"}]  # fmt: skip
     same = andiron.load(here / "part").predict(rows)
     assert [each.values for each in predicted] == [each.values for each in same]
+
+
+def test_stdin_has_the_delimiter_and_the_decimal_comma_of_a_file(here, monkeypatch):
+    rows = [f"{row};{row % 7},5;{('Bonn', 'Rome')[row % 2]};{row % 5},25" for row in range(40)]
+    (here / "houses.csv").write_text("\n".join(["id;area;town;price", *rows]) + "\n")
+    options = ["data.target=price", "data.exclude=[id]", "data.decimal=','", "model.hidden=[4]"]
+    weights(here, "run", "data=csv_regression", "data.path=houses.csv", "hydra.run.dir=run",
+            "num_epochs=1", *options)  # fmt: skip
+    by_name = called(predict.main, here / "run", here / "houses.csv")
+    content = io.BytesIO((here / "houses.csv").read_bytes())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(content))
+    from_stdin = called(predict.main, here / "run", "-")
+    assert (from_stdin.code, from_stdin.errors) == (0, "")
+    assert from_stdin.output == by_name.output.replace(str(here / "houses.csv"), "stdin")

@@ -52,14 +52,14 @@ def typed(name: str, values: polars.Series, reading: Reading) -> ColumnValues:
         values = values.cast(polars.String)  # none is a date
     if values.dtype.is_numeric():
         return ColumnValues("number", values, values)
-    is_comma = reading.decimal == ","
-    numbers = finite(values.str.replace_all(",", ".", literal=True) if is_comma else values)
+    numbers = finite(values, reading.decimal)
     odd = {*values.filter(numbers.is_null())}
     kind = reading.kinds.get(name) or _kind(odd, numbers.count() > 0, reading)
     if kind == "text":
         return ColumnValues(kind, values, numbers)
     if kind == "number":
-        faults = {text: complaint(text) + _remedy(text, reading) for text in odd - MISSING}
+        remedy = "leave the column out of data.features"
+        faults = {text: complaint(text, reading.decimal, remedy) for text in odd - MISSING}
         return ColumnValues(kind, values, numbers, faults)
     known = {text: days(text, reading.date_format) for text in odd}
     wanted = reading.date_format or "YYYY-MM-DD"
@@ -72,8 +72,10 @@ def typed(name: str, values: polars.Series, reading: Reading) -> ColumnValues:
     return ColumnValues(kind, values, of_rows, faults)
 
 
-def finite(values: polars.Series) -> polars.Series:
-    """The texts as finite numbers; null for others."""
+def finite(values: polars.Series, decimal: str) -> polars.Series:
+    """The texts as finite numbers, with this decimal separator; null for others."""
+    if decimal == ",":
+        values = values.str.replace_all(",", ".", literal=True)
     numbers = values.cast(polars.Float64, strict=False)
     return numbers.set(~numbers.is_finite().fill_null(False), None)
 
@@ -86,19 +88,29 @@ def parsed(text: str) -> float | None:
         return None
 
 
-def complaint(text: str) -> str:
+def complaint(text: str, decimal: str, remedy: str = "remove the row") -> str:
     """Why the text is not a finite number, and the remedy."""
     if not text:
         return "has no value; fill it in, or remove the row"
     if parsed(text) is None:
-        return f"{text!r} is not a number; correct it, or leave the column out of data.features"
+        return f"{text!r} is not a number; correct it, or {remedy}{comma_hint(text, decimal)}"
     return f"{text!r} is not a finite number; correct or remove the row"
 
 
-def untyped(values: polars.Series, *, are_numbers: bool = False) -> ColumnValues:
-    """The values of a column that is not converted: of `categories`, or a target."""
-    odd = {*values.filter(finite(values).is_null())} - {""} if are_numbers else ()
-    return ColumnValues("text", values, values, {text: complaint(text) for text in odd})
+def comma_hint(text: str, decimal: str) -> str:
+    """A hint at the option, if the text may be a number with a decimal comma."""
+    is_comma = decimal == "." and DECIMAL_COMMA.fullmatch(text)
+    return "; if it has a decimal comma, set data.decimal=','" if is_comma else ""
+
+
+def untyped(values: polars.Series, numbers_with: str | None = None) -> ColumnValues:
+    """The values of a column that is not converted: of `categories`, or a target.
+
+    With a decimal separator `numbers_with`, they should be numbers.
+    """
+    decimal = numbers_with or ""
+    odd = {*values.filter(finite(values, decimal).is_null())} - {""} if decimal else ()
+    return ColumnValues("text", values, values, {text: complaint(text, decimal) for text in odd})
 
 
 def days(text: str, date_format: str | None) -> float | None:
@@ -135,8 +147,3 @@ def _kind(odd: set[str], has_numbers: bool, reading: Reading) -> Kind:
 def _is_almost(text: str) -> bool:
     """Whether the text is a number but not a finite one, or has a decimal comma."""
     return parsed(text) is not None or DECIMAL_COMMA.fullmatch(text) is not None
-
-
-def _remedy(text: str, reading: Reading) -> str:
-    is_comma = reading.decimal == "." and DECIMAL_COMMA.fullmatch(text)
-    return "; if it has a decimal comma, set data.decimal=','" if is_comma else ""

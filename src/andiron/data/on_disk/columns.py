@@ -32,6 +32,7 @@ class Columns:
     names: tuple[str, ...]  # of the columns to predict from; numbers, but for those in `texts`
     numbers: Float[Tensor, "rows columns"]  # NaN where a value is missing
     texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    decimal: Literal[".", ","] = "."  # the decimal separator of `texts`
     # of a row counted from 0, in messages: "table.csv, line 12"
     row_name: Callable[[int], str] = "row {}".format
     dates: Collection[str] = ()  # which of the numbers are days since 1970-01-01

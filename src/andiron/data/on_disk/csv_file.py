@@ -122,6 +122,7 @@ def read_as(
 def read(
     path: Path,
     *,
+    content: bytes | None = None,
     features: Sequence[str] | None,
     texts: Sequence[str],
     delimiter: str | None = None,
@@ -133,6 +134,7 @@ def read(
 ) -> Columns:
     """The columns `features`, by default all others, and `texts`, the targets, unconverted.
 
+    With `content`, the text of a table, `path` is only its name.
     The first line of a text has the names. Blank lines, and blanks around names and values, are
     ignored.
     Raises: DataError for a missing column, or more than `max_bad_lines` invalid lines.
@@ -140,7 +142,8 @@ def read(
     from andiron.data.on_disk import delimited_text, table_lines  # polars takes 0.2 s
 
     wanted = [*(features or ()), *texts]
-    content = delimited_text.content_of(path)
+    if content is None:
+        content = delimited_text.content_of(path)
     delimiter = delimiter or delimited_text.delimiter_of(path, content, wanted)
     header = delimited_text.header_of(path, content, delimiter)
     delimited_text.check_names(path, header, [*wanted, *exclude, *reading.categories])

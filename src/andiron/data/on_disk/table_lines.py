@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars
@@ -19,8 +19,18 @@ from andiron.plain import readable
 NAN = float("nan")
 GAP = "fill it in, or remove the row"
 FEATURE_GAP = "fill it in, remove the row, or set data.missing"
-Problems = dict[int, str]  # the fault of a row, by row
+MOST_ALIKE = 5  # lines with the same fault that are listed one by one
 log = logging.getLogger("andiron")
+
+
+class Fault(NamedTuple):
+    """Why a line cannot be used, after its number; `cause` is the same for other values."""
+
+    text: str
+    cause: str
+
+
+Problems = dict[int, Fault]  # by row
 
 
 @dataclass(eq=False)
@@ -50,12 +60,14 @@ class TableLines:
         """
         self.values = {name: self._typed(name) for name in self.features}
         self._check_date_format(is_learning=max_bad is not None)
+        decimal = self.reading.decimal if has_number_targets else None
         self.values |= {
-            name: column_values.untyped(self.frame[name], are_numbers=has_number_targets)
+            name: column_values.untyped(self.frame[name], decimal)
             for name in self.targets
         }
         dropped, wrong = self._problems(missing, GAP if max_bad is None else FEATURE_GAP)
-        bad = {**self.bad, **{self.lines[row]: why for row, why in wrong.items()}}
+        bad = {line: Fault(why, why) for line, why in self.bad.items()}
+        bad |= {self.lines[row]: fault for row, fault in wrong.items()}
         record = self._report(bad, max_bad, len(dropped))
         kept = np.delete(np.arange(len(self.frame)), [*dropped, *wrong])
         if not len(kept):
@@ -73,15 +85,17 @@ class TableLines:
         gaps, wrong = Problems(), Problems()
         for name, column in self.values.items():
             is_target = name in self.targets
+            where = f", column {name!r}:"
             for row, why in column.wrong_rows:
-                wrong.setdefault(row, f", column {name!r}: {why}")
+                cause = why.replace(repr(column.values[row]), "")
+                wrong.setdefault(row, Fault(f"{where} {why}", f"{where} {cause}"))
             for row in column.missing_rows if missing in ("refuse", "drop") or is_target else ():
                 shown = f" ({column.values[row]!r})" if column.values[row] else ""
-                why = f"has no value{shown}; {GAP if is_target else remedy}"
-                gaps.setdefault(row, f", column {name!r}: {why}")
+                why = GAP if is_target else remedy
+                gaps.setdefault(row, Fault(f"{where} has no value{shown}; {why}", f"{where} {why}"))
         if missing != "drop":
             return {}, gaps | wrong
-        return gaps, {row: why for row, why in wrong.items() if row not in gaps}
+        return gaps, {row: fault for row, fault in wrong.items() if row not in gaps}
 
     def _check_date_format(self, *, is_learning: bool) -> None:
         wanted = self.reading.date_format
@@ -93,18 +107,17 @@ class TableLines:
                 "it (31.12.2024 is %d.%m.%Y), or leave it out"
             )
 
-    def _report(self, bad: dict[int, str], most: int | None, dropped: int) -> dict[str, Any]:
+    def _report(self, bad: Problems, most: int | None, dropped: int) -> dict[str, Any]:
         """The skipped rows, for the record.
 
         Raises: DataError if more than `most` lines are bad.
         """
-        places = [f"{self.unit} {line}{why}" for line, why in sorted(bad.items())]
         if len(bad) > (most or 0):
-            raise errors.DataError(self._refusal(places, most))
+            raise errors.DataError(self._refusal(bad, most))
         record: dict[str, Any] = {}
         if bad:
             record["skipped_lines"] = sorted(bad)
-            listed = errors.printable(readable.listed(places))
+            listed = errors.printable(readable.listed(self._places(bad)))
             log.warning("%s: %d lines are skipped:\n%s", self.source, len(bad), listed)
         if dropped:
             record["dropped_rows"] = dropped
@@ -112,19 +125,37 @@ class TableLines:
             log.info("%s: dropped %d of %d rows, for a missing value", self.source, dropped, number)
         return record
 
-    def _refusal(self, places: list[str], most: int | None) -> str:
-        if len(places) == 1:
+    def _places(self, bad: Problems) -> list[str]:
+        """The bad lines in order, each with its fault; a frequent cause only once."""
+        alike: dict[str, list[int]] = {}
+        for line in sorted(bad):
+            alike.setdefault(bad[line].cause, []).append(line)
+        places = {}
+        for first, *more in alike.values():
+            same = ""
+            if len(more) >= MOST_ALIKE:
+                same = f"; the same in {len(more)} more {self.unit}s: {readable.joined(more)}"
+            for line in (first, *(() if same else more)):
+                places[line] = f"{self.unit} {line}{bad[line].text}{same}"
+        return [places[line] for line in sorted(places)]
+
+    def _refusal(self, bad: Problems, most: int | None) -> str:
+        places = self._places(bad)
+        if len(bad) == 1:
             return _placed(self.source, places[0])
-        head = ": ".join(filter(None, [self.source, f"{len(places)} {self.unit}s cannot be used"]))
+        is_all = len(bad) == len(self.lines) + len(self.bad)
+        found = f"{'all ' if is_all else ''}{len(bad)} {self.unit}s cannot be used"
+        head = ": ".join(filter(None, [self.source, found]))
         allowed = f"; data.max_bad_lines={most} skips fewer" if most else ""
-        remedy = "correct them"
+        remedies = ["correct them"]
         if most is not None:
-            gaps = sum(FEATURE_GAP in place for place in places)
-            remedy += ", leave out columns (data.exclude)"
-            remedy += ", fill missing values (data.missing=median)" if gaps else ""
-            remedy += ", read them as text (data.categories)" if gaps < len(places) else ""
-            remedy += f", or skip lines (data.max_bad_lines={len(places)})"
-        return f"{head}{allowed}:\n{readable.listed(places)}\n{remedy}"
+            gaps = sum(FEATURE_GAP in fault.text for fault in bad.values())
+            remedies += ["leave out columns (data.exclude)"]
+            remedies += ["fill missing values (data.missing=median)"] * (gaps > 0)
+            remedies += ["read them as text (data.categories)"] * (gaps < len(bad))
+            remedies += [f"skip lines (data.max_bad_lines={len(bad)})"] * (not is_all)
+            remedies[-1] = f"or {remedies[-1]}"
+        return f"{head}{allowed}:\n{readable.listed(places)}\n{', '.join(remedies)}"
 
     def _columns(self, kept: Int[np.ndarray, " rows"], record: dict[str, Any]) -> columns.Columns:
         kinds = {name: self.values[name].kind for name in self.features}
@@ -143,6 +174,7 @@ class TableLines:
             names=tuple(self.features),
             numbers=torch.from_numpy(matrix[rows]).double(),
             texts={name: self.frame[name][rows].to_list() for name in (*texts, *self.targets)},
+            decimal=self.reading.decimal,
             row_name=lambda row: _placed(source, f"{unit} {lines[kept[row]]}"),
             dates=dates,
             record=record,

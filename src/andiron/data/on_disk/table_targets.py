@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from andiron import errors
-from andiron.data.on_disk.column_values import complaint, finite, parsed
+from andiron.data.on_disk.column_values import comma_hint, complaint, finite, parsed
 from andiron.data.on_disk.columns import Columns
 
 Kind = Literal["classification", "regression"]
@@ -21,7 +21,7 @@ WHOLE = re.compile(r"[+-]?\d+")
 def inferred_kind(table: Columns, targets: Sequence[str]) -> Kind:
     """Classification if one target column has names, or whole numbers from 0 on, each repeated."""
     values = polars.Series(table.texts[targets[0]])
-    odd = {*values.filter(finite(values).is_null())}
+    odd = {*values.filter(finite(values, table.decimal).is_null())}
     counts = values.value_counts(name="count")
     numbered = [*map(str, range(len(counts)))]
     is_numbered = (counts["count"] > 1).all() and {*numbered} == {*counts[values.name]}
@@ -34,11 +34,14 @@ def target_numbers(table: Columns, targets: Sequence[str]) -> Float[Tensor, "row
 
     Raises: DataError naming the first row and column with another value.
     """
-    numbers = polars.DataFrame({name: finite(polars.Series(table.texts[name])) for name in targets})
+    numbers = polars.DataFrame(
+        {name: finite(polars.Series(table.texts[name]), table.decimal) for name in targets}
+    )
     for name in targets:
         for row in numbers[name].is_null().arg_true():
             what = f"{table.row_name(row)}, column {name!r}"
-            raise errors.DataError(f"{what}: {complaint(table.texts[name][row])}")
+            why = complaint(table.texts[name][row], table.decimal)
+            raise errors.DataError(f"{what}: {why}")
     return torch.from_numpy(numbers.to_numpy(order="c", writable=True))
 
 
@@ -54,6 +57,7 @@ def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], l
             raise errors.DataError(
                 f"{row}, column {target!r}: the class {name!r} has only this row, and "
                 "cannot be in both training and test set; add rows of it, or remove it"
+                + comma_hint(name, table.decimal)
             )
     if len(names) == 1:
         raise errors.DataError(
