@@ -63,6 +63,7 @@ def _encoded_table(node: schema.Node, data: Described) -> Splits:
         missing=node.get("missing"),
         max_bad_lines=node.get("max_bad_lines", 0),
     )
+    encoding.warn_of_unknown_categories(table)
     split_options = {name: node[name] for name in ("valid", "test", "split_seed") if name in node}
     return table_splits.of_columns(
         table,

@@ -32,7 +32,7 @@ def predict(options: argparse.Namespace) -> int:
     if options.output is not None:
         named_output.check(options.output, options.inputs)
     run = run_arguments.loaded(folder, options)
-    samples = run.samples(list(_inputs(options.inputs, run)))
+    samples = run.samples(list(_inputs(options.inputs, run)), options.keep)
     predictions = _with_progress(run.predictions(samples, options.batch_size), len(samples.names))
     rows = (_row(prediction, options.top, as_json=options.json) for prediction in predictions)
     lines = _json_lines(rows) if options.json else _csv_lines(rows, inert=options.spreadsheet)
@@ -64,10 +64,20 @@ def _inputs(arguments: list[str], run: Any) -> Iterator[Any]:
 
 def _row(prediction: Any, top: int, *, as_json: bool) -> Row:
     """A prediction as an output row: nested values for JSON, a column for each value for CSV."""
-    row: Row = {"input": prediction.name}
+    head, fields = {"input": prediction.name}, _fields(prediction, top, as_json=as_json)
+    if as_json:
+        return head | ({"kept": dict(prediction.kept)} if prediction.kept else {}) | fields
+    taken = {*head, *fields}
+    kept = {
+        f"input.{name}" if name in taken else name: text for name, text in prediction.kept.items()
+    }
+    return head | kept | fields
+
+
+def _fields(prediction: Any, top: int, *, as_json: bool) -> Row:
     if prediction.label is not None:
         likeliest = sorted(prediction.probabilities.items(), key=lambda item: -item[1])[:top]
-        row |= {"label": prediction.label, "probability": prediction.probability}
+        row = {"label": prediction.label, "probability": prediction.probability}
         if as_json:
             return row | {"probabilities": dict(likeliest)}
         for place, (name, probability) in enumerate(likeliest[1:], 2):
@@ -76,13 +86,13 @@ def _row(prediction: Any, top: int, *, as_json: bool) -> Row:
     if prediction.probabilities:
         probabilities = dict(prediction.probabilities)
         labels = list(prediction.labels)
-        return row | ({"labels": labels, "probabilities": probabilities} if as_json else
-                      {"labels": ";".join(labels), **probabilities})  # fmt: skip
+        return ({"labels": labels, "probabilities": probabilities} if as_json else
+                {"labels": ";".join(labels), **probabilities})  # fmt: skip
     if prediction.values:
-        return row | ({"values": dict(prediction.values)} if as_json else prediction.values)
+        return {"values": dict(prediction.values)} if as_json else dict(prediction.values)
     values = prediction.output.float().flatten().tolist()
-    return row | ({"output": prediction.output.tolist()} if as_json else
-                  {f"output_{number}": value for number, value in enumerate(values)})  # fmt: skip
+    return ({"output": prediction.output.tolist()} if as_json else
+            {f"output_{number}": value for number, value in enumerate(values)})  # fmt: skip
 
 
 def _json_lines(rows: Iterable[Row]) -> Iterator[str]:
@@ -141,6 +151,8 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print JSON lines instead of CSV")
     inert = "in CSV, quote texts, and put ' before texts that a spreadsheet takes for formulas"
     parser.add_argument("--spreadsheet", action="store_true", help=inert)
+    keep = "column of a table to print beside its predictions, such as an id; may be repeated"
+    parser.add_argument("--keep", action="append", default=[], metavar="COLUMN", help=keep)
     top = "print the N most likely classes of each input (default: 1)"
     parser.add_argument("--top", type=command_line.count, default=1, metavar="N", help=top)
     size = "inputs per batch (default: the validation batch size, for identical bits)"

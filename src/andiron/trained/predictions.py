@@ -35,7 +35,8 @@ class Prediction:
 
     `name` identifies the input. `output` is the network's: logits, or values in the targets' unit.
     `label` is the likeliest class, or the likeliest next token of a text; `labels` are all labels
-    with probability >= 0.5. `probabilities` are by class or label, `values` by target.
+    with probability >= 0.5. `probabilities` are by class or label, `values` by target. `kept` has
+    the columns of a table's row that `predict(..., keep=[...])` names.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Prediction:
     labels: tuple[str, ...] = ()
     probabilities: Mapping[str, float] = field(default_factory=dict)
     values: Mapping[str, float] = field(default_factory=dict)
+    kept: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def probability(self) -> float | None:

@@ -8,7 +8,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ class Samples:
     dataset: Dataset
     names: Sequence[str]
     batcher: Batcher
+    kept: Mapping[str, Sequence[str]] = field(default_factory=dict)  # columns of a table, by name
 
     @property
     def unreadable(self) -> dict[int, str]:
@@ -46,15 +47,25 @@ class Samples:
         return isinstance(self.dataset, Texts) and not self.dataset.is_even
 
 
-def of(inputs: Any, data: Described, delimiter: str | None) -> Samples:
+def of(
+    inputs: Any, data: Described, delimiter: str | None, keep: Sequence[str] = ()
+) -> Samples:
     """The samples in `inputs`: one or several.
 
     Pictures are files, folders of files, or PIL images; rows of a table are mappings by column, a
     data frame, or a CSV file (its content as bytes); texts are strings, or files as `Path`. Arrays
     hold samples as the data stores them. `delimiter=None` detects it from the
-    header of a CSV file.
+    header of a CSV file. `keep` are columns of a table that come with its predictions.
     Raises: DataError for inputs of any other kind, listing all wrong rows.
     """
+    samples = _samples(inputs, data, delimiter, keep)
+    if keep and not samples.kept:
+        what = "these inputs are not rows of a table with columns; leave it out"
+        raise errors.DataError(f"keep={', '.join(keep)}: {what}")
+    return samples
+
+
+def _samples(inputs: Any, data: Described, delimiter: str | None, keep: Sequence[str]) -> Samples:
     if hasattr(inputs, "to_dicts") or hasattr(inputs, "iterrows"):  # of polars, of pandas
         inputs = inputs.to_dicts() if hasattr(inputs, "to_dicts") else inputs.to_dict("records")
     if isinstance(inputs, Tensor) or (hasattr(inputs, "__array__") and not _is_picture(inputs)):
@@ -63,10 +74,10 @@ def of(inputs: Any, data: Described, delimiter: str | None) -> Samples:
     samples = [inputs] if is_one else list(inputs)
     if not samples:
         raise errors.DataError("there are no inputs to predict from; give one or more")
+    if "columns" in data.facts and isinstance(samples[0], str | Path | bytes | Mapping):
+        return _row_samples(samples, data, delimiter, keep)
     if isinstance(data.batcher, TextBatcher) and isinstance(samples[0], str | Path):
         return _text_samples(samples, data)
-    if "columns" in data.facts and isinstance(samples[0], str | Path | bytes | Mapping):
-        return _row_samples(samples, data, delimiter)
     if isinstance(samples[0], str | Path) or _is_picture(samples[0]):
         return _picture_samples(samples, data)
     try:
@@ -136,8 +147,10 @@ def _picture_samples(inputs: Sequence[Any], data: Described) -> Samples:
     return Samples(Pictures(pictures, names, shape), names, batcher)
 
 
-def _row_samples(inputs: Sequence[Any], data: Described, delimiter: str | None) -> Samples:
-    """The columns used in training, encoded as then; others are ignored."""
+def _row_samples(
+    inputs: Sequence[Any], data: Described, delimiter: str | None, keep: Sequence[str]
+) -> Samples:
+    """The columns used in training, encoded as then; others than `keep` are ignored."""
     encoding = TableEncoding.of_facts(data.facts)
     features = [feature.column for feature in encoding.columns]
     reading, missing = encoding.reading, encoding.missing
@@ -146,6 +159,7 @@ def _row_samples(inputs: Sequence[Any], data: Described, delimiter: str | None) 
             Path("stdin" if isinstance(source, bytes) else source),
             content=source if isinstance(source, bytes) else None,
             features=features, texts=(), delimiter=delimiter, reading=reading, missing=missing,
+            kept=keep,
         )
         for source in inputs if not isinstance(source, Mapping)
     ]  # fmt: skip
@@ -153,10 +167,13 @@ def _row_samples(inputs: Sequence[Any], data: Described, delimiter: str | None) 
     if mappings:
         from andiron.trained import mapping_rows  # polars takes 0.2 s
 
-        tables.append(mapping_rows.of_mappings(mappings, features, reading).checked(missing))
+        tables.append(mapping_rows.of_mappings(mappings, features, reading, keep).checked(missing))
     names = [table.row_name(row) for table in tables for row in range(len(table.numbers))]
+    for table in tables:
+        encoding.warn_of_unknown_categories(table)
     encoded = torch.cat([encoding.inputs(table) for table in tables])
-    return _tensor_samples(encoded.float(), data.batcher, names)
+    kept = {name: [text for table in tables for text in table.kept[name]] for name in keep}
+    return replace(_tensor_samples(encoded.float(), data.batcher, names), kept=kept)
 
 
 def _text_samples(inputs: Sequence[str | Path], data: Described) -> Samples:

@@ -1,7 +1,8 @@
 """A trained run with its network, ready to call; data, metrics and summary are read on first use.
 """
 
-from collections.abc import Iterator, Mapping
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -45,27 +46,32 @@ class Run:
         name = type(self.model).__name__
         return f"Run({str(self.folder.path)!r}, weights={self.weights!r}, model={name})"
 
-    def predict(self, inputs: Any, *, batch_size: int | None = None) -> list[Prediction]:
+    def predict(
+        self, inputs: Any, *, batch_size: int | None = None, keep: Sequence[str] = ()
+    ) -> list[Prediction]:
         """The predictions for one or several raw `inputs`, preprocessed as in training.
 
         Pictures are files, folders of files, or PIL images; rows of a table are mappings by column,
         a data frame, or a CSV file; texts are strings, or files as `Path`. Arrays hold samples as
         the data set stores them. The batch size defaults to that of validation; predictions for
-        the validation inputs then have the same bits as in validation.
+        the validation inputs then have the same bits as in validation. `keep` are columns of a
+        table to return with the prediction of each row, such as its id.
         Raises: DataError with all inputs that cannot be read.
         """
-        samples = self.samples(inputs)
+        samples = self.samples(inputs, keep)
         predictions = list(self.predictions(samples, batch_size))
         if samples.unreadable:
             raise errors.DataError("\n".join(samples.unreadable.values()))
         return predictions
 
-    def samples(self, inputs: Any) -> Samples:
+    def samples(self, inputs: Any, keep: Sequence[str] = ()) -> Samples:
         """The inputs as samples like those of the run's data set; pictures are read later.
+
+        `keep` is as in `predict`.
 
         Raises: DataError for unsuitable inputs, listing all wrong rows.
         """
-        return raw_inputs.of(inputs, self.preprocessing, self.delimiter)
+        return raw_inputs.of(inputs, self.preprocessing, self.delimiter, keep)
 
     def predictions(self, samples: Samples, batch_size: int | None = None) -> Iterator[Prediction]:
         """As `predict`, one at a time; omits the samples in `samples.unreadable`.
@@ -87,7 +93,8 @@ class Run:
             batch_predictions = predictions.of_batch(self.model, outputs, facts, names)
             for place, prediction in enumerate(batch_predictions, first):
                 if place not in samples.unreadable:
-                    yield prediction
+                    kept = {name: texts[place] for name, texts in samples.kept.items()}
+                    yield dataclasses.replace(prediction, kept=kept) if kept else prediction
 
     def generate(
         self,

@@ -1,5 +1,6 @@
 """The command of docs/data.md on a table with gaps and text; it resumes to the same bits."""
 
+import csv
 import io
 import json
 import random
@@ -8,11 +9,13 @@ import shlex
 import sys
 from pathlib import Path
 
+import pytest
 import safetensors.torch
 import torch
 from in_process import called
 
 import andiron
+from andiron import errors
 from andiron.commands import train
 from andiron.trained import predict
 
@@ -75,3 +78,32 @@ def test_stdin_has_the_delimiter_and_the_decimal_comma_of_a_file(here, monkeypat
     from_stdin = called(predict.main, here / "run", "-")
     assert (from_stdin.code, from_stdin.errors) == (0, "")
     assert from_stdin.output == by_name.output.replace(str(here / "houses.csv"), "stdin")
+
+
+def test_predictions_keep_columns_and_name_unknown_categories(here, caplog):
+    rows = [f"h{row},{row % 7},{('Bonn', 'Rome')[row % 2]},{row % 5}" for row in range(40)]
+    (here / "houses.csv").write_text("\n".join(["id,area,town,price", *rows]) + "\n")
+    weights(here, "run", "data=csv_regression", "data.path=houses.csv", "hydra.run.dir=run",
+            "num_epochs=1", "data.target=price", "data.exclude=[id]")  # fmt: skip
+    new = "area,town,id,price\n1,Paris,a,2\n2,Rome,,3\n3,Lima,c,\n4,Paris,d,NA\n"
+    (here / "new.csv").write_text(new)
+    given = here / "run", "new.csv", "--keep", "id", "--keep", "price"
+    ended = called(predict.main, *given, cwd=here)
+    table = [*csv.DictReader(io.StringIO(ended.output))]
+    assert [*table[0]] == ["input", "id", "input.price", "price"], ended.errors
+    assert [row["id"] for row in table] == ["a", "", "c", "d"]
+    assert [row["input.price"] for row in table] == ["2", "3", "", "NA"]
+    warnings = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert [record.getMessage() for record in warnings] == [
+        "new.csv: column 'town' has unknown categories in 3 of 4 rows: 'Paris' (2), 'Lima' (1); "
+        "the training rows lacked them, and the network gets no category"
+    ]
+    lines = called(predict.main, *given, "--json", cwd=here).output.splitlines()
+    assert json.loads(lines[0])["kept"] == {"id": "a", "price": "2"}
+    run = andiron.load(here / "run")
+    row = {"area": 1, "town": "Rome", "id": 7}
+    assert [each.kept for each in run.predict([row], keep=["id"])] == [{"id": "7"}]
+    refused = called(predict.main, here / "run", "new.csv", "--keep", "ids", cwd=here)
+    assert "error: new.csv: has no column 'ids'; did you mean 'id'?" in refused.errors
+    with pytest.raises(errors.DataError, match="keep=id: these inputs are not rows of a table"):
+        run.predict(torch.zeros(2, 3), keep=["id"])

@@ -33,6 +33,7 @@ class Columns:
     numbers: Float[Tensor, "rows columns"]  # NaN where a value is missing
     texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     decimal: Literal[".", ","] = "."  # the decimal separator of `texts`
+    kept: Mapping[str, Sequence[str]] = field(default_factory=dict)  # beside the predictions
     # of a row counted from 0, in messages: "table.csv, line 12"
     row_name: Callable[[int], str] = "row {}".format
     dates: Collection[str] = ()  # which of the numbers are days since 1970-01-01

@@ -131,10 +131,12 @@ def read(
     missing: str | float = "refuse",
     max_bad_lines: int | None = None,
     has_number_targets: bool = False,
+    kept: Sequence[str] = (),
 ) -> Columns:
     """The columns `features`, by default all others, and `texts`, the targets, unconverted.
 
-    With `content`, the text of a table, `path` is only its name.
+    With `content`, the text of a table, `path` is only its name. `kept` are further columns of
+    texts, unchecked.
     The first line of a text has the names. Blank lines, and blanks around names and values, are
     ignored.
     Raises: DataError for a missing column, or more than `max_bad_lines` invalid lines.
@@ -146,20 +148,22 @@ def read(
         content = delimited_text.content_of(path)
     delimiter = delimiter or delimited_text.delimiter_of(path, content, wanted)
     header = delimited_text.header_of(path, content, delimiter)
-    delimited_text.check_names(path, header, [*wanted, *exclude, *reading.categories])
+    delimited_text.check_names(path, header, [*wanted, *exclude, *reading.categories, *kept])
     features = features or [name for name in header if name not in texts and name not in exclude]
     if not features:
         beside = ", ".join([*texts, *exclude])
         raise errors.DataError(
             f"{path}: has no column beside {beside}; there is nothing to learn from"
         )
-    numbers = {*features} - {*reading.categories} if reading.decimal == "." else ()
+    numbers = {*features} - {*reading.categories, *kept} if reading.decimal == "." else ()
     frame, lines, bad = delimited_text.columns(path, content, delimiter, header, numbers)
     del content
     unit = "line"
     if path.suffix == delimited_text.PARQUET:
         unit, lines = "row", range(len(frame))
-    table = table_lines.TableLines(str(path), unit, features, texts, reading, frame, lines, bad)
+    table = table_lines.TableLines(
+        str(path), unit, features, texts, reading, frame, lines, bad, kept
+    )
     return table.checked(missing, max_bad_lines, has_number_targets=has_number_targets)
 
 

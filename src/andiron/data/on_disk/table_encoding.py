@@ -13,6 +13,8 @@
 
 import dataclasses
 import json
+import logging
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -25,9 +27,11 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.data.on_disk.columns import Columns, Reading
+from andiron.plain import readable
 
 QUANTITIES = ("number", "date")
 MOST_ONE_HOT = 200  # inputs of one column; more are rarely categories
+log = logging.getLogger("andiron")
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,21 @@ class TableEncoding:
         }
         of_text = [each.column for each in self.columns if each.column not in kinds]
         return Reading("one_hot", of_text, self.date_format, self.decimal, kinds)
+
+    def warn_of_unknown_categories(self, table: Columns) -> None:
+        """Logs the categories of `table` that the training rows lacked, with their numbers."""
+        for column in self.columns:
+            unknown = Counter(table.texts.get(column.column, ()))
+            for known in ("", *column.categories):
+                del unknown[known]
+            if unknown:
+                number, names = unknown.total(), [f"{name!r} ({n})" for name, n in unknown.most_common()]
+                log.warning(
+                    "%s: column %r has unknown categories in %d of %d rows: %s; the training rows "
+                    "lacked them, and the network gets no category",
+                    table.source or "rows", column.column, number, len(table.numbers),
+                    readable.joined(names),
+                )  # fmt: skip
 
     def inputs(self, table: Columns) -> Float[Tensor, "rows inputs"]:
         """The inputs of all rows, in float64."""

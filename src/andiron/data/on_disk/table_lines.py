@@ -45,6 +45,7 @@ class TableLines:
     frame: polars.DataFrame  # texts, "" where one is missing; Float64 if all are finite numbers
     lines: Sequence[int]  # of each row
     bad: Mapping[int, str]  # the fault of an invalid line, by line
+    kept: Sequence[str] = ()  # further columns, of any values
 
     def checked(
         self,
@@ -175,6 +176,7 @@ class TableLines:
             numbers=torch.from_numpy(matrix[rows]).double(),
             texts={name: self.frame[name][rows].to_list() for name in (*texts, *self.targets)},
             decimal=self.reading.decimal,
+            kept={name: self.frame[name][rows].to_list() for name in self.kept},
             row_name=lambda row: _placed(source, f"{unit} {lines[kept[row]]}"),
             dates=dates,
             record=record,
