@@ -96,7 +96,7 @@ class DataLoader:
         if self.in_memory:
             return f"in memory on {self.device}"
         how = "between steps" if self._is_seeded else "by a thread ahead of the step"
-        return f"{type(self.dataset).__name__}, gathered {how}"
+        return f"gathered {how}"
 
     def order(self, epoch: int) -> Int[Tensor, " size"]:
         """The indices of the epoch's samples, in order."""

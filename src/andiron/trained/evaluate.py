@@ -128,13 +128,18 @@ def _worst_row(error: Any) -> list[str | None]:
     return [*names, measured(prediction.probability), number(error.loss)]
 
 
+def _sample_text(error: Any) -> str:
+    name = error.prediction.name
+    return f"sample-{name}" if name == str(error.index) else Path(name).with_suffix("").as_posix()
+
+
 def _write_pictures(folder: Path, evaluation: Any) -> None:
     """The worst errors and the pictures of metrics as PNG files.
 
     Raises: OutputError if they cannot be written; DataError if there is no picture.
     """
     pictures = {
-        f"worst-{place}-sample-{worst.index}-true-{worst.true}-"
+        f"worst-{place}-{_sample_text(worst)}-true-{worst.true}-"
         f"predicted-{_predicted_text(worst.prediction)}": worst.picture
         for place, worst in enumerate(evaluation.worst, 1)
         if worst.picture is not None

@@ -10,8 +10,8 @@ from torch import Tensor
 from andiron import errors, randomness
 from andiron.assembly import configured_learner
 from andiron.data import Concatenated, DataLoader, Splits
+from andiron.data.composed.composed_datasets import sample_name
 from andiron.data.dataset import Dataset
-from andiron.data.on_disk.image_decoding import ImageFolderDataset
 from andiron.learner import evaluation
 from andiron.metrics import Tally, pictures
 from andiron.metrics.classification.class_tables import ClassScores
@@ -95,7 +95,7 @@ def _worst_error(run: Run, dataset: Dataset, index: int, loss: float) -> WorstEr
     batch = run.preprocessing.batcher(raw, run.device)
     outputs = predictions.outputs_of(run.model, batch, run.precision)
     facts = run.preprocessing.facts
-    name = dataset.names[index] if isinstance(dataset, ImageFolderDataset) else str(index)
+    name = sample_name(dataset, index) or str(index)
     if isinstance(run.model, LanguageModel):
         name = decoded(raw.inputs[0].tolist(), facts.get("vocabulary"))
     (prediction,) = predictions.of_batch(run.model, outputs, facts, [name])

@@ -149,7 +149,7 @@ def test_an_error_of_the_thread_comes_at_the_batch_concerned():
 
 def test_the_path_is_told_in_words():
     assert loader().path == "in memory on cpu"
-    assert loader(Stored()).path == "Stored, gathered by a thread ahead of the step"
+    assert loader(Stored()).path == "gathered by a thread ahead of the step"
     assert loader(num_workers=2).path == "gathered by 2 worker processes"
 
 

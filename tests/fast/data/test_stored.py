@@ -180,7 +180,7 @@ def test_a_stored_data_set_gives_the_same_batches_as_one_in_memory(path, num_wor
     assert loaders[0].path == (
         "gathered by 2 worker processes"
         if num_workers
-        else "StoredDataset, gathered by a thread ahead of the step"
+        else "gathered by a thread ahead of the step"
     )
 
 

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from andiron.data.dataset import ArrayDataset, Dataset, RawBatch
 from andiron.data.loader import DataLoader
-from andiron.data.composed.composed_datasets import Concatenated, Mapped, Partial, Windows, chosen
+from andiron.data.composed.composed_datasets import (
+    Concatenated,
+    Mapped,
+    Partial,
+    Windows,
+    chosen,
+    sample_name,
+)
 
 INPUTS = torch.arange(11 * 2, dtype=torch.uint8).view(11, 1, 2)
 TARGETS = torch.tensor([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5])
@@ -144,6 +151,20 @@ def test_a_batch_is_one_gather_from_each_data_set_that_has_a_part_in_it():
 def test_mapping_the_identity_changes_nothing_and_mappings_compose():
     assert same(every(Mapped(WHOLE, lambda raw: raw)), every(WHOLE))
     assert same(every(Mapped(Mapped(WHOLE, doubled), doubled)), (INPUTS * 4, TARGETS))
+
+
+def test_a_view_has_the_names_of_its_samples():
+    class Named(ArrayDataset):
+        def sample_name(self, index):
+            return f"{index}.png"
+
+    named, unnamed = Named(torch.zeros(3), torch.zeros(3)), ArrayDataset(*torch.zeros(2, 2))
+    assert sample_name(Partial(named, [2, 0]), 0) == "2.png"
+    assert sample_name(Mapped(named, lambda raw: raw), 1) == "1.png"
+    joined = Concatenated([named, unnamed, Partial(named, [1])])
+    names = [sample_name(joined, index) for index in range(6)]
+    assert names == ["0.png", "1.png", "2.png", None, None, "1.png"]
+    assert sample_name(unnamed, 0) is None
 
 
 @pytest.mark.parametrize("size", [1, 3, 10, 11])

@@ -64,6 +64,10 @@ class Partial(Derived):
     def drawn(self, indices: Indices, draws: Draws | None) -> Any:
         return drawn(self.dataset, self.indices[_index_tensor(indices, len(self))], draws)
 
+    def sample_name(self, index: int) -> str | None:
+        """The name of a sample in `dataset`."""
+        return sample_name(self.dataset, int(self.indices[index]))
+
     @property
     def targets(self) -> Tensor | None:
         """All targets; None if they are not in memory."""
@@ -83,6 +87,10 @@ class Mapped(Derived):
 
     def drawn(self, indices: Indices, draws: Draws | None) -> Any:
         return self.function(drawn(self.dataset, _index_tensor(indices, len(self)), draws))
+
+    def sample_name(self, index: int) -> str | None:
+        """The name of a sample in `dataset`."""
+        return sample_name(self.dataset, index)
 
 
 class Concatenated:
@@ -128,6 +136,11 @@ class Concatenated:
         back = owners.argsort(stable=True).argsort()
         whole = map(torch.cat, zip(*parts, strict=True))
         return RawBatch(*(each.index_select(0, back.to(each.device)) for each in whole))
+
+    def sample_name(self, index: int) -> str | None:
+        """The name of a sample in its data set."""
+        owner = int(torch.bucketize(index, self._begins, right=True)) - 1
+        return sample_name(self.datasets[owner], index - int(self._begins[owner]))
 
     @property
     def targets(self) -> Tensor | None:
@@ -185,6 +198,12 @@ def chosen(dataset: Dataset, indices: Indices) -> Dataset:
     if isinstance(dataset, ArrayDataset | StoredDataset):
         return dataset.subset(_index_tensor(indices, len(dataset)))
     return Partial(dataset, indices)
+
+
+def sample_name(dataset: Dataset, index: int) -> str | None:
+    """The name of a sample, such as its file, if the data set has `sample_name(index)`."""
+    name = getattr(dataset, "sample_name", None)
+    return None if name is None else name(index)
 
 
 def in_memory_targets(dataset: Dataset) -> Tensor | None:

@@ -1,15 +1,15 @@
 """All images of a folder decoded once, into a file that later runs read."""
 
-import itertools
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from andiron import errors
 from andiron.data import fingerprint
@@ -24,31 +24,45 @@ RACY_NS = 2_000_000_000  # a younger file may change without a new time stamp
 log = logging.getLogger("andiron")
 
 
-def content_of(images: ImageFolderDataset, cache: Path) -> str:
-    """SHA-256 over the names, sizes and bytes of all images, stored for later runs."""
-    return remembered(images, cache, "listing", lambda: {"sha256": _content(images)})["sha256"]
+class Decoded(NamedTuple):
+    """The decoded images of a folder; the pixels of an unreadable one are 0."""
+
+    dataset: stored.StoredDataset
+    unreadable: dict[str, str]  # why, by name
+    sha256: str  # over the names, sizes and bytes of the readable images
 
 
-def remembered(
-    images: ImageFolderDataset, cache: Path, kind: str, find: Callable[[], dict[str, Any]]
-) -> dict[str, Any]:
-    """The result of `find` about the files, stored in `cache` by `kind`.
+def decoded(images: ImageFolderDataset, cache: Path) -> Decoded:
+    """All images from their file in `cache`, which is written if missing.
 
-    `find` runs again if names, sizes or modification times changed.
+    The safetensors file has `inputs` [size, channels, height, width] of bytes, and `targets`. It is
+    written atomically, image by image, in constant memory. Its name depends on the content of all
+    images and the shape; names, sizes and modification times tell whether the content changed.
+    Raises: DataError if the file cannot be written, or is damaged.
     """
     stats = {name: (images.root / name).stat() for name in images.names}
     listing = fingerprint.of_texts(
         f"{name}\0{stat.st_size}\0{stat.st_mtime_ns}\n"
         for name, stat in stats.items()
     )
-    file = cache / f"{kind}-{listing[:16]}.json"
-    if file.is_file():
-        return files.read_json(file)
-    before_ns = time.time_ns()
-    result = find()
-    if max(stat.st_mtime_ns for stat in stats.values()) < before_ns - RACY_NS:
-        _write_into(cache, lambda: files.write_json(file, result))
-    return result
+    note, before_ns, digests = cache / f"listing-{listing[:16]}.json", time.time_ns(), None
+    if note.is_file():
+        known = files.read_json(note)
+    else:
+        digests = _digests(images)
+        known = {"whole": _content(stats, digests)}
+    whole = known.get("whole") or known["sha256"]  # the note of an earlier version
+    key = fingerprint.of_texts([whole, f"{VERSION}/{images.size}/{images.channels}"])[:16]
+    file, problems = cache / f"images-{key}.safetensors", cache / f"unreadable-{key}.json"
+    if not file.is_file():
+        _write_into(cache, lambda: _decode(images, file, problems))
+    unreadable = files.read_json(problems) if problems.is_file() else {}
+    if digests is not None:
+        readable = {name: digest for name, digest in digests.items() if name not in unreadable}
+        known["sha256"] = _content(stats, readable)
+        if max(stat.st_mtime_ns for stat in stats.values()) < before_ns - RACY_NS:
+            _write_into(cache, lambda: files.write_json(note, known))
+    return Decoded(_dataset(file, images.names), unreadable, known["sha256"])
 
 
 def in_threads(function: Callable[[str], Any], names: Sequence[str]) -> Iterator[Any]:
@@ -58,42 +72,52 @@ def in_threads(function: Callable[[str], Any], names: Sequence[str]) -> Iterator
             yield from threads.map(function, names[start : start + AT_ONCE])
 
 
-def dataset(images: ImageFolderDataset, content: str, cache: Path) -> stored.StoredDataset:
-    """The images from their file in `cache`, which is written if missing.
+def _digests(images: ImageFolderDataset) -> dict[str, str]:
+    """The SHA-256 of each file, by name."""
+    log.info("%s: reading all %d images, for their checksum", images.root, len(images))
+    digests = in_threads(lambda name: fingerprint.of_file(images.root / name), images.names)
+    return dict(zip(images.names, digests, strict=True))
 
-    The safetensors file has `inputs` [size, channels, height, width] of bytes, and `targets`. It is
-    written atomically, image by image, in constant memory. Its name depends on
-    `content` and the shape.
-    Raises: DataError if an image cannot be decoded, or the file cannot be written.
-    """
-    key = fingerprint.of_texts([content, f"{VERSION}/{images.size}/{images.channels}"])[:16]
-    file = cache / f"images-{key}.safetensors"
-    if not file.is_file():
-        log.info("decoding %d images once, into %s", len(images.names), file)
-        shapes = {
-            "targets": (torch.int64, [len(images)]),
-            "inputs": (torch.uint8, [len(images), images.channels, images.size, images.size]),
-        }
-        decoded = in_threads(images.decoded, images.names)
-        pieces = safetensors_codec.pieces(shapes, itertools.chain([images.targets], decoded))
-        _write_into(cache, lambda: files.write_pieces(file, pieces))
+
+def _content(stats: Mapping[str, os.stat_result], digests: Mapping[str, str]) -> str:
+    """SHA-256 over the names, sizes and digests of these files."""
+    return fingerprint.of_texts(
+        f"{name}\0{stats[name].st_size}\0{digest}\n" for name, digest in digests.items()
+    )
+
+
+def _decode(images: ImageFolderDataset, file: Path, problems: Path) -> None:
+    """Writes all images to `file`, and why some are unreadable to `problems`."""
+    log.info("decoding %d images once, into %s", len(images), file)
+    shape = [images.channels, images.size, images.size]
+    unreadable: dict[str, str] = {}
+
+    def rows() -> Iterator[Tensor]:
+        yield images.targets
+        made = in_threads(images.decoded_or_problem, images.names)
+        for name, pixels in zip(images.names, made, strict=True):
+            if isinstance(pixels, str):
+                unreadable[name] = pixels
+                pixels = torch.zeros(shape, dtype=torch.uint8)
+            yield pixels
+        if unreadable:
+            files.write_json(problems, unreadable)
+
+    shapes = {
+        "targets": (torch.int64, [len(images)]),
+        "inputs": (torch.uint8, [len(images), *shape]),
+    }
+    files.write_pieces(file, safetensors_codec.pieces(shapes, rows()))
+
+
+def _dataset(file: Path, names: Sequence[str]) -> stored.StoredDataset:
     try:
         arrays = stored.arrays_in(file)
-        return stored.StoredDataset(arrays["inputs"], arrays["targets"])
+        return stored.StoredDataset(arrays["inputs"], arrays["targets"], names=names)
     except (errors.DataError, KeyError, ValueError) as error:
         raise errors.DataError(
             f"{file}: the decoded images are damaged; remove the file to decode them again"
         ) from error
-
-
-def _content(images: ImageFolderDataset) -> str:
-    log.info("%s: reading all %d images, for their checksum", images.root, len(images.names))
-    sizes = [(images.root / name).stat().st_size for name in images.names]
-    digests = in_threads(lambda name: fingerprint.of_file(images.root / name), images.names)
-    return fingerprint.of_texts(
-        f"{name}\0{size}\0{digest}\n"
-        for name, size, digest in zip(images.names, sizes, digests, strict=True)
-    )
 
 
 def _write_into(cache: Path, write: Callable[[], None]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import UInt8
 from torch import Tensor
@@ -20,6 +21,7 @@ MODES = {1: "L", 3: "RGB"}  # Pillow's names, by the number of channels
 REMEDY = "; replace the file or remove it"
 SKIPPING = "; data.scan=true lists all such files, data.max_unreadable=1 skips one"
 WIDE = ("I", "F")  # prefixes of Pillow's names for more than 8 bits a channel
+WHITE = 2**16 - 1  # of 16 bits
 UNREADABLE = (
     OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, struct.error, zlib.error,
 )  # fmt: skip
@@ -49,14 +51,23 @@ class ImageFolderDataset:
             try:
                 images.append(self.decoded(self.names[index]))
             except errors.DataError as error:
-                raise errors.DataError(
-                    f"image {index}, counted from 0: {error}{SKIPPING}"
-                ) from error
+                raise errors.DataError(f"{error}{SKIPPING}") from error
         return RawBatch(torch.stack(images), self.targets[chosen])
+
+    def sample_name(self, index: int) -> str:
+        """The file of a sample, below the folder."""
+        return self.names[index]
 
     def decoded(self, name: str) -> Tensor:
         """The image in one file."""
         return of_file(self.root / name, (self.channels, self.size, self.size))
+
+    def decoded_or_problem(self, name: str) -> Tensor | str:
+        """The image in one file, or why it cannot be read."""
+        try:
+            return self.decoded(name)
+        except errors.DataError as error:
+            return str(error).removeprefix(f"{self.root / name}: ").removesuffix(REMEDY)
 
     def subset(self, indices: Indices) -> "ImageFolderDataset":
         """A data set of the samples at `indices`."""
@@ -69,9 +80,10 @@ def of_file(path: Path, shape: Sequence[int]) -> UInt8[Tensor, "channels height 
     """The centre of the image, after its shorter side is resized to that of a square `shape`.
 
     The pixels equal torchvision's Resize and CenterCrop on Pillow's images. The camera's rotation
-    is applied, transparency is dropped, and only the first frame of an animation is used. For any
-    other shape the image must already have that size.
-    Raises: DataError if it is not a whole image, or has more than 8 bits a channel.
+    is applied, transparency is dropped, and only the first frame of an animation is used. Grey of
+    16 bits is divided by 257, grey of floats from 0 to 1 multiplied by 255. For any other shape the
+    image must already have that size.
+    Raises: DataError if it is not a whole image, or has values outside of these ranges.
     """
     from PIL import Image  # 40 ms, so only a folder of images imports it
 
@@ -108,11 +120,9 @@ def _pixels(image: Any, shape: Sequence[int]) -> Tensor:
     from PIL import ImageOps
 
     channels, height, width = shape
-    if image.mode.startswith(WIDE):
-        raise ValueError("it has more than 8 bits a pixel: convert it")
     image.load()
     ImageOps.exif_transpose(image, in_place=True)
-    chosen = image.convert(MODES[channels])
+    chosen = (_in_8_bits(image) if image.mode.startswith(WIDE) else image).convert(MODES[channels])
     if height == width:
         chosen = _centre(chosen, height)
     elif chosen.size != (width, height):
@@ -120,6 +130,21 @@ def _pixels(image: Any, shape: Sequence[int]) -> Tensor:
         raise ValueError(f"it has {found} pixels where the run has {width}x{height}: resize it")
     pixels = torch.frombuffer(bytearray(chosen.tobytes()), dtype=torch.uint8)
     return pixels.view(height, width, channels).permute(2, 0, 1).contiguous()
+
+
+def _in_8_bits(image: Any) -> Any:
+    """A grey image of 16 bits or floats as one of 8 bits."""
+    from PIL import Image
+
+    white = 1.0 if image.mode == "F" else WHITE
+    values = np.asarray(image, dtype=np.float64)
+    low, high = values.min(), values.max()
+    if not (low >= 0 and high <= white):
+        raise ValueError(
+            f"its values are from {low:g} to {high:g}, and should be from 0 to {white:g}, which is "
+            "white: scale them"
+        )
+    return Image.fromarray((values * (255 / white)).round().astype(np.uint8))
 
 
 def _centre(image: Any, size: int) -> Any:

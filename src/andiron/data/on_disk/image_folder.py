@@ -1,6 +1,6 @@
 """Images in a folder for each class."""
 
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,30 +43,31 @@ def image_folder(
     With `decoded="workers"` an image is decoded for every batch that has it; with `once` before the
     run, into a file in `cache`, by default `path`/.andiron, which later runs read. The fingerprint
     covers the names and sizes of the files, with `once` their bytes too.
-    With `scan` every image is decoded before the run, and all unreadable ones are reported; up to
-    `max_unreadable` of them, which implies a scan, are skipped and named in the facts.
+    With `scan` or `once` all unreadable images are reported before the run; up to `max_unreadable`
+    of them, which implies a scan, are skipped and named in the facts.
     Normalised by ImageNet's mean and standard deviation, as torchvision's trained networks expect.
-    Raises: DataError for a folder, class or part without images, and with `once` or `scan` for a
-    file that is not an image.
+    Raises: DataError for a folder, class or part without images, and with `once` or `scan` for
+    files that are not images.
     """
     root = Path(path).absolute()
     folder = root / ".andiron" if cache is None else Path(cache).absolute()
     tree = image_tree.find(root)
     images = ImageFolderDataset(root, tree.names, tree.targets, size, channels)
-    skipped: list[str] = []
-    if scan or max_unreadable:
-        kept_in = folder if decoded == "once" else None
-        skipped = image_scan.unreadable(images, most=max_unreadable, cache=kept_in)
-        tree = tree.without({*skipped})
-        images = replace(images, names=tree.names, targets=tree.targets)
-    parts = _parts(tree, valid, test, split_seed)
     everything: ImageFolderDataset | StoredDataset = images
+    unreadable: Mapping[str, str] = {}
     if decoded == "once":
-        checksum = image_cache.content_of(images, folder)
-        everything = image_cache.dataset(images, checksum, folder)
-    else:
+        everything, unreadable, checksum = image_cache.decoded(images, folder)
+    elif scan or max_unreadable:
+        unreadable = image_scan.unreadable(images)
+    skipped = image_scan.skipped(images, unreadable, max_unreadable)
+    if skipped:
+        tree = tree.without({*skipped})
+        names = enumerate(images.names)
+        everything = everything.subset([row for row, name in names if name not in unreadable])
+    if decoded != "once":
         sizes = (f"{name}\0{(root / name).stat().st_size}\n" for name in tree.names)
         checksum = fingerprint.of_texts(sizes)
+    parts = _parts(tree, valid, test, split_seed)
     return splits.of_parts(
         everything.subset,
         parts,

@@ -12,7 +12,7 @@ from torch import Tensor
 from andiron import errors
 from andiron.data.dataset import Classes
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff")
 PARTS = ("train", "valid", "test")
 log = logging.getLogger("andiron")
 
@@ -130,6 +130,8 @@ def _tree(root: Path, parts: Mapping[str, list[str]]) -> ImageTree:
         indices[part] = torch.arange(begin, len(names))
     if ignored:
         message = "%s: ignored %d files that are not images, such as %s"
+        if len(ignored) == 1:
+            message = "%s: ignored %d file that is not an image: %s"
         log.info(message, root, len(ignored), min(ignored))
     return ImageTree(root, tuple(names), torch.tensor(targets), tuple(class_names), indices)
 

@@ -3,7 +3,7 @@
 import itertools
 import os
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -137,16 +137,23 @@ class StoredArray:
 class StoredDataset:
     """Samples by index, read from their file batch by batch.
 
-    `indices` are the rows of the data set, by default all.
+    `indices` are the rows of the data set, by default all; `names` are those of all rows.
     """
 
-    def __init__(self, inputs: StoredArray, targets: StoredArray, indices: Indices | None = None):
+    def __init__(
+        self,
+        inputs: StoredArray,
+        targets: StoredArray,
+        indices: Indices | None = None,
+        names: Sequence[str] | None = None,
+    ):
         if len(inputs) != len(targets):
             raise ValueError(
                 f"{len(inputs)} inputs but {len(targets)} targets; each input needs one"
             )
         self.inputs = inputs
         self.targets = targets
+        self.names = names
         self.indices = torch.arange(len(inputs)) if indices is None else torch.as_tensor(indices)
 
     def __len__(self) -> int:
@@ -167,7 +174,11 @@ class StoredDataset:
     def subset(self, indices: Indices) -> "StoredDataset":
         """A data set of the samples at `indices`, over the same file."""
         rows = self.indices.index_select(0, torch.as_tensor(indices))
-        return StoredDataset(self.inputs, self.targets, rows)
+        return StoredDataset(self.inputs, self.targets, rows, self.names)
+
+    def sample_name(self, index: int) -> str | None:
+        """The name of a sample; None if the rows have none."""
+        return None if self.names is None else self.names[int(self.indices[index])]
 
 
 def arrays_in(path: Path) -> dict[str, StoredArray]:

@@ -141,11 +141,11 @@ class TableEncoding:
             for known in ("", *column.categories):
                 del unknown[known]
             if unknown:
-                number, names = unknown.total(), [f"{name!r} ({n})" for name, n in unknown.most_common()]
+                names = [f"{name!r} ({number})" for name, number in unknown.most_common()]
                 log.warning(
                     "%s: column %r has unknown categories in %d of %d rows: %s; the training rows "
                     "lacked them, and the network gets no category",
-                    table.source or "rows", column.column, number, len(table.numbers),
+                    table.source or "rows", column.column, unknown.total(), len(table.numbers),
                     readable.joined(names),
                 )  # fmt: skip
 
