@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from andiron import errors
-from andiron.disk import logged_lines
+from andiron.comparison import logged_lines
 from andiron.run_folder import RunFolder
 from andiron.writers import event_file
 from andiron.writers.tensorboard import HPARAMS

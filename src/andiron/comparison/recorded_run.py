@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors
+from andiron.comparison import logged_lines
+from andiron.comparison.logged_lines import Line
 from andiron.config.leaves import leaves
-from andiron.disk import files, logged_lines
-from andiron.disk.logged_lines import Line
+from andiron.disk import files
 from andiron.plain import improvement
 from andiron.plain.plain_values import Number, is_finite, is_number
 from andiron.run.log_file import is_abandoned

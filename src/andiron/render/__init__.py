@@ -3,9 +3,10 @@
 import sys
 from pathlib import Path
 
+from rich.console import Console
+
 from andiron.plain import wings
 from andiron.protocols import Renderer
-from andiron.render.live import Live
 from andiron.render.plain import Plain
 
 COLUMNS, ROWS = 100, 30  # of the smallest terminal for the dashboard by default
@@ -23,9 +24,16 @@ def auto(run_dir: Path | None = None) -> Renderer:
 
 
 def Dashboard(run_dir: Path | None = None) -> Renderer:
-    """The full-screen dashboard with keys; a redrawn line if `andiron.screen` was deleted."""
+    """The full-screen dashboard with keys; plain lines if `andiron.screen` was deleted."""
     screen = wings.optional("screen.dashboard")
-    renderer: Renderer = screen.Dashboard(run_dir) if screen else Live()
+    renderer: Renderer = screen.Dashboard(run_dir) if screen else Plain()
+    return renderer
+
+
+def Live(console: Console | None = None) -> Renderer:
+    """One line that is redrawn; plain lines if `andiron.screen` was deleted."""
+    screen = wings.optional("screen.live")
+    renderer: Renderer = screen.Live(console) if screen else Plain()
     return renderer
 
 

@@ -7,7 +7,8 @@ import io
 import os
 from pathlib import Path
 
-from andiron.disk import files, logged_lines
+from andiron.comparison import logged_lines
+from andiron.disk import files
 from andiron.screen.curves import Curves
 
 MOST_BYTES = 32 * 2**20  # the earlier part of a longer file is not read

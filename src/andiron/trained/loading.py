@@ -15,7 +15,7 @@ from andiron.data.described import Described
 from andiron.models import zoo
 from andiron.run import named_folder, run_record, status
 from andiron.run_folder import RunFolder
-from andiron.trained import chosen_weights
+from andiron.trained import chosen_weights, recorded_data
 from andiron.trained.trained_run import Run
 
 NOT_BUILT = ("andiron.writers.WandbWriter", "andiron.writers.MlflowWriter")
@@ -76,7 +76,7 @@ def _described_data(folder: RunFolder, config: Train) -> Described:
     name = str(config.data["_target_"]).rpartition(".")[2]
     if not isinstance(plain, dict):
         raise errors.DataError(f"{folder.data}: is not a JSON object; restore it from a copy")
-    recorded = described.from_plain(f"{folder.data}", plain)
+    recorded = recorded_data.from_plain(f"{folder.data}", plain)
     if recorded is not None:
         return dataclasses.replace(recorded, name=name)
     with components.unwritten():

@@ -12,10 +12,10 @@ from torch import nn
 
 from andiron import errors
 from andiron.assembly import components
+from andiron.comparison import logged_lines
 from andiron.config.schema import Train
 from andiron.data import DataLoader, Splits
 from andiron.data.described import Described
-from andiron.disk import logged_lines
 from andiron.learner.precision import Precision
 from andiron.run import run_record
 from andiron.run_folder import RunFolder

@@ -18,10 +18,8 @@ from pathlib import Path
 
 from andiron import errors
 from andiron.disk import append_only
-from andiron.disk.logged_lines import MOST_IN_A_LINE
 from andiron.protocols import Point, Position
-from andiron.run_folder import RunFolder
-
+from andiron.run_folder import MOST_IN_A_LINE, RunFolder
 
 FIRST, LAST = 128, 1024  # bytes that identify a file: its first value, and its last lines
 

@@ -8,7 +8,8 @@ from rich.console import Console
 
 from andiron import render
 from andiron.protocols import Progress
-from andiron.render import Live, Plain
+from andiron.render import Plain
+from andiron.screen.live import Live
 
 SUMMARY = {
     "run_dir": "outputs/a/b",

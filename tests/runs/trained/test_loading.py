@@ -5,15 +5,16 @@ import shutil
 
 import pytest
 import torch
-from in_process import called
 
 import andiron
 from andiron import checkpoint, errors, serialization
 from andiron.commands import train
-from andiron.runs import rerun
 from andiron.data import described, digits
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
+from andiron.runs import rerun
+from andiron.trained import recorded_data
+from in_process import called
 
 
 @pytest.fixture
@@ -166,7 +167,7 @@ def test_preprocessing_that_no_run_writes_is_refused(wrong):
     of_facts = plain if wrong.keys() & {"input_shape", "num_classes"} else plain["preprocessing"]
     of_facts |= wrong
     with pytest.raises(errors.DataError, match="data.json: is malformed"):
-        described.from_plain("data.json", plain)
+        recorded_data.from_plain("data.json", plain)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +185,7 @@ def test_numbers_that_inputs_cannot_be_divided_by_are_refused(name, number, why)
     }  # fmt: skip
     plain = {"input_shape": [2], "columns": ["a", "b"], "preprocessing": preprocessing}
     with pytest.raises(errors.DataError) as refused:
-        described.from_plain("data.json", plain)
+        recorded_data.from_plain("data.json", plain)
     assert str(refused.value) == f"data.json: is malformed ({why}); restore it from a copy"
 
 

@@ -11,9 +11,9 @@ from typing import Any, BinaryIO, NamedTuple
 from andiron import errors
 from andiron.disk import files
 from andiron.plain.plain_values import Number, is_number
+from andiron.run_folder import MOST_IN_A_LINE
 
 MOST_BYTES = 2**30  # of a file: a million log points
-MOST_IN_A_LINE = 2**22  # bytes
 MOST_COUNTED = 2**53  # every smaller integer is exact in a float
 MOST_CELLS = 2**26  # a million log points of sixty values; each takes 8 bytes and more
 Table = dict[str, list[Any]]  # columns of the same length
