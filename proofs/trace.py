@@ -3,7 +3,7 @@
     python proofs/trace.py [--json] [--checkout FOLDER] [overrides of train.py ...]
 
 A run of train.py, in this process, with every call in its main thread recorded. The calls are cut
-into updates, from one training step to the next. Printed are the frames from `fit` to the task's
+into updates, from one training step to the next. Printed are the frames from `steps` to the task's
 `train_step`, the walk of a median update (file by file, in order of the first call, with what is
 called there), and how many files an update passes: between log points, at log points, and at the
 ends of epochs. What other threads do, such as writing checkpoints, is not counted.
@@ -22,7 +22,8 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parents[1]
-STEP, EVALUATION_STEP, LOOP = "train_step", "valid_step", "fit"
+STEP, EVALUATION_STEP = "train_step", "valid_step"
+LOOPS = ("steps", "fit")  # the generator that trains; older checkouts have `fit`
 
 
 class Call(NamedTuple):
@@ -57,7 +58,7 @@ class Recorder:
         if event != "call" or not code.co_filename.startswith(self._prefix):
             return
         call = self._named(frame)
-        self._is_training |= code.co_name == LOOP and call.file.startswith("learner/")
+        self._is_training |= code.co_name in LOOPS and call.file.startswith("learner/")
         if self._is_training:
             self.calls.append(call)
         if code.co_name == STEP and not self.frames:
@@ -68,10 +69,10 @@ class Recorder:
         return Call(name, frame.f_code.co_qualname)
 
     def _above(self, frame: FrameType | None) -> Iterator[Call]:
-        """The frames from a training step up to `fit`, of whatever package."""
+        """The frames from a training step up to the loop, of whatever package."""
         while frame is not None:
             yield self._named(frame)
-            if frame.f_code.co_name == LOOP:
+            if frame.f_code.co_name in LOOPS:
                 return
             frame = frame.f_back
 
@@ -147,7 +148,7 @@ def _recorded(run: Callable[[], int], recorder: Recorder) -> int:
 def described(walks: Walks) -> str:
     """The walk as README shows it, and the numbers."""
     width = max(map(len, walks.walk))
-    lines = [f"{len(walks.frames)} frames from fit to train_step:"]
+    lines = [f"{len(walks.frames)} frames from steps to train_step:"]
     lines += [f"  {frame}" for frame in walks.frames]
     lines += ["", f"{len(walks.walk)} files in one update:"]
     lines += [f"  {file:<{width}}  {', '.join(names)}" for file, names in walks.walk.items()]

@@ -42,7 +42,7 @@ def loaders():
 def lengthen(learner, num_epochs):
     """Has a learner that came back train until it has so many epochs."""
     longer = dataclasses.replace(learner.options, num_epochs=num_epochs)
-    learner.options = learner._agenda._options = longer
+    learner.options = learner._loop._agenda._options = longer
 
 
 def two_optimizers(model, **settings):

@@ -11,7 +11,7 @@ import pytest
 from proofs import trace
 
 ROOT = Path(__file__).resolve().parents[2]
-FRAMES = 4  # `fit` and `train_step` are two of them
+FRAMES = 4  # `steps`, which `fit` runs to its end, and `train_step` are two of them
 FILES = 10
 FILES_OF_THE_FIRST = 11  # which prepares the fused step of its optimizer
 # as measured, one of them once a second; the aim is 13, so lower it with the code
@@ -28,9 +28,9 @@ def walks(tmp_path_factory):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_few_frames_lie_between_fit_and_the_training_step(walks):
+def test_few_frames_lie_between_the_loop_and_the_training_step(walks):
     assert len(walks["frames"]) <= FRAMES, walks["frames"]
-    assert walks["frames"][0].endswith("Learner.fit")
+    assert walks["frames"][0].endswith("Loop.steps")
     assert walks["frames"][-1].endswith(".train_step")
 
 

@@ -3,6 +3,7 @@
 from andiron.learner.builder import LearnerBuilder
 from andiron.learner.early_stopping import EarlyStopping, Stop
 from andiron.learner.learner import Learner
+from andiron.learner.observers import Step
 from andiron.learner.summary import summarise
 
-__all__ = ["EarlyStopping", "Learner", "LearnerBuilder", "Stop", "summarise"]
+__all__ = ["EarlyStopping", "Learner", "LearnerBuilder", "Step", "Stop", "summarise"]

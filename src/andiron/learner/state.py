@@ -1,5 +1,6 @@
 """Saves and restores a learner's state: named parts, each with its own `state_dict`."""
 
+import copy
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -67,6 +68,10 @@ class LearnerState:
         }
         weights = averages | self.early_stopping.weights()
         return Checkpoint(model, optimizer, state, weights, windows)
+
+    def copies(self) -> Checkpoint:
+        """The state as `capture` gives it, sharing no memory with the parts."""
+        return copy.deepcopy(self.capture())
 
     def evaluation_weights(self, *, copies: bool = False) -> dict[str, Tensor]:
         """The weights to evaluate, by name; `copies` share no memory with the model."""

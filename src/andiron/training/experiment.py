@@ -51,7 +51,10 @@ class Experiment:
             for loader in (train, valid, test):
                 at_end.callback(loader.close)
             try:
-                model = self.learner.fit(train, valid, test, begun)
+                for step in self.learner.steps(train, valid, test):
+                    if begun is not None and step.kind != "validation":
+                        begun()
+                        begun = None
                 if self.components.world.rank == 0:
                     self._write_results()
             except errors.Interrupted:  # the run can be resumed: its session stays open
@@ -60,7 +63,7 @@ class Experiment:
                 writers.end_session(succeeded=False)
                 raise
             writers.end_session(succeeded=True)
-        return model
+        return self.learner.model
 
     @contextmanager
     def _closed_after(self) -> Iterator[None]:

@@ -1,0 +1,262 @@
+"""The training loop, on one screen: `Loop.steps`."""
+
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import islice
+from typing import Any, Literal
+
+import torch
+
+from andiron import errors
+from andiron.checkpoint import Checkpointer
+from andiron.interrupter import Interrupter
+from andiron.learner.agenda import Agenda
+from andiron.learner.evaluation import Evaluator, check_loaders
+from andiron.learner.observers import Step
+from andiron.learner.saving import Saver
+from andiron.learner.state import LearnerState
+from andiron.learner.update import Updated, Updater
+from andiron.plain.options import LearnerOptions
+from andiron.protocols import Loader
+
+
+class Loop:
+    """Updates, validations, checkpoints and the test of one run, in their order.
+
+    `evaluation` holds other weights than those in training; it is closed before they are trained.
+    """
+
+    def __init__(
+        self,
+        updater: Updater,
+        state: LearnerState,
+        options: LearnerOptions,
+        saver: Saver,
+        *,
+        checkpointer: Checkpointer | None,
+        interrupter: Interrupter,
+        evaluation: ExitStack,
+    ):
+        self.evaluator = Evaluator(state, updater, interrupter)
+        self._updater = updater
+        self._state = state
+        self._position = state.position
+        self._metric_log = state.metric_log
+        self._saver = saver
+        self._accumulation = options.grads_accumulation
+        self._checkpointer = checkpointer
+        self._interrupter = interrupter
+        self._evaluation = evaluation
+        self._agenda = Agenda(options, state.validations, saver.ticker, updater.world.clock)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all updates are completed."""
+        is_reached = self._agenda.is_length_reached(self._position)
+        return is_reached or bool(self._state.early_stopping.decision)
+
+    def steps(
+        self, train: Loader, valid: Loader, test: Loader | None
+    ) -> Generator[Step, None, None]:
+        """Trains to the end; the state is saved if the caller leaves. See `Learner.steps`."""
+        at, agenda, size = self._position, self._agenda, len(train)
+        updater, snapshot, interrupter = self._updater, self._state.copies, self._interrupter
+        with self.training(train, valid, *([] if test is None else [test])), self._saved_if_left():
+            self._saver.save()  # the state to resume from before the first epoch is over
+            if self._validate_if_due(valid):
+                yield self._measured("validation")
+            while not self.is_over:
+                for batches in self.batches_of_epoch(train):
+                    is_last = at.batch == size
+                    is_log_point = is_last or at.updates + 1 == agenda.next_log
+                    updated = updater.update(batches, at, train, is_log_point, snapshot)
+                    self._count(updated, batches)
+                    yield self._step(updated)
+                    is_quiet = not is_last and at.updates < agenda.quiet_until
+                    if is_quiet and not (interrupter.asked or interrupter.is_watched):
+                        continue
+                    if not is_last:
+                        if self._validate_if_due(valid):
+                            yield self._measured("validation")
+                        self._saver.save_if_due()
+                    self.evaluator.grant_requests(valid, self._saver.save_on_request)
+                    self._stop_if_asked()
+                    if self.is_over:
+                        break
+                    agenda.look_ahead(at)
+                if at.batch == size and self._end_epoch(valid):
+                    yield self._measured("validation")
+            if self._end_run(valid):
+                yield self._measured("validation")
+            self._saver.save()
+            with self._saved_if_interrupted():
+                self._evaluation.enter_context(self._state.optimizer.evaluated())
+                self._evaluation.enter_context(self._state.early_stopping.restored())
+                if test is not None:
+                    self.evaluator.validate(test, "test", self._saver.tested())
+        if test is not None:
+            yield self._measured("test")
+
+    @contextmanager
+    def training(self, train: Loader, *others: Loader) -> Iterator[None]:
+        """A context in which the model trains, progress is shown, and the run can be stopped.
+
+        On exit every checkpoint is on the disk. Updates without `fit` need this context too.
+        Raises: TypeError for a loader without epochs; MismatchError for one with too few batches.
+        """
+        check_loaders(train, *others)
+        self._evaluation.close()
+        self._updater.precision.apply()
+        model = self._state.model
+        if not model.training:  # submodules frozen in evaluation mode stay so
+            model.train()
+        at = self._position
+        at.check_within(len(train))
+        length = self._agenda.start(at, len(train))
+        epoch = at.epoch - (self.is_over and at.batch == 0)  # the last of a run that is over
+        self._metric_log.start(train, length, epoch, at.updates, at.batch)
+        with ExitStack() as at_end:
+            at_end.callback(self._metric_log.stop)
+            if self._checkpointer:
+                at_end.callback(self._checkpointer.wait)
+            self._interrupter.is_heard = True
+            try:
+                yield
+            except BaseException:
+                at.batch = at.first_batch  # the current update was not made
+                raise
+            finally:
+                self._interrupter.is_heard = False
+
+    def batches_of_epoch(self, train: Loader) -> Iterator[list[Any]]:
+        """The batches left in the epoch, in groups for one update; the last may be short."""
+        at = self._position
+        self._metric_log.start_epoch(at.epoch, at.batch)
+        self._stop_if_asked()
+        batches = train.epoch(at.epoch, at.batch) if at.batch else train.epoch(at.epoch)
+        batches = self._metric_log.traced(iter(batches))
+        asked = time.perf_counter()
+        while group := list(islice(batches, self._accumulation)):
+            self._metric_log.progress.waited += time.perf_counter() - asked
+            at.batch += len(group)
+            yield group
+            asked = time.perf_counter()
+
+    def update(self, batches: Sequence[Any], train: Loader) -> bool:
+        """Makes one update outside `fit`, inside `training`; returns False if it was skipped."""
+        at, agenda = self._position, self._agenda
+        agenda.look_ahead(at)
+        is_log_point = at.batch == len(train) or at.updates + 1 == agenda.next_log
+        updated = self._updater.update(batches, at, train, is_log_point, self._state.copies)
+        self._count(updated, batches)
+        return updated is not None
+
+    def _count(self, updated: Updated | None, batches: Sequence[Any]) -> None:
+        """Counts an update in the averages and the log; None stands for a skipped one."""
+        at, metric_log, progress = self._position, self._metric_log, self._metric_log.progress
+        at.first_batch = at.batch  # a resumed run begins with the next
+        if updated is None:
+            return
+        for average in self._state.averages.values():
+            average.update(self._state.model, at.updates)
+        with torch.no_grad():  # an item that is not detached must not keep its graph alive
+            for item, batch in zip(updated.items, batches, strict=True):
+                metric_log.train_tally.add(item, batch)
+        progress.updates = at.updates
+        progress.batch += len(batches)
+        progress.new_batches += len(batches)
+        progress.new_updates += 1
+        if updated.readings is not None:
+            metric_log.log_window(updated.readings, updated.histograms)
+            self._agenda.logged(at)
+
+    def _step(self, updated: Updated | None) -> Step:
+        """The event of an update; None stands for a skipped one."""
+        at, epoch = self._position, self._metric_log.progress.epoch
+        if updated is None:
+            return Step("skipped", at.updates, epoch, at.batch, {})
+        readings, values = updated.readings, {}
+        if readings is not None:
+            values = self._metric_log.latest.get("train", {}) | readings
+        return Step("update", at.updates, epoch, at.batch, values, updated.items)
+
+    def _measured(self, kind: Literal["validation", "test"]) -> Step:
+        """The event of a pass that was just recorded."""
+        progress, split = self._metric_log.progress, "test" if kind == "test" else "valid"
+        values = dict(self._metric_log.latest[split])
+        return Step(kind, self._position.updates, progress.epoch, progress.batch, values)
+
+    def _validate_if_due(self, valid: Loader) -> bool:
+        """Validates if it is due, and returns whether it was."""
+        is_due = self._agenda.is_validation_due(self._position)
+        if is_due:
+            with self._saved_if_interrupted():
+                self.evaluator.validate(valid)
+            self._observe()
+        return is_due
+
+    def _end_epoch(self, valid: Loader) -> bool:
+        """Closes an epoch, and returns whether it ended with a validation."""
+        at = self._position
+        is_due = self._state.validations.due(updates=at.updates, epochs=at.epoch + 1)
+        with self._saved_if_interrupted():
+            self._metric_log.close_epoch()
+            if is_due:
+                self.evaluator.validate(valid)
+        self._metric_log.epoch_ended()
+        at.next_epoch()
+        if is_due:
+            self._observe()
+        self._saver.save_if_due(at.epoch)
+        return is_due
+
+    def _end_run(self, valid: Loader) -> bool:
+        """Closes an unfinished last epoch, and validates unless the last update was validated.
+
+        Returns whether it validated.
+        """
+        at = self._position
+        is_validated = self._state.validations.was_done(at.updates)
+        with self._saved_if_interrupted():
+            was_open = at.batch > 0 and self._metric_log.close_epoch()
+            if not is_validated:
+                self.evaluator.validate(valid)
+        if was_open:
+            self._metric_log.epoch_ended()
+        if not is_validated:
+            self._observe()
+        return not is_validated
+
+    def _observe(self) -> None:
+        """Passes a validation to the early stopping rules."""
+        at, state = self._position, self._state
+        epoch = at.epoch + (at.batch > 0)
+        with state.optimizer.evaluated():
+            state.early_stopping.observe(self._metric_log.latest, epoch=epoch, updates=at.updates)
+
+    def _stop_if_asked(self) -> None:
+        at, agenda = self._position, self._agenda
+        if reason := agenda.reason_to_stop(at, self._interrupter, self.is_over):
+            self._saver.save()
+            raise reason
+
+    @contextmanager
+    def _saved_if_left(self) -> Iterator[None]:
+        """Saves the state if the caller leaves the loop."""
+        try:
+            yield
+        except GeneratorExit:
+            self._saver.save()
+            raise
+
+    @contextmanager
+    def _saved_if_interrupted(self) -> Iterator[None]:
+        """If the pass inside is interrupted, saves the state from before it, to repeat it."""
+        before = self._metric_log.state_dict()
+        try:
+            yield
+        except errors.Interrupted:
+            self._evaluation.close()
+            self._saver.save(before)
+            raise
