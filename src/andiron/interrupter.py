@@ -27,6 +27,7 @@ class Interrupter:
         self.asked: errors.Interrupted | None = None
         self.exit_code: int | None = None  # of an interrupted process; None: the request's
         self.is_heard = False  # a learner checks: it finishes its update and saves
+        self.has_begun = False  # the run has a state to save: its first update was made
         self.is_starting = False  # until the configuration, with its exit code, is known
         self.is_paused = False
         self.cleanups: list[Callable[[], None]] = []  # for an immediate exit: at most a second

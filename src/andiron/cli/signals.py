@@ -17,7 +17,8 @@ NAMES = ("SIGINT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGXCPU")
 STOPPING = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]  # Windows has two
 SECONDS_SPARED = 60  # twice what SLURM waits between SIGTERM and SIGKILL, by default
 SECONDS_TO_START = 15  # half of that: the longest that a signal waits for Hydra to compose
-NOTICE = "the current update will be finished and saved; Ctrl-C again ends the run at once"
+SAVES = "the current update will be finished and saved; Ctrl-C again ends the run at once"
+LEAVES = "the run ends before its first update, and leaves nothing; Ctrl-C again ends it at once"
 
 
 class Signals:
@@ -49,7 +50,7 @@ class Signals:
             if not self.interrupter.is_heard and self.interrupter.asked:
                 raise self.interrupter.asked
             if not self.interrupter.is_starting:
-                streams.notify(f"\n{name}: {NOTICE}")
+                streams.notify(f"\n{name}: {SAVES if self.interrupter.has_begun else LEAVES}")
             elif hasattr(signal, "alarm"):  # Windows has none
                 signal.signal(signal.SIGALRM, self._end_start)
                 signal.alarm(SECONDS_TO_START)

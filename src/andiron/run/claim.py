@@ -20,13 +20,12 @@ log = logging.getLogger("andiron")
 def claimed(folder: RunFolder, *, overwrite: bool = False) -> Iterator[Callable[[], None]]:
     """Claims the folder for a new run and keeps its status and log; an empty folder may exist.
 
-    Call the yielded function once the new run is built: it removes the run that is replaced. An
-    earlier error restores that run; after a ConfigError the folder is unchanged.
+    Call the yielded function after the first update: it removes the run that is replaced. After an
+    earlier error that run is restored, or nothing is left of the new one.
     Raises: RunFolderError if the folder cannot be written, or holds files that no run wrote or a
     run that `overwrite` does not allow replacing.
     """
-    started = status.now()
-    begun: list[bool] = []
+    report = status.Report(is_untrained=True)
     if around := run_record.run_around(folder.path):
         raise errors.RunFolderError(
             f"{folder.path}: is among the files of the run in {around}; choose another "
@@ -35,15 +34,16 @@ def claimed(folder: RunFolder, *, overwrite: bool = False) -> Iterator[Callable[
     with ExitStack() as stack:
         with alone_in(folder.path):
             replaced = _claim(folder, overwrite=overwrite)
-            stack.enter_context(_undo_on_error(folder, replaced, begun))
+            stack.enter_context(_undo_on_error(folder, replaced, report))
             stack.enter_context(files.guarded(folder.path))
-            status.write(folder, status.running(started))
+            report.write(folder)
             stack.enter_context(_logging_to_file(folder))
-        with status.reported(folder, started):
+        with status.reported(folder, report):
 
             def begins() -> None:
-                if not begun:
-                    begun.append(True)
+                if report.is_untrained:
+                    report.is_untrained = False
+                    report.write(folder)
                     if replaced is not None:
                         replaced_run.discard(folder, replaced)
 
@@ -53,19 +53,24 @@ def claimed(folder: RunFolder, *, overwrite: bool = False) -> Iterator[Callable[
 
 @contextmanager
 def _undo_on_error(
-    folder: RunFolder, replaced: Path | None, begun: list[bool]
+    folder: RunFolder, replaced: Path | None, report: status.Report
 ) -> Iterator[None]:
-    """After an error before training, empties the folder and restores the run that was in it."""
+    """After an error before the first update, restores the run that was there, or leaves nothing.
+
+    The logs of other processes that failed, and a saved non-finite update, stay until the next
+    command.
+    """
     run = run_record.identity(folder)
     try:
         yield
     except BaseException as error:
-        if not begun and run_record.holds_run(folder, run):  # not another folder in its place
+        # the identity: not another folder in its place
+        if report.is_untrained and run_record.holds_run(folder, run):
             with suppress(OSError):  # the next command that claims the folder settles the rest
                 if replaced is not None:
                     replaced_run.restore(folder, replaced)
-                elif isinstance(error, errors.ConfigError | errors.Interrupted):
-                    replaced_run.remove(folder)  # no run to keep a record of
+                elif not isinstance(error, errors.PeerError | errors.NonFiniteError):
+                    replaced_run.remove(folder)
         raise
 
 
@@ -89,7 +94,7 @@ def resumed(folder: RunFolder) -> Iterator[Callable[[], None]]:
     process trains the run.
     """
     begun: list[bool] = []
-    started = status.now()
+    report = status.Report()
     _refuse_links(folder)
     _refuse_foreign(folder)
     before = status.contents([folder.status])
@@ -101,8 +106,8 @@ def resumed(folder: RunFolder) -> Iterator[Callable[[], None]]:
         for partial, name in files.partials(folder.path).items():  # left by a killed process
             if folder.owns(name):
                 files.remove_partial(partial, [])
-        status.write(folder, status.running(started))
-        with status.reported(folder, started):
+        report.write(folder)
+        with status.reported(folder, report):
             yield lambda: begun.append(True)
 
 
@@ -112,7 +117,8 @@ def _claim(folder: RunFolder, *, overwrite: bool) -> Path | None:
     try:
         _settle(folder)
         holds_run = run_record.holds_run(folder)
-        if holds_run and not overwrite:
+        is_untrained = holds_run and status.is_untrained(folder)
+        if holds_run and not (overwrite or is_untrained):
             raise FileExistsError
         _refuse_foreign(folder)
         if not holds_run:
@@ -120,7 +126,11 @@ def _claim(folder: RunFolder, *, overwrite: bool) -> Path | None:
             return None
         _refuse_if_running(folder)
         replaced_run.refuse_inner_runs(folder)
-        return replaced_run.replace(folder)
+        if not is_untrained:
+            return replaced_run.replace(folder)
+        replaced_run.remove(folder, keeps_manifest=True)
+        run_record.begin(folder, files.write)
+        return None
     except FileExistsError as error:
         raise errors.RunFolderError(
             f"{path} already holds a run; resume it with resume={path}, choose another "

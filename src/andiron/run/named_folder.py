@@ -7,6 +7,7 @@ from pathlib import Path
 from andiron import errors
 from andiron.disk import files
 from andiron.run import status
+from andiron.run.log_file import is_held
 from andiron.run_folder import RunFolder
 
 RUNS_BELOW = (  # as in conf/hydra/output
@@ -45,17 +46,25 @@ def absolute(path: str | Path) -> Path:
 def newest(option: str = "resume=") -> Path:
     """The folder of the run that was last started or resumed, below the current directory.
 
+    A run that ended before its first update does not count.
     Raises: RunFolderError if there is none, naming the `option` that is `latest`.
     """
     config = RunFolder(Path()).config.name
     paths = [path for pattern in RUNS_BELOW for path in _parents(f"{pattern}/{config}", Path.cwd())]
-    if not paths:
+    # a status that a full disk cut off has no start time: that run counts as the oldest
+    paths.sort(key=lambda path: str(status.read(RunFolder(path)).get("started", "")), reverse=True)
+    newest_trained = next((path for path in paths if not _never_trained(RunFolder(path))), None)
+    if newest_trained is None:
         places = " or ".join(RUNS_BELOW)
         raise errors.RunFolderError(
             f"{option}latest: no run in {places}; name its folder: {option}<run folder>"
         )
-    # a status that a full disk cut off has no start time: that run counts as the oldest
-    return max(paths, key=lambda path: str(status.read(RunFolder(path)).get("started", "")))
+    return newest_trained
+
+
+def _never_trained(folder: RunFolder) -> bool:
+    """Whether the process of the run is gone, and made no update."""
+    return status.is_untrained(folder) and not is_held(folder.log)
 
 
 def _parents(pattern: str, root: Path) -> list[Path]:

@@ -6,6 +6,7 @@ import os
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,13 @@ LIMITS = {
     errno.EFBIG: "raise the largest size of a file, `ulimit -f`",
     errno.EMFILE: "raise the number of open files, `ulimit -n`",
 }
+UNTRAINED = "untrained"  # true in status.json until the first update
 log = logging.getLogger("andiron")
+
+
+def now() -> str:
+    """The time in UTC, to a millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def read(folder: RunFolder) -> dict[str, Any]:
@@ -32,8 +39,28 @@ def read(folder: RunFolder) -> dict[str, Any]:
     return status if isinstance(status, dict) else {}
 
 
+def is_untrained(folder: RunFolder) -> bool:
+    """Whether the process of the run ended, or was killed, before its first update."""
+    has_trained = folder.summary.exists() or any(folder.checkpoints.glob("step-[1-9]*"))
+    return read(folder).get(UNTRAINED) is True and not has_trained
+
+
+@dataclass
+class Report:
+    """The status of a run that this process trains; `is_untrained` until its first update."""
+
+    started: str = field(default_factory=now)
+    is_untrained: bool = False
+
+    def write(self, folder: RunFolder, **ended: Any) -> None:
+        """Writes status.json: the run is running, or `ended`."""
+        running = {"status": "running", "reason": None, "pid": os.getpid()}
+        marked = {UNTRAINED: True} if self.is_untrained else {}
+        write(folder, running | {"started": self.started} | marked | ended)
+
+
 @contextmanager
-def reported(folder: RunFolder, started: str) -> Iterator[None]:
+def reported(folder: RunFolder, report: Report) -> Iterator[None]:
     """Writes to status.json and to the log how the body ends: done, paused, interrupted or failed.
     """
     try:
@@ -42,16 +69,11 @@ def reported(folder: RunFolder, started: str) -> Iterator[None]:
         verdict = "failed" if isinstance(error, Exception) else "interrupted"
         verdict = "paused" if isinstance(error, errors.Paused) else verdict
         reason = errors.reason(error)
-        _write_end(folder, verdict, reason, started)
+        report.write(folder, status=verdict, reason=reason, ended=now())
         log.error("%s: %s", verdict, reason)
         log.debug("%s", "".join(traceback.format_exception(error)))
         raise
-    _write_end(folder, "done", None, started)
-
-
-def running(started: str) -> dict[str, Any]:
-    """The status of a run that this process trains."""
-    return {"status": "running", "reason": None, "pid": os.getpid(), "started": started}
+    report.write(folder, status="done", ended=now())
 
 
 def write(folder: RunFolder, content: dict[str, Any]) -> None:
@@ -64,17 +86,8 @@ def write(folder: RunFolder, content: dict[str, Any]) -> None:
 
 def write_killed(folder: RunFolder, reason: str) -> None:
     """Writes the last status of a run whose process exits immediately."""
-    _write_end(folder, "interrupted", reason, read(folder).get("started", now()))
-
-
-def _write_end(folder: RunFolder, status: str, reason: str | None, started: str) -> None:
-    ended = {"status": status, "reason": reason, "ended": now()}
-    write(folder, running(started) | ended)
-
-
-def now() -> str:
-    """The time in UTC, to a millisecond."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+    before = {"started": now(), "pid": os.getpid()} | read(folder)
+    write(folder, before | {"status": "interrupted", "reason": reason, "ended": now()})
 
 
 def seconds(status: Mapping[str, Any], until: datetime | None = None) -> float | None:
@@ -119,12 +132,16 @@ def restored_on_error(
 
 @contextmanager
 def write_errors_explained(folder: RunFolder) -> Iterator[None]:
-    """Turns an OSError while writing into a RunFolderError that says how to resume."""
+    """Turns an OSError while writing into a RunFolderError that says how to continue."""
     try:
         yield
     except OSError as error:
         remedy = LIMITS.get(error.errno or 0, "free space there, or make it writable")
+        before = read(folder)
+        then = f"resume={folder.path} then continues from the newest checkpoint"
+        if before.get(UNTRAINED, not before):  # not even the status could be written
+            then = "then repeat the command"
         raise errors.RunFolderError(
             f"{error.filename or folder.path} could not be written ({error.strerror or error}); "
-            f"{remedy}: resume={folder.path} then continues from the newest checkpoint"
+            f"{remedy}: {then}"
         ) from error

@@ -22,7 +22,7 @@ from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
 from andiron.plain import improvement
-from andiron.run import resume_arguments, resume_policy, run_record
+from andiron.run import resume_arguments, resume_policy, run_record, status
 from andiron.run.log_file import is_held
 from andiron.run_folder import RunFolder
 from andiron.sweep import sweep_folder
@@ -135,7 +135,9 @@ def _holds_run_of_job(folder: RunFolder, request: Request, config: Train) -> boo
 
     Raises: RunFolderError if it holds another run.
     """
-    if not run_record.holds_run(folder) or (config.overwrite and not request.is_known):
+    if not run_record.holds_run(folder) or status.is_untrained(folder):
+        return False
+    if config.overwrite and not request.is_known:
         return False
     is_own = run_record.identity(folder) == request.run if request.run else request.is_known
     if is_own or _has_options(folder, config):

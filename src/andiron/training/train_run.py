@@ -74,7 +74,6 @@ def _start(
     share: Share | None,
 ) -> None:
     is_replacing = config.overwrite or config.resume == "auto"
-    replaces = run_record.holds_run(folder)
     with ExitStack() as at_end, exhausted.explained(config):
         with interrupter.held_back():
             begins = at_end.enter_context(claim.claimed(folder, overwrite=is_replacing))
@@ -83,9 +82,12 @@ def _start(
         experiment = _import_experiment(config, interrupter, share, at_end)
         built = experiment.build(config, folder.path, interrupter=interrupter, trusted=trusted)
         interrupter.hear()
-        if not replaces:
+
+        def updated() -> None:
             begins()
-        built.run(begins if replaces else None)
+            interrupter.has_begun = True
+
+        built.run(updated)
 
 
 def _resume(
@@ -121,6 +123,7 @@ def _resume(
         )
         interrupter.hear()
         begins()
+        interrupter.has_begun = True
         first = resumed.learner.updates
 
         def has_trained(error: BaseException) -> bool:
@@ -187,6 +190,11 @@ def _describe_end(folder: RunFolder, config: Train) -> str:
 def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) -> bool:
     """Whether there is a run to resume; `resume=auto` starts one if none has saved a checkpoint."""
     if config.resume != "auto":
+        if status.is_untrained(folder):
+            raise errors.RunFolderError(
+                f"{folder.path}: the run ended before its first update, so there is nothing to "
+                f"resume; hydra.run.dir={folder.path} starts it again"
+            )
         is_in_folder = not (store_of(config.checkpoint) or recorded_store(folder))
         is_empty = is_in_folder and not folder.checkpoints.exists()
         if is_empty and status.read(folder).get("status") != "done":
@@ -196,7 +204,7 @@ def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) 
             )
         return True
     claim.settle(folder)
-    if not run_record.holds_run(folder):
+    if not run_record.holds_run(folder) or status.is_untrained(folder):
         return False
     if status.read(folder).get("status") == "done":
         return True

@@ -11,7 +11,7 @@ from runs_made import content, make_run
 
 from andiron import errors
 from andiron.disk import files
-from andiron.run import claim, run_record
+from andiron.run import claim, run_record, status as run_status
 from andiron.run_folder import RunFolder
 
 log = logging.getLogger("andiron")
@@ -41,7 +41,8 @@ def test_the_status_is_running_with_the_process_and_then_done(tmp_path):
     ],
 )
 def test_the_error_that_ended_the_run_is_its_reason_and_is_raised(tmp_path, error, verdict, reason):
-    with pytest.raises(type(error)), claim.claimed(RunFolder(tmp_path)):
+    with pytest.raises(type(error)), claim.claimed(RunFolder(tmp_path)) as begins:
+        begins()
         raise error
     assert (status(tmp_path)["status"], status(tmp_path)["reason"]) == (verdict, reason)
 
@@ -50,7 +51,8 @@ def test_the_log_has_what_was_said_and_the_traceback(tmp_path):
     def breaks():
         raise RuntimeError("boom")
 
-    with pytest.raises(RuntimeError), claim.claimed(RunFolder(tmp_path)):
+    with pytest.raises(RuntimeError), claim.claimed(RunFolder(tmp_path)) as begins:
+        begins()
         log.info("said %d", 7)
         breaks()
     log.info("said later")
@@ -245,17 +247,74 @@ def test_a_folder_with_a_damaged_status_can_be_overwritten(tmp_path, text):
         assert status(tmp_path)["status"] == "running"
 
 
-def test_a_config_error_leaves_the_folder_as_it_was_found(tmp_path):
+ERRORS = [
+    errors.ConfigError(["lr=-1: no"]),
+    errors.DataError("row 3 is empty"),
+    errors.ExhaustedError("out of memory"),
+    errors.Interrupted("SIGINT"),
+    ZeroDivisionError("in a constructor"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_nothing_is_left_by_a_run_that_never_trained(tmp_path, error):
     folder = RunFolder(tmp_path / "run")
-    with pytest.raises(errors.ConfigError), claim.claimed(folder):
+    with pytest.raises(type(error)), claim.claimed(folder):
         run_record.write(folder, {folder.config: b"{}"})
-        raise errors.ConfigError(["lr=-1: no"])
+        raise error
     assert not (tmp_path / "run").exists()
 
-    with pytest.raises(errors.ConfigError), claim.claimed(folder):
+    with pytest.raises(type(error)), claim.claimed(folder):
         (folder.path / "notes.txt").touch()
-        raise errors.ConfigError(["lr=-1: no"])
+        raise error
     assert [path.name for path in folder.path.iterdir()] == ["notes.txt"]
+
+
+def left_by_a_kill(folder, moved):
+    """The files of a run that was killed before its first update."""
+    with claim.claimed(RunFolder(folder)):
+        run_record.write(RunFolder(folder), {RunFolder(folder).config: b"{}"})
+        shutil.copytree(folder, moved)
+    return moved
+
+
+def test_a_run_that_was_killed_before_it_trained_is_replaced_at_once(tmp_path):
+    killed = left_by_a_kill(tmp_path / "run", tmp_path / "killed")
+    before = run_record.identity(RunFolder(killed))
+    assert run_status.is_untrained(RunFolder(killed))
+    with claim.claimed(RunFolder(killed)) as begins:
+        assert not RunFolder(killed).config.exists()
+        begins()
+    assert run_record.identity(RunFolder(killed)) != before
+    assert not run_status.is_untrained(RunFolder(killed))
+
+
+@pytest.mark.parametrize("error", [errors.PeerError("rank 1"), errors.NonFiniteError("NaN")])
+def test_logs_of_other_ranks_and_a_saved_update_stay_until_the_next_command(tmp_path, error):
+    with pytest.raises(type(error)), claim.claimed(RunFolder(tmp_path)):
+        raise error
+    assert status(tmp_path)["status"] == "failed"
+    with claim.claimed(RunFolder(tmp_path)) as begins:
+        begins()
+    assert status(tmp_path)["status"] == "done"
+
+
+def test_files_of_others_in_the_folder_of_a_killed_run_are_not_removed(tmp_path):
+    killed = left_by_a_kill(tmp_path / "run", tmp_path / "killed")
+    (killed / "checkpoints" / "mine").mkdir(parents=True)
+    (killed / "checkpoints" / "mine" / "weights.pt").write_text("mine")
+    with claim.claimed(RunFolder(killed)) as begins:
+        begins()
+    assert (killed / "checkpoints" / "mine" / "weights.pt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["checkpoints/step-1", "summary.json"])
+def test_a_run_with_results_is_never_taken_for_one_that_did_not_train(tmp_path, name):
+    killed = left_by_a_kill(tmp_path / "run", tmp_path / "killed")
+    (killed / name).mkdir(parents=True)
+    with pytest.raises(errors.RunFolderError, match="already holds"):
+        with claim.claimed(RunFolder(killed)):
+            raise AssertionError("not reached")
 
 
 def test_a_path_below_a_file_cannot_be_written(tmp_path):
