@@ -185,12 +185,7 @@ def _builder(text: str) -> str:
     """The module of LearnerBuilder with its constructor and the methods of its options anew."""
     head, begin, rest = text.partition("    # options: generated")
     begin += rest.partition("\n")[0] + "\n"
-    source = ast.parse(OPTIONS.read_text(encoding="utf-8"))
-    kinds = {
-        node.target.id: ast.unparse(node.annotation).replace("'", '"')
-        for node in ast.walk(source)
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
-    }
+    kinds = _annotations(OPTIONS)
     options = [field for field, _ in fields() if field.name in learner_options()]
     keywords = "".join(
         f"        {field.name}: {kinds[field.name]} = {_literal(field.default)},\n"
@@ -199,13 +194,23 @@ def _builder(text: str) -> str:
     named = ", ".join(f"{field.name}={field.name}" for field in options)
     given = "".join(f"            {line}\n" for line in textwrap.wrap(named, 86))
     constructor = (
-        "    def __init__(\n        self,\n        run_dir: Path | str,\n        *,\n"
+        "    def __init__(\n        self,\n        run_dir: Path | str | None = None,\n        *,\n"
+        "        overwrite: bool = False,\n        resume: bool = False,\n"
         f"{keywords}    ):\n        options = LearnerOptions(\n{given}        )  # fmt: skip\n"
-        "        self._chosen = Choices(RunFolder(Path(run_dir)), options)\n"
+        "        self._chosen = Choices(folder_at(run_dir), options, overwrite, resume)\n"
     )
     methods = [_method(field, kinds[field.name]) for field in options]
     end = "    # end of the options" + rest.partition("    # end of the options")[2]
     return head + "\n".join([begin.removesuffix("\n"), constructor, *methods, end])
+
+
+def _annotations(path: Path) -> dict[str, str]:
+    """The annotations of a module's fields as they are written, by name."""
+    return {
+        node.target.id: ast.unparse(node.annotation).replace("'", '"')
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
 
 
 def _method(field: dataclasses.Field[Any], kind: str) -> str:

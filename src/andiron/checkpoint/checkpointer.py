@@ -72,6 +72,10 @@ class FileCheckpointer:
         with self._lock:
             return self._kept(self._held)
 
+    def sign(self, run: str) -> None:
+        """Sets the identity that checkpoints carry, unless they have one."""
+        self._run = self._run or run
+
     def save(self, updates: int, checkpoint: Checkpoint, values: dict[str, Values]) -> None:
         """Takes a copy to write; waits only for a write still under way after a second.
 
@@ -150,11 +154,8 @@ class FileCheckpointer:
         try:
             self.store.remove_leftovers()
         except OSError as error:
-            log.warning(
-                "%s: leftovers of a killed process could not be removed (%s)",
-                self.store,
-                error.strerror,
-            )
+            what = "%s: leftovers of a killed process could not be removed (%s)"
+            log.warning(what, self.store, error.strerror)
         self._note_latest(name)
 
     def _take(self, saved: Saved, checkpoint: Checkpoint) -> None:

@@ -18,6 +18,9 @@ class SilentCheckpointer:
         self.store, self.strategy, self.cadence = store, strategy, cadence
         self.saved: list[Saved] = []
 
+    def sign(self, run: str) -> None:
+        """Does nothing."""
+
     def save(self, updates: int, checkpoint: Checkpoint, values: dict[str, Values]) -> None:
         """Does nothing."""
 

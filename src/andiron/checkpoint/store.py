@@ -63,6 +63,9 @@ class Checkpointer(Protocol):
     def saved(self) -> list[Saved]:
         """The checkpoints to be kept, oldest first."""
 
+    def sign(self, run: str) -> None:
+        """Sets the identity of the run that checkpoints carry, unless they have one."""
+
     def save(self, updates: int, checkpoint: Checkpoint, values: dict[str, Values]) -> None:
         """Copies the state; the caller may change it afterwards."""
 

@@ -14,6 +14,7 @@ from andiron.checkpoint.silent import SilentCheckpointer
 from andiron.checkpoint.strategies import Strategy
 from andiron.distributed import World
 from andiron.interrupter import Interrupter
+from andiron.learner.claimed_folder import folder_at
 from andiron.learner.construction import Choices, construct
 from andiron.learner.early_stopping import EarlyStopping
 from andiron.learner.learner import Learner
@@ -24,7 +25,6 @@ from andiron.plain.cadence import Cadence
 from andiron.plain.options import Clip, LearnerOptions
 from andiron.protocols import Metric, Renderer, Writer
 from andiron.ranges import Count, Every, Positive, Seed, Traced
-from andiron.run_folder import RunFolder
 from andiron.schedules import Schedule
 
 DEFAULT_STRATEGY = last_and_best(last=2, metric="loss", split="valid", direction="lowest")
@@ -33,8 +33,10 @@ DEFAULT_STRATEGY = last_and_best(last=2, metric="loss", split="valid", direction
 class LearnerBuilder:
     """Collects the options and components of a Learner; `build` checks that they fit together.
 
-    Every option is a keyword and a method: `LearnerBuilder(folder, num_epochs=3, clip=1.0)` is
-    `LearnerBuilder(folder).num_epochs(3).clip(1.0)`.
+    Without `run_dir` the run is in a new folder, outputs/<date>/<time>. In a folder that holds a
+    run, `overwrite` replaces that run, and `resume` continues it from its newest checkpoint, or
+    starts it if there is none. Every option is a keyword and a method:
+    `LearnerBuilder(folder, num_epochs=3)` is `LearnerBuilder(folder).num_epochs(3)`.
     Without `with_writers`, values go to `run_dir`/metrics.jsonl and `run_dir`/tensorboard.
     Raises: ValueError for an option outside its range.
     """
@@ -42,8 +44,10 @@ class LearnerBuilder:
     # options: generated from plain/options.py by scripts/generate_reference.py
     def __init__(
         self,
-        run_dir: Path | str,
+        run_dir: Path | str | None = None,
         *,
+        overwrite: bool = False,
+        resume: bool = False,
         num_epochs: Count | None = 10,
         num_updates: Count | None = None,
         seed: Seed = 42,
@@ -66,7 +70,7 @@ class LearnerBuilder:
             validate_first=validate_first, histograms=histograms, profile=profile,
             test_weights=test_weights
         )  # fmt: skip
-        self._chosen = Choices(RunFolder(Path(run_dir)), options)
+        self._chosen = Choices(folder_at(run_dir), options, overwrite, resume)
 
     def num_epochs(self, value: Count | None) -> "LearnerBuilder":
         """Length of the run in epochs; None if num_updates is set. Default: 10."""
@@ -133,6 +137,10 @@ class LearnerBuilder:
         return self._set(test_weights=value)
 
     # end of the options
+
+    def in_claimed_folder(self) -> "LearnerBuilder":
+        """For a caller that claimed the folder itself, and keeps the run's status and log."""
+        return self._choose(claims=False)
 
     def options(self, options: LearnerOptions) -> "LearnerBuilder":
         """Sets all options at once."""

@@ -2,16 +2,18 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
 from andiron import errors, schedules
-from andiron.checkpoint import Checkpointer
+from andiron.checkpoint import Checkpointer, directory
 from andiron.checkpoint.strategies import Strategy, keeping_best
 from andiron.distributed import ALONE, World
 from andiron.interrupter import Interrupter
+from andiron.learner.claimed_folder import ClaimedFolder
 from andiron.learner.early_stopping import EarlyStopping, StoppingRules
 from andiron.learner.group_statistics import histogram_names
 from andiron.learner.learner import Learner
@@ -40,6 +42,9 @@ class Choices:
 
     folder: RunFolder
     options: LearnerOptions
+    overwrite: bool = False
+    resume: bool = False
+    claims: bool = True  # its folder, if it writes anything there
     train_metrics: tuple[Metric, ...] = ()
     valid_metrics: tuple[Metric, ...] = ()
     writers: Mapping[str, Writer] | None = None  # None: the default writers
@@ -68,13 +73,33 @@ def construct(
     if not isinstance(optimizer, GroupedOptimizer):
         optimizer = GroupedOptimizer.of(optimizer, model)
     schedule = schedules.from_value(lr)
+    _check_folder(chosen)
     _check_metrics(chosen, optimizer, schedule)
     _check_tested_weights(chosen)
-    precision = Precision(options.precision, chosen.device)
+    state = _state(chosen, model, optimizer, schedule)
+    _check_validations(chosen, state)
+    checkpointer = chosen.checkpointer and chosen.checkpointer(chosen.world)
+    learner = Learner(
+        _updater(chosen, state),
+        state,
+        options,
+        checkpointer=checkpointer,
+        interrupter=_connected_interrupter(chosen),
+        folder=_claimed_folder(chosen, state, checkpointer),
+    )
+    if chosen.resume and checkpointer and directory.names(checkpointer.store):
+        learner.resume()
+    return learner
+
+
+def _state(
+    chosen: Choices, model: nn.Module, optimizer: GroupedOptimizer, schedule: Schedule
+) -> LearnerState:
     # a step of several processes is not saved: one process cannot replay it
     replayed = chosen.folder.nonfinite if chosen.world.size == 1 else None
+    options, precision = chosen.options, Precision(chosen.options.precision, chosen.device)
     nonfinite = Nonfinite(options.on_nonfinite, precision, replayed, world=chosen.world)
-    state = LearnerState(
+    return LearnerState(
         model,
         optimizer,
         schedule,
@@ -85,22 +110,48 @@ def construct(
         Position(options.seed),
         Ticker(Cadence.of(options.validate_every), chosen.world.clock),
     )
-    _check_validations(chosen, state)
+
+
+def _updater(chosen: Choices, state: LearnerState) -> Updater:
+    options = chosen.options
     clip = [] if options.clip is None else [transformations.from_clip(options.clip)]
-    updater = Updater(
-        model,
-        optimizer,
-        schedule,
-        precision,
-        nonfinite,
+    return Updater(
+        state.model,
+        state.optimizer,
+        state.schedule,
+        state.nonfinite.precision,
+        state.nonfinite,
         transformations.chained([*chosen.transforms, *clip], options.seed),
         options.sam,
-        histogram_names(options.histograms, dict(model.named_parameters())),
+        histogram_names(options.histograms, dict(state.model.named_parameters())),
         chosen.world,
     )
-    checkpointer = chosen.checkpointer and chosen.checkpointer(chosen.world)
-    asked = _connected_interrupter(chosen)
-    return Learner(updater, state, options, checkpointer=checkpointer, interrupter=asked)
+
+
+def _claimed_folder(
+    chosen: Choices, state: LearnerState, checkpointer: Checkpointer | None
+) -> ClaimedFolder | None:
+    """The folder to claim; None if the learner writes nothing there, or its caller claimed it."""
+    is_written = chosen.writers is None or checkpointer is not None
+    if not (chosen.claims and is_written and chosen.world.rank == 0):
+        return None
+    replaces = chosen.overwrite or chosen.resume  # if there is no checkpoint to resume from
+    writers = state.metric_log.writers
+    return ClaimedFolder(chosen.folder, writers, checkpointer, overwrite=replaces)
+
+
+def _check_folder(chosen: Choices) -> None:
+    """Refuses contradictory choices about the folder.
+
+    Raises: ConfigError.
+    """
+    problems = []
+    if chosen.resume and chosen.overwrite:
+        problems.append("overwrite=True: would remove the run that resume=True continues; give one")
+    if chosen.resume and chosen.checkpointer is None:
+        problems.append("resume=True: needs checkpoints; add with_file_checkpointer()")
+    if problems:
+        raise errors.ConfigError(problems)
 
 
 def _connected_interrupter(chosen: Choices) -> Interrupter:
@@ -112,10 +163,12 @@ def _connected_interrupter(chosen: Choices) -> Interrupter:
 
 
 def _metric_log(chosen: Choices, nonfinite: Nonfinite) -> MetricLog:
+    given = chosen.writers or {}
+    is_default = chosen.writers is None
     return MetricLog(
         train_metrics=chosen.train_metrics,
         valid_metrics=chosen.valid_metrics,
-        writers=Writers(_default_writers(chosen) if chosen.writers is None else chosen.writers),
+        writers=Writers(partial(_default_writers, chosen.folder) if is_default else given),
         renderer=chosen.renderer,
         check_loss=nonfinite.check_loss,
         device=chosen.device,
@@ -131,11 +184,10 @@ def _trace(chosen: Choices) -> UpdateTrace | None:
     return UpdateTrace(chosen.folder.profile, first, last, chosen.device)
 
 
-def _default_writers(chosen: Choices) -> dict[str, Writer]:
-    chosen.folder.path.mkdir(parents=True, exist_ok=True)
+def _default_writers(folder: RunFolder) -> dict[str, Writer]:
     return {
-        "json_lines": JsonLinesWriter(chosen.folder.metrics),
-        "tensorboard": TensorBoardWriter(chosen.folder.tensorboard),
+        "json_lines": JsonLinesWriter(folder.metrics),
+        "tensorboard": TensorBoardWriter(folder.tensorboard),
     }
 
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from andiron.checkpoint import Checkpoint, Checkpointer
 from andiron.interrupter import Interrupter
 from andiron.learner import summary
+from andiron.learner.claimed_folder import ClaimedFolder
 from andiron.learner.loop import Loop
 from andiron.learner.observers import Step
 from andiron.learner.saving import Saver
@@ -36,6 +37,7 @@ class Learner(AbstractContextManager["Learner"]):
         *,
         checkpointer: Checkpointer | None = None,
         interrupter: Interrupter | None = None,
+        folder: ClaimedFolder | None = None,
     ):
         self.model = state.model
         self.optimizer = state.optimizer
@@ -48,6 +50,7 @@ class Learner(AbstractContextManager["Learner"]):
         self.checkpointer = checkpointer
         self.interrupter = interrupter or Interrupter()
         self._state = state
+        self._folder = folder
         self._saver = Saver(state, checkpointer, options.test_weights, updater.world)
         self._evaluation = ExitStack()  # holds other weights than those in training
         self._loop = Loop(
@@ -58,6 +61,7 @@ class Learner(AbstractContextManager["Learner"]):
             checkpointer=checkpointer,
             interrupter=self.interrupter,
             evaluation=self._evaluation,
+            folder=folder,
         )
         self.evaluator = self._loop.evaluator
         self._steps: Callable[[], Generator[Step, None, None] | None] = lambda: None
@@ -148,6 +152,8 @@ class Learner(AbstractContextManager["Learner"]):
         Raises: DataError if there is none; errors of `load`, before anything is truncated.
         """
         self._evaluation.close()
+        if self._folder is not None:
+            self._folder.resume()
         return self._saver.resume(found, is_changed)
 
     def close(self) -> list[str]:

@@ -1,7 +1,7 @@
 """The training loop, on one screen: `Loop.steps`."""
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from typing import Any, Literal
@@ -12,6 +12,7 @@ from andiron import errors
 from andiron.checkpoint import Checkpointer
 from andiron.interrupter import Interrupter
 from andiron.learner.agenda import Agenda
+from andiron.learner.claimed_folder import ClaimedFolder
 from andiron.learner.evaluation import Evaluator, check_loaders
 from andiron.learner.observers import Step
 from andiron.learner.saving import Saver
@@ -37,6 +38,7 @@ class Loop:
         checkpointer: Checkpointer | None,
         interrupter: Interrupter,
         evaluation: ExitStack,
+        folder: ClaimedFolder | None,
     ):
         self.evaluator = Evaluator(state, updater, interrupter)
         self._updater = updater
@@ -48,6 +50,8 @@ class Loop:
         self._checkpointer = checkpointer
         self._interrupter = interrupter
         self._evaluation = evaluation
+        self._folder = folder
+        self._begins: Callable[[], None] | None = None
         self._agenda = Agenda(options, state.validations, saver.ticker, updater.world.clock)
 
     @property
@@ -115,8 +119,10 @@ class Loop:
         at.check_within(len(train))
         length = self._agenda.start(at, len(train))
         epoch = at.epoch - (self.is_over and at.batch == 0)  # the last of a run that is over
-        self._metric_log.start(train, length, epoch, at.updates, at.batch)
         with ExitStack() as at_end:
+            if self._folder is not None:
+                self._begins = at_end.enter_context(self._folder.claimed())
+            self._metric_log.start(train, length, epoch, at.updates, at.batch)
             at_end.callback(self._metric_log.stop)
             if self._checkpointer:
                 at_end.callback(self._checkpointer.wait)
@@ -156,6 +162,9 @@ class Loop:
         """Counts an update in the averages and the log; None stands for a skipped one."""
         at, metric_log, progress = self._position, self._metric_log, self._metric_log.progress
         at.first_batch = at.batch  # a resumed run begins with the next
+        if self._begins is not None:
+            self._begins()
+            self._begins = None
         if updated is None:
             return
         for average in self._state.averages.values():

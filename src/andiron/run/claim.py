@@ -111,6 +111,17 @@ def resumed(folder: RunFolder) -> Iterator[Callable[[], None]]:
             yield lambda: begun.append(True)
 
 
+def refuse_if_running(folder: RunFolder) -> None:
+    """Raises: RunFolderError if another process trains the run in the folder."""
+    pid = status.read(folder).get("pid")
+    # process numbers are reused, so only the lock shows that the process still runs
+    if pid != os.getpid() and is_held(folder.log):
+        raise errors.RunFolderError(
+            f"{folder.path} holds a run that process {pid} still trains; "
+            "end it first, or choose another hydra.run.dir"
+        )
+
+
 def _claim(folder: RunFolder, *, overwrite: bool) -> Path | None:
     """Writes the new run's manifest; returns the folder to which an earlier run was moved."""
     path = folder.path
@@ -124,7 +135,7 @@ def _claim(folder: RunFolder, *, overwrite: bool) -> Path | None:
         if not holds_run:
             run_record.begin(folder)
             return None
-        _refuse_if_running(folder)
+        refuse_if_running(folder)
         replaced_run.refuse_inner_runs(folder)
         if not is_untrained:
             return replaced_run.replace(folder)
@@ -143,7 +154,7 @@ def _claim(folder: RunFolder, *, overwrite: bool) -> Path | None:
 def _settle(folder: RunFolder) -> None:
     _refuse_links(folder)
     if replaced_run.asides(folder) and run_record.holds_run(folder):
-        _refuse_if_running(folder)
+        refuse_if_running(folder)
         replaced_run.settle(folder)
 
 
@@ -173,16 +184,6 @@ def _refuse_foreign(folder: RunFolder) -> None:
         raise errors.RunFolderError(
             f"{folder.path}: holds files that no run wrote ({readable.joined(names)}), and "
             f"nothing there was changed; {remedy}, or choose another hydra.run.dir"
-        )
-
-
-def _refuse_if_running(folder: RunFolder) -> None:
-    pid = status.read(folder).get("pid")
-    # process numbers are reused, so only the lock shows that the process still runs
-    if pid != os.getpid() and is_held(folder.log):
-        raise errors.RunFolderError(
-            f"{folder.path} holds a run that process {pid} still trains; "
-            "end it first, or choose another hydra.run.dir"
         )
 
 

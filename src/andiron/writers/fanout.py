@@ -43,12 +43,21 @@ class Writers:
 
     The first exception of a writer is logged as a warning with the writer's name; the others carry
     on. A failing writer still gets every later point, since a network or server may recover;
-    `close` reports how many calls failed.
+    `close` reports how many calls failed. Writers given as a function are made by `open`.
     """
 
-    def __init__(self, writers: Mapping[str, Writer]):
-        self._writers = dict(writers)
+    def __init__(self, writers: Mapping[str, Writer] | Callable[[], Mapping[str, Writer]]):
+        self._make = writers if callable(writers) else None
+        self._writers = {} if callable(writers) else dict(writers)
+        self._rewound: tuple[Mapping[str, Position], int] | None = None  # before they are made
         self._failures: Counter[str] = Counter()
+
+    def open(self) -> None:
+        """Makes the writers, at the positions to which they were rewound before."""
+        if self._make is not None:
+            self._writers, self._make = dict(self._make()), None
+            if self._rewound:
+                self.rewind(*self._rewound)
 
     def write(self, point: Point) -> None:
         """Passes the point to every writer."""
@@ -86,6 +95,8 @@ class Writers:
         writer is ignored.
         Raises: DataError if a writer's file belongs to another run.
         """
+        if self._make is not None:
+            self._rewound = positions, updates
         for name, position in positions.items():
             writer = self._writers.get(name)
             if isinstance(writer, Rewinds):

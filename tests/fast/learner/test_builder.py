@@ -50,6 +50,9 @@ def test_it_reads_as_in_burn_and_leaves_everything_in_its_folder(tmp_path):
     options = learner.options
     assert (options.num_epochs, options.log_every, options.seed) == (2, 7, 3)
     assert {path.name for path in tmp_path.iterdir()} == {
+        "manifest.json",
+        "status.json",
+        "experiment.log",
         "metrics.jsonl",
         "tensorboard",
         "checkpoints",

@@ -526,6 +526,7 @@ def test_a_failed_checkpoint_write_is_logged_and_training_continues(
     shown, model = Shown(), classifier()
     made = (
         builder(tmp_path)
+        .in_claimed_folder()  # a claim would refuse the file
         .with_file_checkpointer()
         .renderer(shown)
         .build(model, Optimizer(torch.optim.Adam, model), LR)

@@ -1,0 +1,95 @@
+"""The folder of a run that Python code builds: claimed while the learner trains."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from andiron import errors
+from andiron.checkpoint import Checkpointer
+from andiron.run import claim, run_record, status
+from andiron.run_folder import RunFolder
+from andiron.writers import Writers
+
+log = logging.getLogger("andiron")
+
+
+def folder_at(path: Path | str | None) -> RunFolder:
+    """The folder at `path`, or outputs/<date>/<time>, as train.py names the folder of a run."""
+    new = Path("outputs") / datetime.now().strftime("%Y-%m-%d/%H-%M-%S-%f")
+    return RunFolder(new if path is None else Path(path))
+
+
+class ClaimedFolder:
+    """Claims the folder of a run while it trains, and keeps its status and log.
+
+    The first training begins a new run, unless the learner has resumed; later ones continue it.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        writers: Writers,
+        checkpointer: Checkpointer | None,
+        *,
+        overwrite: bool,
+    ):
+        self.folder = folder
+        self._writers = writers
+        self._checkpointer = checkpointer
+        self._overwrite = overwrite
+        self._has_run = False
+
+    def resume(self) -> None:
+        """Lets training continue the run in the folder.
+
+        Raises: RunFolderError if another process trains it.
+        """
+        claim.settle(self.folder)
+        claim.refuse_if_running(self.folder)
+        self._has_run = True
+
+    @contextmanager
+    def claimed(self) -> Iterator[Callable[[], None]]:
+        """Claims the folder, and opens the writers; call the yielded function after an update.
+
+        An error before that removes the new run, or restores the run that it replaces.
+        Raises: RunFolderError if the folder holds a run and the learner neither replaces nor
+        resumes it, holds files that no run wrote, or another process trains there.
+        """
+        folder = self.folder
+        holds_run = run_record.holds_run(folder)
+        if self._has_run and not holds_run:  # written before Python runs had manifests
+            run_record.begin(folder)
+        is_free = self._has_run or self._overwrite or status.is_untrained(folder)
+        if holds_run and not is_free:
+            raise errors.RunFolderError(
+                f"{folder.path} already holds a run: give LearnerBuilder resume=True to continue "
+                "it, overwrite=True to replace it, or no run_dir for a new folder"
+            )
+        again = claim.resumed(folder) if self._has_run else None
+        with again or claim.claimed(folder, overwrite=self._overwrite) as begins, _warnings_shown():
+            if self._checkpointer is not None:
+                self._checkpointer.sign(run_record.identity(folder))
+            self._writers.open()
+            self._has_run = True
+            try:
+                yield begins
+            except errors.Interrupted:
+                if not holds_run:
+                    begins()  # its state was saved
+                raise
+
+
+@contextmanager
+def _warnings_shown() -> Iterator[None]:
+    """Prints warnings to stderr: logging no longer does once a logger has the run's log file."""
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    if not log.parent or not log.parent.hasHandlers():  # else the program prints them already
+        log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
