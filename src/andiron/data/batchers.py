@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from andiron.data.dataset import Batch, RawBatch
+from andiron.data.dataset import Batch, RawBatch, WeightedBatch
 
 Numbers = tuple[float, ...]
 PerChannel = float | Numbers  # one number for all channels, or one for each
@@ -48,13 +48,15 @@ class ArrayBatcher:
 
     `mean` and `std` are in the unit of the stored values: one number, or one for each entry of a
     sample's first dimension (a column of a table, a channel of an image). Integer and boolean
-    targets become int64, others float32.
+    targets become int64, others float32; the weights of samples stay.
     """
 
     mean: Numbers = (0.0,)
     std: Numbers = (1.0,)
 
-    def __call__(self, raw: RawBatch, device: torch.device) -> Batch:
+    def __call__(
+        self, raw: RawBatch | WeightedBatch, device: torch.device
+    ) -> Batch | WeightedBatch:
         inputs = raw.inputs.to(device, non_blocking=True)
         if inputs.is_floating_point() or inputs.dtype == torch.uint8:
             mean, std = _mean_and_std(self.mean, self.std, device, inputs.dim() - 1)
@@ -62,7 +64,10 @@ class ArrayBatcher:
         else:
             inputs = inputs.long()
         targets = raw.targets.to(device, non_blocking=True)
-        return Batch(inputs, targets.float() if targets.is_floating_point() else targets.long())
+        batch = Batch(inputs, targets.float() if targets.is_floating_point() else targets.long())
+        if isinstance(raw, RawBatch):
+            return batch
+        return WeightedBatch(*batch, raw.weights.to(device, non_blocking=True))
 
 
 # cached on the device: a copy would synchronise at every batch

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Int, Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 Indices = Sequence[int] | Tensor
@@ -26,6 +26,14 @@ class Batch(NamedTuple):
     targets: Samples
 
 
+class WeightedBatch(NamedTuple):
+    """Samples, stored or as model inputs, with the weight of each in the training loss."""
+
+    inputs: Samples
+    targets: Samples
+    weights: Float[Tensor, " batch"]
+
+
 @runtime_checkable
 class Dataset(Protocol):
     """Samples by index, a batch at a time."""
@@ -38,23 +46,29 @@ class Dataset(Protocol):
 
 
 class ArrayDataset:
-    """Samples in memory, by index; a whole batch is one gather."""
+    """Samples in memory, by index; a whole batch is one gather.
 
-    def __init__(self, inputs: Samples, targets: Samples):
+    With `weights` [size], the loss of each training sample is weighted; its batches are
+    WeightedBatch.
+    """
+
+    def __init__(self, inputs: Samples, targets: Samples, weights: Tensor | None = None):
         if len(inputs) != len(targets):
             raise ValueError(
                 f"{len(inputs)} inputs but {len(targets)} targets; each input needs one"
             )
         self.inputs = inputs
         self.targets = targets
+        self.weights = weights
 
     def __len__(self) -> int:
         return len(self.targets)
 
-    def __getitems__(self, indices: Indices) -> RawBatch:
+    def __getitems__(self, indices: Indices) -> RawBatch | WeightedBatch:
         """The samples at `indices`, in this order."""
         chosen = torch.as_tensor(indices, device=self.targets.device)
-        return RawBatch(self.inputs.index_select(0, chosen), self.targets.index_select(0, chosen))
+        raw = RawBatch(self.inputs.index_select(0, chosen), self.targets.index_select(0, chosen))
+        return raw if self.weights is None else WeightedBatch(*raw, self.weights[chosen])
 
     def __getitem__(self, index: int) -> RawBatch:
         return RawBatch(self.inputs[index], self.targets[index])
@@ -65,7 +79,8 @@ class ArrayDataset:
 
     def to(self, device: torch.device) -> "ArrayDataset":
         """The same samples on `device`."""
-        return ArrayDataset(self.inputs.to(device), self.targets.to(device))
+        weights = None if self.weights is None else self.weights.to(device)
+        return ArrayDataset(self.inputs.to(device), self.targets.to(device), weights)
 
 
 Batcher = Callable[[Any, torch.device], Any]  # stored samples -> a batch on the device

@@ -7,7 +7,7 @@ import torch
 
 from andiron import errors
 from andiron.data.augment.sample_random import Augmentation, Draws, drawn
-from andiron.data.dataset import Dataset, RawBatch
+from andiron.data.dataset import Dataset, RawBatch, WeightedBatch
 
 
 class Request(NamedTuple):
@@ -31,9 +31,25 @@ class Gather:
         raw = drawn(self.dataset, indices, draws)
         if type(raw) is tuple and len(raw) == 2:  # the (inputs, targets) of a user's data set
             raw = RawBatch(*raw)
+        if self.augmentations and isinstance(raw, WeightedBatch):
+            return self._weighted(raw, draws)
         for augmentation in self.augmentations:
             raw = _augmented(augmentation, raw, draws)
         return raw
+
+    def _weighted(self, raw: WeightedBatch, draws: Draws) -> WeightedBatch:
+        """Augmented samples with their weights.
+
+        Raises: DataError for an augmentation that changes targets: it mixes samples.
+        """
+        plain = RawBatch(raw.inputs, raw.targets)
+        for augmentation in self.augmentations:
+            plain = _augmented(augmentation, plain, draws)
+            if plain.targets is not raw.targets:
+                name = getattr(augmentation, "name", type(augmentation).__name__)
+                what = "changes targets, and samples with weights keep theirs"
+                raise errors.DataError(f"augmentation: {name} {what}; leave one of the two out")
+        return WeightedBatch(plain.inputs, plain.targets, raw.weights)
 
     def __getitem__(self, request: Request) -> Any:
         """The same in a worker process; returns errors, as torch would add its traceback."""

@@ -174,7 +174,7 @@ class DataLoader:
     def _batches_together(self) -> int:
         """The number of batches to gather at once: above 1 only for components that allow it."""
         if (
-            type(self.dataset) is not ArrayDataset
+            (type(self.dataset) is not ArrayDataset or self.dataset.weights is not None)
             or type(self.batcher) not in (ImageBatcher, ArrayBatcher)
             or self._gather.augmentations
             or self.device.type != "cpu"

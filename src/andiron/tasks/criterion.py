@@ -11,7 +11,8 @@ equals the loss of one large batch.
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from andiron import errors
-from andiron.data.dataset import Batch
+from andiron.data.dataset import Batch, WeightedBatch
 from andiron.gradients import backward
 from andiron.outputs import IGNORED, Scalar, Weight
 from andiron.protocols import TrainOutput
@@ -51,14 +52,23 @@ class Supervised(nn.Module):
         """
         raise NotImplementedError
 
-    def train_step(self, batch: Batch) -> TrainOutput:
-        """The gradients of one batch, and its item for the metrics."""
-        item = self.predict(batch)
+    def train_step(self, batch: Batch | WeightedBatch) -> TrainOutput:
+        """The gradients of one batch, and its item for the metrics.
+
+        The `weights` of a WeightedBatch weight the loss of each sample.
+        """
+        if isinstance(batch, WeightedBatch):
+            with self.loss.weighted_by(batch.weights):
+                item = self.predict(Batch(batch.inputs, batch.targets))
+        else:
+            item = self.predict(batch)
         gradients = backward(item.loss, self, item.weight)
         return TrainOutput(gradients, item.detached(), item.weight)
 
-    def valid_step(self, batch: Batch) -> Any:
-        """The item of one batch for the metrics."""
+    def valid_step(self, batch: Batch | WeightedBatch) -> Any:
+        """The item of one batch for the metrics, without weights."""
+        if isinstance(batch, WeightedBatch):
+            batch = Batch(batch.inputs, batch.targets)
         return self.predict(batch)
 
 
@@ -82,6 +92,7 @@ class Criterion:
         self._is_elementwise = isinstance(loss, ELEMENTWISE) or hasattr(loss, "is_elementwise")
         self._total_weight = getattr(self.loss, "total_weight", self._class_weight)
         self._device: torch.device | None = None  # of the tensors in a loss of torch's
+        self._sample_weights: Tensor | None = None
 
     def __call__(
         self, output: Tensor, targets: Tensor, *, batch_targets: Tensor | None = None
@@ -99,6 +110,8 @@ class Criterion:
             self._move_to(output.device)
         try:
             loss = self.loss(output, targets)
+            if self._sample_weights is not None:
+                loss = self._weighted(output, targets, self._sample_weights)
         except IndexError:  # from torch's cross entropy
             given = targets if batch_targets is None else batch_targets
             checks.of_classes(given, output.shape[-1], self.ignored_index)
@@ -118,6 +131,11 @@ class Criterion:
 
         `marked` are the targets with IGNORED for those that do not count.
         """
+        if self._sample_weights is not None:
+            return (self._sample_weights * self._counts(targets)).sum()
+        return self._count(targets, marked)
+
+    def _count(self, targets: Tensor, marked: Tensor | None = None) -> Weight:
         weight: Weight | None = self._total_weight(targets)
         if weight is not None:
             return weight
@@ -125,6 +143,41 @@ class Criterion:
         # targets of another shape are probabilities of classes, none of them ignored
         is_whole = not self.has_ignored or targets.shape != marked.shape
         return marked.numel() if is_whole else (marked != IGNORED).sum()
+
+    @contextmanager
+    def weighted_by(self, weights: Float[Tensor, " batch"]) -> Iterator[None]:
+        """A context in which the loss is sum_i w_i n_i l_i / sum_i w_i n_i over the samples.
+
+        l_i is the loss of sample i alone, and n_i the weight that it is a mean over: 1 for one
+        class, its class weight, or the number of labels that count.
+        """
+        self._sample_weights = weights
+        try:
+            yield
+        finally:
+            self._sample_weights = None
+
+    def _weighted(self, output: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+        if len(weights) != len(targets):
+            raise errors.MismatchError(
+                f"{len(weights)} weights for {len(targets)} targets: the loss of this task is not "
+                "one for each sample; leave data.weight out"
+            )
+
+        def of_sample(output: Tensor, target: Tensor) -> Tensor:
+            return self.loss(output[None], target[None])
+
+        losses = torch.vmap(of_sample)(output, targets)
+        counts = weights * self._counts(targets)
+        return (counts * losses).sum() / counts.sum()
+
+    def _counts(self, targets: Tensor) -> Tensor:
+        """The weight of each sample's mean loss, [batch]."""
+
+        def of_sample(target: Tensor) -> Tensor:
+            return torch.as_tensor(self._count(target[None]), device=targets.device)
+
+        return torch.vmap(of_sample)(targets)
 
     def marked(self, targets: Tensor) -> Tensor:
         """The targets with IGNORED in place of this loss's ignored ones; metrics skip those."""

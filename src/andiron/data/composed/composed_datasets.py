@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from andiron.data.augment.sample_random import Draws, drawn, uses_default_generators
-from andiron.data.dataset import ArrayDataset, Classes, Dataset, Indices, RawBatch
+from andiron.data.dataset import ArrayDataset, Classes, Dataset, Indices, RawBatch, WeightedBatch
 from andiron.data.on_disk.stored import StoredDataset
 
 SAMPLES_AT_ONCE = 1024  # gathered where targets come only together with inputs
@@ -119,11 +119,11 @@ class Concatenated:
     def __len__(self) -> int:
         return int(self._begins[-1])
 
-    def __getitems__(self, indices: Indices) -> RawBatch:
+    def __getitems__(self, indices: Indices) -> RawBatch | WeightedBatch:
         """The samples at `indices`, in this order."""
         return self.drawn(indices, None)
 
-    def drawn(self, indices: Indices, draws: Draws | None) -> RawBatch:
+    def drawn(self, indices: Indices, draws: Draws | None) -> RawBatch | WeightedBatch:
         """The same; random transforms of `datasets` take their numbers from `draws`."""
         chosen = _index_tensor(indices, len(self))
         owners = torch.bucketize(chosen, self._begins, right=True) - 1
@@ -135,7 +135,8 @@ class Concatenated:
             parts.append(drawn(self.datasets[owner], places, of_owner))
         back = owners.argsort(stable=True).argsort()
         whole = map(torch.cat, zip(*parts, strict=True))
-        return RawBatch(*(each.index_select(0, back.to(each.device)) for each in whole))
+        tensors = [each.index_select(0, back.to(each.device)) for each in whole]
+        return WeightedBatch(*tensors) if len(tensors) > 2 else RawBatch(*tensors)
 
     def sample_name(self, index: int) -> str | None:
         """The name of a sample in its data set."""
@@ -253,7 +254,7 @@ def _index_tensor(indices: Indices, size: int) -> Tensor:
 
 def _described_shapes(dataset: Dataset) -> str:
     """Describes the shape and dtype of a sample and of its target."""
-    inputs, targets = (
+    inputs, targets, *weights = (
         [*tensor.shape[1:], str(tensor.dtype)] for tensor in dataset.__getitems__([0])
     )
-    return f"inputs {inputs} and targets {targets}"
+    return f"inputs {inputs} and targets {targets}{' and weights' if weights else ''}"

@@ -38,6 +38,7 @@ def csv(
     decimal: Literal[".", ","] = ".",
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None,
     max_bad_lines: Index = 0,
+    weight: str | None = None,
     valid_sets: dict[SetName, str] | None = None,
 ) -> Splits:
     """The rows of a file: `features` as float32, by default all columns but `target` and `exclude`.
@@ -55,19 +56,22 @@ def csv(
     A file that ends in .parquet has its columns by name; its rows are counted from 0.
     Without `delimiter` it is the first of , ; tab and | that gives the header its names. Up to
     `max_bad_lines` invalid lines are skipped. `valid_sets` are files of further validation sets by
-    name, encoded and standardised as the training rows.
+    name, encoded and standardised as the training rows. The column `weight` has the weight of each
+    sample in the training loss, relative to the others.
     Raises: DataError naming file, line and column of invalid values.
     """
     file, targets = Path(path), [target] if isinstance(target, str) else list(target)
-    _check_choice(file, targets, features, exclude, kind)
+    beside = [] if weight is None else [weight]
+    _check_choice(file, targets, features, {"exclude": exclude or (), "weight": beside}, kind)
     checksum = fingerprint.of_file(file)
     reading = Reading(text, categories or (), date_format, decimal)
     splits = table_splits.of_columns(
         read(
             file,
             features=features,
-            exclude=exclude or (),
+            exclude=[*(exclude or ()), *beside],
             texts=targets,
+            kept=beside,
             delimiter=delimiter,
             reading=reading,
             missing=missing,
@@ -76,6 +80,7 @@ def csv(
         ),
         targets,
         kind=kind,
+        weight=weight,
         name=file.name,
         fingerprint=checksum,
         valid=valid,
@@ -171,7 +176,7 @@ def _check_choice(
     file: Path,
     targets: list[str],
     features: Sequence[str] | None,
-    exclude: Sequence[str] | None,
+    others: Mapping[str, Sequence[str]],
     kind: str | None,
 ) -> None:
     if not targets or len(set(targets)) != len(targets):
@@ -188,7 +193,8 @@ def _check_choice(
             raise errors.DataError(
                 f"data.features: {name!r} {what}; name each column of {file.name} once"
             )
-    for name in exclude or ():
-        if name in targets or name in (features or ()):
-            what = "the target" if name in targets else "in data.features"
-            raise errors.DataError(f"data.exclude: {name!r} is also {what}; name it in one of them")
+    for option, names in others.items():
+        for name in names:
+            if name in targets or name in (features or ()):
+                what = f"{name!r} is also {'the target' if name in targets else 'in data.features'}"
+                raise errors.DataError(f"data.{option}: {what}; name it in one of them")

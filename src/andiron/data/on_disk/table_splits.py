@@ -26,15 +26,19 @@ def of_columns(
     targets: Sequence[str],
     *,
     kind: Literal["classification", "regression"] | None = None,
+    weight: str | None = None,
     **options: Any,
 ) -> splits.Splits:
     """The rows of `table`, its `texts` being the columns `targets`; `options` are those of `split`.
 
-    Without `kind`, `table_targets.inferred_kind` decides.
-    Raises: DataError naming row and column of an invalid target.
+    Without `kind`, `table_targets.inferred_kind` decides. `weight` is a column of `table.kept`.
+    Raises: DataError naming row and column of an invalid target or weight.
     """
     from andiron.data.on_disk import table_targets  # polars takes 0.2 s
 
+    if weight is not None:
+        options["weights"] = table_targets.sample_weights(table, weight)
+        log.info("%s: the training loss is weighted by column %r", table.source, weight)
     if kind is None:
         kind = table_targets.inferred_kind(table, targets)
         has = "numbers to predict" if kind == "regression" else "classes"
@@ -78,6 +82,7 @@ def split(
     missing: str | float = "refuse",
     reading: Reading | None = None,
     encoding: TableEncoding | None = None,
+    weights: Tensor | None = None,
     **described: Any,
 ) -> splits.Splits:
     """The rows of a table as inputs, with `targets` [rows]: classes or numbers.
@@ -85,7 +90,8 @@ def split(
     With `class_names` they are classes; numbers to predict are [rows, target_columns].
     Every part has a share of every class. Without an `encoding` it is learned from the training
     rows, with `missing` and `reading`. Numbers stay in their own unit; the facts have their mean
-    and standard deviation. `described` are the other fields of `Splits`.
+    and standard deviation, in which `weights` [rows] of samples do not count. `described` are the
+    other fields of `Splits`.
     Raises: DataError naming the source if float32 cannot hold a column, or a part would be empty.
     """
     classes = None if class_names is None else targets
@@ -110,7 +116,7 @@ def split(
         batcher = _standardising(inputs[parts.train], encoding.is_quantity)
         facts |= {"mean": list(batcher.mean), "std": list(batcher.std)}
     facts |= encoding.facts | dict(table.record)
-    everything = ArrayDataset(inputs.float(), targets)
+    everything = ArrayDataset(inputs.float(), targets, weights)
     return splits.of_parts(everything.subset, parts, batcher=batcher, facts=facts, **described)
 
 

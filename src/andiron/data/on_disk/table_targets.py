@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
+import numpy as np
 import polars
 import torch
 from jaxtyping import Float, Int
@@ -43,6 +44,24 @@ def target_numbers(table: Columns, targets: Sequence[str]) -> Float[Tensor, "row
             why = complaint(table.texts[name][row], table.decimal)
             raise errors.DataError(f"{what}: {why}")
     return torch.from_numpy(numbers.to_numpy(order="c", writable=True))
+
+
+def sample_weights(table: Columns, name: str) -> Float[Tensor, " rows"]:
+    """The column `name` of `table.kept` as weights with mean 1.
+
+    Raises: DataError naming the first row whose weight is not a number greater than 0.
+    """
+    weights = finite(polars.Series(table.kept[name]), table.decimal).to_numpy()
+    scaled = torch.from_numpy(weights / np.nanmean(weights)).float()
+    wrong = (~((scaled > 0) & scaled.isfinite())).nonzero().flatten()
+    if len(wrong):
+        row = int(wrong[0])
+        text = table.kept[name][row]
+        raise errors.DataError(
+            f"{table.row_name(row)}, column {name!r}: {text!r} is not a weight, a number greater "
+            f"than 0; correct it, or remove the row{comma_hint(text, table.decimal)}"
+        )
+    return scaled
 
 
 def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], list[str]]:

@@ -1,0 +1,57 @@
+"""A column of a table as the weights of samples."""
+
+import pytest
+import torch
+
+from andiron import errors
+from andiron.data import DataLoader, kfold, partial
+from andiron.data.on_disk.csv_file import csv
+
+
+def write(path, weights, delimiter=","):
+    rows = [delimiter.join([str(row), str(row % 3), each]) for row, each in enumerate(weights)]
+    path.write_text("\n".join([delimiter.join(["x", "kind", "count"]), *rows]) + "\n")
+    return str(path)
+
+
+def load(path, **options):
+    given = {"target": "kind", "weight": "count", "valid": 0.2, "split_seed": 0, **options}
+    return csv(path=path, standardise=False, **given)
+
+
+def test_weights_are_those_of_the_rows_with_mean_1_and_no_feature(tmp_path):
+    weights = [str(1 + row % 5) for row in range(60)]  # their mean is 3
+    path = write(tmp_path / "table.csv", weights)
+    splits = load(path)
+    assert splits.facts["columns"] == ["x"]
+    for whole in (splits, partial(splits, fraction=0.5, seed=0),
+                  kfold(splits, fold=0, num_folds=3, split_seed=0)):  # fmt: skip
+        loader = DataLoader(whole.train, whole.batcher, batch_size=7, shuffle_seed=1)
+        for batch in loader.epoch(0):
+            expected = (1 + batch.inputs[:, 0] % 5) / 3
+            assert torch.equal(batch.weights, expected)
+    commas = write(tmp_path / "commas.csv", [f"{each},0" for each in weights], ";")
+    assert torch.equal(load(commas, decimal=",").train.weights, splits.train.weights)
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "", "many", "inf", "1e99"])
+def test_a_weight_that_is_not_positive_is_refused_by_its_line(tmp_path, wrong):
+    path = write(tmp_path / "table.csv", ["1"] * 30 + [wrong] + ["2"] * 29)
+    with pytest.raises(errors.DataError) as raised:
+        load(path)
+    line = 2 if wrong == "1e99" else 32  # beside it, all others vanish in float32
+    text = "1" if wrong == "1e99" else wrong
+    assert str(raised.value) == (
+        f"{path}, line {line}, column 'count': {text!r} is not a weight, a number greater than 0; "
+        "correct it, or remove the row"
+    )
+
+
+def test_a_weight_column_that_is_used_otherwise_is_refused(tmp_path):
+    path = write(tmp_path / "table.csv", ["1"] * 60)
+    with pytest.raises(errors.DataError, match="data.weight: 'kind' is also the target; name it"):
+        load(path, weight="kind")
+    with pytest.raises(errors.DataError, match="data.weight: 'x' is also in data.features"):
+        load(path, weight="x", features=["x"])
+    with pytest.raises(errors.DataError, match="has no column 'counts'; did you mean 'count'"):
+        load(path, weight="counts")

@@ -1,0 +1,98 @@
+"""The weights of samples in the training loss."""
+
+import pytest
+import torch
+from torch import nn
+
+from andiron import errors
+from andiron.data import ArrayBatcher, ArrayDataset, Concatenated, DataLoader, Mixup
+from andiron.data.dataset import Batch, WeightedBatch
+from andiron.optim import GradientsAccumulator
+from andiron.tasks import (
+    BinaryClassifier,
+    BinaryCrossEntropy,
+    Classifier,
+    CrossEntropy,
+    MeanSquaredError,
+    MultiLabelClassifier,
+    Regressor,
+)
+
+DRAW = torch.Generator().manual_seed(0)
+INPUTS = torch.randn(7, 4, generator=DRAW)
+CLASSES = torch.tensor([0, 2, 1, 1, 0, 2, 2])
+YES = torch.tensor([0, 1, 1, 0, 1, 0, 0])
+REPEATS = torch.tensor([1, 3, 2, 1, 1, 2, 4])
+TASKS = {
+    "classes": (Classifier, CrossEntropy(), CLASSES, 3),
+    "smoothed": (Classifier, CrossEntropy(label_smoothing=0.1), CLASSES, 3),
+    "class weights": (Classifier, CrossEntropy([1.0, 2.0, 0.5]), CLASSES, 3),
+    "ignored": (Classifier, CrossEntropy(ignored_index=1), CLASSES, 3),
+    "torch's": (Classifier, nn.CrossEntropyLoss(torch.tensor([1.0, 2.0, 0.5])), CLASSES, 3),
+    "binary": (BinaryClassifier, BinaryCrossEntropy(2.0), YES, 1),
+    "labels": (MultiLabelClassifier, BinaryCrossEntropy(), YES[:, None].repeat(1, 3), 3),
+    "values": (Regressor, MeanSquaredError(), INPUTS[:, :2] * 2, 2),
+    "huber": (Regressor, nn.HuberLoss(), INPUTS[:, :2] * 2, 2),
+}
+
+
+def task_of(name):
+    kind, loss, targets, outputs = TASKS[name]
+    torch.manual_seed(1)
+    return kind(nn.Linear(4, outputs), loss), targets
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_weight_of_3_is_the_sample_three_times(name):
+    task, targets = task_of(name)
+    rows = torch.arange(7).repeat_interleave(REPEATS)
+    expected = task.train_step(Batch(INPUTS[rows], targets[rows]))
+    for scale in (1.0, 0.125):  # only ratios matter
+        weights = REPEATS * scale
+        found = task.train_step(WeightedBatch(INPUTS, targets, weights))
+        assert float(found.item.loss) == pytest.approx(float(expected.item.loss), rel=1e-5)
+        assert float(found.weight) == pytest.approx(float(expected.weight) * scale, rel=1e-6)
+        for key, gradient in expected.gradients.items():  # sums in another order
+            assert torch.allclose(found.gradients[key], gradient, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["classes", "class weights", "values"])
+def test_micro_batches_have_the_gradients_of_the_whole_batch(name):
+    task, targets = task_of(name)
+    weights = REPEATS.float()
+    whole = task.train_step(WeightedBatch(INPUTS, targets, weights)).gradients
+    accumulator = GradientsAccumulator()
+    for part in ([0, 1, 2, 3, 4], [5, 6]):
+        batch = WeightedBatch(INPUTS[part], targets[part], weights[part])
+        output = task.train_step(batch)
+        accumulator.add(output.gradients, output.weight)
+    for key, gradient in accumulator.mean().items():
+        assert torch.allclose(gradient, whole[key], rtol=1e-4, atol=1e-6)
+
+
+def test_validation_counts_every_sample_once():
+    task, targets = task_of("classes")
+    weighted = task.valid_step(WeightedBatch(INPUTS, targets, REPEATS.float()))
+    plain = task.valid_step(Batch(INPUTS, targets))
+    assert torch.equal(weighted.loss, plain.loss) and weighted.weight == plain.weight == 7
+    task.train_step(WeightedBatch(INPUTS, targets, REPEATS.float()))
+    assert torch.equal(task.train_step(Batch(INPUTS, targets)).item.loss, plain.loss)
+
+
+def test_weights_stay_with_their_samples():
+    weights = REPEATS.float()
+    dataset = ArrayDataset(INPUTS, REPEATS, weights)
+    together = Concatenated([dataset.subset([5, 0]), dataset])
+    for each in (dataset, dataset.subset([3, 1, 6, 2]), together):
+        loader = DataLoader(each, ArrayBatcher(), batch_size=2, shuffle_seed=3)
+        for batch in loader.epoch(1):
+            assert torch.equal(batch.weights, batch.targets.float())
+
+
+def test_an_augmentation_that_loses_weights_is_refused():
+    dataset = ArrayDataset(INPUTS, CLASSES, REPEATS.float())
+    loader = DataLoader(
+        dataset, ArrayBatcher(), shuffle_seed=0, augmentations=[Mixup(alpha=0.2, num_classes=3)]
+    )
+    with pytest.raises(errors.DataError, match="mixup changes targets, and samples with weights"):
+        next(loader.epoch(0))
