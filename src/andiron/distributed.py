@@ -1,6 +1,6 @@
 """Which process this is, of how many that train one run, and what they decide together.
 
-Alone, torch.distributed is not imported and every verb returns what it is given.
+Alone, torch.distributed is not imported and every verb returns its argument.
 
 >>> World().decided(lambda: 3), World().gathered("a"), World(slices=2).parts([1, 2, 3])
 (3, ['a'], [(0, [1]), (1, [2, 3])])
@@ -69,7 +69,7 @@ class World:
 
     @property
     def notes(self) -> list[float]:
-        """What an update's sum carries beside the gradients: whether to ask all, and the time."""
+        """Values summed beside an update's gradients: whether to ask all, and the time."""
         elapsed = time.monotonic() - self._started
         return [float(self.wants_asking()), elapsed if self.rank == 0 else 0.0]
 
@@ -130,7 +130,7 @@ class World:
         return values
 
     def decided(self, make: Callable[[], Value]) -> Value:
-        """What `make` returns in rank 0, the only process that calls it.
+        """The value that `make` returns in rank 0, the only process that calls it.
 
         Raises: what `make` raises, in rank 0; PeerError in the others.
         """
@@ -149,7 +149,7 @@ class World:
         return value
 
     def after_first(self, make: Callable[[], Value]) -> Value:
-        """What `make` returns here, called once it has returned in rank 0.
+        """The value that `make` returns here, called once it has returned in rank 0.
 
         So files are downloaded and written once, and a mistake is reported once.
         """
@@ -192,7 +192,7 @@ def _exchange(values: Tensor, other: int, tag: int) -> tuple[Tensor, list[Any]]:
 
 
 class Reports:
-    """What processes leave in the store of torchrun before they go; `names` are by rank."""
+    """The exit messages of processes in torchrun's store; `names` are by rank."""
 
     def __init__(self, store: Any, names: Sequence[str]):
         self._store, self._names = store, names

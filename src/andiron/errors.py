@@ -187,7 +187,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 def explain(error: Exception, what: str, remedy: str) -> None:
     """Raises a MismatchError with `what` before the first line of `error`, and `remedy` after it.
 
-    Returns for errors explained elsewhere: Andiron's own, those of a user's code, which get `what`
+    Returns for errors explained elsewhere: Andiron's own, errors of a user's code, which get `what`
     as a note, and shortages of memory or open files.
     """
     is_clear = isinstance(error, AndironError | OSError)

@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 
 
 class AndironSweeper(BasicSweeper):
-    """Adds the failures of all jobs, with any launcher, to those of the command."""
+    """Adds the failures of all jobs, with any launcher, to the command's."""
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig

@@ -30,7 +30,7 @@ class Signals:
     def __init__(self, interrupter: Interrupter, *, until_exit: bool = False):
         self.interrupter = interrupter
         self.until_exit = until_exit  # whether the process exits after `installed`
-        self.last_words: Callable[[str], None] | None = None  # called before an immediate exit
+        self.on_immediate_exit: Callable[[str], None] | None = None
         self._process = os.getpid()
         self._terminated_here = 0
 
@@ -55,8 +55,8 @@ class Signals:
                 signal.signal(signal.SIGALRM, self._end_start)
                 signal.alarm(SECONDS_TO_START)
         elif number == signal.SIGINT and self.interrupter.may_end_at_once:
-            if self.last_words is not None:
-                self.last_words(f"{name} for the second time: ended at once")
+            if self.on_immediate_exit is not None:
+                self.on_immediate_exit(f"{name} for the second time: ended at once")
             for cleanup in self.interrupter.cleanups:
                 cleanup()
             streams.show_cursor()

@@ -82,7 +82,7 @@ def _file_problems(error: Exception, folders: list[Path]) -> list[str]:
 
 
 def user_dirs(arguments: list[str]) -> list[Path]:
-    """The folder of `--config-dir`, if given; its files are used beside those of `conf/`."""
+    """The folder of `--config-dir`, if given; its files are used beside `conf/`'s."""
     options = command_arguments.parsed(arguments)
     return [Path(options.config_dir).absolute()] if options.config_dir else []
 

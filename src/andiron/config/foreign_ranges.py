@@ -1,6 +1,6 @@
 """The option ranges of other libraries' classes, whose constructors have none, and their packages.
 
-Also of Andiron's optimizers, whose constructors are those of torch's.
+Also of Andiron's optimizers, which have torch's constructors.
 
 A listed class takes only these arguments from a configuration. An unlisted class takes any argument
 of its constructor, which is checked when the object is built.

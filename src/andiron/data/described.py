@@ -24,7 +24,7 @@ BATCHERS = {each.__name__: each for each in (ArrayBatcher, ImageBatcher, TextBat
 
 @dataclass(frozen=True)
 class Described:
-    """A data set without its samples; the fields are those of `Splits`.
+    """A data set without its samples; the fields are as in `Splits`.
 
     `input_dtype` is the type of the stored inputs, such as uint8; None if it is not known.
     """

@@ -19,8 +19,8 @@ def summarise(
 ) -> dict[str, Any]:
     """Model, optimizers, length and time of the run; best and last value of every metric.
 
-    `param_groups` has the rates of the next update, `last_rates` those of the last one. The test
-    set was measured with the weights of `tested_epoch`, or with the last if it is None.
+    `param_groups` has the rates of the next update, `last_rates` the rates before it. The test set
+    was measured with the weights of `tested_epoch`, or with the last if it is None.
     """
     tested = {"epoch_of_best": tested_epoch, "last_epoch": tested_epoch}
     rows = [
@@ -44,7 +44,7 @@ def summarise(
 
 
 def _measured_weights(splits: Collection[str], tested_epoch: int | None) -> dict[str, str]:
-    """The weights measured on each split, if not those of every epoch."""
+    """The weights measured on each split, if they differ from every epoch's."""
     tested = "last" if tested_epoch is None else f"best, of epoch {tested_epoch}"
     averages = {split: f"average {split.partition('-')[2]}" for split in splits if "-" in split}
     return ({"test": tested} if "test" in splits else {}) | averages

@@ -1,4 +1,4 @@
-"""Converts a tally's counts to plain values and tensors, and back; checks those of a file.
+"""Converts a tally's counts to plain values and tensors, and back; checks the values of a file.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

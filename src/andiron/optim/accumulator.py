@@ -7,7 +7,7 @@ from andiron.gradients import Gradients
 
 
 class GradientsAccumulator:
-    """Sums the gradients of micro-batches; `mean` gives those of one large batch, to rounding.
+    """Sums the gradients of micro-batches; `mean` equals one large batch's, to rounding.
 
     The weight of a micro-batch is the number of samples or tokens its loss is a mean over, so that
     a short one counts less. A micro-batch without a gradient for a parameter adds nothing to it.

@@ -107,7 +107,7 @@ def checked_start(config: DictConfig, known: Train | None = None) -> Train:
 
 
 def _with_changes(config: Train, recorded: list[str], composed: DictConfig) -> Train:
-    """The recorded configuration with the changes of the overrides, without those of conf/.
+    """The recorded configuration with the changes of the overrides, without changes in conf/.
 
     Raises: ConfigError with every mistake.
     """

@@ -25,7 +25,7 @@ class OneCycle:
     b = a / final_divisor: lr(t) = max_lr + (a - max_lr) * f(t / p) while t <= p, then
     b + (max_lr - b) * f((t - p) / (T - 1 - p)), and lr(T - 1) for t >= T;
     f(x) = (1 + cos(pi * x)) / 2, or 1 - x if shape is linear.
-    Source: Smith & Topin 2018, arXiv:1708.07120; defaults and cosine are those of torch's
+    Source: Smith & Topin 2018, arXiv:1708.07120; defaults and cosine as in torch's
     OneCycleLR.
     """
 

@@ -69,7 +69,7 @@ def _tensor(data: Any, dtype: torch.dtype, shape: torch.Size) -> Tensor:
     if not isinstance(data, bytes):
         raise ValueError("has data that are not bytes")
     if len(data) != shape.numel() * dtype.itemsize:
-        raise ValueError(f"has {len(data)} bytes, not those of {dtype} of shape {list(shape)}")
+        raise ValueError(f"has {len(data)} bytes, not as many as {dtype} of shape {list(shape)}")
     return safetensors_codec.from_bytes(bytearray(data), dtype, shape)
 
 

@@ -100,7 +100,7 @@ def identity(overrides: Iterable[str]) -> str:
 
 
 def training_overrides(overrides: Iterable[str]) -> list[str]:
-    """The overrides that affect training, not those of how a run is started or shown."""
+    """The overrides that affect training, not how a run is started or shown."""
     return [text for text in overrides if not _is_apart(text.partition("=")[0].lstrip("+~"))]
 
 

@@ -48,7 +48,7 @@ class Regressor(Supervised):
     """Regression with `network`; outputs and metrics are in the targets' unit.
 
     The network predicts standardised values z, and y = target_mean + target_std * z; the loss is
-    that of z. Mean and standard deviation are those of the training targets, one number or one per
+    that of z. Mean and standard deviation are of the training targets, one number or one per
     output; 0 and 1 if not given. They are not part of `state_dict()`.
     Targets [batch] are treated as [batch 1]; images [batch channels height width] work too.
     Raises: ValueError for a standard deviation that is not positive, or a loss of classes.

@@ -1,4 +1,4 @@
-"""Raw inputs as samples like those of training: pictures, arrays, tables, texts.
+"""Raw inputs as samples as in training: pictures, arrays, tables, texts.
 
 >>> from andiron.data import ImageBatcher
 >>> data = Described("digits", ImageBatcher(0.5, 0.5, 16.0), {"input_shape": (1, 8, 8)}, 256)

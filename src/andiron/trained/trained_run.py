@@ -65,7 +65,7 @@ class Run:
         return predictions
 
     def samples(self, inputs: Any, keep: Sequence[str] = ()) -> Samples:
-        """The inputs as samples like those of the run's data set; pictures are read later.
+        """The inputs as samples of the run's data set; pictures are read later.
 
         `keep` is as in `predict`.
 

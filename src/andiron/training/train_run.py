@@ -229,7 +229,7 @@ def _import_experiment(
 ) -> Any:
     """The module that builds runs, shared or not; it imports torch, which takes a second or two.
 
-    Torch's settings are those of `config` until `at_end`.
+    Torch has the settings of `config` until `at_end`.
 
     Raises: Interrupted if a signal came meanwhile.
     """
@@ -262,7 +262,7 @@ class Training:
         """Trains a run, resumed if `trusted` is given; returns the objective in a sweep."""
         if self.resumes and config.resume is None:
             config = dataclasses.replace(config, resume="auto", overwrite=False)
-        self.signals.last_words = partial(status.write_killed, RunFolder(run_dir))
+        self.signals.on_immediate_exit = partial(status.write_killed, RunFolder(run_dir))
         interrupter = self.signals.interrupter
         if config.debug and self.share is not None:
             reason = "stops and resumes a run within one process; start it with python"

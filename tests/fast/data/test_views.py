@@ -219,7 +219,7 @@ def test_a_part_of_samples_that_there_are_not_is_refused_when_it_is_made(make, w
 def test_a_mask_is_no_indices():
     with pytest.raises(
         TypeError,
-        match=r"^indices are torch.bool: .*those of a mask are mask.nonzero\(\).flatten\(\)$",
+        match=r"^indices are torch.bool: .*a mask gives mask.nonzero\(\).flatten\(\)$",
     ):
         Partial(WHOLE, TARGETS == 5)
 

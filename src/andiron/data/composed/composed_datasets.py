@@ -240,7 +240,7 @@ def _index_tensor(indices: Indices, size: int) -> Tensor:
     if len(checked) and (checked.dtype == torch.bool or checked.is_floating_point()):
         raise TypeError(
             f"indices are {checked.dtype}: should be whole numbers; "
-            "those of a mask are mask.nonzero().flatten()"
+            "a mask gives mask.nonzero().flatten()"
         )
     checked = checked.long()
     outside = checked[(checked < 0) | (checked >= size)]

@@ -47,7 +47,7 @@ def csv(
     8601), else text; `categories` are text columns. Dates become days since 1970-01-01.
     Text becomes an input for each category, or a code for an embedding. A row with a missing
     feature is refused or dropped, or the feature becomes the column's median or mean, or a number.
-    Medians, means and categories are those of the training rows; a missing or unknown category is
+    Medians, means and categories are of the training rows; a missing or unknown category is
     all zeros, or code 0. The batcher standardises numbers and dates.
     In a regression the targets, one or several columns, are in their own unit. In a classification
     they are places in `class_names`, which are sorted (whole numbers by value). Without `kind` it
@@ -108,7 +108,7 @@ def read_as(
     missing: Any = None,
     **options: Any,
 ) -> Columns:
-    """The columns of another file, read as those of the data set with these `facts`.
+    """The columns of another file, read as the data set with these `facts`.
 
     Raises: DataError as `read`.
     """

@@ -41,7 +41,7 @@ def safetensors(
 
     Bytes are scaled to [0, 1]; `mean` and `std`, one number or one for each channel (the first
     dimension of a sample), are in that unit. Integer targets are classes, counted from 0; booleans
-    of shape [size, labels] are multiple labels; floats are numbers to predict, and those of shape
+    of shape [size, labels] are multiple labels; floats are numbers to predict, and floats of shape
     [size] become [size, 1]. `auto` is in memory below IN_MEMORY_BYTES.
     Raises: DataError for any other file; a NaN in inputs that are not in memory is raised by the
     batch that has it.

@@ -137,7 +137,7 @@ class StoredArray:
 class StoredDataset:
     """Samples by index, read from their file batch by batch.
 
-    `indices` are the rows of the data set, by default all; `names` are those of all rows.
+    `indices` are the rows of the data set, by default all; `names` has all rows.
     """
 
     def __init__(

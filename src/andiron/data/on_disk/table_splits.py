@@ -29,7 +29,7 @@ def of_columns(
     weight: str | None = None,
     **options: Any,
 ) -> splits.Splits:
-    """The rows of `table`, its `texts` being the columns `targets`; `options` are those of `split`.
+    """The rows of `table`, its `texts` being the columns `targets`; `options` as in `split`.
 
     Without `kind`, `table_targets.inferred_kind` decides. `weight` is a column of `table.kept`.
     Raises: DataError naming row and column of an invalid target or weight.

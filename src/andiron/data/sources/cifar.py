@@ -64,7 +64,7 @@ def cifar10(*, root: str, valid: Validation, split_seed: Seed) -> Splits:
     """Photographs in ten classes, 32x32 in colour, in `root`/cifar-10-batches-bin.
 
     The binary version: the Python version is pickled, and reading a pickle runs its code. Mean and
-    standard deviation are those of each channel of the training pixels / 255.
+    standard deviation are per channel of the training pixels / 255.
     Source: Krizhevsky 2009, "Learning multiple layers of features from tiny images".
     Raises: DataError if the files are damaged, or missing and cannot be downloaded.
     """

@@ -19,7 +19,7 @@ def diabetes(*, valid: Validation, split_seed: Seed) -> Splits:
     Source: B. Efron, T. Hastie, I. Johnstone & R. Tibshirani 2004, Least Angle Regression, Annals
     of Statistics 32(2), doi:10.1214/009053604000000067, as bundled with scikit-learn
     (BSD-3-Clause).
-    Raises: DataError if the file is missing or is not the one that was shipped.
+    Raises: DataError if the file is missing or is not the shipped one.
     """
     tensors = shipped.load(FILE, SHA256)
     return table_splits.split(

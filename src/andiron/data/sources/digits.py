@@ -20,7 +20,7 @@ def digits(*, valid: Validation, split_seed: Seed, size: Count = 8) -> splits.Sp
 
     Source: E. Alpaydin & C. Kaynak 1998, Optical Recognition of Handwritten Digits, UCI Machine
     Learning Repository, doi:10.24432/C50P49 (CC BY 4.0), as bundled with scikit-learn.
-    Raises: DataError if the file is missing or is not the one that was shipped.
+    Raises: DataError if the file is missing or is not the shipped one.
     """
     tensors = shipped.load(FILE, SHA256)
     everything = ArrayDataset(_enlarged(tensors["images"], size), tensors["targets"].long())

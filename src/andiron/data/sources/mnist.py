@@ -18,7 +18,7 @@ SIZES = {True: 60_000, False: 10_000}  # images for training, for the test
 def mnist(*, root: str, valid: Validation, split_seed: Seed) -> Splits:
     """Handwritten digits, 28x28, in `root`/MNIST/raw.
 
-    Source: LeCun, Cortes & Burges 1998. Mean and standard deviation are those of the training
+    Source: LeCun, Cortes & Burges 1998. Mean and standard deviation are of the training
     pixels / 255.
     Raises: DataError if the files are damaged, or missing and cannot be downloaded.
     """

@@ -14,7 +14,7 @@ FOLDER = Path(str(resources.files("andiron.data.sources")))
 def load(file: Path, sha256: str) -> dict[str, Tensor]:
     """The tensors in a shipped file.
 
-    Raises: DataError if the file is missing or is not the one that was shipped.
+    Raises: DataError if the file is missing or is not the shipped one.
     """
     if not file.is_file():
         raise errors.DataError(

@@ -21,9 +21,9 @@ class Objective:
 
 
 def objectives(config: Config, directions: Sequence[str] | None = None) -> list[Objective]:
-    """The metrics of `objective`, or the one that checkpoints follow, with their directions.
+    """The metrics of `objective`, or the metric that checkpoints follow, with their directions.
 
-    `directions` overrides those of the metrics' classes.
+    `directions` overrides the directions of the metrics' classes.
     Raises: ConfigError if a direction is unknown.
     """
     names = _names(config)

@@ -1,0 +1,63 @@
+"""Docstrings, error messages and help texts use nouns of the field, not a dialect of pronouns."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PHRASES = (  # write the noun, or the verb of the field, instead
+    "those of", "that which", "the one that", "what it is", "that is none", "so many", "at most so",
+    "is said of", "is told to", "last words", "way back", "is no number", "goes on", "kept aside",
+    "taken up again", "whatever it holds",
+)  # fmt: skip
+UNWANTED = re.compile(rf"\b({'|'.join(PHRASES)})\b|\A(?-i:What|Whatever)\b", re.IGNORECASE)
+
+
+def texts_of(source: str) -> list[tuple[int, str]]:
+    """The texts in a module, with their lines; values in an f-string are left out."""
+    nodes = list(ast.walk(ast.parse(source)))
+    inner = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+    texts = [
+        (node.lineno, node.value)
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner
+    ]
+    for node in nodes:
+        if isinstance(node, ast.JoinedStr):
+            parts = [part.value if isinstance(part, ast.Constant) else "_" for part in node.values]
+            texts.append((node.lineno, "".join(parts)))
+    return texts
+
+
+def unwanted_in(text: str) -> str | None:
+    match = UNWANTED.search(" ".join(text.split()))
+    return match and match[0]
+
+
+def test_docstrings_and_messages_name_the_thing():
+    offenders = [
+        f"{path.relative_to(ROOT)}:{line}: {phrase!r}"
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        for line, text in texts_of(path.read_text(encoding="utf-8"))
+        if (phrase := unwanted_in(text))
+    ]
+    assert not offenders, "\n".join(offenders)
+
+
+def test_help_and_comments_of_options_name_the_thing():
+    offenders = [
+        f"{path.relative_to(ROOT)}:{number}: {phrase!r}"
+        for path in sorted((ROOT / "conf").rglob("*.yaml"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if (phrase := unwanted_in(line))
+    ]
+    assert not offenders, "\n".join(offenders)
+
+
+@pytest.mark.parametrize(
+    "text", ["the rates, and those\nof the last update", "What a run leaves.", "3 of that which"]
+)
+def test_the_guard_sees_a_phrase_across_lines(text):
+    assert unwanted_in(text)
