@@ -18,6 +18,7 @@ from andiron.config.leaves import leaves
 from andiron.disk import files
 from andiron.plain import improvement
 from andiron.plain.plain_values import Number, is_finite, is_number
+from andiron.plain.states import State
 from andiron.run.log_file import is_abandoned
 from andiron.run.status import seconds
 from andiron.run_folder import RunFolder
@@ -116,7 +117,7 @@ def _read(folder: RunFolder) -> Run:
     }
     if "status" not in facts:
         problems.append(f"{folder.status.name}: has no status")
-    is_done = facts.get("status") == "done"
+    is_done = facts.get("status") == State.DONE
     summary = _read_object(folder.summary, problems) if is_done else {}
     facts |= {name: summary[name] for name in NUMBERS if is_finite(summary.get(name))}
     facts.setdefault("seconds", seconds(facts))
@@ -186,11 +187,11 @@ def _current_status(folder: RunFolder, status: str | None, *, is_damaged: bool) 
 
     `damaged` without a recorded status, or for a finished run with damaged records.
     """
-    if status is None or (status == "done" and is_damaged):
-        return "damaged"
-    if status != "running":
+    if status is None or (status == State.DONE and is_damaged):
+        return State.DAMAGED
+    if status != State.RUNNING:
         return status
-    return "killed" if is_abandoned(folder.log) else "running"
+    return State.KILLED if is_abandoned(folder.log) else State.RUNNING
 
 
 def _standings(rows: Any, problems: list[str]) -> Iterator[tuple[str, Standing]]:

@@ -12,6 +12,7 @@ from andiron.comparison.text_table import cell, measured, table
 from andiron.plain.improvement import LAST
 from andiron.plain.plain_values import moment
 from andiron.plain.readable import duration
+from andiron.plain.states import State
 from andiron.run import status
 
 DEFAULT_METRIC = "valid/loss"
@@ -80,7 +81,7 @@ def started(run: Run) -> str | None:
 
 def seconds(run: Run) -> str | None:
     """How long the run has trained; until now if it is running."""
-    is_running = run.facts.get("status") == "running"
+    is_running = run.facts.get("status") == State.RUNNING
     spent = status.seconds(run.facts, datetime.now(UTC)) if is_running else run.facts.get("seconds")
     return None if spent is None else duration(spent)
 

@@ -14,6 +14,7 @@ from typing import Any
 from andiron import errors
 from andiron.disk import files
 from andiron.plain.plain_values import moment
+from andiron.plain.states import State
 from andiron.run_folder import RunFolder
 
 # limits of the process, which the shell shows with `ulimit -a`
@@ -54,7 +55,7 @@ class Report:
 
     def write(self, folder: RunFolder, **ended: Any) -> None:
         """Writes status.json: the run is running, or `ended`."""
-        running = {"status": "running", "reason": None, "pid": os.getpid()}
+        running = {"status": State.RUNNING, "reason": None, "pid": os.getpid()}
         marked = {UNTRAINED: True} if self.is_untrained else {}
         write(folder, running | {"started": self.started} | marked | ended)
 
@@ -66,14 +67,14 @@ def reported(folder: RunFolder, report: Report) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        verdict = "failed" if isinstance(error, Exception) else "interrupted"
-        verdict = "paused" if isinstance(error, errors.Paused) else verdict
+        verdict = State.FAILED if isinstance(error, Exception) else State.INTERRUPTED
+        verdict = State.PAUSED if isinstance(error, errors.Paused) else verdict
         reason = errors.reason(error)
         report.write(folder, status=verdict, reason=reason, ended=now())
         log.error("%s: %s", verdict, reason)
         log.debug("%s", "".join(traceback.format_exception(error)))
         raise
-    report.write(folder, status="done", ended=now())
+    report.write(folder, status=State.DONE, ended=now())
 
 
 def write(folder: RunFolder, content: dict[str, Any]) -> None:
@@ -87,7 +88,7 @@ def write(folder: RunFolder, content: dict[str, Any]) -> None:
 def write_killed(folder: RunFolder, reason: str) -> None:
     """Writes the last status of a run whose process exits immediately."""
     before = {"started": now(), "pid": os.getpid()} | read(folder)
-    write(folder, before | {"status": "interrupted", "reason": reason, "ended": now()})
+    write(folder, before | {"status": State.INTERRUPTED, "reason": reason, "ended": now()})
 
 
 def seconds(status: Mapping[str, Any], until: datetime | None = None) -> float | None:

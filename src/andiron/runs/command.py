@@ -9,13 +9,14 @@ from typing import Any
 
 from andiron import errors
 from andiron.cli import process
-from andiron.comparison import (
+from andiron.comparison import (  # fmt: skip
     epoch_curves, recorded_run, run_details, run_filter, run_list, run_search, run_values,
     seed_groups,
 )  # fmt: skip
 from andiron.comparison.recorded_run import Run
 from andiron.plain import improvement
 from andiron.plain.plain_values import is_finite
+from andiron.plain.states import State
 from andiron.run import named_folder
 from andiron.run_folder import RunFolder, is_sweep
 from andiron.runs import clearing
@@ -98,7 +99,7 @@ def best(options: Options) -> None:
     """Prints the folder of the finished run with the best value of a metric."""
     runs = _require_runs(options)
     metric = run_list.metric_of(runs, options.metric)
-    done = [run for run in runs if run.facts.get("status") == "done"]
+    done = [run for run in runs if run.facts.get("status") == State.DONE]
     valued = [run for run in done if is_finite(run_values.value_of(run, metric))]
     if not valued:
         raise errors.SelectionError(

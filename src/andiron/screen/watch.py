@@ -15,6 +15,7 @@ from andiron import errors
 from andiron.cli import process
 from andiron.disk import files
 from andiron.plain import readable
+from andiron.plain.states import State
 from andiron.run import log_file, named_folder, status
 from andiron.run_folder import RunFolder
 from andiron.screen import display, layout, terminal
@@ -45,7 +46,7 @@ class WatchedRun:
         num_epochs, num_updates = _count(config, "num_epochs"), _count(config, "num_updates")
         num_updates = num_updates or round(num_epochs * curves.updates_per_epoch)
         left = curves.readings.get("time/step", 0.0) * (num_updates - curves.updates)
-        is_running = run_status.get("status") == "running"
+        is_running = run_status.get("status") == State.RUNNING
         return View(
             name=str(self._folder.path),
             state=self._state(run_status),
@@ -64,7 +65,7 @@ class WatchedRun:
         """The recorded status, but `killed` if the process of a running run is gone."""
         recorded = status.read(self._folder)
         # looked for once: each look locks the log for an instant, which a resume would notice
-        if recorded != self._killed and recorded.get("status") == "running":
+        if recorded != self._killed and recorded.get("status") == State.RUNNING:
             self._killed = recorded if log_file.is_abandoned(self._folder.log) else {}
         is_killed = bool(recorded) and recorded == self._killed
         return recorded | {"status": "killed"} if is_killed else recorded
@@ -81,7 +82,7 @@ class WatchedRun:
 
     def _state(self, run_status: dict[str, Any]) -> str:
         state, reason = (str(run_status.get(name) or "") for name in ("status", "reason"))
-        if state != "running":
+        if state != State.RUNNING:
             return f"{state or 'unknown'}{f': {reason}' if reason else ''}"
         try:
             silence = time.time() - os.stat(self._folder.metrics).st_mtime

@@ -19,6 +19,7 @@ from andiron import errors
 from andiron.comparison import objective, recorded_run, run_search
 from andiron.config import arguments as command_arguments, violations
 from andiron.config.composition import Composed
+from andiron.plain.states import State
 from andiron.sweep import ledger, settled, shares, sweep_folder, sweep_results
 from andiron.sweep.job import Request, run_request
 from andiron.sweep.job_composition import JobComposition
@@ -105,7 +106,7 @@ class Launcher:
             return Job(job.identity, job.number, job.overrides, threads=self.threads)
         job = known.current(job)
         folder = known.run_of(job)
-        if folder is not None and job.status == ledger.DONE:
+        if folder is not None and job.status == State.DONE:
             return replace(job, objective=objective.value(folder, self.metric()))
         status = job.status if job.status in settled_statuses else None
         return replace(job, status=status, pause_at=None, threads=self.threads)
@@ -124,7 +125,7 @@ class Launcher:
         ended: dict[str, Job],
     ) -> None:
         """Runs the jobs without a status; adds the others to `ended` unchanged."""
-        if done := sum(job.status == ledger.DONE for job in jobs):
+        if done := sum(job.status == State.DONE for job in jobs):
             print(f"{done} of {len(jobs)} jobs are done already")
         ended |= {job.identity: job for job in jobs if job.status is not None}
         view = SweepScreen(jobs, self.metric(), as_typed(self.folder))
@@ -155,7 +156,7 @@ class Launcher:
                 scheduler = JobScheduler(start, self.limits, book, self.folder, view)
                 ended |= scheduler.run(source, interrupter)
         except errors.Interrupted as error:
-            number = sum(job.status == ledger.DONE for job in ended.values())
+            number = sum(job.status == State.DONE for job in ended.values())
             is_named = self.config.sweep_name is not None
             place = "" if is_named else f" with hydra.sweep.dir={as_typed(self.folder)}"
             error.outcome = f"{number} jobs are done; the same command{place} continues the others"
@@ -203,20 +204,19 @@ class Launcher:
 
     def failures(self, jobs: Iterable[Job]) -> list[Exception]:
         """The errors of failed jobs; a pruned or diverged job is a bad trial, not a failure."""
-        no_failure = ledger.DONE, ledger.PAUSED, *ledger.GIVEN_UP
-        failed = [job for job in jobs if job.status not in no_failure]
+        failed = [job for job in jobs if job.status is None or job.status.is_failure]
         return [self.job_return(job, [])._return_value for job in failed]
 
     def job_return(self, job: Job, overrides: list[str]) -> JobReturn:
         """The result of a job, as Hydra's sweepers expect it."""
         result = JobReturn(overrides=overrides, task_name=JobRuntime.instance().get("name"))
-        if job.status in (ledger.DONE, ledger.PAUSED):
+        if job.status in (State.DONE, State.PAUSED):
             result.status, result.return_value = JobStatus.COMPLETED, job.objective
         else:
             # without a folder, the job was refused before its run began
             place = self.folder / (job.folder or f"{ledger.OUTPUT}/{job.number}.txt")
             texts, reason = " ".join(job.overrides), job.reason
-            if job.status == ledger.TIMED_OUT:
+            if job.status == State.TIMED_OUT:
                 reason = f"{reason}; the same command continues it, for as long again"
             error = errors.SweepError(f"{place} ({texts}): {job.status}: {reason}")
             result.status, result.return_value = JobStatus.FAILED, error
@@ -257,7 +257,7 @@ def launch_jobs(
         folder = sweep_folder.of(config)
         runs = recorded_run.read(run_search.run_folders([folder]))
         states = [(run.path, run.facts["status"]) for run in runs]
-        left = [f"{path}: {state}" for path, state in states if state != ledger.DONE]
+        left = [f"{path}: {state}" for path, state in states if state != State.DONE]
         failed = f"hydra/launcher={name}: {errors.reason(error)}"
         raise errors.SweepError("\n".join([failed, *left])) from error
 
@@ -267,7 +267,7 @@ def comparing_at_end(folder: Path, jobs: Mapping[str, Job]) -> Iterator[None]:
     """On exit or interruption, compares the jobs of the sweep if one is done."""
 
     def compare() -> None:
-        if any(job.status == ledger.DONE for job in jobs.values()):
+        if any(job.status == State.DONE for job in jobs.values()):
             _compare(folder)
 
     try:

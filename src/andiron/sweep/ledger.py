@@ -17,6 +17,7 @@ from andiron.config.schema import APART
 from andiron.disk import files
 from andiron.disk.append_only import AppendOnlyFile
 from andiron.plain.plain_values import is_finite
+from andiron.plain.states import State
 from andiron.run import log_file, run_record, status
 from andiron.run_folder import LEDGER, RunFolder
 
@@ -26,13 +27,6 @@ MOST_JOBS = 100_000
 MOST_IN_LINE, MOST_VALUES = 2**20, 10_000  # bytes and values
 MOST_IN_TEXT = 10_000  # characters of a reason
 MOST_RUNGS = 64  # of a job: each is at least twice the one before
-DONE, FAILED, KILLED = "done", "failed", "killed"
-TIMED_OUT, INTERRUPTED = "timed out", "interrupted"
-DIVERGED = "diverged"  # non-finite: a retry would fail too
-PRUNED = "pruned"  # stopped by a search, because others were better
-GIVEN_UP = (PRUNED, DIVERGED)  # a bad trial, not a failure of the sweep
-PAUSED = "paused"  # at a rung of successive halving
-MISSING = "missing"  # was done, but its results are gone
 IDENTITY = 12  # hexadecimal digits
 
 
@@ -43,7 +37,7 @@ class Job:
     identity: str
     number: int
     overrides: tuple[str, ...]
-    status: str | None = None
+    status: State | None = None
     reason: str | None = None
     folder: str | None = None  # relative to the sweep's folder
     run: str | None = None  # identity of its run, once it has ended
@@ -80,13 +74,13 @@ class Sweep:
 
         A paused run may have been resumed to its end, and the results of a done run may be gone.
         """
-        if job.status not in (DONE, PAUSED):
+        if job.status not in (State.DONE, State.PAUSED):
             return job
         folder = self.run_of(job)
         if folder is not None and _has_results(folder):
-            return replace(job, status=DONE, reason=None)
-        gone = replace(job, status=MISSING, reason="its results are gone, or of another run")
-        return gone if job.status == DONE else job
+            return replace(job, status=State.DONE, reason=None)
+        gone = replace(job, status=State.MISSING, reason="its results are gone, or of another run")
+        return gone if job.status == State.DONE else job
 
 
 def identity(overrides: Iterable[str]) -> str:
@@ -187,7 +181,7 @@ def _has_results(folder: RunFolder) -> bool:
     is_whole = all(
         size in (entry["bytes"] for entry in recorded[name]) for name, size in sizes.items()
     )
-    return is_whole and bool(sizes) and status.read(folder).get("status") == DONE
+    return is_whole and bool(sizes) and status.read(folder).get("status") == State.DONE
 
 
 def _is_apart(option: str) -> bool:
@@ -223,10 +217,11 @@ def job_after(job: Job, event: Mapping[str, Any]) -> Job:
     objective, seconds = (
         value if is_finite(value := event.get(name)) else None for name in ("objective", "seconds")
     )
-    status, rungs = _typed_field(event, "status", str), job.rungs
+    status = next((state for state in State if state == event.get("status")), None)
+    rungs = job.rungs
     if rungs and seconds is not None:  # resumed where it paused
         seconds += job.seconds or 0
-    if status == PAUSED and job.pause_at is not None and len(rungs) < MOST_RUNGS:
+    if status == State.PAUSED and job.pause_at is not None and len(rungs) < MOST_RUNGS:
         rungs = (*rungs, (job.pause_at, objective))
     return replace(
         job,

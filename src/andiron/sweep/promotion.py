@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from andiron.plain.plain_values import is_finite
-from andiron.sweep import ledger
+from andiron.plain.states import State
 from andiron.sweep.ledger import Job
 from andiron.sweep.scheduling import RunningJob
 
-SETTLED = (ledger.PAUSED, ledger.DIVERGED)  # not repeated by the same command, nor is `done`
+SETTLED = (State.PAUSED, State.DIVERGED)  # not repeated by the same command, nor is `done`
 
 
 @dataclass(frozen=True)
@@ -87,19 +87,19 @@ def job_to_promote(jobs: Iterable[Job], rule: HalvingRule, *, is_last_chance: bo
         ended = sum(_has_ended(job, index) for job in jobs)
         best = _best_first(jobs, index, rule.direction)[: ended // rule.reduction_factor]
         for job in best:
-            if _rung_index(job) == index and job.status == ledger.PAUSED:
+            if _rung_index(job) == index and job.status == State.PAUSED:
                 return job
     for index in reversed(range(len(rule.rungs) + 1) if is_last_chance else ()):
         best = _best_first(jobs, index, rule.direction)
         alive = [job for job in best if _rung_index(job) == index]
         if alive:
-            return alive[0] if alive[0].status == ledger.PAUSED else None
+            return alive[0] if alive[0].status == State.PAUSED else None
     return None
 
 
 def _rung_index(job: Job) -> int:
     """The rung, from 0, at which a job is paused, or towards which it trained when it ended."""
-    return len(job.rungs) - (job.status == ledger.PAUSED)
+    return len(job.rungs) - (job.status == State.PAUSED)
 
 
 def _has_ended(job: Job, index: int) -> bool:
@@ -117,5 +117,5 @@ def _value(job: Job, index: int) -> float | None:
     """The objective at a rung; of a run that stopped early on the way there, its last."""
     if len(job.rungs) > index:
         return job.rungs[index][1]
-    is_early = len(job.rungs) == index and job.status == ledger.DONE
+    is_early = len(job.rungs) == index and job.status == State.DONE
     return job.objective if is_early else None

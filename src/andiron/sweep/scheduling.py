@@ -14,6 +14,7 @@ from pydantic import Field
 from andiron import errors
 from andiron.interrupter import Interrupter
 from andiron.plain import readable
+from andiron.plain.states import State
 from andiron.ranges import Count, Positive
 from andiron.run_folder import RunFolder
 from andiron.sweep import ledger
@@ -23,7 +24,6 @@ from andiron.sweep.ledger import Job, Ledger
 SECONDS_BETWEEN_LOOKS = 0.2
 SECONDS_TO_EXIT = 1.0  # for a job, after a second Ctrl-C
 # never retried
-FINAL = (ledger.DONE, ledger.PAUSED, ledger.INTERRUPTED, ledger.PRUNED, ledger.DIVERGED)
 EXIT_USAGE = 2  # an invalid configuration: retrying cannot help
 SIGNALLED = 128  # exit codes above it name a signal
 
@@ -178,7 +178,7 @@ class JobScheduler:
             is_over_time = minutes is not None and now - running.since > 60 * minutes
             if is_over_time or source.is_pruned(running):
                 running.stopped_at = now
-                running.stopped_as = ledger.TIMED_OUT if is_over_time else ledger.PRUNED
+                running.stopped_as = State.TIMED_OUT if is_over_time else State.PRUNED
                 running.process.send(signal.SIGTERM)
         elif running.stopped_as and now - running.stopped_at > self._limits.grace_seconds:
             running.process.kill()
@@ -202,29 +202,29 @@ class JobScheduler:
         self._book.add("ended", job=running.job.identity, exit_code=code, **facts)
         return ledger.job_after(running.job, {"event": "ended", **facts})
 
-    def _outcome(self, running: RunningJob, code: int) -> tuple[str, str | None]:
+    def _outcome(self, running: RunningJob, code: int) -> tuple[State, str | None]:
         facts = running.process.replies
         if "objective" in facts:
-            return (ledger.PAUSED, facts["paused"]) if "paused" in facts else (ledger.DONE, None)
-        if running.stopped_as == ledger.PRUNED:
-            return ledger.PRUNED, None
-        if running.stopped_as == ledger.TIMED_OUT:
+            return (State.PAUSED, facts["paused"]) if "paused" in facts else (State.DONE, None)
+        if running.stopped_as == State.PRUNED:
+            return State.PRUNED, None
+        if running.stopped_as == State.TIMED_OUT:
             limit = readable.duration(60 * (self._limits.job_minutes or 0))
-            return ledger.TIMED_OUT, f"took longer than {limit}"
+            return State.TIMED_OUT, f"took longer than {limit}"
         if code < 0:
             name = signal.Signals(-code).name
             memory = ", perhaps out of memory" if name == "SIGKILL" else ""
-            return ledger.KILLED, f"killed by {name}{memory}"
+            return State.KILLED, f"killed by {name}{memory}"
         if "diverged" in facts:
-            return ledger.DIVERGED, str(facts["diverged"])
+            return State.DIVERGED, str(facts["diverged"])
         if "interrupted" in facts:
-            return ledger.INTERRUPTED, str(facts["interrupted"])
-        return ledger.FAILED, str(facts.get("error", f"its process ended with exit code {code}"))
+            return State.INTERRUPTED, str(facts["interrupted"])
+        return State.FAILED, str(facts.get("error", f"its process ended with exit code {code}"))
 
     def _is_retried(
         self, job: Job, running: RunningJob, asked: errors.Interrupted | None
     ) -> bool:
-        is_hopeless = job.status in FINAL or running.is_wrong
+        is_hopeless = running.is_wrong or (job.status is not None and job.status.is_final)
         failures = 0 if is_hopeless else self._failures.get(job.identity, 0) + 1
         self._failures[job.identity] = failures
         retried = 0 < failures <= self._limits.retries and not asked

@@ -17,6 +17,7 @@ from andiron import errors
 from andiron.comparison import objective, recorded_run
 from andiron.config import composition, optuna_package, violations
 from andiron.plain import improvement
+from andiron.plain.states import State
 from andiron.run_folder import RunFolder
 from andiron.sweep import launching, ledger, settled, sweep_folder
 from andiron.sweep.ledger import Job, Ledger
@@ -137,7 +138,7 @@ class Proposals:
             self._view.varied[job.identity] = self._study.varied(trial)
             is_running = job.identity in self._trials
             self._trials.setdefault(job.identity, []).append(trial)
-            if self._known.current(job).status == ledger.DONE:
+            if self._known.current(job).status == State.DONE:
                 self._view.job_ended(job, retried=False)
                 self.job_ended(job)
             elif not is_running:
@@ -167,14 +168,15 @@ class Proposals:
         """Reports the job to the study, unless it was interrupted and will be resumed."""
         self._known.jobs[job.identity] = job
         trials = self._trials.pop(job.identity)
-        if job.status == ledger.INTERRUPTED:
+        if job.status == State.INTERRUPTED:
             return
         folder = self._known.run_of(job)
         values = None
-        if job.status == ledger.DONE and folder is not None:
+        if job.status == State.DONE and folder is not None:
             values = [objective.value(folder, goal.name) for goal in self._study.objectives]
         for trial in trials:
-            self._study.tell(trial, values, pruned=job.status in ledger.GIVEN_UP)
+            is_bad = job.status is not None and job.status.is_bad_trial
+            self._study.tell(trial, values, pruned=is_bad)
 
     def _plan_job(self, job: Job, overrides: list[str]) -> Job:
         if job.identity not in self._known.jobs:

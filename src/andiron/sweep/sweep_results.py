@@ -19,6 +19,7 @@ from andiron.comparison.seed_groups import Row
 from andiron.config import arguments as command_arguments
 from andiron.disk import files
 from andiron.plain.plain_values import as_text
+from andiron.plain.states import State
 from andiron.run_folder import RunFolder
 from andiron.sweep import ledger, option_effects, settled, shares
 from andiron.sweep.ledger import Job
@@ -45,7 +46,7 @@ class Results:
         options = varied(self.jobs)
         summary = as_csv(self.jobs, options, self.metric)
         values = {job.identity: job.objective for job in self.jobs if job.objective is not None}
-        paused = {job.identity for job in self.jobs if job.status == ledger.PAUSED}
+        paused = {job.identity for job in self.jobs if job.status == State.PAUSED}
         numbers = {
             name: {job: _number_or_text(text) for job, text in texts.items()}
             for name, texts in options.items()
@@ -66,7 +67,7 @@ class Results:
         if most is not None and sum(len(row.runs) for row in self.rows) > most:
             parts.append(errors.printable(f"all jobs are in {self.folder / SUMMARY}"))
         states = Counter(job.status or "not ended" for job in self.jobs)
-        if states.keys() != {ledger.DONE}:
+        if states.keys() != {State.DONE}:
             counts = (f"{number} {status}" for status, number in states.items())
             parts.append(errors.printable(f"of {len(self.jobs)} jobs: {', '.join(counts)}"))
         if self.best is not None:
@@ -88,11 +89,11 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     jobs = {key: sweep.current(job) for key, job in sweep.jobs.items()}
     by_path: dict[Path, Job] = {}
     for job in jobs.values():
-        if job.status in (ledger.DONE, ledger.PAUSED) and (run := sweep.run_of(job)):
+        if job.status in (State.DONE, State.PAUSED) and (run := sweep.run_of(job)):
             by_path[run.path] = job
     runs = recorded_run.read(RunFolder(path) for path in by_path)
     measured = [run for run in runs if run.metrics]
-    done = [run for run in measured if by_path[run.path].status == ledger.DONE]
+    done = [run for run in measured if by_path[run.path].status == State.DONE]
     if not done:
         raise errors.SelectionError(f"{folder}: no job of the sweep is done and has metrics")
     objective = sweep.facts.get("objective")

@@ -12,9 +12,9 @@ from rich.text import Text
 
 from andiron import errors
 from andiron.plain import improvement, readable
+from andiron.plain.states import State
 from andiron.run_folder import RunFolder
 from andiron.screen.watch import WatchedRun
-from andiron.sweep import ledger
 from andiron.sweep.ledger import Job
 from andiron.sweep.scheduling import RunningJob
 from andiron.sweep.settled import differing_overrides
@@ -38,7 +38,7 @@ class SweepScreen:
         self._number = len(planned) + proposed
         self._states = Counter(job.status or "waiting" for job in planned)
         self._states["waiting"] += proposed
-        self._paused = {job.identity for job in planned if job.status == ledger.PAUSED}
+        self._paused = {job.identity for job in planned if job.status == State.PAUSED}
         self._watched: dict[str, WatchedRun] = {}
         self._rows: list[tuple[str, ...]] = []
         self._running = Counter[str]()  # running jobs, by their state before
@@ -68,7 +68,7 @@ class SweepScreen:
         """Prints a line about the job."""
         self._states[self._state_before(job)] -= 1
         self._states["waiting" if retried else str(job.status)] += 1
-        if job.status == ledger.PAUSED:
+        if job.status == State.PAUSED:
             self._paused.add(job.identity)
         else:
             self._paused.discard(job.identity)
@@ -77,7 +77,7 @@ class SweepScreen:
             " ".join(self.varied[job.identity]),
             str(job.status),
             self._objective(job),
-            f"in {readable.duration(job.seconds or 0)}," if job.status == ledger.DONE else "",
+            f"in {readable.duration(job.seconds or 0)}," if job.status == State.DONE else "",
             f"({job.reason})" if job.reason else "",
             f"{self._folder}/{job.folder}" if job.folder else f"job {job.number}",
             "; tried again" if retried else "",
@@ -85,7 +85,7 @@ class SweepScreen:
         print(errors.printable_line(" ".join(filter(None, words))))
 
     def _state_before(self, job: Job) -> str:
-        return ledger.PAUSED if job.identity in self._paused else "waiting"
+        return State.PAUSED if job.identity in self._paused else "waiting"
 
     def _objective(self, job: Job) -> str:
         if job.objective is None:

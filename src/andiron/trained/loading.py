@@ -13,6 +13,7 @@ from andiron.config.trust import Trust
 from andiron.data import described
 from andiron.data.described import Described
 from andiron.models import zoo
+from andiron.plain.states import State
 from andiron.run import named_folder, run_record, status
 from andiron.run_folder import RunFolder
 from andiron.trained import chosen_weights, recorded_data
@@ -67,7 +68,7 @@ def _recorded_config(folder: RunFolder, trusted: Trust) -> Train:
 def _described_data(folder: RunFolder, config: Train) -> Described:
     """The recorded description of the data; read from the data if it lacks the preprocessing."""
     run_status = status.read(folder)
-    if not folder.data.exists() and run_status.get("status") == "failed":
+    if not folder.data.exists() and run_status.get("status") == State.FAILED:
         reason = str(run_status.get("reason")).partition("\n")[0]
         raise errors.RunFolderError(
             f"{folder.path}: the run failed before it trained ({reason[:500]}); name another run"

@@ -19,6 +19,7 @@ from andiron.config.trust import Trust
 from andiron.disk import files
 from andiron.interrupter import Interrupter
 from andiron.plain import wings
+from andiron.plain.states import State
 from andiron.run import claim, exhausted, resume_policy, run_record, status
 from andiron.run_folder import RunFolder
 from andiron.training.stored_checkpoints import has_checkpoint, recorded_store, store_of
@@ -102,7 +103,7 @@ def _resume(
     recorded = run_record.config(folder, trusted.with_config(plain))
     changes = resume_policy.changes(dataclasses.asdict(recorded), plain)
     resume_policy.check(changes, config.resume_allow)
-    is_done = status.read(folder).get("status") == "done" and not _lost_results(folder)
+    is_done = status.read(folder).get("status") == State.DONE and not _lost_results(folder)
     if is_done and not resume_policy.has_more_to_do(changes):
         log.info("%s is done, %s", folder.path, _describe_end(folder, recorded))
         return
@@ -197,7 +198,7 @@ def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) 
             )
         is_in_folder = not (store_of(config.checkpoint) or recorded_store(folder))
         is_empty = is_in_folder and not folder.checkpoints.exists()
-        if is_empty and status.read(folder).get("status") != "done":
+        if is_empty and status.read(folder).get("status") != State.DONE:
             raise errors.RunFolderError(
                 f"{folder.path}: the run ended before its first checkpoint, so there is nothing to "
                 f"resume; hydra.run.dir={folder.path} overwrite=true starts it again"
@@ -206,7 +207,7 @@ def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) 
     claim.settle(folder)
     if not run_record.holds_run(folder) or status.is_untrained(folder):
         return False
-    if status.read(folder).get("status") == "done":
+    if status.read(folder).get("status") == State.DONE:
         return True
     if not has_checkpoint(config, folder, interrupter):
         if recorded_store(folder) not in (None, store_of(config.checkpoint)):

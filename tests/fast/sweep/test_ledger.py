@@ -9,6 +9,7 @@ import pytest
 
 from andiron import errors
 from andiron.disk import checksums
+from andiron.plain.states import State
 from andiron.run import run_record
 from andiron.run_folder import LEDGER, RunFolder
 from andiron.sweep import ledger, settled
@@ -103,7 +104,7 @@ def is_done(sweep, job):
 
 def test_a_job_is_done_only_with_its_own_run_and_weights(tmp_path):
     sweep = ledger.Sweep(tmp_path)
-    job = Job("j", 0, (), "done", folder="0", run=A)
+    job = Job("j", 0, (), State.DONE, folder="0", run=A)
     assert not is_done(sweep, job) and sweep.current(job).reason.startswith("its results are gone")
     trained(tmp_path / "0", A)
     assert sweep.current(job) == job
@@ -130,7 +131,7 @@ def test_a_job_is_done_only_with_its_own_run_and_weights(tmp_path):
 def test_a_folder_outside_of_the_sweep_is_not_read(folder, tmp_path):
     trained(tmp_path / "above", A)
     (tmp_path / "above" / "sweep").mkdir()
-    job = Job("j", 0, (), "done", folder=folder, run=A)
+    job = Job("j", 0, (), State.DONE, folder=folder, run=A)
 
     assert ledger.Sweep(tmp_path / "above" / "sweep").run_of(job) is None
 
@@ -146,7 +147,7 @@ def test_a_folder_behind_a_link_is_not_read(tmp_path):
     (tmp_path / "sweep").mkdir()
     (tmp_path / "sweep" / "0").symlink_to(tmp_path / "else")
     trained(tmp_path / "else", A)
-    job = Job("j", 0, (), "done", folder="0", run=A)
+    job = Job("j", 0, (), State.DONE, folder="0", run=A)
 
     assert ledger.Sweep(tmp_path / "sweep").run_of(job) is None
     assert ledger.Sweep(tmp_path).run_of(replace(job, folder="else")) is not None

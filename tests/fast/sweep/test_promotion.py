@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from andiron.plain.states import State
 from andiron.sweep import ledger, promotion
 from andiron.sweep.ledger import Job
 from andiron.sweep.promotion import HalvingRule, Promotions
@@ -18,7 +19,7 @@ def new(number):
 
 def paused(number, *values):
     return Job(
-        str(number), number, (), ledger.PAUSED, starts=1, rungs=tuple(zip(RULE.rungs, values))
+        str(number), number, (), State.PAUSED, starts=1, rungs=tuple(zip(RULE.rungs, values))
     )
 
 
@@ -37,8 +38,8 @@ def swept(jobs, value, events=None, most=math.inf):
         if len(events) == most:
             break
         at = value(job.number, job.pause_at or 27)
-        status = ledger.DONE if job.pause_at is None else ledger.PAUSED
-        status = ledger.DIVERGED if at == DIVERGED else status
+        status = State.DONE if job.pause_at is None else State.PAUSED
+        status = State.DIVERGED if at == DIVERGED else status
         ended = ledger.job_after(begun, {"event": "ended", "status": status, "objective": at})
         jobs[job.identity] = ended
         events.append((job.number, job.pause_at))
@@ -48,7 +49,7 @@ def swept(jobs, value, events=None, most=math.inf):
 
 def again(job):
     """A job as the next command finds it."""
-    is_done = job.status == ledger.DONE
+    is_done = job.status == State.DONE
     return job if is_done else Job(job.identity, job.number, (), starts=job.starts, rungs=job.rungs)
 
 
@@ -67,7 +68,7 @@ def test_the_best_third_of_each_rung_is_promoted():
         *((number, 9) for number in (26, 25, 24)),
         (26, None),
     ]
-    assert [job.number for job in jobs if job.status == ledger.DONE] == [26]
+    assert [job.number for job in jobs if job.status == State.DONE] == [26]
 
 
 def test_the_lowest_rung_that_has_a_job_to_promote_comes_first():
@@ -89,7 +90,7 @@ def test_a_share_below_one_job_promotes_only_at_the_last_chance():
 def test_few_jobs_still_end_with_one_that_is_done():
     for number in range(1, 9):
         jobs = swept(new(number), by_number)
-        assert [job.number for job in jobs if job.status == ledger.DONE] == [number - 1]
+        assert [job.number for job in jobs if job.status == State.DONE] == [number - 1]
 
 
 @pytest.mark.parametrize(("direction", "number"), [("highest", 2), ("lowest", 1)])
@@ -110,7 +111,7 @@ def test_jobs_that_failed_count_in_their_rung_and_are_never_promoted():
     jobs = swept(new(9), lambda number, length: DIVERGED if number > 4 else number, events)
 
     assert events[9:] == [(4, 3), (3, 3), (2, 3), (4, 9), (4, None)]
-    assert sum(job.status == ledger.DIVERGED for job in jobs) == 4
+    assert sum(job.status == State.DIVERGED for job in jobs) == 4
 
 
 def test_a_promoted_job_that_fails_is_replaced_by_the_next_best():
@@ -119,11 +120,11 @@ def test_a_promoted_job_that_fails_is_replaced_by_the_next_best():
 
     jobs = swept(new(3), value)
 
-    assert [job.number for job in jobs if job.status == ledger.DONE] == [1]
+    assert [job.number for job in jobs if job.status == State.DONE] == [1]
 
 
 def test_a_run_that_stopped_early_is_done_and_its_rung_has_its_value():
-    early = Job("9", 9, (), ledger.DONE, objective=9.0, starts=2, rungs=((1, 8.0),))
+    early = Job("9", 9, (), State.DONE, objective=9.0, starts=2, rungs=((1, 8.0),))
     jobs = [early, paused(1, 1.0, 1.0), paused(2, 2.0, 2.0)]
 
     # the best of three is done
@@ -161,7 +162,7 @@ def test_two_workers_promote_without_waiting_for_the_whole_rung():
     first, second, third, fourth = (source.next() for _ in range(4))
     for job in (second, third, fourth):
         begun = ledger.job_after(job, {"event": "started", "pause_at": job.pause_at})
-        facts = {"event": "ended", "status": ledger.PAUSED, "objective": float(job.number)}
+        facts = {"event": "ended", "status": State.PAUSED, "objective": float(job.number)}
         source.job_ended(ledger.job_after(begun, facts))
 
     promoted = source.next()

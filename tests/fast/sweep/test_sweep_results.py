@@ -5,13 +5,14 @@ import io
 
 from matplotlib.axes import Axes
 
+from andiron.plain.states import State
 from andiron.sweep import option_effects, sweep_results
 from andiron.sweep.ledger import Job
 
 JOBS = [
-    Job("a", 0, ("optimizer=adam", "lr=0.1", "num_epochs=2"), "done", objective=0.5),
-    Job("b", 1, ("optimizer=sgd", "lr=0.1", "num_epochs=2"), "failed", "it broke,\ntwice"),
-    Job("c", 2, ("optimizer=adam", "lr=0.2", "num_epochs=2"), "done", objective=0.75),
+    Job("a", 0, ("optimizer=adam", "lr=0.1", "num_epochs=2"), State.DONE, objective=0.5),
+    Job("b", 1, ("optimizer=sgd", "lr=0.1", "num_epochs=2"), State.FAILED, "it broke,\ntwice"),
+    Job("c", 2, ("optimizer=adam", "lr=0.2", "num_epochs=2"), State.DONE, objective=0.75),
 ]
 
 

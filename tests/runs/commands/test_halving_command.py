@@ -6,10 +6,11 @@ import shlex
 from pathlib import Path
 
 import pytest
-from in_process import called
 
 from andiron.commands import train
+from andiron.plain.states import State
 from andiron.sweep import ledger
+from in_process import called
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "asha.md"
 ASHA = ("-m", "hydra/sweeper=asha", "hydra.sweep.dir=halved", "lr=1e-3,1e-2", "num_epochs=4")
@@ -79,7 +80,7 @@ def test_a_job_paused_twice_equals_the_uninterrupted_run_bit_for_bit(here):
     assert "of 3 jobs: " in ended.output and "1 done" in ended.output
     assert re.search(r"group +runs +lr +valid/accuracy", ended.output)  # that differs from others
     jobs = list(ledger.read(folder).jobs.values())
-    (best,) = [job for job in jobs if job.status == ledger.DONE]
+    (best,) = [job for job in jobs if job.status == State.DONE]
     assert [at for at, _ in best.rungs] == [1, 2]
     others = [job.rungs for job in jobs if job is not best]
     assert [[at for at, _ in each] for each in others] == [[1], [1]]

@@ -1,0 +1,38 @@
+"""The states of runs and jobs, as status.json and a sweep's ledger record them.
+
+>>> State.TIMED_OUT.is_failure, State.PRUNED.is_failure, f"{State.TIMED_OUT}"
+(True, False, 'timed out')
+"""
+
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """The state of a run, or of a job of a sweep."""
+
+    RUNNING = "running"
+    PAUSED = "paused"  # at a rung of successive halving
+    DONE = "done"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+    KILLED = "killed"
+    TIMED_OUT = "timed out"
+    DIVERGED = "diverged"  # non-finite: a retry would fail too
+    PRUNED = "pruned"  # stopped by a search, because others were better
+    MISSING = "missing"  # was done, but its results are gone
+    DAMAGED = "damaged"
+
+    @property
+    def is_bad_trial(self) -> bool:
+        """Whether a job ended without a result, which is no failure of its sweep."""
+        return self in (State.DIVERGED, State.PRUNED)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether a retry of the job could not end better."""
+        return self.is_bad_trial or self in (State.DONE, State.PAUSED, State.INTERRUPTED)
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the job has not done its work, and may do it when repeated."""
+        return self not in (State.RUNNING, State.PAUSED, State.DONE) and not self.is_bad_trial
