@@ -103,7 +103,10 @@ class MetricLog:
 
     def record_request(self, split: str, values: Values) -> None:
         """Logs a pass on request; no best value, rule or checkpoint observes it."""
-        self._hand_on(Point(split, self.progress.updates, self.progress.epoch, values))
+        point = Point(split, self.progress.updates, self.progress.epoch, values)
+        self.writers.write(point)
+        if self._display is not None:
+            self._display.add(point)
 
     def show_samples(self, split: str, samples: Mapping[str, str | Tensor]) -> None:
         """Records the texts and images that the model generates after a validation."""
@@ -177,9 +180,6 @@ class MetricLog:
         progress.latest[split] = values
         if whole_epoch:
             self.history.add(point)
-        self._hand_on(point)
-
-    def _hand_on(self, point: Point) -> None:
         self.writers.write(point)
         if self._display is not None:
             self._display.add(point)

@@ -61,7 +61,11 @@ class Writers:
 
     def write(self, point: Point) -> None:
         """Passes the point to every writer."""
-        self._call_writers(Writer, "write", point)
+        for name, writer in self._writers.items():
+            try:
+                writer.write(point)
+            except Exception as error:
+                self._report(name, "write", error)
 
     def start_session(self, hyperparameters: Hyperparameters, texts: Pages) -> None:
         """Passes hyperparameters and Markdown pages to the writers that show them."""
@@ -100,7 +104,12 @@ class Writers:
         for name, position in positions.items():
             writer = self._writers.get(name)
             if isinstance(writer, Rewinds):
-                self._attempt(name, writer.rewind, position, updates)
+                try:
+                    writer.rewind(position, updates)
+                except errors.DataError:
+                    raise
+                except Exception as error:
+                    self._report(name, "rewind", error)
 
     def close(self) -> list[str]:
         """Closes every writer and reports failed calls; returns texts about lost values."""
@@ -112,21 +121,19 @@ class Writers:
         return [text for text in lost.values() if isinstance(text, str)]
 
     def _call_writers(self, kind: type, method: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """The results of the writers of a kind, by name; None for failed calls."""
-        return {
-            name: self._attempt(name, getattr(writer, method), *args, **kwargs)
-            for name, writer in self._writers.items()
-            if isinstance(writer, kind)
-        }
+        """The results of the writers of a kind, by name, without failed calls."""
+        results = {}
+        for name, writer in self._writers.items():
+            if isinstance(writer, kind):
+                try:
+                    results[name] = getattr(writer, method)(*args, **kwargs)
+                except Exception as error:
+                    self._report(name, method, error)
+        return results
 
-    def _attempt(self, name: str, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        try:
-            return call(*args, **kwargs)
-        except Exception as error:  # logging is not worth a run, whatever the reason
-            if isinstance(error, errors.DataError) and call.__name__ == "rewind":
-                raise
-            if name not in self._failures:
-                message = "writer %s failed in %s (%s: %s); training continues"
-                log.warning(message, name, call.__name__, type(error).__name__, error)
-            self._failures[name] += 1
-            return None
+    def _report(self, name: str, method: str, error: Exception) -> None:
+        """Counts a failed call: logging is not worth a run, whatever the reason."""
+        if name not in self._failures:
+            message = "writer %s failed in %s (%s: %s); training continues"
+            log.warning(message, name, method, type(error).__name__, error)
+        self._failures[name] += 1

@@ -144,7 +144,8 @@ def test_a_failing_writer_is_reported_once_and_the_others_carry_on(error, caplog
         assert writers.positions() == {"healthy": {"points": 3}}
         writers.end_session(succeeded=True)
         assert [record.getMessage() for record in caplog.records] == [
-            f"writer broken failed in fail ({type(error).__name__}: {error}); training continues"
+            f"writer broken failed in start_session ({type(error).__name__}: {error}); "
+            "training continues"
         ]
         writers.close()
     assert healthy.points == [point(1), point(2), point(3)] and healthy.is_closed
