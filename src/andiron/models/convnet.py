@@ -15,6 +15,7 @@ SMALLEST = 5  # pixels a side that two 3x3 convolutions need
 class ConvNet(nn.Module):
     """3x3 convolutions of 8 and 16 channels, average pool to 8x8, two linear layers, dropout.
 
+    As in the source, no activation stands between the convolutions.
     Raises: ValueError if input_shape is not a shape of images of at least 5x5.
     Source: the Burn book, "Basic workflow: from training to inference", model section.
     """

@@ -33,6 +33,14 @@ def param_groups(
     }
 
 
+def summary(group: Group) -> str:
+    """`hidden by torch.optim.Muon, 1 tensor with 32,768 parameters`."""
+    number, by = len(group.parameters), f" by {group.optimizer.name}" if group.optimizer else ""
+    values = sum(each.numel() for each in group.parameters.values())
+    tensors = f"{number} tensor{'' if number == 1 else 's'} with {values:,} parameters"
+    return f"{group.name}{by or ', frozen'}, {tensors}"
+
+
 def as_markdown(groups: Mapping[str, Any]) -> str:
     """A table of the groups, and one of the parameters with their group."""
     rows, parameters = [], []

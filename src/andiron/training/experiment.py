@@ -229,6 +229,9 @@ def _log_data(built: Components, folder: RunFolder) -> None:
     log.info("run folder %s", folder.path)
     sizes = ", ".join(f"{len(dataset)} {name}" for name, dataset in splits.by_name.items())
     log.info("data %s: %s, %s", splits.name, sizes, built.train.path)
+    groups = built.optimizer.groups
+    if len(groups) > 1:
+        log.info("parameter groups: %s", "; ".join(map(group_table.summary, groups.values())))
     if splits.validates_on_test:
         log.warning(
             "data.valid=test: validation runs on the test set, so no number here comes from "

@@ -77,7 +77,12 @@ def test_muon_has_the_hidden_matrices_with_its_own_rate_and_adamw_the_rest():
 
 
 def test_in_the_convnet_muon_has_the_one_hidden_matrix_and_no_filter():
-    assert owned(built("param_groups=muon", "model=convnet"))["hidden"] == ["network.head.0.weight"]
+    convnet = built("param_groups=muon", "model=convnet")
+    assert owned(convnet)["hidden"] == ["network.head.0.weight"]
+    shown = "; ".join(map(group_table.summary, convnet.groups.values()))
+    assert f"`{shown}`" in (ROOT / "docs" / "parameter_groups.md").read_text(encoding="utf-8")
+    frozen = built("param_groups=head_only").groups["body"]
+    assert group_table.summary(frozen) == "body, frozen, 4 tensors with 164,608 parameters"
 
 
 def test_head_only_freezes_the_body_for_good_or_for_as_long_as_is_said():
