@@ -1,11 +1,12 @@
 """The cost of everything the Learner does: the same training, beside bare PyTorch loops.
 
-    python benchmarks/overhead.py --case a|b|both [--rounds N]
+    python benchmarks/overhead.py --case a|b|both|observer [--rounds N]
 
 Training is timed from before the first update until everything is on the disk; a DataLoader's work
 is included, building the model is not. Only the Learner validates: after every epoch, on the
 validation part of the digits, or on a tenth as many images as it trains on. Case b reads MNIST from
-the folder that ANDIRON_DATA_DIR names (default: data).
+the folder that ANDIRON_DATA_DIR names (default: data). Case observer is the Learner of case a
+alone, without and with an observer of every update that does nothing.
 """
 
 import argparse
@@ -28,6 +29,7 @@ import rounds  # noqa: E402
 import whole  # noqa: E402
 from andiron import data, models  # noqa: E402
 from andiron.data import RawBatch, Splits  # noqa: E402
+from andiron.learner.observers import Observer  # noqa: E402
 
 # 200 batches: seconds, not minutes, a side; costs of an epoch weigh more than in a whole one
 MNIST_IMAGES = 12_800
@@ -51,11 +53,19 @@ class Work:
             loop(model, images, targets, lr=self.lr, batch_size=self.batch_size, epochs=self.epochs)
         return elapsed()
 
-    def andiron(self, network: nn.Module) -> float:
+    def andiron(self, network: nn.Module, **observers: Observer) -> float:
         """The seconds of the whole Learner, over images as they are stored."""
         return whole.seconds(
-            network, self.splits, lr=self.lr, batch_size=self.batch_size, epochs=self.epochs
-        )
+            network, self.splits, lr=self.lr, batch_size=self.batch_size, epochs=self.epochs,
+            observers=observers,
+        )  # fmt: skip
+
+
+class Idle:
+    """An observer of every update that does nothing."""
+
+    def after_update(self, learner: object, step: object) -> None:
+        """Does nothing."""
 
 
 def digits() -> tuple[Work, Sides]:
@@ -65,6 +75,18 @@ def digits() -> tuple[Work, Sides]:
         "bare DataLoader loop": lambda: work.bare(bare.with_loader, bare.mlp()),
         "bare in-memory loop, fused optimizer": lambda: work.bare(bare.in_memory, bare.mlp()),
         "Andiron, everything on": lambda: work.andiron(models.MLP((1, 8, 8), 10, hidden=(64,))),
+    }
+
+
+def observed() -> tuple[Work, Sides]:
+    """Case a's Learner, and the same with an idle observer."""
+    work, sides = digits()
+    plain = "Andiron, everything on"
+    return work, {
+        plain: sides[plain],
+        "the same with an idle observer": lambda: work.andiron(
+            models.MLP((1, 8, 8), 10, hidden=(64,)), idle=Idle()
+        ),
     }
 
 
@@ -109,6 +131,7 @@ class Case:
 CASES = {
     # one thread: a second does not help so small a step, and waits for cores that others hold
     "a": Case("MLP 64-64-10 on the digits", digits, threads=1, rounds=11),
+    "observer": Case("MLP 64-64-10 on the digits", observed, threads=1, rounds=11),
     "b": Case("the guide's convnet on MNIST", mnist, threads=2, rounds=5),
 }
 
@@ -132,7 +155,7 @@ def main() -> None:
     if arguments.case != "both":
         print(CASES[arguments.case].measure(arguments.rounds), flush=True)
         return
-    for case in CASES:  # a process each: no threads or memory of one case are left in the next
+    for case in ("a", "b"):  # a process each: no threads or memory of one case are left in the next
         asked = ["--rounds", str(arguments.rounds)] if arguments.rounds else []
         subprocess.run([sys.executable, __file__, "--case", case, *asked], check=True)
 

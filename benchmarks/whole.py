@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
@@ -16,11 +16,11 @@ from andiron.checkpoint import last_and_best
 from andiron.data import DataLoaderBuilder, Splits
 from andiron.disk import files
 from andiron.learner import Learner, LearnerBuilder
+from andiron.learner.observers import Observer
 from andiron.metrics import Accuracy, Loss
 from andiron.optim import GroupedOptimizer, Optimizer
 from andiron.render import Live
 from andiron.tasks import Classifier
-from andiron.writers import JsonLinesWriter, TensorBoardWriter
 
 MakeOptimizer = Callable[[nn.Module], Optimizer | GroupedOptimizer]
 EVALUATION_BATCH = 256  # as andiron.training.experiment has it
@@ -39,6 +39,7 @@ def seconds(
     batch_size: int,
     epochs: int,
     optimizer: MakeOptimizer = adam,
+    observers: Mapping[str, Observer] | None = None,
 ) -> float:
     """The time of `fit` and the summary, until the last checkpoint is on the disk.
 
@@ -49,8 +50,9 @@ def seconds(
     with tempfile.TemporaryDirectory() as folder:
         with terminal() as (console, drawn):
             learner = everything_on(
-                network, Path(folder), console, lr=lr, epochs=epochs, optimizer=optimizer
-            )
+                network, Path(folder), console, lr=lr, epochs=epochs, optimizer=optimizer,
+                observers=observers,
+            )  # fmt: skip
             with rounds.stopwatch() as elapsed, learner:
                 learner.fit(train, valid)
                 results = {"run_dir": folder, **learner.summary()}
@@ -68,6 +70,7 @@ def everything_on(
     lr: float,
     epochs: int,
     optimizer: MakeOptimizer = adam,
+    observers: Mapping[str, Observer] | None = None,
 ) -> Learner:
     """A learner as andiron.training.experiment builds it from the default configuration."""
     model, metrics = Classifier(network), (Loss(), Accuracy())
@@ -75,14 +78,12 @@ def everything_on(
         LearnerBuilder(run_dir)
         .metric_train_numeric(*metrics)
         .metric_valid_numeric(*metrics)
-        .with_writers(
-            JsonLinesWriter(run_dir / "metrics.jsonl"), TensorBoardWriter(run_dir / "tensorboard")
-        )
         .with_file_checkpointer(
             last_and_best(last=2, metric="loss", split="valid", direction="lowest")
         )
         .renderer(Live(console))
         .num_epochs(epochs)
+        .observers(**(observers or {}))
         .build(model, optimizer(model), lr)
     )
 
