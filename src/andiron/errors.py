@@ -51,15 +51,24 @@ class AndironError(Exception):
 
 
 class ConfigError(AndironError):
-    """Every problem found in a configuration, one a line."""
+    """Every problem found in a configuration, one a line; `outcome` says what it prevented."""
 
-    def __init__(self, problems: Iterable[str]):
+    def __init__(self, problems: Iterable[str], outcome: str = "nothing was trained"):
         self.problems = tuple(problems)
         noun = "problem" if len(self.problems) == 1 else "problems"
         lines = "\n".join(f"  {problem}" for problem in self.problems)
         super().__init__(
-            f"{len(self.problems)} {noun} in the configuration; nothing was trained:\n{lines}"
+            f"{len(self.problems)} {noun} in the configuration; {outcome}:\n{lines}"
         )
+
+
+@contextmanager
+def preventing(outcome: str) -> Iterator[None]:
+    """Names what a ConfigError prevents, such as `nothing was loaded`; also as a decorator."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(error.problems, outcome) from error
 
 
 class SweepError(AndironError):

@@ -26,7 +26,7 @@ def check(config: Train, trusted: Trust) -> None:
     trusted.check(plain)
     refused = [each for node in trust.nodes(plain) for each in _refusals(*node, trusted)]
     if refused:
-        raise trust.refusal(refused)
+        raise trust.refusal(refused, trusted)
 
 
 def _refusals(option: str, place: str, node: dict[str, Any], trusted: Trust) -> Iterator[Option]:

@@ -1,6 +1,7 @@
 """Shared by all commands with a configuration: the log on the terminal, and the exit code."""
 
 import argparse
+import dataclasses
 import logging
 import sys
 from collections.abc import Callable
@@ -95,7 +96,9 @@ def ended(
 
 def trusted(options: argparse.Namespace) -> Trust:
     """The trust of the user: packages of `--trust`, and classes that `conf/` names."""
-    return trust.of_user([user_files.default_conf_dir()], options.trust)
+    return dataclasses.replace(
+        trust.of_user([user_files.default_conf_dir()], options.trust), spelling="--trust {}"
+    )
 
 
 def in_folder(arguments: list[str], kind: str) -> list[str]:

@@ -20,6 +20,7 @@ from typing import Any
 import yaml
 
 from andiron import errors
+from andiron.plain import readable
 from andiron.ranges import DOTTED_NAME
 
 CLASS, FUNCTION = r"[A-Z]\w*", r"[a-z]\w*"
@@ -93,6 +94,7 @@ class Trust:
 
     packages: tuple[str, ...] = ()
     said: frozenset[tuple[str, str]] = frozenset()  # place and target
+    spelling: str = "trust=[{}]"  # of the option that trusts a package, in messages
 
     def allows(self, place: str, name: str) -> bool:
         """Whether a record may name the callable of this dotted name at this place."""
@@ -116,26 +118,31 @@ class Trust:
             if not isinstance(node["_target_"], str) or not self.allows(place, node["_target_"])
         ]
         if refused:
-            raise refusal(refused)
+            raise refusal(refused, self)
 
 
 LIST_ALONE = Trust()
 
 
-def refusal(refused: Iterable[Option]) -> errors.ConfigError:
-    """The error for names in a record that are not allowed."""
+def refusal(refused: Iterable[Option], trusted: Trust) -> errors.ConfigError:
+    """The error for names in a record that are not allowed, a line for each remedy."""
+    named: dict[str, list[str]] = {}
+    for option, _, name in refused:
+        remedy = _remedy(option, str(name), trusted.spelling)
+        named.setdefault(remedy, []).append(f"{option}={name!r}")
     return errors.ConfigError(
-        f"{option}={name!r}: recorded in a run folder, from which only listed classes are built"
-        f"{_remedy(option, str(name))}"
-        for option, _, name in refused
+        f"{readable.joined(names, 3)}: recorded in a run folder, from which only listed classes "
+        f"are built{remedy}"
+        for remedy, names in named.items()
     )
 
 
-def _remedy(option: str, name: str) -> str:
+def _remedy(option: str, name: str, spelling: str) -> str:
     package = name.partition(".")[0]
     if DOTTED_NAME.fullmatch(name) is None or package in KNOWN_PACKAGES:
         return f"; to allow it, give {option.partition('.')[0]}=... in this command"
-    return f"; trust=[{package}] trusts that package, as naming the class in conf/ does"
+    way = spelling.format(package)
+    return f"; {way} trusts that package, as naming the class in conf/ does"
 
 
 def of_user(

@@ -22,11 +22,12 @@ from andiron.trained.trained_run import Run
 NOT_BUILT = ("andiron.writers.WandbWriter", "andiron.writers.MlflowWriter")
 
 
+@errors.preventing("nothing was loaded")
 def load(
     path: str | Path,
     *,
     weights: str = "last",
-    trust: Sequence[str] = (),
+    trust: Sequence[str] | Trust = (),
     device: str | None = None,
 ) -> Run:
     """The run in the folder `path`, or the newest run for `latest`, with its trained network.
@@ -39,8 +40,7 @@ def load(
     ConfigError for a configuration with untrusted classes; DeviceError.
     """
     folder = named_folder.run_folder_of(path)
-    packages = [trust] if isinstance(trust, str) else trust
-    trusted = trusted_names.of_user([user_files.default_conf_dir()], packages)
+    trusted = trust if isinstance(trust, Trust) else _trust_of_caller(trust)
     config = _recorded_config(folder, trusted)
     buildable = dataclasses.replace(config, start_from=None, compile=False, writers=None)
     target_kinds.check(buildable, trusted)
@@ -57,6 +57,12 @@ def load(
             raise
     serialization.load_file(model, file)
     return Run(folder, config, model.eval(), weights, data, on)
+
+
+def _trust_of_caller(packages: Sequence[str]) -> Trust:
+    packages = [packages] if isinstance(packages, str) else packages
+    user_trust = trusted_names.of_user([user_files.default_conf_dir()], packages)
+    return dataclasses.replace(user_trust, spelling="trust=['{}']")
 
 
 def _recorded_config(folder: RunFolder, trusted: Trust) -> Train:

@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from andiron.cli import command_line
 from andiron.run_folder import RunFolder
 
 
@@ -32,6 +33,5 @@ def loaded(folder: RunFolder, options: argparse.Namespace) -> Any:
     """
     from andiron.trained import loading  # torch is imported only once the folder is found
 
-    return loading.load(
-        folder.path, weights=options.weights, trust=options.trust, device=options.device
-    )
+    trust = command_line.trusted(options)
+    return loading.load(folder.path, weights=options.weights, trust=trust, device=options.device)

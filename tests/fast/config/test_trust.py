@@ -76,6 +76,15 @@ def test_all_refused_names_are_reported_with_the_option_that_trusts_them():
     assert "trust=[os]" not in lines[1]
 
 
+def test_one_package_is_one_line_however_many_classes_are_refused():
+    parts = {f"part{number}": {"_target_": f"mine.Part{number}"} for number in range(7)}
+    with pytest.raises(errors.ConfigError) as refused:
+        Trust(spelling="--trust {}").check({"metrics": parts})
+    (line,) = refused.value.problems
+    assert line.startswith("metrics.part0._target_='mine.Part0', ") and ", and 4 more: " in line
+    assert line.endswith("; --trust mine trusts that package, as naming the class in conf/ does")
+
+
 def test_conf_is_the_users_word_for_its_place_and_so_is_trust_in_its_page(tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "net.yaml").write_text("_target_: mine.Net\n")

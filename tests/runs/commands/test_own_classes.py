@@ -6,10 +6,13 @@ import shutil
 import pytest
 from in_process import called
 
+import andiron
+from andiron import errors
 from andiron.commands import train
 from andiron.runs import rerun
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
+from andiron.trained import evaluate
 
 OWN = """from torch import nn
 
@@ -42,14 +45,18 @@ def own_run(here):
 def test_a_class_named_only_by_the_folder_is_refused_with_the_trust_option(
     here, own_run
 ):
-    for ended in (
-        trained(here, "resume=run"),
-        called(rerun.main, "run", "--into", "again", cwd=here),
+    for ended, option in (
+        (trained(here, "resume=run"), "trust=[my_networks]"),
+        (called(rerun.main, "run", "--into", "again", cwd=here), "--trust my_networks"),
+        (called(evaluate.main, "run", cwd=here), "--trust my_networks"),
     ):
         assert ended.code == 2
         assert "model._target_='my_networks.Net'" in ended.errors
-        assert "trust=[my_networks]" in ended.errors
+        assert f"; {option} trusts that package" in ended.errors
+    assert "1 problem in the configuration; nothing was loaded:" in ended.errors
     assert not (here / "again").exists()
+    with pytest.raises(errors.ConfigError, match=r"trust=\['my_networks'\] trusts that package"):
+        andiron.load(own_run)
 
 
 def test_a_trusted_package_is_built(here, own_run):

@@ -142,7 +142,7 @@ def test_a_class_that_is_not_trusted_is_refused_and_one_that_is_loads(tmp_path, 
     monkeypatch.syspath_prepend(tmp_path)
     own = ("~model", "+model={_target_: my_networks.Net}", "hydra.run.dir=run", "num_epochs=1")
     assert called(train.main, *own, "render=plain", cwd=tmp_path).code == 0
-    with pytest.raises(errors.ConfigError, match=r"trust=\[my_networks\]"):
+    with pytest.raises(errors.ConfigError, match=r"trust=\['my_networks'\]"):
         andiron.load(tmp_path / "run")
     run = andiron.load(tmp_path / "run", trust=["my_networks"])
     assert run.model(torch.zeros(3, 1, 8, 8)).shape == (3, 10)
