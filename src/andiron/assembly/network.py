@@ -1,6 +1,7 @@
 """The configured network in its task, with initial weights."""
 
 import inspect
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,9 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
+from torch.nn.parameter import UninitializedTensorMixin, is_lazy
 
 from andiron import errors, randomness
-from andiron.assembly import start_from, targets
+from andiron.assembly import lazy_modules, start_from, targets
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.data import Splits
@@ -72,8 +74,10 @@ def model(
     own_facts = getattr(kind, "network_facts", {})  # one logit for a binary task
     with _weights_counted(config.model, size_limit):
         network = targets.build("model", config.model, **(splits.offered | own_facts))
-    is_module = isinstance(network, nn.Module)
-    targets.check_kind("model", config.model, network, is_module, "a torch.nn.Module")
+        is_module = isinstance(network, nn.Module)
+        targets.check_kind("model", config.model, network, is_module, "a torch.nn.Module")
+        if lazy_modules.has_lazy(network):
+            lazy_modules.initialise(network, config.model, splits.facts)
     if config.channels_last:
         network = network.to(memory_format=torch.channels_last)
     if config.activation_checkpointing is not None:
@@ -89,6 +93,9 @@ def model(
     has_steps = isinstance(task, TrainStep) and isinstance(task, ValidStep)
     has_steps &= isinstance(task, nn.Module)
     targets.check_kind("task", config.task, task, has_steps, TAKEN_AS_TASK)
+    if lazy_modules.has_lazy(task):
+        why = "has lazy modules of its own, which get no sizes; give them, or move them to model"
+        raise targets.refused("task", config.task, why)
     if config.start_from is not None:
         start_from.load(Path(config.start_from), task, config, trusted)
     return task
@@ -104,8 +111,11 @@ def _weights_counted(node: targets.Node, limit: SizeLimit | None) -> Iterator[No
     machine, sizes = memory.of_machine(), dict[int, int]()
 
     def count(module: nn.Module, name: str, weight: nn.Parameter | None) -> None:
-        if weight is not None and not weight.is_meta:
-            sizes[id(weight)] = weight.numel() * weight.element_size()
+        if weight is not None and not weight.is_meta and not is_lazy(weight):
+            add(weight, weight.numel() * weight.element_size())
+
+    def add(weight: object, num_bytes: int) -> None:
+        sizes[id(weight)] = num_bytes
         total = sum(sizes.values())
         if limit is not None and (total > limit.num_bytes or len(sizes) > limit.num_tensors):
             takes = f"takes {memory.in_words(total)} and more for {len(sizes)} weights and more"
@@ -118,11 +128,18 @@ def _weights_counted(node: targets.Node, limit: SizeLimit | None) -> Iterator[No
                 "model", node, f"{found} largest) and as much {has}; make it smaller"
             )
 
+    def materialize(weight: Any, shape: tuple[int, ...], *options: Any, **more: Any) -> None:
+        add(weight, math.prod(shape) * weight.data.element_size())
+        give_size(weight, shape, *options, **more)
+
+    give_size = UninitializedTensorMixin.materialize  # of a lazy module's weight
     hook = register_module_parameter_registration_hook(count)
+    UninitializedTensorMixin.materialize = materialize
     try:
         yield
     finally:
         hook.remove()
+        UninitializedTensorMixin.materialize = give_size
 
 
 def _check_forward(option: str, node: targets.Node) -> None:

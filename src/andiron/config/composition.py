@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from omegaconf import DictConfig, OmegaConf
 from andiron import errors, ranges
 from andiron.config import arguments as command_arguments, diagnosis, schema
 from andiron.config.flags import SWEEPS
+from andiron.config.signatures import signature
 
 Returned = float | list[float | None] | None  # the objective of a job, or each of several
 Task = Callable[[schema.Train, Path, dict[str, str]], Returned]
@@ -52,6 +53,22 @@ def composed(conf_dir: Path, overrides: list[str]) -> schema.Train:
     except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
         raise errors.ConfigError(diagnosis.explain(overrides, conf_dir, error)) from error
     return checked_config(config)
+
+
+def unused_parts(config: schema.Train, overrides: Iterable[str]) -> list[str]:
+    """A line for each override that chooses a model or a loss that the task does not take."""
+    target = str(config.task["_target_"])
+    task = signature(target)
+    if task is None or task.is_open_ended or target.startswith("andiron."):
+        return []
+    arguments = {"model": "network", "loss": "loss"}
+    given = ((text, text.lstrip("+").partition("=")[0].partition(".")[0]) for text in overrides)
+    return [
+        f"{text}: {target} takes no {arguments[group]}, so nothing would use it; leave it out, or "
+        f"give its constructor an argument `{arguments[group]}`"
+        for text, group in given
+        if group in arguments and arguments[group] not in task.parameters
+    ]
 
 
 def checked_job(config: DictConfig) -> schema.Train:

@@ -78,6 +78,8 @@ def checked_start(config: DictConfig, known: Train | None = None) -> Train:
     """
     checked = known or composition.checked_config(config)
     overrides = HydraConfig.get().overrides.hydra
+    if unused := composition.unused_parts(checked, HydraConfig.get().overrides.task):
+        raise errors.ConfigError(unused)
     if checked.resume is None and checked.resume_allow:
         allowed = ",".join(checked.resume_allow)
         raise errors.ConfigError(

@@ -81,6 +81,58 @@ def test_trust_is_never_read_from_the_folder(here, own_run):
     assert trained(here, "resume=run").code == 2
 
 
+LAZY = """from torch import nn
+
+class Lazy(nn.Sequential):
+    def __init__(self, num_classes, width=8):
+        super().__init__(nn.Flatten(), nn.LazyLinear(width), nn.ReLU(), nn.LazyLinear(num_classes))
+"""
+
+
+def test_a_lazy_network_trains_resumes_exactly_and_loads(here):
+    (here / "lazy_networks.py").write_text(LAZY)
+    own = (*RUN, "~model", "+model={_target_: lazy_networks.Lazy}")
+    assert trained(here, *own, "num_epochs=2", "hydra.run.dir=whole").code == 0
+    assert trained(here, *own, "hydra.run.dir=resumed").code == 0
+    ended = trained(here, "resume=resumed", "num_epochs=2", "trust=[lazy_networks]")
+    assert ended.code == 0, ended.errors
+
+    weights = [(here / name / "model.safetensors").read_bytes() for name in ("whole", "resumed")]
+    assert weights[0] == weights[1]
+    loaded = andiron.load(here / "whole", trust=["lazy_networks"])
+    assert loaded.model.network[1].weight.shape == (8, 64)
+
+
+def test_a_lazy_network_larger_than_memory_is_refused(here):
+    (here / "lazy_networks.py").write_text(LAZY)
+    own = ("~model", "+model={_target_: lazy_networks.Lazy, width: 1000000000000}")
+    ended = trained(here, *RUN, *own)
+    assert ended.code == 2 and ended.errors.count("\n") == 2
+    assert "takes 232.8 TiB and more for weights" in ended.errors
+
+
+TASK = """from torch import nn
+from andiron.tasks import Classifier
+
+class Own(Classifier):
+    def __init__(self, num_classes):
+        super().__init__(nn.Sequential(nn.Flatten(), nn.Linear(64, num_classes)))
+"""
+
+
+def test_a_model_or_loss_that_the_task_does_not_take_is_an_error(here):
+    (here / "own_tasks.py").write_text(TASK)
+    own = (*RUN, "~task", "+task={_target_: own_tasks.Own}")
+    ended = trained(here, *own, "model=convnet", "loss.label_smoothing=0.1")
+    assert ended.problems == [
+        f"{option}: own_tasks.Own takes no {argument}, so nothing would use it; leave it out, or "
+        f"give its constructor an argument `{argument}`"
+        for option, argument in (("model=convnet", "network"), ("loss.label_smoothing=0.1", "loss"))
+    ]
+    assert not (here / "run").exists()
+    assert trained(here, *own).code == 0  # those of the defaults are not the user's
+
+
 def test_a_checkpoint_of_another_run_is_passed_over(here):
     for name, seed in (("one", 1), ("two", 2)):
         ended = trained(here, *RUN, f"hydra.run.dir={name}", f"seed={seed}")
