@@ -202,6 +202,7 @@ class Loop:
         if is_due:
             with self._saved_if_interrupted():
                 self.evaluator.validate(valid)
+            self._metric_log.validated("valid")
             self._observe()
         return is_due
 

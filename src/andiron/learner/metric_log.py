@@ -13,7 +13,7 @@ from andiron.learner.throughput import Throughput
 from andiron.learner.update_trace import UpdateTrace
 from andiron.metrics import History, Tally
 from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Values
-from andiron.render import plain
+from andiron.render import plain, text
 from andiron.render.interactive import Interactive
 from andiron.writers import Writers
 
@@ -21,6 +21,7 @@ from andiron.writers import Writers
 CheckLoss = Callable[..., None]
 Measured = tuple[dict[str, Any], dict[str, Tensor]]  # the state of the metrics
 log = logging.getLogger("andiron.epoch")  # for experiment.log; the terminal has a renderer
+between = logging.getLogger("andiron")
 
 
 class MetricLog:
@@ -100,6 +101,11 @@ class MetricLog:
         tally = self.valid_tally
         shown = {"texts": tally.texts, "images": tally.images, "decisions": tally.decisions}
         self._record(split, values, {}, whole_epoch=True, **shown)
+
+    def validated(self, split: str) -> None:
+        """Logs a line for a validation within an epoch, which no line of an epoch shows."""
+        measured = text.values(self.latest.get(split, {}))
+        between.info("update %d: %s %s", self.progress.updates, split, measured)
 
     def record_request(self, split: str, values: Values) -> None:
         """Logs a pass on request; no best value, rule or checkpoint observes it."""

@@ -26,7 +26,9 @@ def summarise(
     rows = [
         {"split": split, "metric": name, **asdict(standing)}
         | (tested if tested_epoch is not None and split == "test" else {})
-        for split, named in metric_log.history.standings.items()
+        for split, named in sorted(
+            metric_log.history.standings.items(), key=lambda item: item[0] != "train"
+        )
         for name, standing in named.items()
     ]
     return {
@@ -59,7 +61,7 @@ def as_markdown(summary: Mapping[str, Any]) -> str:
         f"{summary['model']}, {summary['num_parameters']:,} parameters, "
         f"{summary['updates']:,} updates, {summary['epochs']} epochs, {summary['seconds']} seconds",
         table([name.replace("_", " ") for name in columns], rows),
-        *[f"{split}: weights {of}" for split, of in summary["weights"].items()],
+        *[f"weights on {split}: {of}" for split, of in summary["weights"].items()],
     ]
     if summary.get("worst_classes"):
         taken = [

@@ -16,7 +16,8 @@ MOST_SHOWN = 6  # parameters of a group; param_groups.json has them all
 IMPLEMENTATION, OFF = ("fused", "foreach", "decoupled_weight_decay"), (None, False, 0)
 
 
-right = partial(Column, justify="right")  # a column of numbers
+# a column of numbers, which is never shortened
+right = partial(Column, justify="right", no_wrap=True)
 
 
 def show(summary: dict[str, Any], console: Console) -> None:
@@ -26,16 +27,22 @@ def show(summary: dict[str, Any], console: Console) -> None:
     headers = "split", "metric", right("best"), right("epoch of best"), right("last")
     size = f"{summary['num_parameters']:,} parameters, {summary['updates']:,} updates"
     rows = Table(*headers, title=_plain(f"{summary['model']}, {size}"))
+    whole = {(row["split"], row["metric"]) for row in summary["metrics"]}
     for row in summary["metrics"]:
-        if "/" in row["metric"]:  # part of a metric, such as recall/cat: in summary.json
+        # a part such as recall/cat is in summary.json, unless its metric has nothing but parts
+        if (row["split"], row["metric"].partition("/")[0]) in whole and "/" in row["metric"]:
             continue
         best, last = number(row["best"]), number(row["last"])
         names = _plain(row["split"]), _plain(row["metric"])
         rows.add_row(*names, best, str(row["epoch_of_best"]), last)
     seconds = duration(summary["seconds"])
     lines = f"trained in {seconds}; everything about the run is in\n  {summary['run_dir']}"
-    weights = "; ".join(f"{split}: {name}" for split, name in summary.get("weights", {}).items())
-    parts: list[Table | Text] = [rows, *([_plain(f"weights: {weights}")] if weights else [])]
+    measured = {"test": "tested"}  # the split's name, or what was done with it
+    weights = "; ".join(
+        f"{measured.get(split, split)} weights: {name}"
+        for split, name in summary.get("weights", {}).items()
+    )
+    parts: list[Table | Text] = [rows, *([_plain(weights)] if weights else [])]
     if summary.get("worst_classes"):
         parts.append(_class_table(summary["worst_classes"]))
     parts += [groups(_with_last_lr(summary), lr="last lr"), _plain(lines, overflow="fold")]

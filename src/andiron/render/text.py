@@ -4,6 +4,8 @@
 'loss 0.5000'
 """
 
+import itertools
+
 from andiron import errors
 from andiron.plain.readable import number
 from andiron.protocols import Progress, Values
@@ -41,6 +43,21 @@ def splits(progress: Progress) -> str:
     """The latest values of every split."""
     parts = (f"{split} {values(measured)}" for split, measured in progress.latest.items())
     return errors.printable("  |  ".join(parts))
+
+
+def tight_splits(progress: Progress, columns: int) -> str:
+    """`train|valid loss 0.1234|0.2345  mae 2.3456|2.4567  …`, as many metrics as fit, at least one.
+    """
+    latest = progress.latest
+    names = [name for name in dict.fromkeys(itertools.chain(*latest.values())) if "/" not in name]
+    line = errors.printable("|".join(latest))
+    for place, name in enumerate(names):
+        sides = (number(side[name]) if name in side else "-" for side in latest.values())
+        longer = f"{line}{'  ' if place else ' '}{errors.printable(name)} {'|'.join(sides)}"
+        if place and len(longer) + 3 * (name != names[-1]) > columns:
+            return f"{line}  …"
+        line = longer
+    return line
 
 
 def side_by_side(progress: Progress, between: str) -> list[str]:

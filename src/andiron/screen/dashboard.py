@@ -93,7 +93,7 @@ class Dashboard:
 
     def epoch_ended(self, progress: Progress, seconds: float) -> None:
         """Prints the line of the epoch."""
-        line = plain.line(progress, seconds)
+        line = plain.line(progress, seconds, self._console.width)
         if self._thread is None:
             self._console.print(line, highlight=False, markup=False, soft_wrap=True)
         else:

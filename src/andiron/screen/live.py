@@ -47,7 +47,7 @@ class Live:
 
     def epoch_ended(self, progress: Progress, seconds: float) -> None:
         """Adds a line for the epoch above the redrawn line."""
-        self._undrawn.append(plain.line(progress, seconds))
+        self._undrawn.append(plain.line(progress, seconds, self._console.width))
 
     def stop(self) -> None:
         """Removes the line once the lines of all epochs are drawn."""

@@ -129,7 +129,7 @@ def test_the_summary_fits_80_columns_and_loses_no_number():
     Plain(Console(file=file, width=80)).show(summary)
     lines = file.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
-    assert "weights: test: best, of epoch 1; test-ema: average ema" in lines
+    assert "tested weights: best, of epoch 1; test-ema weights: average ema" in lines
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines]
     assert ["8", "35", "0.8000", "2 (5), 3 (2)"] in rows
     (first,) = (row for row in rows if row[:1] == ["no_decay"])
