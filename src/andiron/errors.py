@@ -51,14 +51,16 @@ class AndironError(Exception):
 
 
 class ConfigError(AndironError):
-    """Every problem found in a configuration, one a line; `outcome` says what it prevented."""
+    """Every problem found in a configuration, one a line."""
 
-    def __init__(self, problems: Iterable[str], outcome: str = "nothing was trained"):
+    outcome = "nothing was trained"
+
+    def __init__(self, problems: Iterable[str]):
         self.problems = tuple(problems)
         noun = "problem" if len(self.problems) == 1 else "problems"
         lines = "\n".join(f"  {problem}" for problem in self.problems)
         super().__init__(
-            f"{len(self.problems)} {noun} in the configuration; {outcome}:\n{lines}"
+            f"{len(self.problems)} {noun} in the configuration; {self.outcome}:\n{lines}"
         )
 
 
@@ -68,7 +70,8 @@ def preventing(outcome: str) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        raise ConfigError(error.problems, outcome) from error
+        error.args = (str(error.args[0]).replace(error.outcome, outcome, 1),)
+        raise
 
 
 class SweepError(AndironError):

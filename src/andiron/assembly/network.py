@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
-from torch.nn.parameter import UninitializedTensorMixin, is_lazy
+from torch.nn.parameter import UninitializedParameter, is_lazy
 
 from andiron import errors, randomness
 from andiron.assembly import lazy_modules, start_from, targets
@@ -128,18 +128,19 @@ def _weights_counted(node: targets.Node, limit: SizeLimit | None) -> Iterator[No
                 "model", node, f"{found} largest) and as much {has}; make it smaller"
             )
 
-    def materialize(weight: Any, shape: tuple[int, ...], *options: Any, **more: Any) -> None:
+    def materialize(weight: nn.Parameter, shape: tuple[int, ...], *more: Any, **named: Any) -> None:
         add(weight, math.prod(shape) * weight.data.element_size())
-        give_size(weight, shape, *options, **more)
+        give_size(weight, shape, *more, **named)
 
-    give_size = UninitializedTensorMixin.materialize  # of a lazy module's weight
+    lazy: Any = UninitializedParameter  # the weight of a lazy module
+    give_size = lazy.materialize
     hook = register_module_parameter_registration_hook(count)
-    UninitializedTensorMixin.materialize = materialize
+    lazy.materialize = materialize
     try:
         yield
     finally:
         hook.remove()
-        UninitializedTensorMixin.materialize = give_size
+        lazy.materialize = give_size
 
 
 def _check_forward(option: str, node: targets.Node) -> None:

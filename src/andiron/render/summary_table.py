@@ -24,7 +24,8 @@ def show(summary: dict[str, Any], console: Console) -> None:
     """Prints each metric's best and last value, the evaluated weights, the worst classes, the
     parameter groups and the run folder.
     """
-    headers = "split", "metric", right("best"), right("epoch of best"), right("last")
+    numbers = (right(name) for name in ("best", "epoch of best", "last"))
+    headers = [Column("split"), Column("metric", overflow="fold"), *numbers]
     size = f"{summary['num_parameters']:,} parameters, {summary['updates']:,} updates"
     rows = Table(*headers, title=_plain(f"{summary['model']}, {size}"))
     whole = {(row["split"], row["metric"]) for row in summary["metrics"]}

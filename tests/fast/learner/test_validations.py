@@ -108,3 +108,13 @@ def test_validations_by_the_clock_are_refused_where_training_follows_them(tmp_pa
     )
     _, points = fitted(tmp_path / "b", more=lambda b: b.validate_every("9minutes"))
     assert validated(points) == [(14, 2)]
+
+
+def test_a_validation_within_an_epoch_leaves_a_line(tmp_path, caplog):
+    caplog.set_level("INFO", logger="andiron")
+    learner, _ = fitted(tmp_path, more=lambda b: b.validate_every(5))
+    lines = [record.getMessage() for record in caplog.records if record.name == "andiron"]
+    assert [line.partition(" loss")[0] for line in lines if line.startswith("update")] == [
+        "update 5: valid", "update 10: valid",
+    ]  # fmt: skip
+    assert learner.summary()["metrics"][0]["split"] == "train"

@@ -137,6 +137,18 @@ def test_the_summary_fits_80_columns_and_loses_no_number():
     assert first[4].startswith("384x128 0.attention")
 
 
+def test_the_summary_lists_a_metric_that_has_only_parts():
+    row = SUMMARY["metrics"][0]
+    names = "loss", "recall", "recall/cat", "rouge/rouge1_fmeasure", "rouge/rougeL_fmeasure"
+    file = io.StringIO()
+    rows = [row | {"metric": name, "best": 26123.6354} for name in names]
+    Plain(Console(file=file, width=60)).show(SUMMARY | {"metrics": rows})
+    lines = [line.split("│") for line in file.getvalue().splitlines()]
+    listed = "".join(cells[2].strip() for cells in lines if len(cells) == 7)  # names are folded
+    assert listed.startswith("".join(name for name in names if name != "recall/cat"))
+    assert file.getvalue().count("26123.6354") == 4  # numbers are not
+
+
 def test_a_file_gets_the_plain_one_and_a_terminal_the_live_one(monkeypatch):
     for is_terminal, kind in ((False, Plain), (True, Live)):
         monkeypatch.setattr(sys, "stdout", io.StringIO())
