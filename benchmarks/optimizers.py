@@ -38,6 +38,8 @@ SETUPS = {
             "adan",
             "lamb",
             "lion",
+            "soap",
+            "kron",
             "schedule_free_adamw",
         )
     },

@@ -19,8 +19,8 @@ from andiron.run_folder import RunFolder
 
 ROOT = Path(__file__).resolve().parents[2]
 OPTIMIZERS = (
-    "adadelta, adafactor, adagrad, adam, adamax, adamw, adan, asgd, lamb, lbfgs, lion, muon, "
-    "nadam, radam, rmsprop, schedule_free_adamw, sgd"
+    "adadelta, adafactor, adagrad, adam, adamax, adamw, adan, asgd, kron, lamb, lbfgs, lion, "
+    "muon, nadam, radam, rmsprop, schedule_free_adamw, sgd, soap"
 )
 BLAS = {"OMP_NUM_THREADS": "1"}
 

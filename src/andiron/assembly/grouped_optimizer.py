@@ -1,5 +1,6 @@
 """The configured optimizers: one for each group of parameters."""
 
+import importlib.util
 import typing
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +11,7 @@ from torch import nn
 from andiron import errors, randomness
 from andiron.assembly import targets
 from andiron.config import rules
+from andiron.config.foreign_ranges import ALSO_NEEDED
 from andiron.config.schema import Train
 from andiron.optim import ownership, transformations
 from andiron.optim.grouped import Group, GroupedOptimizer
@@ -159,6 +161,10 @@ def _optimizer(
     kind = targets.resolve(f"{option}._target_", chosen["_target_"])
     if not (isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)):
         raise targets.refused(option, chosen, "not a torch.optim.Optimizer class")
+    module, package = ALSO_NEEDED.get(chosen["_target_"], (None, None))
+    if module and importlib.util.find_spec(module) is None:
+        reason = f"{kind.__name__} needs {module}; it comes with `pip install {package}`"
+        raise targets.refused(option, chosen, reason)
     options = {key: value for key, value in chosen.items() if key != "_target_"}
     try:
         return Optimizer(kind, model, names, **(options | rules.options(node)))

@@ -66,6 +66,18 @@ FOREIGN_RANGES: dict[str, dict[str, Any]] = {
         "eps": NonNegative, **DECAY, "warmup_steps": Index, "r": NonNegative,
         "weight_lr_power": NonNegative,
     },
+    "pytorch_optimizer.SOAP": {
+        **ADAM, "shampoo_beta": Fraction | None, "precondition_frequency": Count,
+        "max_precondition_dim": Count, "merge_dims": bool, "precondition_1d": bool,
+        "correct_bias": bool, "normalize_gradient": bool,
+    },
+    "pytorch_optimizer.Kron": {
+        "momentum": Fraction, **DECAY, "weight_decouple": bool,
+        "pre_conditioner_update_probability": Probability | None, "max_size_triangular": Count,
+        "min_ndim_triangular": Count,
+        "memory_save_mode": Literal["one_diag", "smart_one_diag", "all_diag"] | None,
+        "momentum_into_precondition_update": bool, "balance_prob": Probability,
+    },
     "torch.nn.HuberLoss": {"delta": Positive},
     "torch.nn.L1Loss": {},
     "torchvision.transforms.v2.ColorJitter": {
@@ -77,6 +89,12 @@ FOREIGN_RANGES: dict[str, dict[str, Any]] = {
 # optional modules, and the package that provides each
 EXTRAS = {
     "lion_pytorch": "lion-pytorch",
+    "pytorch_optimizer": "pytorch-optimizer opt-einsum",
     "schedulefree": "schedulefree",
     "torchmetrics": "torchmetrics",
+}
+# modules that a class needs besides its own package, and the package that provides each
+ALSO_NEEDED = {
+    # else torch.einsum forms outer products of whole preconditioners: 64 GiB for a layer of 256x512
+    "pytorch_optimizer.Kron": ("opt_einsum", "opt-einsum"),
 }

@@ -6,36 +6,51 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-# suffixes of a slot's name: a plain number; the number of items in a list
-NUMBER, LENGTH = ":number", ":length"
+# suffixes of a slot's name: a plain number; the number of items in a list; bytes in UTF-8
+NUMBER, LENGTH, TEXT = ":number", ":length", ":text"
+TRANSPOSED = ":transposed"  # of a matrix in columns: files have rows, and products in other bits
 COUNTERS = ("step", "mu_product")  # torch keeps them on the CPU, unless fused or capturable
 
 
-def flattened(state: Mapping[str, Any]) -> dict[str, Tensor]:
-    """Tensors, numbers, and lists of them with gaps, each under a name that says which it is.
+def flattened(state: Mapping[str, Any], parameter: Tensor | None = None) -> dict[str, Tensor]:
+    """Tensors, numbers, texts, and lists of them with gaps, each under a name that tells which.
 
-    None is left out. Raises: TypeError for anything else.
+    None is left out. `placed` restores the layout of tensors that have their parameter's.
+    Raises: TypeError for anything else.
     """
     flat: dict[str, Tensor] = {}
     for name, value in state.items():
         if isinstance(value, Tensor):
-            flat[name] = value
+            in_columns = _in_columns(value, parameter)
+            flat |= {name + TRANSPOSED: value.t()} if in_columns else {name: value}
         elif isinstance(value, bool | int | float):  # a Python float has 64 bits
             dtype = torch.float64 if isinstance(value, float) else None
             flat[name + NUMBER] = torch.tensor(value, dtype=dtype)
-        elif isinstance(value, list):
+        elif isinstance(value, str):
+            flat[name + TEXT] = torch.tensor([*value.encode()], dtype=torch.uint8)
+        elif isinstance(value, list | tuple):
             flat[name + LENGTH] = torch.tensor(len(value))
-            flat |= flattened({f"{name}.{place}": item for place, item in enumerate(value)})
+            items = {f"{name}.{place}": item for place, item in enumerate(value)}
+            flat |= flattened(items, parameter)
         elif value is not None:
             raise TypeError(
-                f"optimizer state {name!r} is a {type(value).__name__}; only tensors, numbers and "
-                "lists can be saved"
+                f"optimizer state {name!r} is a {type(value).__name__}; only tensors, numbers, "
+                "texts and lists can be saved"
             )
     return flat
 
 
+def _in_columns(value: Tensor, parameter: Tensor | None) -> bool:
+    """Whether it is a matrix stored by columns, and `parameter` does not show that."""
+    if value.dim() != 2 or value.is_contiguous() or not value.t().is_contiguous():
+        return False
+    return parameter is None or (value.shape, value.stride()) != (
+        parameter.shape, parameter.stride(),
+    )  # fmt: skip
+
+
 def restored(flat: Mapping[str, Tensor]) -> dict[str, Any]:
-    """The state before `flattened`, without entries that were None."""
+    """The state before `flattened`, without entries that were None, with lists for tuples."""
     state: dict[str, Any] = {}
     lengths: dict[str, int] = {}
     for name, tensor in flat.items():
@@ -43,6 +58,10 @@ def restored(flat: Mapping[str, Tensor]) -> dict[str, Any]:
             lengths[name.removesuffix(LENGTH)] = int(tensor)
         elif name.endswith(NUMBER):
             state[name.removesuffix(NUMBER)] = tensor.item()
+        elif name.endswith(TRANSPOSED):
+            state[name.removesuffix(TRANSPOSED)] = tensor.t()
+        elif name.endswith(TEXT):
+            state[name.removesuffix(TEXT)] = bytes(tensor.tolist()).decode()
         else:
             state[name] = tensor
     for name in sorted(lengths, key=len, reverse=True):  # an inner list has the longer name
@@ -56,7 +75,7 @@ def placed(slot: str, saved: Tensor, parameter: nn.Parameter, counters_on_device
     Files are row-major. Fused kernels address parameter and state alike, so their strides must
     agree.
     """
-    if slot.endswith((NUMBER, LENGTH)) or (slot in COUNTERS and not counters_on_device):
+    if slot.endswith((NUMBER, LENGTH, TEXT)) or (slot in COUNTERS and not counters_on_device):
         return saved.clone()
     here = saved.to(parameter.device, copy=True)
     if here.shape != parameter.shape or here.stride() == parameter.stride():

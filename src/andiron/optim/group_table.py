@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import torch
+
 from andiron.optim.grouped import Group
 from andiron.plain.markdown import table
 from andiron.schedules import Schedule
@@ -20,7 +22,7 @@ def param_groups(
     return {
         name: {
             "optimizer": group.optimizer.name if group.optimizer else None,
-            "options": group.optimizer.options if group.optimizer else {},
+            "options": _plain(group.optimizer.options) if group.optimizer else {},
             "lr": rates.get(name),
             "lr_scale": group.lr_scale,
             "schedule": _described(group.schedule or schedule),
@@ -58,3 +60,11 @@ def _described(schedule: Schedule) -> str:
     """`Cosine(initial_lr=0.1, num_updates=210, min_lr=0.0)`; a function by its name."""
     name = getattr(schedule, "__name__", type(schedule).__name__)
     return repr(schedule) if dataclasses.is_dataclass(schedule) else name
+
+
+def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with dtypes by name: Kron has some."""
+    return {
+        name: str(value) if isinstance(value, torch.dtype) else value
+        for name, value in options.items()
+    }

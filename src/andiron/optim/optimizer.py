@@ -204,7 +204,9 @@ class Optimizer:
         state = {
             f"{name}/{slot}": value
             for name, parameter in self.parameters.items()
-            for slot, value in flat_state.flattened(self._inner.state.get(parameter, {})).items()
+            for slot, value in flat_state.flattened(
+                self._inner.state.get(parameter, {}), parameter
+            ).items()
         }
         shared = flat_state.flattened(self._changed_options())
         state |= {f"{self._names[0]}/{GROUP}{slot}": value for slot, value in shared.items()}

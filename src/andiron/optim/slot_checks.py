@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from andiron.gradients import Gradients, Tensors
 from andiron.optim import model_weights
-from andiron.optim.flat_state import COUNTERS, LENGTH, NUMBER
+from andiron.optim.flat_state import COUNTERS, LENGTH, NUMBER, TEXT
 from andiron.optim.grouped import GroupedOptimizer
 from andiron.optim.optimizer import GROUP, Optimizer
 
@@ -61,14 +61,16 @@ def _slot_problems(optimizer: Optimizer, state: Tensors) -> Iterator[str]:
     for key, tensor in state.items():
         name, _, slot = key.rpartition("/")
         parameter = optimizer.parameters[name]
+        own_slots, group_slots = after_step(parameter.shape, parameter.dtype, parameter.device)
         if slot.startswith(GROUP):
-            expected |= {key: tensor} if slot in options else {}
+            expected |= {key: tensor} if slot in options | group_slots else {}
             continue
-        own_slots = after_step(parameter.shape, parameter.dtype, parameter.device)
         is_open = is_foreign or not own_slots
         is_allowed = is_open and _is_plausible(tensor, parameter, optimizer)
         expected |= {key: tensor} if is_allowed else {}
         expected |= {f"{name}/{other}": each for other, each in own_slots.items()}
+        if slot.endswith(TEXT) and not _is_same(tensor, own_slots.get(slot)):
+            yield f"{key!r} is not the text that a step leaves"
     yield from model_weights.differences(state, expected)
     for key, tensor in state.items():
         yield from _count_problems(key, key.rpartition("/")[2].removeprefix(GROUP), tensor)
@@ -80,7 +82,7 @@ def _needs_state(optimizer: Optimizer) -> bool:
     SGD creates a missing momentum, so that it can be switched on later.
     """
     first = next(iter(optimizer.parameters.values()))
-    slots = _slots_after_step(optimizer, first.shape, first.dtype, first.device)
+    slots, _ = _slots_after_step(optimizer, first.shape, first.dtype, first.device)
     return bool(slots) and optimizer.name != "torch.optim.SGD"
 
 
@@ -88,6 +90,10 @@ def _is_plausible(tensor: Tensor, parameter: nn.Parameter, optimizer: Optimizer)
     """Whether each dimension is 1, one of the parameter's, or the total element count."""
     total = sum(each.numel() for each in optimizer.parameters.values())
     return {*tensor.shape} <= {*parameter.shape, 1, parameter.numel(), total}
+
+
+def _is_same(text: Tensor, expected: Tensor | None) -> bool:
+    return expected is not None and torch.equal(text, expected)
 
 
 def _count_problems(key: str, slot: str, tensor: Tensor) -> Iterator[str]:
@@ -103,17 +109,22 @@ def _count_problems(key: str, slot: str, tensor: Tensor) -> Iterator[str]:
 
 def _slots_after_step(
     optimizer: Optimizer, shape: torch.Size, dtype: torch.dtype, device: torch.device
-) -> Tensors:
-    """The slots of such a parameter after a step, without their values.
+) -> tuple[Tensors, set[str]]:
+    """The slots of such a parameter after a step, without values but of texts, and of its group.
 
     Empty if a step needs more than gradients. It costs the time and memory of a step.
     """
     if optimizer.needs_closure or optimizer.takes_sparse_gradients:
-        return {}
+        return {}, set()
     ones = torch.ones(shape, dtype=dtype, device=device)
     model = nn.Module()
     model.register_parameter("parameter", nn.Parameter(ones))
     stepped = optimizer.like(model)
     stepped.step(1.0, model, Gradients({"parameter": ones.clone()}, model))
     slots = {key.rpartition("/")[2]: each for key, each in stepped.state_dict().items()}
-    return {slot: each.to("meta") for slot, each in slots.items() if not slot.startswith(GROUP)}
+    group_slots = {slot for slot in slots if slot.startswith(GROUP)}
+    return {
+        slot: each if slot.endswith(TEXT) else each.to("meta")
+        for slot, each in slots.items()
+        if slot not in group_slots
+    }, group_slots

@@ -71,7 +71,7 @@ class LearnerOptions:
     )
     on_nonfinite: Literal["stop", "skip", "ignore"] = option(
         "stop",
-        "what to do at an update with a NaN or infinity, before the weights change",
+        "the reaction to an update with a NaN or infinity, before the weights change",
     )
     log_every: Every = option(
         20, "log every N updates; or 1epochs, 0.5minutes", resume="free"

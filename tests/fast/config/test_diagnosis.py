@@ -9,8 +9,8 @@ from andiron.config import diagnosis
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 OPTIMIZERS = (
-    "adadelta, adafactor, adagrad, adam, adamax, adamw, adan, asgd, lamb, lbfgs, lion, muon, "
-    "nadam, radam, rmsprop, schedule_free_adamw, sgd"
+    "adadelta, adafactor, adagrad, adam, adamax, adamw, adan, asgd, kron, lamb, lbfgs, lion, "
+    "muon, nadam, radam, rmsprop, schedule_free_adamw, sgd, soap"
 )
 
 

@@ -165,6 +165,24 @@ def test_the_record_lists_each_groups_optimizer_and_parameters():
     assert "| body | None |  | frozen | <lambda> | 4 | 164,608 |" in group_table.as_markdown(table)
 
 
+def test_kron_without_opt_einsum_is_refused_with_the_remedy(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(errors.ConfigError) as refused:
+        built("optimizer=kron")
+    assert refused.value.problems == (
+        "optimizer._target_=pytorch_optimizer.Kron: Kron needs opt_einsum; it comes with "
+        "`pip install opt-einsum`",
+    )
+
+
+def test_the_record_of_kron_names_its_dtype():
+    optimizer = built("optimizer=kron")
+    rates = optimizer.learning_rates(1e-3, 0)
+    table = group_table.param_groups(optimizer.groups, rates, Constant(1e-3))
+    assert table["base"]["options"]["precondition_dtype"] == "torch.float32"
+    assert json.loads(json.dumps(table)).keys() == {"base"}
+
+
 def test_the_record_shows_the_schedule_and_the_scale_of_each_rate():
     optimizer = built(
         "lr=0.001",

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+import pytorch_optimizer
 import schedulefree
 import torch
 from torch import Tensor, nn
 
 from andiron import gradients
 from andiron.gradients import Gradients
-from andiron.optim import Optimizer
+from andiron.optim import GroupedOptimizer, Optimizer, slot_checks
 
 INPUTS = torch.tensor(
     [[1.0, -2.0, 0.5], [0.0, 1.0, 3.0], [2.0, 2.0, -1.0], [0.5, 0.0, 1.0], [1.0, 1.0, 1.0]]
@@ -331,3 +332,18 @@ def test_the_laws_hold_for_an_odd_optimizer() -> None:
     optimizer.load_state_dict({})
     assert optimizer.step(1.0, model, given).weight.tolist() == [[-4.0, 8.0]]  # the first
     assert optimizer.options == {}
+
+
+def test_a_text_in_a_saved_state_is_the_one_that_a_step_leaves() -> None:
+    # Kron keeps the expressions of its einsums: another could ask for any amount of memory
+    model = nn.Linear(3, 2)
+    optimizer = Optimizer(pytorch_optimizer.Kron, model)
+    optimizer.step(0.1, model, gradients.backward(model(torch.ones(1, 3)).sum(), model))
+    whole, state = GroupedOptimizer.of(optimizer, model), optimizer.state_dict()
+    key = next(key for key in state if key.startswith("weight/") and key.endswith(":text"))
+    other = state | {key: state[key].flip(0)}
+    saved = {"stateless": (), "frozen": (), "updates": 1}
+    assert [*slot_checks.problems(whole, state, saved)] == []
+    assert [*slot_checks.problems(whole, other, saved)] == [
+        f"{key!r} is not the text that a step leaves"
+    ]

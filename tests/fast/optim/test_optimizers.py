@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import lion_pytorch
+import numpy as np
 import pytest
+import pytorch_optimizer
 import schedulefree
 import torch
 from torch import Tensor, nn
@@ -38,6 +40,8 @@ OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
     "Muon-adamw_lr": (torch.optim.Muon, {"adjust_lr_fn": "match_rms_adamw", "nesterov": False}),
     "Adan": (Adan, {"weight_decay": 0.01}),
     "Lamb": (Lamb, {}),
+    "SOAP": (pytorch_optimizer.SOAP, {"precondition_frequency": 3}),
+    "Kron": (pytorch_optimizer.Kron, {"weight_decay": 0.01, "balance_prob": 0.5}),
     "Rprop": (torch.optim.Rprop, {}),
     "Lion": (lion_pytorch.Lion, {"weight_decay": 0.01}),
     "schedule-free": (
@@ -75,14 +79,22 @@ def lr_at(update: int) -> float:
     return 0.002 * (1 + update % 7)
 
 
+def start_draws(update: int) -> None:
+    """Kron draws from torch's and NumPy's generators."""
+    randomness.start_stream(0, "step", update)
+    np.random.seed(update)
+
+
 def train(model: nn.Module, optimizer: Optimizer, updates: range) -> None:
     for update in updates:
+        start_draws(update)
         again = functools.partial(taken, model, update)
         assert optimizer.step(lr_at(update), model, again(), again) is model
 
 
 def train_plainly(model: nn.Module, optimizer: torch.optim.Optimizer, updates: range) -> None:
     for update in updates:
+        start_draws(update)
         for group in optimizer.param_groups:
             group["lr"] = lr_at(update)
         optimizer.step(closure_of(model, optimizer, update))
@@ -125,7 +137,7 @@ def differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> se
 
 def as_lists(value: Any) -> Any:
     """Tensors and what is in lists as plain values, for a comparison with `==` to the bit."""
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [as_lists(item) for item in value]
     return (value.dtype, value.tolist()) if isinstance(value, Tensor) else value
 
@@ -198,6 +210,9 @@ def test_its_state_is_accepted_and_a_changed_or_missing_slot_named(name: str) ->
         return [*slot_checks.problems(whole, changed, saved)]
 
     assert problems(state) == []
+    fresh = GroupedOptimizer.of(Optimizer(optimizer_class, model, **settings), model)
+    saved = {"stateless": stateless, "frozen": (), "updates": 3}
+    assert [*slot_checks.problems(fresh, state, saved)] == []
     for key, tensor in state.items():
         changes = [state | {key: torch.ones(1234, dtype=tensor.dtype)}]
         if GROUP not in key and not optimizer.needs_closure:
@@ -245,6 +260,7 @@ def test_two_with_a_part_each_keep_to_it_and_share_no_name_in_their_states(name:
         before = copies(model.state_dict())
         again = functools.partial(taken_of, model, part)
         optimizer.step(0.01, model, again(), again)
+        optimizer.step(0.01, model, again(), again)  # SOAP's first moves nothing
         assert list(optimizer.parameters) == part
         assert differing(model.state_dict(), before) == {*part}
         states.append(optimizer.state_dict())
