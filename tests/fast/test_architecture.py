@@ -290,7 +290,7 @@ def test_nothing_tells_of_the_machine_it_was_written_on():
         if (
             not name.startswith(".ci/")
             and path.is_file()
-            and path.suffix not in (".png", ".safetensors")
+            and path.suffix not in (".png", ".safetensors", ".bpk")
         ):
             lines = path.read_text(encoding="utf-8").splitlines()
             found += [

@@ -27,6 +27,7 @@ ELSEWHERE = {  # pages whose blocks a test of their own runs
     "data.md": "tests/fast/data/test_data_page.py",
     "distributed.md": "tests/proofs/test_several_processes.py",
     "extending.md": "tests/runs/test_extending.py",
+    "from_burn.md": "tests/runs/test_from_burn_page.py",
     "metrics.md": "tests/fast/metrics/test_metrics_page.py",
     "optuna.md": "tests/proofs/test_search.py",
     "parameter_groups.md": "tests/runs/test_parameter_groups_page.py",

@@ -14,6 +14,7 @@ import torch
 from andiron import errors
 from andiron.disk import files
 from andiron.serialization import (
+    burnpack,
     json_format,
     messagepack,
     number_formats,
@@ -23,7 +24,10 @@ from andiron.serialization import (
 from andiron.serialization.record import Record, Stored
 
 SUFFIXES = {"safetensors": ".safetensors", "msgpack": ".mpk", "json": ".json"}
-TITLES = {"safetensors": "safetensors", "msgpack": "MessagePack", "json": "JSON"}
+READ_ONLY = {"burnpack": ".bpk"}  # Burn's
+TITLES = {
+    "safetensors": "safetensors", "msgpack": "MessagePack", "json": "JSON", "burnpack": "burnpack",
+}  # fmt: skip
 PIECE_BYTES = 2**20
 GZIP_LEVEL = 6  # zlib's default; levels 1 to 9 leave 92 % of random weights, in the same time
 # The module determines a record's size; other readers accept at most this many numbers.
@@ -113,7 +117,9 @@ def load(path: Path | str, *, most_numbers: int = MOST_NUMBERS) -> Record:
             return number_formats.restored(_read_mapped(path))
         content = _content(path, SMALLEST_LIMIT + LARGEST_NUMBER * most_numbers, is_compressed)
         most_values = files.VALUES_LIMIT + 4 * most_numbers
-        readers = {"msgpack": messagepack.read, "json": json_format.read}
+        readers = {
+            "msgpack": messagepack.read, "json": json_format.read, "burnpack": burnpack.read,
+        }  # fmt: skip
         if format == "safetensors":
             return number_formats.restored(_read_unmapped(content))
         return number_formats.restored(readers[format](content, most_values))
@@ -141,7 +147,7 @@ def _content(path: Path, limit: int, is_compressed: bool) -> bytes:
 
 def _kind(path: Path) -> tuple[str, bool]:
     """The format and whether the file is compressed, by its name."""
-    for format, suffix in SUFFIXES.items():
+    for format, suffix in (SUFFIXES | READ_ONLY).items():
         if path.name.endswith((suffix, f"{suffix}.gz")):
             return format, path.name.endswith(".gz")
     raise errors.DataError(
