@@ -46,6 +46,10 @@ Average = Literal["micro", "macro", "weighted", "none"]  # of a metric over clas
 
 EPOCHS = re.compile(r"(?=.*[1-9])(\d+(?:\.\d+)?)epochs?")  # 2epochs, 0.5epochs, 1epoch; never 0
 EVERY = re.compile(r"(?=.*[1-9])(\d+(?:\.\d+)?)(epoch|minute)s?")  # 2epochs, 0.5epochs, 10minutes
+# 90s, 30min, 8hours, 0.5h, 2days; never 0
+DURATION = re.compile(
+    r"(?=.*[1-9])(\d{1,6}(?:\.\d{1,6})?) ?(s|seconds?|min|minutes?|h|hours?|d|days?)"
+)
 DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 RUN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")  # can be part of a folder's name
 SET_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")  # valid-ema is an average on valid
@@ -214,6 +218,14 @@ Every = Annotated[  # see andiron.plain.cadence.Cadence
         "or {updates: 500, minutes: 10}",
         _is_cadence,
         Count | str | dict[Literal["updates", "epochs", "minutes"], Positive],
+    ),
+]
+Duration = Annotated[
+    Any,
+    kind(
+        "a time with its unit, such as 90s, 30min, 8hours or 2days",
+        lambda value: _is_text(value, DURATION),
+        str,
     ),
 ]
 # an object that is built from its own `_target_`, or several

@@ -29,6 +29,7 @@ ELSEWHERE = {  # pages whose blocks a test of their own runs
     "extending.md": "tests/runs/test_extending.py",
     "from_burn.md": "tests/runs/test_from_burn_page.py",
     "metrics.md": "tests/fast/metrics/test_metrics_page.py",
+    "observers.md": "tests/runs/test_observers_page.py",
     "optuna.md": "tests/proofs/test_search.py",
     "parameter_groups.md": "tests/runs/test_parameter_groups_page.py",
     "records.md": "tests/fast/serialization/test_records_page.py",

@@ -12,6 +12,7 @@ from andiron.checkpoint import Checkpointing, contents
 from andiron.config.schema import Node, Train
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner, LearnerBuilder
+from andiron.learner.observers import Observer
 from andiron.metrics.direction import directions_of
 from andiron.optim import averaging
 from andiron.plain import improvement
@@ -49,6 +50,7 @@ def learner(
         .early_stopping(
             **{name: _stopping(f"early_stopping.{name}", ends[name], metrics) for name in ends}
         )
+        .observers(**_observers(config, built, run_dir))
         .gradient_transforms(*gradient_transformations("gradients", config.gradients))
         .with_writers(**(writers or {}))
     )
@@ -130,6 +132,17 @@ def _stopping(option: str, node: Node, metrics: list[Any]) -> Any:
     is_rule = all(hasattr(rule, name) for name in ("observe", "decision", "metric", "split"))
     targets.check_kind(option, node, rule, is_rule, "a rule, as andiron.learner.EarlyStopping")
     return rule
+
+
+def _observers(config: Train, built: Components, run_dir: Path) -> dict[str, Observer]:
+    """The configured observers, whose constructors may take `model`, the task, and `run_dir`."""
+    observers = {}
+    for name, node in (config.observers or {}).items():
+        option = f"observers.{name}"
+        observers[name] = observer = targets.build(option, node, model=built.model, run_dir=run_dir)
+        takes = "an object with after_update(learner, step) or after_validation(learner, step)"
+        targets.check_kind(option, node, observer, isinstance(observer, Observer), takes)
+    return observers
 
 
 def _averages(config: Train, built: Components) -> dict[str, averaging.Rule]:

@@ -21,6 +21,7 @@ SUPPLIED = {  # by group: arguments that the run fills in where a node omits the
     "param_groups": {"num_updates", "model"},
     "checkpoint": {"direction"},
     "early_stopping": {"direction"},
+    "observers": {"model", "run_dir"},
     "writers": {"run_dir", "path", "folder"},
     "render": {"run_dir"},
 }

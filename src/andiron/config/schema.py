@@ -25,7 +25,9 @@ from andiron.ranges import Count, Device, Index, Positive, RunName
 Node = dict[str, Any]  # a `_target_` and its arguments, checked against the target's signature
 Nodes = dict[str, Any]  # nodes by name
 NODE_GROUPS = ("data", "task", "loss", "model", "optimizer", "scheduler", "checkpoint", "render")
-NAMED_GROUPS = ("metrics", "averages", "augmentation", "early_stopping", "gradients", "writers")
+NAMED_GROUPS = (
+    "metrics", "averages", "augmentation", "early_stopping", "gradients", "observers", "writers",
+)  # fmt: skip
 PATH_ARGUMENTS = ("root", "path", "cache")  # of a data set
 SETS = "valid_sets"  # of a data set: paths by name
 OF_A_SWEEP = ("jobs", "sweep_name", "objective")  # options that need -m
@@ -62,6 +64,9 @@ class Train(LearnerOptions):
     averages: Nodes | None = option(None, "averages of the weights", hparam="if set")
     early_stopping: Nodes | None = option(
         None, "early stopping rules", resume="free", hparam="if set"
+    )
+    observers: Nodes | None = option(
+        None, "code of your own after updates and validations", hparam="if set"
     )
     checkpoint: Node | None = option(
         None, "when to save checkpoints, and which to keep", resume="free"

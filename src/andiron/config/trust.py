@@ -73,6 +73,7 @@ LISTED: dict[str, dict[str, str | Sequence[str]]] = {
     },
     "averages": {"andiron.optim": ("Ema", "Swa")},
     "early_stopping": {"andiron.learner": ("EarlyStopping",)},
+    "observers": {},  # only classes of the user's own
     "checkpoint": {
         "andiron.checkpoint": (
             "AnyOf", "KeepBest", "KeepEvery", "KeepLast", "checkpointing", "last_and_best",

@@ -5,7 +5,7 @@ import math
 from andiron import errors
 from andiron.interrupter import Interrupter
 from andiron.learner.update import Position
-from andiron.plain.cadence import Cadence, Clock, Ticker
+from andiron.plain.cadence import Cadence, Clock, Ticker, seconds_of
 from andiron.plain.options import LearnerOptions
 
 
@@ -19,6 +19,9 @@ class Agenda:
         self._logs = Ticker(Cadence.of(options.log_every), clock)
         self._validations = validations
         self._saves = saves
+        self.max_time = options.max_time
+        self._clock = clock
+        self._deadline = math.inf
         self.next_log: float = 0  # the update after which to log next within an epoch
         self.quiet_until: float = 0  # nothing else is due within an epoch before this update
 
@@ -27,6 +30,8 @@ class Agenda:
         updates_per_epoch = math.ceil(batches / self._options.grads_accumulation)
         for ticker in (self._logs, self._validations, self._saves):
             ticker.resolve(updates_per_epoch)
+        if self.max_time is not None:
+            self._deadline = self._clock() + seconds_of(self.max_time)
         self.look_ahead(at)
         updates, epochs = self._options.num_updates, self._options.num_epochs or 0
         if updates is not None:
@@ -37,13 +42,17 @@ class Agenda:
         """Finds the next log point and other event; a cadence in minutes is always checked."""
         tickers = self._logs, self._validations, self._saves
         self.next_log, *others = [ticker.next_update(at.updates) for ticker in tickers]
-        is_timed = any(ticker.cadence.minutes is not None for ticker in tickers)
+        is_timed = self.max_time or any(each.cadence.minutes is not None for each in tickers)
         self.quiet_until = 0 if is_timed else min(self._options.num_updates or math.inf, *others)
 
     def logged(self, at: Position) -> None:
         """Counts a log point."""
         self._logs.done(at.updates)
         self.next_log = self._logs.next_update(at.updates)
+
+    def is_time_over(self) -> bool:
+        """Whether this process has trained for `max_time`; under several, by rank 0's clock."""
+        return self.max_time is not None and self._clock() >= self._deadline
 
     def is_validation_due(self, at: Position) -> bool:
         """Whether a validation is due within an epoch, or with `validate_first` before training."""

@@ -18,13 +18,14 @@ from andiron.learner.claimed_folder import folder_at
 from andiron.learner.construction import Choices, construct
 from andiron.learner.early_stopping import EarlyStopping
 from andiron.learner.learner import Learner
+from andiron.learner.observers import Observer
 from andiron.optim import GroupedOptimizer, Optimizer
 from andiron.optim.averaging import Rule
 from andiron.optim.transformations import Transformation
 from andiron.plain.cadence import Cadence
 from andiron.plain.options import Clip, LearnerOptions
 from andiron.protocols import Metric, Renderer, Writer
-from andiron.ranges import Count, Every, Positive, Seed, Traced
+from andiron.ranges import Count, Duration, Every, Positive, Seed, Traced
 from andiron.schedules import Schedule
 
 DEFAULT_STRATEGY = last_and_best(last=2, metric="loss", split="valid", direction="lowest")
@@ -50,6 +51,7 @@ class LearnerBuilder:
         resume: bool = False,
         num_epochs: Count | None = 10,
         num_updates: Count | None = None,
+        max_time: Duration | None = None,
         seed: Seed = 42,
         grads_accumulation: Count = 1,
         clip: Clip | None = None,
@@ -64,7 +66,7 @@ class LearnerBuilder:
         test_weights: Literal["last", "best"] = "last",
     ):
         options = LearnerOptions(
-            num_epochs=num_epochs, num_updates=num_updates, seed=seed,
+            num_epochs=num_epochs, num_updates=num_updates, max_time=max_time, seed=seed,
             grads_accumulation=grads_accumulation, clip=clip, sam=sam, precision=precision,
             on_nonfinite=on_nonfinite, log_every=log_every, validate_every=validate_every,
             validate_first=validate_first, histograms=histograms, profile=profile,
@@ -79,6 +81,12 @@ class LearnerBuilder:
     def num_updates(self, value: Count | None) -> "LearnerBuilder":
         """Length of the run in updates, instead of num_epochs. Default: None."""
         return self._set(num_updates=value)
+
+    def max_time(self, value: Duration | None) -> "LearnerBuilder":
+        """Longest training of this process, such as 8hours: the run then ends, validated and
+        tested. Default: None.
+        """
+        return self._set(max_time=value)
 
     def seed(self, value: Seed) -> "LearnerBuilder":
         """Seed of initialisation, data order, augmentation and dropout. Default: 42."""
@@ -105,7 +113,7 @@ class LearnerBuilder:
         return self._set(precision=value)
 
     def on_nonfinite(self, value: Literal["stop", "skip", "ignore"]) -> "LearnerBuilder":
-        """The reaction to an update with a NaN or infinity, before the weights change. Default:
+        """What to do at an update with a NaN or infinity, before the weights change. Default:
         "stop".
         """
         return self._set(on_nonfinite=value)
@@ -204,6 +212,10 @@ class LearnerBuilder:
     def early_stopping(self, **rules: EarlyStopping) -> "LearnerBuilder":
         """Adds early stopping rules; the run stops when one of them applies."""
         return self._choose(early_stopping={**self._chosen.early_stopping, **rules})
+
+    def observers(self, **observers: Observer) -> "LearnerBuilder":
+        """Adds observers by name, called after updates and validations (docs/observers.md)."""
+        return self._choose(observers={**self._chosen.observers, **observers})
 
     def interrupter(self, interrupter: Interrupter) -> "LearnerBuilder":
         """Sets the interrupter, whose `stop` ends the run after an update, with its state saved."""

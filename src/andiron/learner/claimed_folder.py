@@ -1,7 +1,7 @@
 """The folder of a run that Python code builds: claimed while the learner trains."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -51,8 +51,8 @@ class ClaimedFolder:
         self._has_run = True
 
     @contextmanager
-    def claimed(self) -> Iterator[Callable[[], None]]:
-        """Claims the folder, and opens the writers; call the yielded function after an update.
+    def claimed(self) -> Iterator[status.Report]:
+        """Claims the folder, and opens the writers; call the yielded report after an update.
 
         An error before that removes the new run, or restores the run that it replaces.
         Raises: RunFolderError if the folder holds a run and the learner neither replaces nor

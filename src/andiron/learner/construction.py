@@ -19,6 +19,7 @@ from andiron.learner.group_statistics import histogram_names
 from andiron.learner.learner import Learner
 from andiron.learner.metric_log import MetricLog
 from andiron.learner.nonfinite import Nonfinite
+from andiron.learner.observers import Observer, Observers
 from andiron.learner.precision import Precision
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Position, Updater
@@ -55,6 +56,7 @@ class Choices:
     transforms: tuple[Transformation, ...] = ()
     averages: Mapping[str, Rule] = field(default_factory=dict)
     early_stopping: Mapping[str, EarlyStopping] = field(default_factory=dict)
+    observers: Mapping[str, Observer] = field(default_factory=dict)
     interrupter: Interrupter | None = None
     world: World = ALONE
 
@@ -109,6 +111,7 @@ def _state(
         nonfinite,
         Position(options.seed),
         Ticker(Cadence.of(options.validate_every), chosen.world.clock),
+        Observers(chosen.observers, chosen.world.clock),
     )
 
 
@@ -231,7 +234,8 @@ def _check_validations(chosen: Choices, state: LearnerState) -> None:
 
     Raises: ConfigError.
     """
-    decides = [*chosen.early_stopping, *(type(each).__name__ for each in state.observers())]
+    schedules = (type(each).__name__ for each in state.observing_schedules())
+    decides = [*chosen.early_stopping, *schedules]
     if state.validations.cadence.minutes is not None and decides:
         every = chosen.options.validate_every
         why = f"{', '.join(decides)} would depend on the machine's speed"

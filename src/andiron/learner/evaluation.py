@@ -114,7 +114,7 @@ class Evaluator:
                 randomness.start_stream(state.position.seed, "samples")  # the same after any pass
                 with state.optimizer.evaluated(), inference.valid(state.model) as model:
                     state.metric_log.show_samples(split, model.samples())
-            for schedule in state.observers():
+            for schedule in state.observing_schedules():
                 schedule.observe(dict(state.metric_log.latest))
             state.validations.done(state.position.updates)
 

@@ -42,6 +42,7 @@ class Learner(AbstractContextManager["Learner"]):
         self.model = state.model
         self.optimizer = state.optimizer
         self.updater = updater
+        self.world = updater.world
         self.options = options
         self.position = state.position
         self.metric_log = state.metric_log
@@ -70,6 +71,11 @@ class Learner(AbstractContextManager["Learner"]):
     def is_over(self) -> bool:
         """Whether all updates are completed."""
         return self._loop.is_over
+
+    @property
+    def ending(self) -> str | None:
+        """Why the run ended before its length was reached, if `end` or `max_time` ended it."""
+        return self._loop.ending
 
     @property
     def updates(self) -> int:
@@ -105,7 +111,15 @@ class Learner(AbstractContextManager["Learner"]):
         self._leave_steps()
         steps = self._loop.steps(train, valid, test)
         self._steps = weakref.ref(steps)  # weak, so that `break` closes it at once
-        return steps
+        return self._observed(steps) if self._state.observers else steps
+
+    def end(self, reason: str) -> None:
+        """Ends the run after the current update: it is validated, saved and tested.
+
+        Call it between updates: in the body of a loop over `steps`, or in an observer. In several
+        processes, each one's loop has to call it after the same update.
+        """
+        self._loop.end(reason)
 
     def training(self, train: Loader, *others: Loader) -> AbstractContextManager[None]:
         """A context in which the model trains, progress is shown, and the run can be stopped.
@@ -132,7 +146,9 @@ class Learner(AbstractContextManager["Learner"]):
         """Model, optimizers, length and time of the run; best and last value of every metric."""
         groups = group_table.param_groups(self.optimizer.groups, self.rates, self.updater.schedule)
         last, epoch = self.updater.rates(max(self.updates - 1, 0)), self._saver.tested_epoch
-        return summary.summarise(self.metric_log, self.model, groups, last, epoch)
+        content = summary.summarise(self.metric_log, self.model, groups, last, epoch)
+        observed = self._state.observers.summary()
+        return content | ({"observers": observed} if observed else {})
 
     def state(self) -> Checkpoint:
         """Everything needed to resume from here, as copies."""
@@ -166,6 +182,16 @@ class Learner(AbstractContextManager["Learner"]):
         finally:
             lost += self.metric_log.close()
         return lost
+
+    def _observed(self, steps: Generator[Step, None, None]) -> Generator[Step, None, None]:
+        """The same steps, after the observers; an end that one of them asks for is agreed on."""
+        progress, observers = self.metric_log.progress, self._state.observers
+        for step in steps:
+            is_last, world = step.batch == progress.num_batches, self.world
+            if observers.show(self, step, is_last=is_last) and world.any(self.ending is not None):
+                reasons = world.gathered(self.ending)
+                self.end(next(reason for reason in reasons if reason is not None))
+            yield step
 
     def _leave_steps(self) -> None:
         """Ends a loop that the caller has left without closing it."""

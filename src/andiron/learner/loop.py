@@ -1,5 +1,6 @@
 """The training loop, on one screen: `Loop.steps`."""
 
+import logging
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,6 +21,9 @@ from andiron.learner.state import LearnerState
 from andiron.learner.update import Updated, Updater
 from andiron.plain.options import LearnerOptions
 from andiron.protocols import Loader
+from andiron.run.status import Report
+
+log = logging.getLogger("andiron")
 
 
 class Loop:
@@ -52,13 +56,21 @@ class Loop:
         self._evaluation = evaluation
         self._folder = folder
         self._begins: Callable[[], None] | None = None
+        self.ending: str | None = None  # why the run ends before its length is reached
         self._agenda = Agenda(options, state.validations, saver.ticker, updater.world.clock)
 
     @property
     def is_over(self) -> bool:
         """Whether all updates are completed."""
-        is_reached = self._agenda.is_length_reached(self._position)
-        return is_reached or bool(self._state.early_stopping.decision)
+        is_ended = bool(self._state.early_stopping.decision or self.ending)
+        return is_ended or self._agenda.is_length_reached(self._position)
+
+    def end(self, reason: str) -> None:
+        """Ends the run after the current update, as if its length were reached."""
+        if not self.is_over:
+            self.ending = reason
+            self._agenda.quiet_until = 0
+            log.info("ends after update %d: %s", self._position.updates, reason)
 
     def steps(
         self, train: Loader, valid: Loader, test: Loader | None
@@ -89,8 +101,10 @@ class Loop:
                     if self.is_over:
                         break
                     agenda.look_ahead(at)
-                if at.batch == size and self._end_epoch(valid):
-                    yield self._measured("validation")
+                if at.batch == size:
+                    if self._end_epoch(valid):
+                        yield self._measured("validation")
+                    self._saver.save_if_due(at.epoch)
             if self._end_run(valid):
                 yield self._measured("validation")
             self._saver.save()
@@ -115,13 +129,15 @@ class Loop:
         model = self._state.model
         if not model.training:  # submodules frozen in evaluation mode stay so
             model.train()
-        at = self._position
+        at, self.ending = self._position, None
         at.check_within(len(train))
         length = self._agenda.start(at, len(train))
+        self._state.observers.start(-(-len(train) // self._accumulation))
         epoch = at.epoch - (self.is_over and at.batch == 0)  # the last of a run that is over
         with ExitStack() as at_end:
+            report: Report | None = None
             if self._folder is not None:
-                self._begins = at_end.enter_context(self._folder.claimed())
+                report = self._begins = at_end.enter_context(self._folder.claimed())
             self._metric_log.start(train, length, epoch, at.updates, at.batch)
             at_end.callback(self._metric_log.stop)
             if self._checkpointer:
@@ -129,6 +145,8 @@ class Loop:
             self._interrupter.is_heard = True
             try:
                 yield
+                if report is not None:
+                    report.note = self.ending
             except BaseException:
                 at.batch = at.first_batch  # the current update was not made
                 raise
@@ -218,7 +236,6 @@ class Loop:
         at.next_epoch()
         if is_due:
             self._observe()
-        self._saver.save_if_due(at.epoch)
         return is_due
 
     def _end_run(self, valid: Loader) -> bool:
@@ -227,6 +244,8 @@ class Loop:
         Returns whether it validated.
         """
         at = self._position
+        if self._agenda.is_length_reached(at):
+            self.ending = None
         is_validated = self._state.validations.was_done(at.updates)
         with self._saved_if_interrupted():
             was_open = at.batch > 0 and self._metric_log.close_epoch()
@@ -250,6 +269,8 @@ class Loop:
         if reason := agenda.reason_to_stop(at, self._interrupter, self.is_over):
             self._saver.save()
             raise reason
+        if agenda.is_time_over():
+            self.end(f"max_time={agenda.max_time} is over")
 
     @contextmanager
     def _saved_if_left(self) -> Iterator[None]:

@@ -1,8 +1,23 @@
-"""The events of the training loop, as `Learner.steps` yields them."""
+"""The events of the training loop, and observers: objects of the user's that are shown them.
 
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+>>> class Counts:
+...     every = 2  # updates
+...     updates = 0
+...
+...     def after_update(self, learner, step):
+...         self.updates += 1
+>>> counts = Observers({"counts": Counts()})
+>>> for updates in range(1, 6):
+...     _ = counts.show(None, Step("update", updates, 1, updates, {}), is_last=False)
+>>> counts.calls
+{'counts': 2}
+"""
 
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+from andiron.plain.cadence import Cadence, Clock, Ticker
 from andiron.protocols import Values
 
 
@@ -20,3 +35,88 @@ class Step(NamedTuple):
     def item(self) -> Any:
         """The item of the update's last batch; None for a validation."""
         return self.items[-1] if self.items else None
+
+
+@runtime_checkable
+class AfterUpdate(Protocol):
+    """An observer of updates; its attribute `every`, if it has one, says of which."""
+
+    def after_update(self, learner: Any, step: Step) -> None:
+        """Called between two updates; an exception ends the run."""
+
+
+@runtime_checkable
+class AfterValidation(Protocol):
+    """An observer of validations."""
+
+    def after_validation(self, learner: Any, step: Step) -> None:
+        """Called once the validation is logged; an exception ends the run."""
+
+
+Observer = AfterUpdate | AfterValidation
+METHODS = {"update": "after_update", "validation": "after_validation"}
+
+
+class Observers:
+    """Calls observers, and measures their time.
+
+    `every` of an observer is when its `after_update` is called: 100 (updates), 1epochs or
+    10minutes; by default after each update. With `state_dict` and `load_state_dict`, of plain
+    values, its state is in the checkpoints.
+    """
+
+    def __init__(self, observers: Mapping[str, Observer], clock: Clock = time.monotonic):
+        self._observers: dict[str, Any] = dict(observers)
+        self._tickers = {
+            name: Ticker(Cadence.of(getattr(each, "every", 1)), clock)
+            for name, each in self._observers.items()
+        }
+        self.seconds = dict.fromkeys(self._observers, 0.0)
+        self.calls = dict.fromkeys(self._observers, 0)
+
+    def __bool__(self) -> bool:
+        return bool(self._observers)
+
+    def start(self, updates_per_epoch: int) -> None:
+        """Resolves fractional epochs to updates."""
+        for ticker in self._tickers.values():
+            ticker.resolve(updates_per_epoch)
+
+    def show(self, learner: Any, step: Step, *, is_last: bool) -> bool:
+        """Calls the observers that are due; `is_last`: the update ends an epoch.
+
+        Returns whether any was called.
+        """
+        was_called, method = False, METHODS.get(step.kind, "")
+        for name, observer in self._observers.items():
+            if not hasattr(observer, method):
+                continue
+            if step.kind == "update":
+                ticker = self._tickers[name]
+                if not ticker.due(updates=step.updates, epochs=step.epoch if is_last else None):
+                    continue
+                ticker.done(step.updates)
+            began = time.perf_counter()
+            getattr(observer, method)(learner, step)
+            self.seconds[name] += time.perf_counter() - began
+            self.calls[name] += 1
+            was_called = True
+        return was_called
+
+    def summary(self) -> dict[str, Any]:
+        """The number of calls of each observer in this process, and their seconds."""
+        return {
+            name: {"calls": calls, "seconds": round(self.seconds[name], 3)}
+            for name, calls in self.calls.items()
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """The states of the observers that have one, by name."""
+        with_state = {n: each for n, each in self._observers.items() if hasattr(each, "state_dict")}
+        return {name: observer.state_dict() for name, observer in with_state.items()}
+
+    def load_state_dict(self, states: Mapping[str, Any]) -> None:
+        """Continues from saved states; an observer without one starts fresh."""
+        for name, state in states.items():
+            if hasattr(self._observers.get(name), "load_state_dict"):
+                self._observers[name].load_state_dict(state)

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from andiron.learner import state_format
 from andiron.learner.early_stopping import BEST, StoppingRules
 from andiron.learner.metric_log import Measured, MetricLog
 from andiron.learner.nonfinite import Nonfinite
+from andiron.learner.observers import Observers
 from andiron.learner.update import Position
 from andiron.optim import GroupedOptimizer, model_weights, slot_checks
 from andiron.optim.averaging import WeightAverage
@@ -37,6 +38,7 @@ class LearnerState:
     nonfinite: Nonfinite
     position: Position
     validations: Ticker
+    observers: Observers = field(default_factory=lambda: Observers({}))
 
     @property
     def _parts(self) -> dict[str, Any]:
@@ -66,6 +68,8 @@ class LearnerState:
             "metric_log": plain,
             "parts": {name: part.state_dict() for name, part in self._parts.items()},
         }
+        if states := self.observers.state_dict():
+            state["observers"] = states
         weights = averages | self.early_stopping.weights()
         return Checkpoint(model, optimizer, state, weights, windows)
 
@@ -106,10 +110,11 @@ class LearnerState:
         self.early_stopping.load_state_dict(state["early_stopping"], saved.averages)
         randomness.restore_global_generators(state["random"])
         self.position.load_state_dict(state)
+        self.observers.load_state_dict(state.get("observers", {}))
         for name, part in self._parts.items():
             part.load_state_dict(state["parts"][name])
 
-    def observers(self) -> Iterator[Any]:
+    def observing_schedules(self) -> Iterator[Any]:
         """The schedules that observe validations, such as Plateau."""
         return (s for s in self._stateful_schedules() if hasattr(s, "observe"))
 

@@ -198,6 +198,7 @@ class State(TypedDict):
     random: Random
     metric_log: Logged
     parts: Parts
+    observers: NotRequired[dict[str, Plain]]
     checkpoints: NotRequired[list[Kept]]  # the key is KEPT_WITH_IT
     step: NotRequired[Step]
 

@@ -62,6 +62,10 @@ def as_markdown(summary: Mapping[str, Any]) -> str:
         f"{summary['updates']:,} updates, {summary['epochs']} epochs, {summary['seconds']} seconds",
         table([name.replace("_", " ") for name in columns], rows),
         *[f"weights on {split}: {of}" for split, of in summary["weights"].items()],
+        *[
+            f"observer {name}: {observed['calls']} calls, {observed['seconds']} seconds"
+            for name, observed in summary.get("observers", {}).items()
+        ],
     ]
     if summary.get("worst_classes"):
         taken = [

@@ -13,10 +13,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from andiron.ranges import EVERY
+from andiron.ranges import DURATION, EVERY
 
 
 Clock = Callable[[], float]  # seconds from any start
+
+
+def seconds_of(duration: str) -> float:
+    """The seconds of a duration such as 90s, 30min, 8hours, 0.5h or 2days.
+
+    Raises: ValueError.
+
+    >>> seconds_of("0.5h"), seconds_of("90s"), seconds_of("2days")
+    (1800.0, 90.0, 172800.0)
+    """
+    match = DURATION.fullmatch(duration)
+    if match is None:
+        raise ValueError(f"{duration}: should be like 90s, 30min, 8hours or 2days")
+    return float(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2][0]]
 
 
 @dataclass(frozen=True)

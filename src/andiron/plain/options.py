@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from andiron.ranges import Count, Every, Positive, Seed, Traced, checked
+from andiron.ranges import Count, Duration, Every, Positive, Seed, Traced, checked
 
 Resume = Literal[
     "free", "ask", "never"
@@ -49,6 +49,11 @@ class LearnerOptions:
     )
     num_updates: Count | None = option(
         None, "length of the run in updates, instead of num_epochs", resume="free", hparam="if set"
+    )
+    max_time: Duration | None = option(
+        None,
+        "longest training of this process, such as 8hours: the run then ends, validated and tested",
+        resume="free",
     )
     seed: Seed = option(
         42, "seed of initialisation, data order, augmentation and dropout", hparam=True

@@ -46,6 +46,9 @@ def show(summary: dict[str, Any], console: Console) -> None:
     parts: list[Table | Text] = [rows, *([_plain(weights)] if weights else [])]
     if summary.get("worst_classes"):
         parts.append(_class_table(summary["worst_classes"]))
+    for name, observed in summary.get("observers", {}).items():
+        took = f"observer {name}: {observed['calls']:,} calls, {duration(observed['seconds'])}"
+        parts.append(_plain(took))
     parts += [groups(_with_last_lr(summary), lr="last lr"), _plain(lines, overflow="fold")]
     console.print(Group(*parts))
 

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -17,15 +17,24 @@ log = logging.getLogger("andiron")
 
 
 @contextmanager
-def claimed(folder: RunFolder, *, overwrite: bool = False) -> Iterator[Callable[[], None]]:
+def claimed(folder: RunFolder, *, overwrite: bool = False) -> Iterator[status.Report]:
     """Claims the folder for a new run and keeps its status and log; an empty folder may exist.
 
-    Call the yielded function after the first update: it removes the run that is replaced. After an
+    Call the yielded report after the first update: it removes the run that is replaced. After an
     earlier error that run is restored, or nothing is left of the new one.
     Raises: RunFolderError if the folder cannot be written, or holds files that no run wrote or a
     run that `overwrite` does not allow replacing.
     """
-    report = status.Report(is_untrained=True)
+    replaced: Path | None = None
+
+    def begin() -> None:
+        if report.is_untrained:
+            report.is_untrained = False
+            report.write(folder)
+            if replaced is not None:
+                replaced_run.discard(folder, replaced)
+
+    report = status.Report(begin, is_untrained=True)
     if around := run_record.run_around(folder.path):
         raise errors.RunFolderError(
             f"{folder.path}: is among the files of the run in {around}; choose another "
@@ -39,16 +48,8 @@ def claimed(folder: RunFolder, *, overwrite: bool = False) -> Iterator[Callable[
             report.write(folder)
             stack.enter_context(_logging_to_file(folder))
         with status.reported(folder, report):
-
-            def begins() -> None:
-                if report.is_untrained:
-                    report.is_untrained = False
-                    report.write(folder)
-                    if replaced is not None:
-                        replaced_run.discard(folder, replaced)
-
-            yield begins
-            begins()  # a run of no updates
+            yield report
+            report()  # a run of no updates
 
 
 @contextmanager
@@ -86,15 +87,15 @@ def settle(folder: RunFolder) -> None:
 
 
 @contextmanager
-def resumed(folder: RunFolder) -> Iterator[Callable[[], None]]:
+def resumed(folder: RunFolder) -> Iterator[status.Report]:
     """Claims the folder of a run to resume it; keeps its status and log as `claimed` does.
 
-    Call the yielded function once the run is built: an earlier error restores the status.
+    Call the yielded report once the run is built: an earlier error restores the status.
     Raises: RunFolderError if the folder cannot be written, a link leads out of it, or another
     process trains the run.
     """
     begun: list[bool] = []
-    report = status.Report()
+    report = status.Report(lambda: begun.append(True))
     _refuse_links(folder)
     _refuse_foreign(folder)
     before = status.contents([folder.status])
@@ -108,7 +109,7 @@ def resumed(folder: RunFolder) -> Iterator[Callable[[], None]]:
                 files.remove_partial(partial, [])
         report.write(folder)
         with status.reported(folder, report):
-            yield lambda: begun.append(True)
+            yield report
 
 
 def refuse_if_running(folder: RunFolder) -> None:

@@ -10,7 +10,8 @@ from andiron import errors
 from andiron.config import schema
 from andiron.config.leaves import MISSING, Differences, Path, differences, leaves, nested
 
-LENGTHENING = ("num_epochs", "num_updates", "early_stopping")  # can lengthen a finished run
+# can lengthen a finished run
+LENGTHENING = ("num_epochs", "num_updates", "max_time", "early_stopping")
 STATE_OPTIONS = ("amsgrad", "centered", "momentum")  # decide the content of an optimizer's state
 
 

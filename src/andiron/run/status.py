@@ -48,10 +48,18 @@ def is_untrained(folder: RunFolder) -> bool:
 
 @dataclass
 class Report:
-    """The status of a run that this process trains; `is_untrained` until its first update."""
+    """The status of a run that this process trains; `is_untrained` until its first update.
 
-    started: str = field(default_factory=now)
+    It is called once the run has begun. `note` is why a run is done before its length is reached.
+    """
+
+    begin: Callable[[], None]
     is_untrained: bool = False
+    note: str | None = None
+    started: str = field(default_factory=now)
+
+    def __call__(self) -> None:
+        self.begin()
 
     def write(self, folder: RunFolder, **ended: Any) -> None:
         """Writes status.json: the run is running, or `ended`."""
@@ -69,12 +77,13 @@ def reported(folder: RunFolder, report: Report) -> Iterator[None]:
     except BaseException as error:
         verdict = State.FAILED if isinstance(error, Exception) else State.INTERRUPTED
         verdict = State.PAUSED if isinstance(error, errors.Paused) else verdict
-        reason = errors.reason(error)
+        is_left = isinstance(error, GeneratorExit)
+        reason = "its loop was left" if is_left else errors.reason(error)
         report.write(folder, status=verdict, reason=reason, ended=now())
         log.error("%s: %s", verdict, reason)
         log.debug("%s", "".join(traceback.format_exception(error)))
         raise
-    report.write(folder, status=State.DONE, ended=now())
+    report.write(folder, status=State.DONE, reason=report.note, ended=now())
 
 
 def write(folder: RunFolder, content: dict[str, Any]) -> None:

@@ -29,7 +29,9 @@ Rates = dict[int, dict[str, float]]  # by completed updates, by group
 
 def plan(config: Train, run_dir: Path) -> None:
     """Prints what training would do, and writes the learning rates to TensorBoard."""
-    config = dataclasses.replace(config, checkpoint=None, render=None, test_weights="last")
+    config = dataclasses.replace(
+        config, checkpoint=None, render=None, observers=None, test_weights="last"
+    )
     built = components.build(config)
     rates = learning_rates(built)
     owners = group_table.param_groups(built.optimizer.groups, rates[0], built.schedule)

@@ -37,7 +37,9 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
     recorded = state["step"]
     step = nonfinite.Step(**{name: recorded[name] for name in nonfinite.Step.__annotations__})
     config = run_record.config(RunFolder(folder.parents[1]), trusted)
-    config = dataclasses.replace(config, checkpoint=None, render=None, test_weights="last")
+    config = dataclasses.replace(
+        config, checkpoint=None, render=None, observers=None, test_weights="last"
+    )
     size_limit = SizeLimit.of(saved.model, saved.place(contents.MODEL))
     built = components.build(config, trusted, size_limit)
     with configured_learner.learner(config, built, folder) as learner:

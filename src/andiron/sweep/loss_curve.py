@@ -27,7 +27,7 @@ def losses_by_update(
     """The losses of `updates` updates under this schedule; fewer if the loss diverges."""
     config = dataclasses.replace(
         config, checkpoint=None, render=None, averages=None, on_nonfinite="skip", log_every=1,
-        test_weights="last",
+        test_weights="last", observers=None, max_time=None,
     )
     built = components.build(config)
     groups = [

@@ -77,7 +77,7 @@ def _start(
     is_replacing = config.overwrite or config.resume == "auto"
     with ExitStack() as at_end, exhausted.explained(config):
         with interrupter.held_back():
-            begins = at_end.enter_context(claim.claimed(folder, overwrite=is_replacing))
+            report = at_end.enter_context(claim.claimed(folder, overwrite=is_replacing))
             with status.write_errors_explained(folder):
                 _record(config, folder, hydra_record)
         experiment = _import_experiment(config, interrupter, share, at_end)
@@ -85,10 +85,11 @@ def _start(
         interrupter.hear()
 
         def updated() -> None:
-            begins()
+            report()
             interrupter.has_begun = True
 
         built.run(updated)
+        report.note = built.learner.ending
 
 
 def _resume(
@@ -103,14 +104,16 @@ def _resume(
     recorded = run_record.config(folder, trusted.with_config(plain))
     changes = resume_policy.changes(dataclasses.asdict(recorded), plain)
     resume_policy.check(changes, config.resume_allow)
-    is_done = status.read(folder).get("status") == State.DONE and not _lost_results(folder)
-    if is_done and not resume_policy.has_more_to_do(changes):
+    ended = status.read(folder)
+    is_done = ended.get("status") == State.DONE and not _lost_results(folder)
+    trains_on = ended.get("reason") is not None and config.resume != "auto"
+    if is_done and not (trains_on or resume_policy.has_more_to_do(changes)):
         log.info("%s is done, %s", folder.path, _describe_end(folder, recorded))
         return
     changed = resume_policy.applied({}, changes)
     hydra_files = [folder.hydra / name for name in hydra_record]
     before = status.contents([folder.config, *hydra_files])
-    with claim.resumed(folder) as begins, exhausted.explained(config), ExitStack() as at_end:
+    with claim.resumed(folder) as report, exhausted.explained(config), ExitStack() as at_end:
         for line in resume_policy.described(changes):
             log.info("changed: %s", line)
         experiment = _import_experiment(config, interrupter, share, at_end)
@@ -123,7 +126,7 @@ def _resume(
             trusted=None if config.resume == "auto" else trusted.with_config(changed),
         )
         interrupter.hear()
-        begins()
+        report()
         interrupter.has_begun = True
         first = resumed.learner.updates
 
@@ -136,6 +139,7 @@ def _resume(
             with status.write_errors_explained(folder):
                 _record(config, folder, hydra_record)
             resumed.run()
+            report.note = resumed.learner.ending
 
 
 def _record(config: Train, folder: RunFolder, hydra_record: HydraRecord) -> None:
@@ -174,6 +178,8 @@ def _lost_results(folder: RunFolder) -> list[str]:
 
 
 def _describe_end(folder: RunFolder, config: Train) -> str:
+    if note := status.read(folder).get("reason"):
+        return f"{note}; resume={folder.path} trains on"
     unit = "epochs" if config.num_updates is None else "updates"
     planned = getattr(config, f"num_{unit}")
     try:

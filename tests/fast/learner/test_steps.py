@@ -1,6 +1,7 @@
 """`steps`: the training loop as an iterator, of which `fit` is the plain use."""
 
 import itertools
+import json
 
 import pytest
 import torch
@@ -98,6 +99,15 @@ def test_an_error_in_the_body_ends_the_loop_with_the_state_saved(tmp_path):
         fail()
     newest = max(tmp_path.glob("checkpoints/step-*"), key=lambda path: path.name)
     assert checkpoint.load(newest).state["updates"] == 4
+
+
+def test_the_status_of_a_loop_that_is_left_says_so(tmp_path):
+    with made(tmp_path) as learner:
+        for step in learner.steps(*loaders()):
+            if step.updates == 2:
+                break
+    status = json.loads((tmp_path / "status.json").read_text())
+    assert [status[name] for name in ("status", "reason")] == ["interrupted", "its loop was left"]
 
 
 def test_closing_the_learner_ends_a_loop_that_is_still_open(tmp_path):
