@@ -79,9 +79,9 @@ def compare(options: Options) -> None:
 
 
 def _compare_sweep(options: Options) -> None:
-    """Prints the jobs of a sweep by objective, and rewrites its summary and picture."""
+    """Prints the jobs of a sweep; by its objective, rewrites its summary and picture too."""
     results = sweep_results.of_folder(options.folders[0], options.metric, options.direction)
-    unwritten = results.write()
+    unwritten = results.write() if results.is_by_objective else None
     curves = epoch_curves.curves(results.rows, results.metric) if options.png else []
     _draw(options, curves, results.metric)
     _print(options, seed_groups.plain(results.rows), results.as_text())
@@ -158,7 +158,11 @@ def _print(options: Options, plain: Any, text: str) -> None:
 @process.command
 def main() -> int:
     """Runs `python scripts/runs.py`; returns the exit code."""
-    options = _parser().parse_args()
+    parser = _parser()
+    if len(sys.argv) == 1:
+        parser.print_help()
+        return EXIT_USAGE
+    options = parser.parse_args()
     try:
         return options.act(options) or EXIT_DONE
     except errors.SelectionError as error:

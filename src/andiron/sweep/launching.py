@@ -125,13 +125,20 @@ class Launcher:
         ended: dict[str, Job],
     ) -> None:
         """Runs the jobs without a status; adds the others to `ended` unchanged."""
-        if done := sum(job.status == State.DONE for job in jobs):
-            print(f"{done} of {len(jobs)} jobs are done already")
+        done = sum(job.status == State.DONE for job in jobs)
+        self.announce(f"{len(jobs)} jobs" if len(jobs) != 1 else "1 job")
+        if done:
+            print(f"{done} of {len(jobs)} jobs are done already", flush=True)
         ended |= {job.identity: job for job in jobs if job.status is not None}
         view = SweepScreen(jobs, self.metric(), as_typed(self.folder))
         waiting = [overrides[job.identity] for job in jobs if job.status is None]
         self.job_configs.compose_ahead(waiting)
         self.run(book, source, overrides, view, ended)
+
+    def announce(self, number: str) -> None:
+        """Prints how many jobs the sweep has, how many run at a time, and its folder."""
+        line = f"{number}, {self.limits.jobs} at a time, in {as_typed(self.folder)}"
+        print(errors.printable(line), flush=True)
 
     def run(
         self,

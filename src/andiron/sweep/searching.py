@@ -105,6 +105,7 @@ def _run_in_processes(
 ) -> list[Exception]:
     folder, metric = known.folder, study.objectives[0].name
     book.add("sweep", command=sys.argv, objective=metric)
+    launcher.announce(f"{study.left} trials")
     view = SweepScreen([], metric, launching.as_typed(folder), proposed=study.left)
     proposals = Proposals(study, book, known, launcher.threads, view)
     ended: dict[str, Job] = {}

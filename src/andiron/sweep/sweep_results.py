@@ -40,6 +40,7 @@ class Results:
     best: Job | None
     command: Sequence[str]  # of the sweep
     changes: Mapping[str, Any]  # options with which the best run was resumed
+    is_by_objective: bool  # `metric` is the sweep's own
 
     def write(self) -> str | None:
         """Writes the summary and, if an option was varied, the plot; returns a problem or None."""
@@ -97,8 +98,9 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     if not done:
         raise errors.SelectionError(f"{folder}: no job of the sweep is done and has metrics")
     objective = sweep.facts.get("objective")
-    requested = metric or (objective if isinstance(objective, str) else None)
-    name = run_list.metric_of(done, requested)
+    own = objective if isinstance(objective, str) else None
+    name = run_list.metric_of(done, metric or own)
+    is_by_objective = metric is None or name == run_list.metric_of(done, own)
     direction = direction or run_values.known_direction(name, done)
     rows = seed_groups.compared(done, name, direction, measured)
     values = {by_path[run.path].identity: run_values.value_of(run, name) for run in measured}
@@ -106,7 +108,8 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     best = run_values.best_first(rows[0].runs, name, direction)[0] if direction else None
     changes = recorded_run.changes(best.folder) if best else {}
     best_job = by_path[best.path] if best else None
-    return Results(folder, compared, name, rows, best_job, _command(sweep.facts), changes)
+    command = _command(sweep.facts)
+    return Results(folder, compared, name, rows, best_job, command, changes, is_by_objective)
 
 
 def _command(facts: Mapping[str, Any]) -> list[str]:

@@ -21,6 +21,7 @@ from andiron.sweep.settled import differing_overrides
 
 SECONDS_BETWEEN_DRAWINGS = 0.5
 MOST_ROWS = 30  # of running jobs
+MOST_OF_A_REASON = 80  # characters; the job's log and summary.csv have all
 
 
 class SweepScreen:
@@ -78,11 +79,11 @@ class SweepScreen:
             str(job.status),
             self._objective(job),
             f"in {readable.duration(job.seconds or 0)}," if job.status == State.DONE else "",
-            f"({job.reason})" if job.reason else "",
+            f"({readable.shortened(job.reason, MOST_OF_A_REASON)})" if job.reason else "",
             f"{self._folder}/{job.folder}" if job.folder else f"job {job.number}",
             "; tried again" if retried else "",
         ]
-        print(errors.printable_line(" ".join(filter(None, words))))
+        print(errors.printable_line(" ".join(filter(None, words))), flush=True)  # seen if killed
 
     def _state_before(self, job: Job) -> str:
         return State.PAUSED if job.identity in self._paused else "waiting"

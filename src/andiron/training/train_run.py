@@ -114,8 +114,6 @@ def _resume(
     hydra_files = [folder.hydra / name for name in hydra_record]
     before = status.contents([folder.config, *hydra_files])
     with claim.resumed(folder) as report, exhausted.explained(config), ExitStack() as at_end:
-        for line in resume_policy.described(changes):
-            log.info("changed: %s", line)
         experiment = _import_experiment(config, interrupter, share, at_end)
         resumed = experiment.resume(
             config,
@@ -125,6 +123,8 @@ def _resume(
             # resume=auto: the whole configuration comes from the command line
             trusted=None if config.resume == "auto" else trusted.with_config(changed),
         )
+        for line in resume_policy.described(changes):
+            log.info("changed: %s", line)
         interrupter.hear()
         report()
         interrupter.has_begun = True
