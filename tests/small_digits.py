@@ -26,7 +26,8 @@ def classifier(dropout=0.5):
 
 def builder(folder, *writers, num_epochs=2):
     metrics = Loss(), Accuracy()
-    return (LearnerBuilder(folder).metric_train_numeric(*metrics).metric_valid_numeric(*metrics)
+    return (LearnerBuilder(folder).unrecorded()
+            .metric_train_numeric(*metrics).metric_valid_numeric(*metrics)
             .with_writers(*writers).num_epochs(num_epochs).log_every(3).seed(SEED))  # fmt: skip
 
 

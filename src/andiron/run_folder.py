@@ -36,6 +36,7 @@ class RunFolder:
         self.log = path / "experiment.log"  # a running process holds a lock on it
         self.manifest = path / "manifest.json"  # identity, and checksums of recorded files
         self.config = path / "config.json"  # resolved and plain
+        self.code = path / "code.py"  # of a run started from Python: what built it
         self.hydra = path / ".hydra"  # Hydra's own record of the composition
         self.provenance = path / "provenance.json"  # code, versions, hardware, data, resumes
         self.data = path / "data.json"  # facts of the data set, such as num_classes
@@ -53,7 +54,8 @@ class RunFolder:
         self.summary = path / "summary.json"  # best and last value of every metric
         self.own = tuple(vars(self).values())
         self.recorded = (
-            self.config, self.provenance, self.data, self.param_groups, self.model, self.summary,
+            self.config, self.code, self.provenance, self.data, self.param_groups, self.model,
+            self.summary,
         )  # fmt: skip
         self.path = path
 

@@ -21,7 +21,7 @@ SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "andiron"
 WINGS = {"comparison", "runs", "screen", "sweep", "trained", "hydra_plugins"}
 FLOORS = [
-    {"gradients", "inference", "randomness", "ranges", "run_folder"},
+    {"gradients", "inference", "randomness", "ranges", "recording", "run_folder"},
     {"plain"},
     {"errors", "outputs", "schedules"},
     {"disk", "distributed", "interrupter", "protocols"},

@@ -101,6 +101,25 @@ def model(
     return task
 
 
+def recorded(config: Train, most: SizeLimit, network: nn.Module | None = None) -> nn.Module:
+    """The task of a run started from Python, from its record alone; `network` may be given.
+
+    Its arguments are on record as the code gave them, so no fact of the data fills one in.
+    Raises: ConfigError.
+    """
+    parts: dict[str, Any] = {}
+    if network is None and config.model:
+        with _weights_counted(config.model, most):
+            network = targets.build("model", config.model)
+    if network is not None:
+        parts["network"] = network
+    if config.loss is not None:
+        parts["loss"] = targets.build_function("loss", config.loss, num_given=2)
+    with _weights_counted(config.task, most):
+        task: nn.Module = targets.build("task", config.task, **parts)
+    return task
+
+
 @contextmanager
 def _weights_counted(node: targets.Node, limit: SizeLimit | None) -> Iterator[None]:
     """Refuses a network larger than memory or `limit`, before its weights are initialised.

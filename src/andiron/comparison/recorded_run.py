@@ -15,6 +15,7 @@ from andiron import errors
 from andiron.comparison import logged_lines
 from andiron.comparison.logged_lines import Line
 from andiron.config.leaves import leaves
+from andiron.config.schema import FROM_PYTHON
 from andiron.disk import files
 from andiron.plain import improvement
 from andiron.plain.plain_values import Number, is_finite, is_number
@@ -162,6 +163,10 @@ def _flat_options(config: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[
     flat: dict[str, Any] = {}
     nodes = set()
     for path, value in leaves(config):
+        if path[0] == FROM_PYTHON:  # the classes of components that cannot be made again
+            if path[1:2] == ("not_recorded",) and path[-1] == "class":
+                flat[".".join(path[2:-1])] = str(value).rpartition(".")[2]
+            continue
         if path[0] == "render":
             continue
         if path[-1] == "_target_" and len(path) > 1:

@@ -32,6 +32,7 @@ PATH_ARGUMENTS = ("root", "path", "cache")  # of a data set
 SETS = "valid_sets"  # of a data set: paths by name
 OF_A_SWEEP = ("jobs", "sweep_name", "objective")  # options that need -m
 INSTRUCTIONS = (*OF_A_SWEEP, "resume", "resume_allow", "overwrite", "trust")  # not in a record
+FROM_PYTHON = "from_python"  # entry of the record of a run that Python code built
 # options of how a run is started and shown, not of what is trained
 APART = frozenset((*INSTRUCTIONS, "render", "restart"))
 DEFAULT_WRITERS = {
@@ -165,6 +166,9 @@ class Train(LearnerOptions):
             raise errors.ConfigError([f"{path}: not JSON: {error}"]) from error
         if not isinstance(plain, dict):
             reason = f"holds {type(plain).__name__}, not an object of options"
+            raise errors.ConfigError([f"{path}: {reason}"])
+        if FROM_PYTHON in plain:
+            reason = "a run started from Python; run its code again, with resume=True to resume it"
             raise errors.ConfigError([f"{path}: {reason}"])
         trust.check(plain)
         recorded = {name: value for name, value in plain.items() if name not in INSTRUCTIONS}

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from torch import Tensor
+
 from andiron.data.batchers import ArrayBatcher, ImageBatcher
 from andiron.data.dataset import Batcher
 from andiron.data.on_disk.text_file import TextBatcher
@@ -56,12 +58,26 @@ def of_splits(splits: Splits) -> Described:
     )
 
 
-def as_plain(splits: Splits) -> dict[str, Any]:
+def of_loader(loader: Any) -> Described:
+    """The record of a data set of which only the loader of its training part is known."""
+    batcher = getattr(loader, "batcher", None)
+    inputs = getattr(getattr(loader, "dataset", None), "inputs", None)
+    facts, dtype = {}, None
+    if batcher is not None and isinstance(inputs, Tensor):
+        facts, dtype = {"input_shape": [*inputs.shape[1:]]}, str(inputs.dtype)
+    name = type(getattr(loader, "dataset", loader)).__name__
+    size = getattr(loader, "batch_size", None) or 1
+    return Described(
+        name, batcher or ArrayBatcher(), facts, size, dtype and dtype.removeprefix("torch.")
+    )
+
+
+def as_plain(data: Splits | Described) -> dict[str, Any]:
     """The content of data.json: the facts, and the preprocessing unless it is a user's code.
     """
-    described = of_splits(splits)
+    described = of_splits(data) if isinstance(data, Splits) else data
     if type(described.batcher) not in BATCHERS.values():
-        return dict(splits.facts)
+        return dict(described.facts)
     batcher: Any = described.batcher
     preprocessing = {
         "batcher": {"kind": type(batcher).__name__, **dataclasses.asdict(batcher)},
@@ -69,4 +85,4 @@ def as_plain(splits: Splits) -> dict[str, Any]:
         "input_dtype": described.input_dtype,
         "class_counts": described.class_counts,
     }
-    return {**splits.facts, PREPROCESSING: preprocessing}
+    return {**described.facts, PREPROCESSING: preprocessing}

@@ -12,6 +12,7 @@ from andiron import errors
 from andiron.checkpoint import Checkpointer, FileCheckpointer, LocalStore, Store, last_and_best
 from andiron.checkpoint.silent import SilentCheckpointer
 from andiron.checkpoint.strategies import Strategy
+from andiron.data import Splits
 from andiron.distributed import World
 from andiron.interrupter import Interrupter
 from andiron.learner.claimed_folder import folder_at
@@ -172,7 +173,7 @@ class LearnerBuilder:
         """Saves checkpoints in `run_dir`/checkpoints, by default after each epoch.
 
         The default strategy keeps the last two and the best. `run` is the identity recorded in the
-        checkpoints; resuming ignores checkpoints of another run.
+        checkpoints, by default that in the run's manifest; resuming ignores other checkpoints.
         """
         folder, every = self._chosen.folder, cadence or Cadence(epochs=1)
 
@@ -224,6 +225,17 @@ class LearnerBuilder:
     def world(self, world: World) -> "LearnerBuilder":
         """Sets which process this is of several that train the run; only rank 0 saves."""
         return self._choose(world=world)
+
+    def data(self, splits: Splits) -> "LearnerBuilder":
+        """Sets the data set whose loaders `fit` gets, for the record: checksum, facts, origin.
+
+        With it, `andiron.load` and the commands prepare inputs as in training, and find the data.
+        """
+        return self._choose(data=splits)
+
+    def unrecorded(self) -> "LearnerBuilder":
+        """Writes no record and no results: commands do not know the run."""
+        return self._choose(is_recorded=False)
 
     def build(
         self, model: nn.Module, optimizer: Optimizer | GroupedOptimizer, lr: float | Schedule

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from andiron import errors
 from andiron.checkpoint import Checkpointer
-from andiron.run import claim, run_record, status
+from andiron.protocols import Loader
+from andiron.run import claim, python_record, run_record, status
+from andiron.run.python_record import Built
 from andiron.run_folder import RunFolder
 from andiron.writers import Writers
 
@@ -34,11 +36,14 @@ class ClaimedFolder:
         checkpointer: Checkpointer | None,
         *,
         overwrite: bool,
+        built: Built | None = None,
     ):
         self.folder = folder
         self._writers = writers
         self._checkpointer = checkpointer
         self._overwrite = overwrite
+        self._unrecorded = built  # None once it is recorded
+        self.is_recorded = built is not None
         self._has_run = False
 
     def resume(self) -> None:
@@ -51,10 +56,13 @@ class ClaimedFolder:
         self._has_run = True
 
     @contextmanager
-    def claimed(self) -> Iterator[status.Report]:
-        """Claims the folder, and opens the writers; call the yielded report after an update.
+    def claimed(
+        self, train: Loader, updates: int, finish: Callable[[], None]
+    ) -> Iterator[status.Report]:
+        """Claims the folder, and records the run; call the yielded report after an update.
 
-        An error before that removes the new run, or restores the run that it replaces.
+        An error before that removes the new run, or restores the run that it replaces. `updates`
+        are completed; `finish` writes the results at the end.
         Raises: RunFolderError if the folder holds a run and the learner neither replaces nor
         resumes it, holds files that no run wrote, or another process trains there.
         """
@@ -74,12 +82,27 @@ class ClaimedFolder:
                 self._checkpointer.sign(run_record.identity(folder))
             self._writers.open()
             self._has_run = True
+            with status.write_errors_explained(folder):
+                self._record(train, updates)
             try:
                 yield begins
-            except errors.Interrupted:
-                if not holds_run:
+                finish()
+            except (errors.Interrupted, GeneratorExit) as error:  # its session stays open
+                if not holds_run and isinstance(error, errors.Interrupted):
                     begins()  # its state was saved
                 raise
+            except BaseException:
+                self._writers.end_session(succeeded=False)
+                raise
+            self._writers.end_session(succeeded=True)
+
+    def _record(self, train: Loader, updates: int) -> None:
+        """Records the run at its first training in this process."""
+        built, self._unrecorded = self._unrecorded, None
+        if built is not None and self.folder.config.exists():
+            python_record.record_resume(self.folder, built, train, updates)
+        elif built is not None:
+            python_record.record_start(self.folder, built, train, self._writers)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from torch import nn
 from andiron import errors, schedules
 from andiron.checkpoint import Checkpointer, directory
 from andiron.checkpoint.strategies import Strategy, keeping_best
+from andiron.data import Splits
 from andiron.distributed import ALONE, World
 from andiron.interrupter import Interrupter
 from andiron.learner.claimed_folder import ClaimedFolder
@@ -32,6 +33,7 @@ from andiron.plain.cadence import Cadence, Ticker
 from andiron.plain.options import LearnerOptions
 from andiron.protocols import Metric, Renderer, TrainStep, ValidStep, Writer
 from andiron.render.interactive import Interactive
+from andiron.run.python_record import Built, Code
 from andiron.run_folder import RunFolder
 from andiron.schedules import Schedule
 from andiron.writers import JsonLinesWriter, TensorBoardWriter, Writers
@@ -59,6 +61,8 @@ class Choices:
     observers: Mapping[str, Observer] = field(default_factory=dict)
     interrupter: Interrupter | None = None
     world: World = ALONE
+    data: Splits | None = None  # for the record
+    is_recorded: bool = True
 
 
 def construct(
@@ -140,7 +144,30 @@ def _claimed_folder(
         return None
     replaces = chosen.overwrite or chosen.resume  # if there is no checkpoint to resume from
     writers = state.metric_log.writers
-    return ClaimedFolder(chosen.folder, writers, checkpointer, overwrite=replaces)
+    built = _built(chosen, state) if chosen.is_recorded else None
+    return ClaimedFolder(chosen.folder, writers, checkpointer, overwrite=replaces, built=built)
+
+
+def _built(chosen: Choices, state: LearnerState) -> Built:
+    """The components, for the record of the run."""
+    metrics = {metric.name: metric for metric in (*chosen.train_metrics, *chosen.valid_metrics)}
+    others: dict[str, Mapping[str, Any]] = {
+        "averages": chosen.averages,
+        "early_stopping": chosen.early_stopping,
+        "gradients": {str(number): each for number, each in enumerate(chosen.transforms)},
+    }
+    return Built(
+        chosen.options,
+        state.model,
+        state.optimizer.groups,
+        state.schedule,
+        [*metrics.values()],
+        {f"{option}.{name}": each for option in others for name, each in others[option].items()},
+        chosen.device,
+        Code.of_caller(),
+        chosen.strategy,
+        chosen.data,
+    )
 
 
 def _check_folder(chosen: Choices) -> None:

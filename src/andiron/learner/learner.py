@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from andiron import serialization
 from andiron.checkpoint import Checkpoint, Checkpointer
 from andiron.interrupter import Interrupter
 from andiron.learner import summary
@@ -20,6 +21,9 @@ from andiron.learner.update import Updater
 from andiron.optim import group_table
 from andiron.plain.options import LearnerOptions
 from andiron.protocols import Loader
+from andiron.run import run_record
+from andiron.run.status import write_errors_explained
+from andiron.run_folder import RunFolder
 
 
 class Learner(AbstractContextManager["Learner"]):
@@ -63,6 +67,7 @@ class Learner(AbstractContextManager["Learner"]):
             interrupter=self.interrupter,
             evaluation=self._evaluation,
             folder=folder,
+            finish=self._finish,
         )
         self.evaluator = self._loop.evaluator
         self._steps: Callable[[], Generator[Step, None, None] | None] = lambda: None
@@ -149,6 +154,33 @@ class Learner(AbstractContextManager["Learner"]):
         content = summary.summarise(self.metric_log, self.model, groups, last, epoch)
         observed = self._state.observers.summary()
         return content | ({"observers": observed} if observed else {})
+
+    def write_results(self, folder: RunFolder, class_names: Sequence[str] | None = None) -> None:
+        """Writes summary.json and all weights to the run's folder; shows and logs the summary.
+
+        Raises: RunFolderError if a file cannot be written.
+        """
+        results = {
+            "run_dir": str(folder.path),
+            **self.summary(),
+            "worst_classes": self.evaluator.answers.worst(class_names),
+        }
+        with write_errors_explained(folder):
+            run_record.write_json(folder, {folder.summary: results})
+        self.metric_log.show(results)
+        page = summary.as_markdown(results)
+        self.metric_log.writers.show_page("summary", page, self.updates)
+        with write_errors_explained(folder):
+            exports = {folder.weights(name): each for name, each in self.exports().items()}
+            run_record.announce(folder, *exports)
+            for path, weights in exports.items():
+                serialization.save_tensors(path, weights)
+            run_record.add(folder, *exports)
+
+    def _finish(self) -> None:
+        """Writes the results of a run that is over to the folder that it claimed."""
+        if self._folder is not None and self._folder.is_recorded and self.is_over:
+            self.write_results(self._folder.folder)
 
     def state(self) -> Checkpoint:
         """Everything needed to resume from here, as copies."""

@@ -43,6 +43,7 @@ class Loop:
         interrupter: Interrupter,
         evaluation: ExitStack,
         folder: ClaimedFolder | None,
+        finish: Callable[[], None],
     ):
         self.evaluator = Evaluator(state, updater, interrupter)
         self._updater = updater
@@ -55,6 +56,7 @@ class Loop:
         self._interrupter = interrupter
         self._evaluation = evaluation
         self._folder = folder
+        self._finish = finish
         self._begins: Callable[[], None] | None = None
         self.ending: str | None = None  # why the run ends before its length is reached
         self._agenda = Agenda(options, state.validations, saver.ticker, updater.world.clock)
@@ -137,7 +139,8 @@ class Loop:
         with ExitStack() as at_end:
             report: Report | None = None
             if self._folder is not None:
-                report = self._begins = at_end.enter_context(self._folder.claimed())
+                claimed = self._folder.claimed(train, at.updates, self._finish)
+                report = self._begins = at_end.enter_context(claimed)
             self._metric_log.start(train, length, epoch, at.updates, at.batch)
             at_end.callback(self._metric_log.stop)
             if self._checkpointer:

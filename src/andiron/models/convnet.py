@@ -8,10 +8,12 @@ from andiron.models import shapes
 from andiron.models.dropout import Dropout
 from andiron.models.shapes import Images, Logits
 from andiron.ranges import Count, Fraction
+from andiron.recording import keep_arguments
 
 SMALLEST = 5  # pixels a side that two 3x3 convolutions need
 
 
+@keep_arguments
 class ConvNet(nn.Module):
     """3x3 convolutions of 8 and 16 channels, average pool to 8x8, two linear layers, dropout.
 

@@ -9,12 +9,14 @@ from torch import Tensor, nn
 from andiron.models import shapes
 from andiron.models.shapes import Images
 from andiron.ranges import Count
+from andiron.recording import keep_arguments
 
 Shape = tuple[int, int, int]
 SMALLEST = 16  # pixels a side for convolutions; 8x8 digits would be 2x2 after two strides
 INITIAL_STD, SLOPE = 0.02, 0.2  # Radford et al. 2016, section 4
 
 
+@keep_arguments
 class GAN(nn.Module):
     """`generator`: `latent` numbers to images in [-1, 1]; `discriminator`: images to a logit each.
 

@@ -6,11 +6,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from andiron.ranges import Fraction, checked
+from andiron.recording import keep_arguments
 
 LANES = 4  # 16-bit lanes in a 64-bit word
 LEVELS = 2**16  # values of a lane: the resolution of the keep rate
 
 
+@keep_arguments
 @checked
 class Dropout(nn.Module):
     """Zeroes each element with probability `p` (to 1/65536 on a CPU) and scales the rest by

@@ -13,10 +13,12 @@ from andiron.models import transformer
 from andiron.models.dropout import Dropout
 from andiron.models.transformer import KeysValues
 from andiron.ranges import Count, Fraction, Layers
+from andiron.recording import keep_arguments
 
 COLDEST = 1e-30  # of a temperature: logits divided by less could overflow float32
 
 
+@keep_arguments
 class GPT(nn.Module):
     """Token and position embeddings, `layers` causal transformer blocks, logits of the next token.
 

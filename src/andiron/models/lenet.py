@@ -6,10 +6,12 @@ from torch import nn
 
 from andiron.models import shapes
 from andiron.models.shapes import Images, Logits
+from andiron.recording import keep_arguments
 
 SIDE = 32  # pixels a side that the paper's network reads, 28x28 characters centred in them
 
 
+@keep_arguments
 class LeNet(nn.Module):
     """5x5 convolutions of 6 and 16 channels with 2x2 average pools, three linear layers, tanh.
 

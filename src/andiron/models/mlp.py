@@ -10,8 +10,10 @@ from torch import Tensor, nn
 
 from andiron.models.dropout import Dropout
 from andiron.ranges import Count, Fraction
+from andiron.recording import keep_arguments
 
 
+@keep_arguments
 class MLP(nn.Module):
     """Linear layers of the `hidden` sizes, each with ReLU and dropout, and one to the outputs.
 

@@ -12,10 +12,12 @@ from torch.nn import functional
 from andiron.models import shapes
 from andiron.models.shapes import Images, Logits
 from andiron.ranges import Count
+from andiron.recording import keep_arguments
 
 Depth = Annotated[int, Field(ge=8, le=10_000)]  # and 6n + 2, which the constructor checks
 
 
+@keep_arguments
 class ResNet(nn.Module):
     """Three stages of n residual blocks of 3x3 convolutions, depth = 6n + 2.
 

@@ -10,8 +10,10 @@ from andiron.models import shapes, transformer
 from andiron.models.dropout import Dropout
 from andiron.models.shapes import Images, Logits
 from andiron.ranges import Count, Fraction, Layers, Positive
+from andiron.recording import keep_arguments
 
 
+@keep_arguments
 class ViT(nn.Module):
     """Square patches as a sequence of vectors, `depth` transformer blocks, a linear layer on the
     mean.

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from andiron import errors, inference
 from andiron.disk import files
 from andiron.models import shapes
+from andiron.recording import keep_arguments
 
 # further outputs of GoogLeNet and Inception in training, which are not built here
 AUXILIARY = ("aux1.", "aux2.", "AuxLogits.")
@@ -34,6 +35,7 @@ def pretrained_unread() -> Iterator[None]:
         _are_read.reset(token)
 
 
+@keep_arguments
 def torchvision(
     name: str, input_shape: Sequence[int], num_outputs: int, *, weights: str | None = None
 ) -> nn.Module:

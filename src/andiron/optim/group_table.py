@@ -12,7 +12,7 @@ from andiron.schedules import Schedule
 
 
 def param_groups(
-    groups: Mapping[str, Group], rates: Mapping[str, float], schedule: Schedule
+    groups: Mapping[str, Group], rates: Mapping[str, float | None], schedule: Schedule
 ) -> dict[str, Any]:
     """The content of `param_groups.json`: by group its optimizer, options, rates and parameters.
 

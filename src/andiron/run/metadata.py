@@ -16,6 +16,7 @@ from andiron.config import composition, schema
 from andiron.config.leaves import leaves
 from andiron.config.schema import Train
 from andiron.data import Splits, described
+from andiron.data.described import Described
 from andiron.disk import files
 from andiron.optim import group_table
 from andiron.plain import readable
@@ -37,7 +38,7 @@ log = logging.getLogger("andiron")
 def record_start(
     config: Train,
     folder: RunFolder,
-    splits: Splits,
+    splits: Splits | Described,
     *,
     device: torch.device,
     groups: dict[str, Any],
@@ -96,13 +97,17 @@ def check_data(folder: RunFolder, splits: Splits, changes: Mapping[str, list[Any
 def record_resume(
     config: Train,
     folder: RunFolder,
-    splits: Splits,
+    splits: Splits | Described,
     *,
     device: torch.device,
     updates: int,
     changes: Mapping[str, list[Any]],
+    content: bytes | None = None,
 ) -> None:
-    """Adds a resume from `updates` to the record: its changes, command, code and machine."""
+    """Adds a resume from `updates` to the record: its changes, command, code and machine.
+
+    `content` is that of config.json, if it has more than the configuration.
+    """
     before = provenance.read(folder)
     resumes = before["resumes"]
     origin, patches = origin_of(config, splits, device)
@@ -125,7 +130,7 @@ def record_resume(
         )
     resumed = {**before, "resumes": [*resumes, entry]}
     contents = {
-        folder.config: config.as_json(),
+        folder.config: content or config.as_json(),
         folder.provenance: files.as_indented_json(resumed),
     }
     run_record.write(folder, contents | _patch_contents(folder, patches))
@@ -158,14 +163,14 @@ def _decisive_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> 
 
 
 def origin_of(
-    config: Train, splits: Splits, device: torch.device
+    config: Train, splits: Splits | Described, device: torch.device
 ) -> tuple[dict[str, Any], Patches]:
     """The content of provenance.json, and patches of uncommitted changes by file name."""
-    data: dict[str, Any] = {
-        "name": splits.name, "sha256": splits.fingerprint, "sizes": _sizes(splits)
-    }  # fmt: skip
-    if splits.more_fingerprints:
-        data["valid_sets"] = dict(splits.more_fingerprints)
+    data: dict[str, Any] = {"name": splits.name, "sha256": None}
+    if isinstance(splits, Splits):
+        data |= {"sha256": splits.fingerprint, "sizes": _sizes(splits)}
+        if splits.more_fingerprints:
+            data["valid_sets"] = dict(splits.more_fingerprints)
     return provenance.gather(
         seed=config.seed, data=data, device=device, config_dirs=composition.config_dirs()
     )

@@ -22,11 +22,13 @@ from andiron.metrics.pictures import tiled
 from andiron.outputs import AdversarialOutput, Scalar, Weight
 from andiron.protocols import TrainOutput
 from andiron.ranges import Count
+from andiron.recording import keep_arguments
 from andiron.tasks.regressor import Numbers, Scales
 
 Images = Float[Tensor, "batch channels height width"]
 
 
+@keep_arguments
 class Adversarial(nn.Module):
     """`network.generator`, from normal latents to images in [-1, 1], and `network.discriminator`.
 

@@ -23,12 +23,14 @@ from andiron import outputs
 from andiron.data.dataset import Batch
 from andiron.outputs import IGNORED, Scalar
 from andiron.ranges import Fraction, Positive
+from andiron.recording import keep_arguments
 from andiron.tasks import criterion, target_checks as checks
 from andiron.tasks.criterion import Criterion, Loss, Supervised
 
 NO_INDEX = -(2**63)  # passed to torch if nothing is ignored: its default ignores -100
 
 
+@keep_arguments
 class CrossEntropy:
     """sum_i w[y_i] * -log softmax(output_i)[y_i] / sum_i w[y_i] over the targets not ignored.
 
@@ -96,6 +98,7 @@ class CrossEntropy:
         return loss / ((known if total is None else total) + (known == 0))
 
 
+@keep_arguments
 class BinaryCrossEntropy:
     """The mean of -p * y * log s - (1 - y) * log(1 - s) over the targets y that are not ignored.
 
@@ -130,6 +133,7 @@ class BinaryCrossEntropy:
         return summed / is_known.sum().clamp(1)
 
 
+@keep_arguments
 class Classifier(Supervised):
     """Multi-class classification with `network`, any module from inputs to logits.
 
@@ -200,6 +204,7 @@ class YesOrNo(Supervised):
         return self.item(loss, logits, answers, weight, self.loss.has_ignored)
 
 
+@keep_arguments
 class BinaryClassifier(YesOrNo):
     """Binary classification with `network`, one logit per sample, [batch] or [batch 1].
 
@@ -217,6 +222,7 @@ class BinaryClassifier(YesOrNo):
         return logits.squeeze(1) if logits.dim() == 2 and logits.shape[1] == 1 else logits
 
 
+@keep_arguments
 class MultiLabelClassifier(YesOrNo):
     """Multi-label classification with `network`, which returns one logit per label.
 

@@ -22,11 +22,13 @@ from andiron.metrics.sequence.decoded_text import BYTES, decoded
 from andiron.outputs import IGNORED, SequenceOutput
 from andiron.plain.markdown import fenced
 from andiron.ranges import Count, NonNegative
+from andiron.recording import keep_arguments
 from andiron.tasks import target_checks as checks
 from andiron.tasks.classifier import CrossEntropy
 from andiron.tasks.criterion import Criterion, Loss, Supervised, total_weight
 
 
+@keep_arguments
 class LanguageModel(Supervised):
     """A language model with `network`, from tokens [batch time] to logits [batch time classes].
 

@@ -18,6 +18,7 @@ from andiron import errors
 from andiron.data.dataset import Batch
 from andiron.outputs import RegressionOutput, Scalar
 from andiron.ranges import Number, Positive
+from andiron.recording import keep_arguments
 from andiron.tasks import target_checks as checks
 from andiron.tasks.classifier import BinaryCrossEntropy, CrossEntropy
 from andiron.tasks.criterion import (
@@ -33,6 +34,7 @@ Numbers = Number | Sequence[Number]
 Scales = Positive | Sequence[Positive]
 
 
+@keep_arguments
 class MeanSquaredError:
     """The mean of (output - targets)^2 over all values."""
 
@@ -44,6 +46,7 @@ class MeanSquaredError:
         return functional.mse_loss(output, targets)
 
 
+@keep_arguments
 class Regressor(Supervised):
     """Regression with `network`; outputs and metrics are in the targets' unit.
 

@@ -1,5 +1,6 @@
 """Evaluates a trained run on a part of its or other data: metrics, classes, worst errors."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,8 @@ from andiron.trained import predictions
 from andiron.trained.evaluation_metrics import ByClass, SampleLosses
 from andiron.trained.predictions import Prediction, named
 from andiron.trained.trained_run import Run
+
+log = logging.getLogger("andiron")
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,9 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
     """
     dataset, data, precision = _part_of(splits, part), run.preprocessing, run.precision
     metrics = configured_learner.measured(run.config, data.offered)
+    for option in run.unrecorded:
+        if option.startswith("metrics."):
+            log.warning("%s is not measured: %s", option, run.unrecorded[option])
     by_class, losses, tally = ByClass(), SampleLosses(), Tally(metrics)
 
     def count(item: Any) -> None:

@@ -4,16 +4,20 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+from torch import nn
+
 from andiron import errors, serialization
 from andiron.assembly import components, devices, network, target_kinds
 from andiron.assembly.network import SizeLimit
-from andiron.config import trust as trusted_names, user_files
-from andiron.config.schema import Train
+from andiron.config import from_python, trust as trusted_names, user_files
+from andiron.config.from_python import Unrecorded
+from andiron.config.schema import FROM_PYTHON, Train
 from andiron.config.trust import Trust
-from andiron.data import described
+from andiron.data import ArrayBatcher, described
 from andiron.data.described import Described
 from andiron.models import zoo
 from andiron.plain.states import State
+from andiron.protocols import ValidStep
 from andiron.run import named_folder, run_record, status
 from andiron.run_folder import RunFolder
 from andiron.trained import chosen_weights, recorded_data
@@ -27,22 +31,27 @@ def load(
     path: str | Path,
     *,
     weights: str = "last",
+    model: nn.Module | None = None,
     trust: Sequence[str] | Trust = (),
     device: str | None = None,
 ) -> Run:
     """The run in the folder `path`, or the newest run for `latest`, with its trained network.
 
     `weights` is `last`, `best` (the best checkpoint), or the name of an average such as `ema`.
-    `trust` lists packages whose classes the folder may name, in addition to the classes that
-    `conf/` names. `device` defaults to that of the run's configuration. Nothing is written,
-    downloaded or cached.
+    `model` is a network or a task with a network to load them into, for a run started from Python
+    whose own cannot be made again from its record. `trust` lists packages whose classes the folder
+    may name, in addition to the classes that `conf/` names. `device` defaults to that of the run's
+    configuration. Nothing is written, downloaded or cached.
     Raises: RunFolderError for a missing run or missing weights; DataError for damaged files;
-    ConfigError for a configuration with untrusted classes; DeviceError.
+    ConfigError for a configuration with untrusted classes, or without the network; DeviceError;
+    MismatchError if the weights do not fit `model`.
     """
     folder = named_folder.run_folder_of(path)
     trusted = trust if isinstance(trust, Trust) else _trust_of_caller(trust)
-    config = _recorded_config(folder, trusted)
+    config, unrecorded = _recorded_config(folder, trusted)
     buildable = dataclasses.replace(config, start_from=None, compile=False, writers=None)
+    if unrecorded is not None:
+        buildable = from_python.built(buildable)
     target_kinds.check(buildable, trusted)
     on = devices.resolve(config.device if device is None else device)
     data = _described_data(folder, buildable)
@@ -50,13 +59,22 @@ def load(
     size_limit = SizeLimit.of(serialization.load_tensors(file), str(file))
     with components.unwritten(), zoo.pretrained_unread():
         try:
-            model = network.model(buildable, data, size_limit).to(on)
+            if unrecorded is None and model is None:
+                task = network.model(buildable, data, size_limit)
+            elif isinstance(model, ValidStep):
+                task = model
+            else:
+                _check_recorded(folder, unrecorded, is_given=model is not None)
+                task = network.recorded(buildable, size_limit, model)
+        except errors.AndironError:
+            raise
         except Exception as error:
             problem = f"{folder.path}: the model on record cannot be built for the data on record"
             errors.explain(error, problem, "restore config.json and data.json from a copy")
             raise
-    serialization.load_file(model, file)
-    return Run(folder, config, model.eval(), weights, data, on)
+    serialization.load_file(task.to(on), file)
+    missing = {} if unrecorded is None else unrecorded.reasons
+    return Run(folder, config, task.eval(), weights, data, on, missing)
 
 
 def _trust_of_caller(packages: Sequence[str]) -> Trust:
@@ -65,10 +83,31 @@ def _trust_of_caller(packages: Sequence[str]) -> Trust:
     return dataclasses.replace(user_trust, spelling="trust=['{}']")
 
 
-def _recorded_config(folder: RunFolder, trusted: Trust) -> Train:
-    """The recorded configuration; may name writers that send data elsewhere: not built here."""
+def _check_recorded(folder: RunFolder, unrecorded: Unrecorded | None, *, is_given: bool) -> None:
+    """Refuses a run whose code made a task that its record cannot make again.
+
+    Raises: RunFolderError.
+    """
+    for option in ("task", "loss") if is_given else ("task", "model", "loss"):
+        if unrecorded is not None and option in unrecorded.reasons:
+            part = "network" if option == "model" else "task with its network"
+            raise errors.RunFolderError(
+                f"{folder.path}: the {option} that its code ({unrecorded.built_at}) made cannot "
+                f"be made again from the record: {unrecorded.reasons[option]}; or pass the {part}: "
+                f"andiron.load({str(folder.path)!r}, model=...)"
+            )
+
+
+def _recorded_config(folder: RunFolder, trusted: Trust) -> tuple[Train, Unrecorded | None]:
+    """The recorded configuration; may name writers that send data elsewhere: not built here.
+
+    For a run started from Python, also its components that cannot be made again.
+    """
+    plain = run_record.read_json(folder, folder.config)
+    if isinstance(plain, dict) and FROM_PYTHON in plain:
+        return from_python.parsed(folder.config, plain, trusted)
     said = trusted.said | {("writers", name) for name in NOT_BUILT}
-    return run_record.config(folder, dataclasses.replace(trusted, said=said))
+    return run_record.config(folder, dataclasses.replace(trusted, said=said)), None
 
 
 def _described_data(folder: RunFolder, config: Train) -> Described:
@@ -80,11 +119,13 @@ def _described_data(folder: RunFolder, config: Train) -> Described:
             f"{folder.path}: the run failed before it trained ({reason[:500]}); name another run"
         )
     plain = run_record.read_json(folder, folder.data)
-    name = str(config.data["_target_"]).rpartition(".")[2]
+    name = str(config.data.get("_target_", "data")).rpartition(".")[2]
     if not isinstance(plain, dict):
         raise errors.DataError(f"{folder.data}: is not a JSON object; restore it from a copy")
     recorded = recorded_data.from_plain(f"{folder.data}", plain)
     if recorded is not None:
         return dataclasses.replace(recorded, name=name)
+    if not config.data:  # a data set and a batcher of the user's own code
+        return Described(name, ArrayBatcher(), plain, max(config.batch_size, 1))
     with components.unwritten():
         return described.of_splits(components.data(config))

@@ -88,7 +88,8 @@ def _with_overrides(config: Train, overrides: Sequence[str]) -> Train:
         else:
             flat[path] = override.value()
     changed = dataclasses.replace(config, data=nested(flat))
-    problems += schema.problems(dataclasses.asdict(changed)).values()
+    found = schema.problems(dataclasses.asdict(changed)).items()
+    problems += [line for option, line in found if option.partition(".")[0] == "data"]
     if problems:
         raise errors.ConfigError(problems)
     return schema.with_absolute_paths(changed)

@@ -3,7 +3,7 @@
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -41,6 +41,8 @@ class Run:
     weights: str
     preprocessing: Described
     device: torch.device
+    # why components are not on record, by option; of a run started from Python
+    unrecorded: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         name = type(self.model).__name__
@@ -151,8 +153,14 @@ class Run:
     def data(self) -> Splits:
         """The data set that the run was trained on, with its splits; never downloaded or cached.
 
-        Raises: DataError if its files are missing.
+        Raises: DataError if its files are missing, or if it is not on record.
         """
+        if not self.config.data:
+            reason = self.unrecorded.get("data", "config.json names none")
+            remedy = "evaluate the run on other data: data=<name>"
+            raise errors.DataError(
+                f"{self.folder.path}: its data set is not on record ({reason}); {remedy}"
+            )
         with components.unwritten():
             return components.data(self.config)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from andiron import errors, randomness, serialization
+from andiron import errors, randomness
 from andiron.assembly import (
     components, configured_learner, configured_store, division, resume_point,
 )  # fmt: skip
@@ -21,7 +21,7 @@ from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.distributed import World
 from andiron.interrupter import Interrupter
-from andiron.learner import Learner, summary
+from andiron.learner import Learner
 from andiron.optim import group_table
 from andiron.plain import wings
 from andiron.run import metadata, run_record
@@ -89,30 +89,12 @@ class Experiment:
 
     def _write_results(self) -> None:
         class_names = self.components.splits.offered.get("class_names")
-        results = {
-            "run_dir": str(self.folder.path),
-            **self.learner.summary(),
-            "worst_classes": self.learner.evaluator.answers.worst(class_names),
-        }
-        with write_errors_explained(self.folder):
-            run_record.write_json(self.folder, {self.folder.summary: results})
-        self.learner.metric_log.show(results)
-        writers, page = self.learner.metric_log.writers, summary.as_markdown(results)
-        writers.show_page("summary", page, self.learner.updates)
+        valid = self.components.valid.undivided()
+        self.learner.write_results(self.folder, class_names)
         if views := wings.optional(MODEL_VIEWS):
-            model, valid = self.learner.model, self.components.valid
-            writers.show_embeddings(
-                lambda most: views.embeddings(model, valid.undivided(), most, class_names)
+            self.learner.metric_log.writers.show_embeddings(
+                lambda most: views.embeddings(self.learner.model, valid, most, class_names)
             )
-        with write_errors_explained(self.folder):
-            exports = {
-                self.folder.weights(name): weights
-                for name, weights in self.learner.exports().items()
-            }
-            run_record.announce(self.folder, *exports)
-            for path, weights in exports.items():
-                serialization.save_tensors(path, weights)
-            run_record.add(self.folder, *exports)
 
 
 def build(

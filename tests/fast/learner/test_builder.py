@@ -32,6 +32,7 @@ def test_it_reads_as_in_burn_and_leaves_everything_in_its_folder(tmp_path):
     splits = digits(valid=0.1, split_seed=0)
     builder = (
         LearnerBuilder(tmp_path)
+        .unrecorded()
         .metric_train_numeric(Loss(), Accuracy())
         .metric_valid_numeric(Accuracy())
         .with_file_checkpointer(KeepBest("accuracy", direction="highest"))

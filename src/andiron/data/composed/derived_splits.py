@@ -20,6 +20,7 @@ from andiron.data.composed.composed_datasets import (
 from andiron.data.dataset import ArrayDataset, Classes, Dataset
 from andiron.data.splits import Splits
 from andiron.ranges import Count, Index, Node, Seed
+from andiron.recording import keep_arguments
 
 Weights = Float[Tensor, " size"]  # of each sample
 
@@ -74,6 +75,7 @@ def sampled(
     )
 
 
+@keep_arguments
 def balanced(data: Node, *, size: Count | None, seed: Seed) -> Splits:
     """`data` with training samples drawn so that every class has the same probability.
 
@@ -91,6 +93,7 @@ def balanced(data: Node, *, size: Count | None, seed: Seed) -> Splits:
     return dataclasses.replace(data, name=f"{data.name}, balanced", train=train)
 
 
+@keep_arguments
 def partial(
     data: Node, *, fraction: Annotated[float, Field(gt=0, le=1)], seed: Seed
 ) -> Splits:
@@ -137,6 +140,7 @@ def stratified_folds(targets: Classes, number: int, *, seed: int) -> list[Tensor
     return [by_class[first::number].sort().values for first in range(number)]
 
 
+@keep_arguments
 def kfold(
     data: Node, *, fold: Index, num_folds: Annotated[int, Field(ge=2)], split_seed: Seed
 ) -> Splits:

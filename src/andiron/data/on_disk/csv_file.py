@@ -15,11 +15,13 @@ from andiron.data.on_disk.columns import Columns, Reading
 from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.splits import Splits
 from andiron.ranges import Index, Number, Proportion, Seed, SetName, Validation
+from andiron.recording import keep_arguments
 
 Names = Annotated[Sequence[str], Field(min_length=1)]
 PLAIN = Reading()
 
 
+@keep_arguments
 def csv(
     *,
     path: str,

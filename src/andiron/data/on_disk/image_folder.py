@@ -14,6 +14,7 @@ from andiron.data.on_disk.image_decoding import ImageFolderDataset
 from andiron.data.on_disk.stored import StoredDataset
 from andiron.data.splits import TEST_SEED, Parts, Splits
 from andiron.ranges import Count, Index, Proportion, Seed, Validation
+from andiron.recording import keep_arguments
 
 # ImageNet's, as torchvision's weights expect; for grey images the means over channels
 BATCHERS = {
@@ -22,6 +23,7 @@ BATCHERS = {
 }
 
 
+@keep_arguments
 def image_folder(
     *,
     path: str,

@@ -16,6 +16,7 @@ from andiron.data.on_disk import stored
 from andiron.data.on_disk.stored import StoredArray, StoredDataset
 from andiron.outputs import IGNORED
 from andiron.ranges import Number, Positive, Proportion, Seed, Validation
+from andiron.recording import keep_arguments
 
 # more takes seconds to read, and may not fit beside a network on a small GPU
 IN_MEMORY_BYTES = 2**30
@@ -25,6 +26,7 @@ ROWS_AT_ONCE = 65_536  # targets in memory at a time while their mean is compute
 Statistic = float | Sequence[float]
 
 
+@keep_arguments
 def safetensors(
     *,
     path: str,

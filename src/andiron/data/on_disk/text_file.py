@@ -15,6 +15,7 @@ from andiron.data.dataset import Batch, Indices, RawBatch
 from andiron.data.on_disk import character_tokens
 from andiron.data.on_disk.stored import StoredArray, StoredFile
 from andiron.ranges import Count, Proportion, Validation
+from andiron.recording import keep_arguments
 
 EVALUATION_TOKENS = 2**14  # in a batch: the logits of a vocabulary of 256 take 16 MiB
 
@@ -68,6 +69,7 @@ class WindowDataset:
         return RawBatch(windows[:, :-1].long(), windows[:, 1:].long())
 
 
+@keep_arguments
 def text(
     *,
     path: str,

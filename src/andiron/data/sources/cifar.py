@@ -15,6 +15,7 @@ from andiron.data.dataset import ArrayDataset
 from andiron.data.splits import Splits
 from andiron.disk import files
 from andiron.ranges import Seed, Validation
+from andiron.recording import keep_arguments
 
 SHAPE = (3, 32, 32)
 MOST_BYTES = 2**28  # of a file: the largest has 154 MB
@@ -60,6 +61,7 @@ CIFAR100 = _Archive(
 )
 
 
+@keep_arguments
 def cifar10(*, root: str, valid: Validation, split_seed: Seed) -> Splits:
     """Photographs in ten classes, 32x32 in colour, in `root`/cifar-10-batches-bin.
 
@@ -72,6 +74,7 @@ def cifar10(*, root: str, valid: Validation, split_seed: Seed) -> Splits:
     return _splits(CIFAR10, root, batcher, valid=valid, split_seed=split_seed)
 
 
+@keep_arguments
 def cifar100(*, root: str, valid: Validation, split_seed: Seed) -> Splits:
     """Photographs in a hundred classes, 32x32 in colour, in `root`/cifar-100-binary.
 

@@ -4,6 +4,7 @@ from andiron.data.on_disk import columns, table_splits
 from andiron.data.sources import shipped
 from andiron.data.splits import Splits
 from andiron.ranges import Seed, Validation
+from andiron.recording import keep_arguments
 
 FILE = shipped.FOLDER / "diabetes.safetensors"
 # of FILE; scripts/make_diabetes.py prints it
@@ -12,6 +13,7 @@ COLUMNS = ("age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6")  # s: 
 TEST_FRACTION = 0.2
 
 
+@keep_arguments
 def diabetes(*, valid: Validation, split_seed: Seed) -> Splits:
     """The patients, a fifth held out as the test set; targets in their own unit.
 

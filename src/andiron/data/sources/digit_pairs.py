@@ -10,8 +10,10 @@ from andiron.data.dataset import ArrayDataset
 from andiron.data.sources.digits import digits
 from andiron.data.splits import Splits
 from andiron.ranges import Count, Seed, Validation
+from andiron.recording import keep_arguments
 
 
+@keep_arguments
 def digit_pairs(*, num_pairs: Count, valid: Validation, split_seed: Seed) -> Splits:
     """`num_pairs` training images of 8x16 pixels, each of two random digits; others in proportion.
 

@@ -7,6 +7,7 @@ from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import ArrayDataset, Samples
 from andiron.data.sources import shipped
 from andiron.ranges import Count, Seed, Validation
+from andiron.recording import keep_arguments
 
 FILE = shipped.FOLDER / "digits.safetensors"
 # of FILE; scripts/make_digits.py prints it
@@ -15,6 +16,7 @@ SIZE = 8  # pixels a side
 TEST_FRACTION = 0.2
 
 
+@keep_arguments
 def digits(*, valid: Validation, split_seed: Seed, size: Count = 8) -> splits.Splits:
     """The digits, a fifth of each class held out as the test set; enlarged to `size` x `size`.
 

@@ -10,11 +10,13 @@ from andiron.data.dataset import ArrayDataset
 from andiron.data.splits import Splits
 from andiron.disk import files
 from andiron.ranges import Seed, Validation
+from andiron.recording import keep_arguments
 
 NUM_FILES = 4  # images and labels, for training and for the test
 SIZES = {True: 60_000, False: 10_000}  # images for training, for the test
 
 
+@keep_arguments
 def mnist(*, root: str, valid: Validation, split_seed: Seed) -> Splits:
     """Handwritten digits, 28x28, in `root`/MNIST/raw.
 
@@ -27,6 +29,7 @@ def mnist(*, root: str, valid: Validation, split_seed: Seed) -> Splits:
     )
 
 
+@keep_arguments
 def fashion_mnist(*, root: str, valid: Validation, split_seed: Seed) -> Splits:
     """Pictures of clothes in ten classes, 28x28, in `root`/FashionMNIST/raw.
 

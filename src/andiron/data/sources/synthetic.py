@@ -15,12 +15,14 @@ from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import ArrayDataset
 from andiron.plain import memory
 from andiron.ranges import MOST, Count, Positive, Proportion, Seed, Validation
+from andiron.recording import keep_arguments
 
 # a pixel is GREY + STEP x, so that four standard deviations fit between 0 and 255
 GREY, STEP = 128.0, 32.0
 ROWS_AT_ONCE = 4096
 
 
+@keep_arguments
 def synthetic(
     *,
     num_samples: Count,

@@ -80,7 +80,7 @@ class Card:
         With `is_stored` the inputs are as the data set stores them.
         """
         network = getattr(self.model, "network", self.model)
-        source = str(self.config.data["_target_"]).rpartition(".")[2]
+        source = str(self.config.data.get("_target_", self.described.name)).rpartition(".")[2]
         data_name = self._data_name() or source
         kind = type(self.model).__name__
         licence = LICENCES.get(source, "not known to Andiron; see its source")
@@ -152,6 +152,8 @@ class Card:
     def _network_call(self) -> dict[str, str] | None:
         """The call that builds the network, and its import; None if it takes other objects."""
         node = self.config.model
+        if not node:  # of a run started from Python, without a record of its network
+            return None
         arguments = {key: value for key, value in node.items() if not key.startswith("_")}
         facts = self.described.offered | getattr(type(self.model), "network_facts", {})
         function = targets.resolve("model._target_", node["_target_"])

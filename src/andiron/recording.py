@@ -1,0 +1,180 @@
+"""Keeps the arguments with which objects are made, so that a run's folder can make them again.
+
+>>> from torch import nn
+>>> node_of(call(nn.Linear, 4, out_features=3))
+{'_target_': 'torch.nn.Linear', 'in_features': 4, 'out_features': 3}
+"""
+
+import dataclasses
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+KEPT = "_andiron_call"  # the attribute with the callable and its arguments
+PLAIN = (type(None), bool, int, float, str)
+Result = TypeVar("Result")
+Target = TypeVar("Target", bound=Callable[..., Any])
+
+
+class NotRecordedError(ValueError):
+    """Why an object cannot be made again from a record."""
+
+
+def call(target: Callable[..., Result], /, *arguments: Any, **named: Any) -> Result:
+    """The result of `target(*arguments, **named)`, which keeps this call.
+
+    For classes and functions of other packages; decorate your own with `keep_arguments`. Later
+    changes of the object are not recorded.
+    """
+    result = target(*arguments, **named)
+    _keep(result, target, arguments, named)
+    return result
+
+
+def keep_arguments(target: Target) -> Target:
+    """Decorates a class or function, so that what it makes keeps the arguments of its call.
+
+    >>> @keep_arguments
+    ... class Net:
+    ...     def __init__(self, hidden: int): ...
+    >>> arguments_of(Net(hidden=64))
+    {'hidden': 64}
+    """
+    if not inspect.isclass(target):
+
+        @functools.wraps(target)
+        def call_and_keep(*arguments: Any, **named: Any) -> Any:
+            result = target(*arguments, **named)
+            _keep(result, call_and_keep, arguments, named)
+            return result
+
+        return call_and_keep  # type: ignore[return-value]
+    owner: Any = target
+    constructor = owner.__init__
+
+    @functools.wraps(constructor)
+    def construct_and_keep(self: Any, *arguments: Any, **named: Any) -> None:
+        constructor(self, *arguments, **named)
+        if type(self) is target:  # a subclass has arguments of its own
+            _keep(self, target, arguments, named)
+
+    owner.__init__ = construct_and_keep
+    return target
+
+
+def node_of(value: Any, leave_out: Collection[str] = ()) -> Any:
+    """The value as plain data: an object as `_target_` and arguments, a function by its name.
+
+    The object's arguments `leave_out` are not recorded.
+    Raises: NotRecordedError, with the reason, for what cannot be made again from that.
+    """
+    if type(value) in PLAIN:
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: node_of(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [node_of(item) for item in value]
+    if inspect.isclass(value) or inspect.isroutine(value):
+        return name_of(value)
+    if isinstance(value, functools.partial) and not value.args:
+        return {"_target_": name_of(value.func), "_partial_": True} | _nodes(value.keywords)
+    name, arguments = name_of(_maker(value)), arguments_of(value)
+    kept = {name: arguments[name] for name in arguments if name not in leave_out}
+    return {"_target_": name, **_nodes(kept, _maker(value))}
+
+
+def arguments_of(value: Any) -> dict[str, Any]:
+    """The arguments with which an object was made, by name.
+
+    They are known if the call was kept, for a dataclass, and if the class takes none.
+    Raises: NotRecordedError.
+    """
+    kind = type(value)
+    if kept := getattr(value, "__dict__", {}).get(KEPT):
+        maker, arguments, named = kept
+        return _by_name(maker, arguments, named)
+    if dataclasses.is_dataclass(kind) and _is_plain_constructor(kind):
+        fields = [field for field in dataclasses.fields(kind) if field.init]
+        return {field.name: getattr(value, field.name) for field in fields}
+    try:
+        takes_none = not inspect.signature(kind).parameters
+    except ValueError:
+        takes_none = False
+    if takes_none:
+        return {}
+    raise NotRecordedError(
+        f"the arguments of {kind.__name__} were not kept: decorate the class with "
+        f"@keep_arguments, or make it by call({kind.__name__}, ...), both of andiron.recording"
+    )
+
+
+def name_of(target: Any) -> str:
+    """The shortest dotted name by which a class or function can be imported.
+
+    Raises: NotRecordedError for a lambda, and for what a script, a notebook or a function defines.
+    """
+    module, name = str(target.__module__), str(target.__qualname__)
+    if name.endswith("<lambda>"):
+        raise NotRecordedError("a lambda has no name by which it could be imported")
+    if module == "__main__" or "<locals>" in name:
+        place = "a function" if "<locals>" in name else "a script or notebook"
+        raise NotRecordedError(f"{name} is defined in {place}; move it to a module to record it")
+    parts = module.split(".")
+    for length in range(1, len(parts) + 1):
+        package = ".".join(parts[:length])
+        if getattr(sys.modules.get(package), name, None) is target:
+            return f"{package}.{name}"
+    raise NotRecordedError(f"{module}.{name} is another object than the one in use")
+
+
+def described(value: Any) -> dict[str, str]:
+    """The class of an object, or the name of a function, as text for readers."""
+    kind = value if inspect.isroutine(value) or inspect.isclass(value) else type(value)
+    return {"class": f"{kind.__module__}.{kind.__qualname__}", "repr": repr(value)[:2000]}
+
+
+def _keep(result: Any, maker: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+    if hasattr(result, "__dict__"):
+        # not by nn.Module's own __setattr__, nor by that of a frozen dataclass
+        vars(result)[KEPT] = maker, arguments, named
+
+
+def _maker(value: Any) -> Any:
+    kept = getattr(value, "__dict__", {}).get(KEPT)
+    return kept[0] if kept else type(value)
+
+
+def _nodes(arguments: Mapping[str, Any], maker: Any = None) -> dict[str, Any]:
+    """The arguments as plain data; a function only where the annotation says that one is taken."""
+    takes = {} if maker is None else inspect.signature(maker).parameters
+    nodes = {}
+    for name, argument in arguments.items():
+        nodes[name] = node_of(argument)
+        is_function = inspect.isclass(argument) or inspect.isroutine(argument)
+        if is_function and name in takes and "Callable" not in str(takes[name].annotation):
+            owner = getattr(maker, "__name__", maker)
+            raise NotRecordedError(f"{name} of {owner} is not annotated as taking a Callable")
+    return nodes
+
+
+def _by_name(maker: Any, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+    signature = inspect.signature(maker)
+    bound = signature.bind(*arguments, **named).arguments
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is parameter.VAR_POSITIONAL and name in bound:
+            owner = getattr(maker, "__name__", maker)
+            raise NotRecordedError(f"{owner} was given *{name}, which have no names to record")
+        if parameter.kind is parameter.VAR_KEYWORD:
+            bound |= bound.pop(name, {})
+    return bound
+
+
+def _is_plain_constructor(kind: type) -> bool:
+    """Whether a dataclass is made by its fields."""
+    given = inspect.signature(kind).parameters
+    return [*given] == [field.name for field in dataclasses.fields(kind) if field.init]

@@ -1,0 +1,224 @@
+"""The record of a run that Python code built, instead of a configuration.
+
+config.json gets the options and, as `_target_` and arguments, each component that can be made
+again; the others are described, with the reason, below `from_python`. code.py is a copy of the
+code.
+"""
+
+import dataclasses
+import json
+import linecache
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from andiron import recording, schedules
+from andiron.checkpoint import KeepBest, KeepLast, checkpointing
+from andiron.checkpoint.strategies import Strategy
+from andiron.config import from_python, leaves
+from andiron.config.schema import FROM_PYTHON, Train
+from andiron.data import Splits, described
+from andiron.disk import files
+from andiron.optim import Group, group_table
+from andiron.plain.options import LearnerOptions
+from andiron.protocols import Sessions
+from andiron.recording import NotRecordedError
+from andiron.run import metadata, provenance, run_record
+from andiron.run_folder import RunFolder
+from andiron.schedules import Schedule
+
+MOST_CODE = 2**20  # bytes of code.py
+
+
+@dataclasses.dataclass(frozen=True)
+class Code:
+    """The code that built a run: its file and line, and its text, if there is one."""
+
+    built_at: str
+    text: str | None
+
+    @classmethod
+    def of_caller(cls) -> "Code":
+        """The code that called Andiron: a script, a module, or all cells of a notebook so far."""
+        frame = sys._getframe(1)
+        while frame.f_back and str(frame.f_globals.get("__name__")).startswith("andiron."):
+            frame = frame.f_back
+        file = frame.f_code.co_filename
+        shell = frame.f_globals.get("get_ipython")
+        if shell is not None:
+            cells = enumerate(frame.f_globals.get("In", []))
+            text = "\n\n".join(f"# In [{number}]\n{cell}" for number, cell in cells if cell)
+            return cls(f"a notebook, In [{shell().execution_count}]", text)
+        text = "".join(linecache.getlines(file, frame.f_globals))
+        return cls(f"{file}:{frame.f_lineno}", text or None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Built:
+    """The components of a learner, as its builder was handed them."""
+
+    options: LearnerOptions
+    model: nn.Module
+    groups: Mapping[str, Group]
+    schedule: Schedule
+    metrics: Sequence[Any]
+    others: Mapping[str, Any]  # averages, early_stopping and gradients, by option
+    device: torch.device
+    code: Code
+    strategy: Strategy | None = None
+    data: Splits | None = None
+
+
+class _Components:
+    """The nodes of components that can be made again, and the descriptions of the others."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Any] = {}
+        self.missing: dict[str, Any] = {}
+
+    def add(self, option: str, value: Any, leave_out: Collection[str] = ()) -> None:
+        """Records the component, without its arguments `leave_out`."""
+        try:
+            node = recording.node_of(value, leave_out)
+        except NotRecordedError as error:
+            self.missing[option] = recording.described(value) | {"reason": str(error)}
+            return
+        group, _, name = option.partition(".")
+        place = self.nodes.setdefault(group, {}) if name else self.nodes
+        place[name or group] = {"_target_": node} if isinstance(node, str) else node
+
+    def add_task(self, task: nn.Module) -> None:
+        """Records a task, and its network and its loss apart, as a configuration does."""
+        self.add("task", task, ("network", "loss"))
+        if "task" in self.missing:
+            network = recording.described(getattr(task, "network", task))
+            self.missing["model"] = network | {"reason": self.missing["task"]["reason"]}
+            return
+        parts = recording.arguments_of(task)
+        for option, name in (("model", "network"), ("loss", "loss")):
+            if parts.get(name) is not None:
+                self.add(option, parts[name])
+
+
+def config_of(built: Built, train: Any) -> dict[str, Any]:
+    """The content of config.json; `train` is the loader of the training data."""
+    components = _Components()
+    components.add_task(built.model)
+    for metric in built.metrics:
+        components.add(f"metrics.{metric.name}", metric)
+    for option, value in ({"scheduler": built.schedule} | {**built.others}).items():
+        components.add(option, value)
+    if built.strategy is not None:
+        components.add("checkpoint", _as_configured(built.strategy))
+    if built.data is None:
+        components.missing["data"] = _described_loader(train)
+    else:
+        components.add("data", built.data)
+    optimizers = {name: _optimizer_node(group) for name, group in built.groups.items()}
+    single = [*optimizers.values()] if len(optimizers) == 1 else []
+    entry = {
+        "built_at": built.code.built_at,
+        "not_recorded": components.missing,
+        "optimizers": {} if single else optimizers,
+    }
+    known = {"lr": _rate(built.schedule), "batch_size": getattr(train, "batch_size", None)}
+    return {
+        FROM_PYTHON: entry,
+        **dataclasses.asdict(built.options),
+        "device": str(built.device),
+        **{name: value for name, value in known.items() if value is not None},
+        **components.nodes,
+        **dict(zip(("optimizer",), single, strict=False)),
+    }
+
+
+def record_start(
+    folder: RunFolder,
+    built: Built,
+    train: Any,
+    session: Sessions,
+) -> None:
+    """Writes config.json, the code, provenance, data facts and parameter owners."""
+    plain = config_of(built, train)
+    rates = {name: _group_rate(group, built.schedule) for name, group in built.groups.items()}
+    run_record.write(folder, {folder.config: files.as_indented_json(plain)} | _code(folder, built))
+    metadata.record_start(
+        _configuration(plain),
+        folder,
+        built.data or described.of_loader(train),
+        device=built.device,
+        groups=group_table.param_groups(built.groups, rates, built.schedule),
+        session=session,
+    )
+
+
+def record_resume(folder: RunFolder, built: Built, train: Any, updates: int) -> None:
+    """Adds a resume from `updates` to the record, with the components and the code of now.
+
+    Raises: DataError if the run was trained on other data, as far as both are known.
+    """
+    plain, before = config_of(built, train), run_record.read_json(folder, folder.config)
+    if built.data is not None and provenance.read(folder)["data"]["sha256"] is not None:
+        metadata.check_data(folder, built.data, {})
+    changes = leaves.differences(_without_entry(before), _without_entry(plain))
+    metadata.record_resume(
+        _configuration(plain),
+        folder,
+        built.data or described.of_loader(train),
+        device=built.device,
+        updates=updates,
+        changes=leaves.by_name(changes),
+        content=files.as_indented_json(plain),
+    )
+    run_record.write(folder, _code(folder, built))
+
+
+def _rate(schedule: Schedule) -> float | None:
+    """The rate of the first update; None if a call could change the schedule's state."""
+    return None if schedules.stateful(schedule) else schedule(0)
+
+
+def _group_rate(group: Group, whole: Schedule) -> float | None:
+    rate = _rate(group.schedule or whole)
+    return None if rate is None or group.optimizer is None else rate * group.lr_scale
+
+
+def _without_entry(plain: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: plain[name] for name in plain if name != FROM_PYTHON}
+
+
+def _configuration(plain: Mapping[str, Any]) -> Train:
+    return from_python.filled(_without_entry(plain))
+
+
+def _code(folder: RunFolder, built: Built) -> dict[Path, bytes]:
+    text = built.code.text
+    return {} if text is None else {folder.code: text.encode()[:MOST_CODE]}
+
+
+def _as_configured(strategy: Strategy) -> Any:
+    """The call that configures such a strategy, which other commands read; or the strategy."""
+    match getattr(strategy, "strategies", [strategy]):
+        case [KeepLast(last)]:
+            return recording.call(checkpointing, last=last, metric=None)
+        case [KeepLast(last), KeepBest(metric, split, direction, number)]:
+            followed: Any = {"metric": metric, "split": split, "direction": direction}
+            return recording.call(checkpointing, last=last, **followed, best=number)
+    return strategy
+
+
+def _described_loader(loader: Any) -> dict[str, str]:
+    reason = "the builder was not given it: LearnerBuilder(...).data(splits)"
+    return {"class": recording.described(loader)["class"], "reason": reason}
+
+
+def _optimizer_node(group: Group) -> dict[str, Any]:
+    """The class and the options of a group's optimizer; {} if it is frozen."""
+    if group.optimizer is None:
+        return {}
+    options = {name: value for name, value in group.optimizer.options.items() if value is not None}
+    return {"_target_": group.optimizer.name, **json.loads(json.dumps(options, default=str))}

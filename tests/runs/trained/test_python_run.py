@@ -1,0 +1,178 @@
+"""A run that a script built is a run: other processes list, watch, load, measure and export it."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+import torch
+from in_process import called
+
+import andiron
+from andiron import data, errors, models, tasks
+from andiron.commands import train
+from andiron.run import run_record
+from andiron.run_folder import RunFolder
+from andiron.runs import command as runs
+from andiron.screen import watch
+from andiron.trained import evaluate
+from andiron.trained.exports import export
+
+SCRIPT = """
+import os, signal, sys
+
+import torch
+from andiron import data, metrics, models, tasks
+from andiron.learner import LearnerBuilder
+from andiron.optim import Optimizer
+
+splits = data.digits(valid=0.1, split_seed=0)
+train = data.DataLoaderBuilder(splits.batcher).batch_size(64).shuffle(42).build(splits.train)
+loaders = data.DataLoaderBuilder(splits.batcher).batch_size(256)  # as in evaluations
+valid = loaders.build(splits.valid)
+
+
+class Own(tasks.Classifier):
+    pass
+
+
+folder, kind, kill_at = sys.argv[1], sys.argv[2], int(sys.argv[3])
+network = models.MLP((1, 8, 8), 10, hidden=[16])
+model = Own(network) if kind == "own" else tasks.Classifier(network)
+builder = LearnerBuilder(folder, num_epochs=2).with_file_checkpointer()
+builder.metric_valid_numeric(metrics.Loss(), metrics.Accuracy())
+if kind != "own":
+    builder.data(splits)
+with builder.build(model, Optimizer(torch.optim.Adam, model), 1e-3) as learner:
+    for step in learner.steps(train, valid, loaders.build(splits.test)):
+        if step.updates == kill_at:
+            learner.checkpointer.wait()
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def ran(folder, kind="whole", kill_at=-1):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    (folder.parent / "digits.py").write_text(SCRIPT)
+    command = [sys.executable, folder.parent / "digits.py", folder, kind, str(kill_at)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A finished run whose script's components can all be made again."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    ended = ran(folder)
+    assert ended.returncode == 0, ended.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """A finished run of a class that the script itself defines."""
+    folder = tmp_path_factory.mktemp("own") / "run"
+    ended = ran(folder, "own")
+    assert ended.returncode == 0, ended.stderr
+    return folder
+
+
+def test_the_folder_has_the_files_of_a_run_and_the_code(whole):
+    names = {path.name for path in whole.iterdir()}
+    expected = {"config.json", "data.json", "provenance.json", "param_groups.json", "code.py",
+                "status.json", "summary.json", "manifest.json", "model.safetensors"}  # fmt: skip
+    assert expected <= names and (whole / "code.py").read_text() == SCRIPT
+    config = json.loads((whole / "config.json").read_text())
+    assert config["from_python"]["not_recorded"] == {}
+    assert config["model"]["hidden"] == [16] and config["optimizer"]["_target_"].endswith("Adam")
+    origin = json.loads((whole / "provenance.json").read_text())
+    assert origin["data"]["sha256"] and origin["data"]["sizes"]["valid"] == 143
+    assert origin["command"][0].endswith("digits.py") and origin["packages"]["torch"]
+
+
+def test_the_commands_know_the_folder(whole, tmp_path):
+    ended = called(runs.main, "list", whole.parent, "--json")
+    (row,) = json.loads(ended.output)
+    assert row["status"] == "done" and row["options"]["model"] == "MLP"
+    ended = called(runs.main, "show", whole)
+    assert ended.code == 0 and "data                            digits" in ended.output
+    ended = called(watch.main, whole, "--once")
+    assert ended.code == 0 and "done" in ended.output and "epoch 2/2" in ended.output
+
+    summary = json.loads((whole / "summary.json").read_text())["metrics"]
+    tested = {row["metric"]: row["last"] for row in summary if row["split"] == "test"}
+    ended = called(evaluate.main, whole, "--json")
+    assert json.loads(ended.output)["metrics"] == tested
+    ended = called(evaluate.main, whole, "data=digits", "weights=best", "split=valid")
+    assert ended.code == 0, ended.errors
+
+    ended = called(export.main, whole, "--format", "safetensors", "--output", tmp_path / "out")
+    assert ended.code == 0, ended.errors
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "MLP(input_shape=[1, 8, 8], num_outputs=10, hidden=[16])" in card
+
+
+def test_load_makes_the_model_and_the_data_again(whole):
+    run = andiron.load(whole)
+    assert type(run.model) is tasks.Classifier and len(run.data.test) == 359
+    best = andiron.load(whole, weights="best")
+    inputs = run.data.test.inputs[:7]
+    labels = [prediction.label for prediction in run.predict(inputs)]
+    assert len(labels) == 7 and type(best.model.network) is models.MLP
+
+
+def test_what_cannot_be_made_again_is_passed_and_the_error_says_so(own):
+    with pytest.raises(errors.RunFolderError) as error:
+        andiron.load(own)
+    assert "Own is defined in a script or notebook" in str(error.value)
+    assert f"andiron.load({str(own)!r}, model=...)" in str(error.value)
+    ended = called(evaluate.main, own)
+    assert ended.code == 1 and "model=..." in ended.errors
+    (row,) = json.loads(called(runs.main, "list", own.parent, "--json").output)
+    assert row["options"]["task"] == "Own" and row["options"]["model"] == "MLP"
+
+    task = tasks.Classifier(models.MLP((1, 8, 8), 10, hidden=[16]))
+    run = andiron.load(own, model=task)
+    inputs = data.digits(valid=0.1, split_seed=0).test.inputs[:3]
+    assert run.model is task and len(run.predict(inputs)) == 3
+    with pytest.raises(errors.DataError, match=r"LearnerBuilder\(...\).data\(splits\)"):
+        _ = run.data
+    with pytest.raises(errors.MismatchError):
+        andiron.load(own, model=tasks.Classifier(models.MLP((1, 8, 8), 10, hidden=[17])))
+
+
+def test_a_network_alone_is_put_into_the_recorded_task(whole):
+    network = models.MLP((1, 8, 8), 10, hidden=[16])
+    run = andiron.load(whole, model=network)
+    assert run.model.network is network
+    expected = andiron.load(whole).model.state_dict()
+    assert all(torch.equal(expected[name], each) for name, each in run.model.state_dict().items())
+
+
+def test_a_killed_run_is_shown_as_killed_and_resumes(tmp_path):
+    folder = tmp_path / "run"
+    assert ran(folder, kill_at=30).returncode == -signal.SIGKILL
+    assert json.loads((folder / "status.json").read_text())["status"] == "running"
+    (row,) = json.loads(called(runs.main, "list", folder, "--json").output)
+    assert row["status"] == "killed" and row["updates"] == 21
+    assert andiron.load(folder).model is not None
+
+
+def test_a_record_is_data_and_names_only_what_is_listed(whole, tmp_path):
+    copied = shutil.copytree(whole, tmp_path / "run")
+    config = json.loads((copied / "config.json").read_text())
+    for option, target in {"model": "os.system", "data": "subprocess.run"}.items():
+        changed = {**config, option: {"_target_": target}}
+        (copied / "config.json").write_text(json.dumps(changed))
+        with pytest.raises(errors.DataError, match="was changed since the run wrote it"):
+            andiron.load(copied)
+        run_record.accept(RunFolder(copied))
+        with pytest.raises(errors.ConfigError, match="only listed classes are built"):
+            andiron.load(copied)
+
+
+def test_the_command_line_says_that_the_code_resumes_a_run_from_python(whole):
+    ended = called(train.main, f"resume={whole}", "num_epochs=3")
+    assert ended.code == 2 and "a run started from Python; run its code again" in ended.errors
