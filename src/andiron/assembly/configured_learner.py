@@ -40,6 +40,7 @@ def learner(
     ends = targets.in_updates(config.early_stopping or {}, built.updates_per_epoch)
     builder = (
         LearnerBuilder(run_dir)
+        .renderer(None)
         .in_claimed_folder()
         .metric_train_numeric(*training)
         .metric_valid_numeric(*metrics)

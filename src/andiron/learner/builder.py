@@ -188,8 +188,11 @@ class LearnerBuilder:
         numbered = {f"{type(w).__name__}-{number}": w for number, w in enumerate(writers)}
         return self._choose(writers=numbered | named)
 
-    def renderer(self, renderer: Renderer) -> "LearnerBuilder":
-        """Sets the renderer that shows progress."""
+    def renderer(self, renderer: Renderer | None) -> "LearnerBuilder":
+        """Sets the renderer that shows progress; None prints nothing.
+
+        Default: a line for each epoch; in a notebook a bar, a plot and a table that are redrawn.
+        """
         return self._choose(renderer=renderer)
 
     def devices(self, devices: Sequence[torch.device | str]) -> "LearnerBuilder":

@@ -1,7 +1,7 @@
 """The folder of a run that Python code builds: claimed while the learner trains."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -77,32 +77,36 @@ class ClaimedFolder:
                 "it, overwrite=True to replace it, or no run_dir for a new folder"
             )
         again = claim.resumed(folder) if self._has_run else None
-        with again or claim.claimed(folder, overwrite=self._overwrite) as begins, _warnings_shown():
+        with again or claim.claimed(folder, overwrite=self._overwrite) as report, _warnings_shown():
             if self._checkpointer is not None:
                 self._checkpointer.sign(run_record.identity(folder))
             self._writers.open()
-            self._has_run = True
             with status.write_errors_explained(folder):
                 self._record(train, updates)
             try:
-                yield begins
+                yield report
                 finish()
+                report()
             except (errors.Interrupted, GeneratorExit) as error:  # its session stays open
                 if not holds_run and isinstance(error, errors.Interrupted):
-                    begins()  # its state was saved
+                    report()  # its state was saved
                 raise
             except BaseException:
                 self._writers.end_session(succeeded=False)
                 raise
+            finally:
+                if not report.is_untrained:  # a further training continues the run
+                    self._has_run, self._unrecorded = True, None
             self._writers.end_session(succeeded=True)
 
     def _record(self, train: Loader, updates: int) -> None:
         """Records the run at its first training in this process."""
-        built, self._unrecorded = self._unrecorded, None
-        if built is not None and self.folder.config.exists():
-            python_record.record_resume(self.folder, built, train, updates)
-        elif built is not None:
-            python_record.record_start(self.folder, built, train, self._writers)
+        if self._unrecorded is None:
+            return
+        if self.folder.config.exists():
+            python_record.record_resume(self.folder, self._unrecorded, train, updates)
+        else:
+            python_record.record_start(self.folder, self._unrecorded, train, self._writers)
 
 
 @contextmanager

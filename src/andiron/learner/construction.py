@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from andiron import errors, schedules
+from andiron import errors, render, schedules
 from andiron.checkpoint import Checkpointer, directory
 from andiron.checkpoint.strategies import Strategy, keeping_best
 from andiron.data import Splits
@@ -51,7 +51,7 @@ class Choices:
     train_metrics: tuple[Metric, ...] = ()
     valid_metrics: tuple[Metric, ...] = ()
     writers: Mapping[str, Writer] | None = None  # None: the default writers
-    renderer: Renderer | None = None
+    renderer: Renderer | None = field(default_factory=render.for_python)  # None: no output
     strategy: Strategy | None = None
     checkpointer: Callable[[World], Checkpointer] | None = None
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))

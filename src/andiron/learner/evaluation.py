@@ -1,12 +1,13 @@
 """Evaluation passes: with the model's own weights, and with each average of them."""
 
 import logging
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from andiron import errors, inference, randomness
 from andiron.distributed import Sliced
@@ -94,6 +95,35 @@ class Evaluator:
                         randomness.restore_global_generators(draws)
                 log.info("%s on request, after update %d", request, metric_log.progress.updates)
 
+    def evaluate(self, loader: Loader) -> Values:
+        """The metrics over one pass with the weights to evaluate; recorded nowhere."""
+        with self.state.optimizer.evaluated(), _draws_kept():
+            return self._measure(loader, "evaluate")
+
+    def predict(self, loader: Loader) -> Tensor:
+        """The outputs of one pass with the weights to evaluate: [samples, ...], on the CPU.
+
+        Raises: TypeError if an item has no output.
+        """
+        outputs: list[Tensor] = []
+
+        def keep(item: Any) -> None:
+            if not isinstance(getattr(item, "output", None), Tensor):
+                kind = type(item).__name__
+                remedy = "return an item with it, as andiron.outputs.ClassificationOutput"
+                raise TypeError(f"valid_step returns {kind}, which has no output tensor; {remedy}")
+            outputs.append(item.output.cpu())
+
+        with self.state.optimizer.evaluated(), _draws_kept():
+            measure(
+                self.state.model,
+                loader,
+                Tally([], self.updater.world),
+                autocast=self.updater.precision.autocast,
+                after=keep,
+            )
+        return torch.cat(outputs)
+
     def validate(
         self,
         loader: Loader,
@@ -163,6 +193,16 @@ class Evaluator:
         if split == "test":
             self.answers = Answers.of_all(self.updater.world.gathered(self.answers))
         return values
+
+
+@contextmanager
+def _draws_kept() -> Iterator[None]:
+    """Restores the global generators, from which a user's loader or step may draw."""
+    draws = randomness.global_generator_state()
+    try:
+        yield
+    finally:
+        randomness.restore_global_generators(draws)
 
 
 def check_loaders(*loaders: object) -> None:

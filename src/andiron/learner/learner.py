@@ -20,7 +20,7 @@ from andiron.learner.state import LearnerState
 from andiron.learner.update import Updater
 from andiron.optim import group_table
 from andiron.plain.options import LearnerOptions
-from andiron.protocols import Loader
+from andiron.protocols import Loader, Values
 from andiron.run import run_record
 from andiron.run.status import write_errors_explained
 from andiron.run_folder import RunFolder
@@ -101,6 +101,28 @@ class Learner(AbstractContextManager["Learner"]):
         """
         for _ in self.steps(train, valid, test):
             pass
+        if self._folder is None or not self._folder.is_recorded:  # else shown with the results
+            self.metric_log.show(self.summary())
+        return self.model
+
+    def evaluate(self, loader: Loader) -> Values:
+        """The validation metrics over `loader`, of the weights that `fit` left; logged nowhere."""
+        return self.evaluator.evaluate(loader)
+
+    def predict(self, loader: Loader) -> Tensor:
+        """The outputs for all samples of `loader`, in its order and on the CPU: [samples, ...].
+
+        Raises: TypeError if the items of the model's `valid_step` have no `output`.
+        """
+        return self.evaluator.predict(loader)
+
+    def best(self) -> nn.Module:
+        """The model, now with the best checkpoint's weights; training continues with its own.
+
+        Raises: DataError if no checkpoint has a finite value of the metric that chooses it;
+        RunFolderError without checkpoints.
+        """
+        self._evaluation.enter_context(self._saver.best())
         return self.model
 
     def steps(

@@ -15,6 +15,9 @@ from andiron.optim import model_weights
 from andiron.plain.cadence import Cadence, Ticker
 
 
+CHECKPOINTER = "build it with with_file_checkpointer()"
+
+
 class Saver:
     """Saves the state with the checkpointer, once at each position of the run."""
 
@@ -65,11 +68,22 @@ class Saver:
         if self._tested == "last" or self._checkpointer is None:
             yield
             return
+        with self.best() as self._best_epoch:
+            yield
+
+    @contextmanager
+    def best(self) -> Iterator[int]:
+        """A context in which the model has the best checkpoint's weights; yields its epoch.
+
+        Raises: DataError if there is no best checkpoint, or it cannot be read; RunFolderError
+        without a checkpointer.
+        """
+        if self._checkpointer is None:
+            raise errors.RunFolderError(f"there are no checkpoints; {CHECKPOINTER}")
         saved = self._world.decided(partial(self._best, self._checkpointer))
         self._state.check_model(saved)
-        self._best_epoch = saved.state["epoch"] + (saved.state["batch"] > 0)
         with model_weights.swapped_in(saved.model, self._state.model):
-            yield
+            yield saved.state["epoch"] + (saved.state["batch"] > 0)
 
     def _best(self, checkpointer: Checkpointer) -> Checkpoint:
         """The checkpoint with the best value of its metric."""
@@ -77,8 +91,8 @@ class Saver:
         best = strategies.best(checkpointer.strategy, checkpointer.saved)
         if best is None:
             raise errors.DataError(
-                f"{checkpointer.store}: test_weights=best, and no checkpoint has a finite "
-                "value of the metric that chooses it; resume the run with test_weights=last"
+                f"{checkpointer.store}: no checkpoint has a finite value of the metric that "
+                "chooses the best weights; use the last ones (test_weights=last)"
             )
         return checkpoint.load(checkpointer.store.fetch(best.name))
 
@@ -104,8 +118,9 @@ class Saver:
         """
         if found is None:
             if self._checkpointer is None:
-                remedy = "build it with with_file_checkpointer()"
-                raise errors.RunFolderError(f"there are no checkpoints to resume from; {remedy}")
+                raise errors.RunFolderError(
+                    f"there are no checkpoints to resume from; {CHECKPOINTER}"
+                )
             found = checkpoint.newest_whole(self._checkpointer.store)
         folder, newest = found
         self.load(newest)

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from andiron.plain import wings
 from andiron.protocols import Renderer
+from andiron.render.notebook import Notebook, is_in_notebook
 from andiron.render.plain import Plain
 
 COLUMNS, ROWS = 100, 30  # of the smallest terminal for the dashboard by default
@@ -37,4 +38,9 @@ def Live(console: Console | None = None) -> Renderer:
     return renderer
 
 
-__all__ = ["Dashboard", "Live", "Plain", "auto"]
+def for_python() -> Renderer:
+    """A redrawn output of the cell in a notebook; plain lines in a script."""
+    return Notebook() if is_in_notebook() else Plain()
+
+
+__all__ = ["Dashboard", "Live", "Notebook", "Plain", "auto", "for_python"]

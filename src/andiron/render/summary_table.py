@@ -37,7 +37,9 @@ def show(summary: dict[str, Any], console: Console) -> None:
         names = _plain(row["split"]), _plain(row["metric"])
         rows.add_row(*names, best, str(row["epoch_of_best"]), last)
     seconds = duration(summary["seconds"])
-    lines = f"trained in {seconds}; everything about the run is in\n  {summary['run_dir']}"
+    lines = f"trained in {seconds}"
+    if "run_dir" in summary:
+        lines += f"; everything about the run is in\n  {summary['run_dir']}"
     measured = {"test": "tested"}  # the split's name, or what was done with it
     weights = "; ".join(
         f"{measured.get(split, split)} weights: {name}"

@@ -40,8 +40,9 @@ def values(measured: Values) -> str:
 
 
 def splits(progress: Progress) -> str:
-    """The latest values of every split."""
-    parts = (f"{split} {values(measured)}" for split, measured in progress.latest.items())
+    """The latest values of every split that has any."""
+    shown = {split: values(measured) for split, measured in progress.latest.items()}
+    parts = (f"{split} {metrics}" for split, metrics in shown.items() if metrics)
     return errors.printable("  |  ".join(parts))
 
 

@@ -1,0 +1,152 @@
+"""One output of a notebook cell, redrawn while a run trains: a bar, a plot and a table."""
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from andiron.interrupter import Interrupter
+from andiron.plain.readable import duration, number
+from andiron.protocols import Point, Progress
+from andiron.render.text import TimeLeft
+
+SECONDS_BETWEEN_DRAWINGS = 0.5
+MOST_ROWS = 12  # epochs in the table; the plot shows all
+MOST_POINTS = 400  # of a curve
+WIDTH, HEIGHT, MARGIN = 560, 160, 6  # of the plot, in pixels
+COLOURS = ("#1f77b4", "#d95f02", "#2ca02c", "#9467bd")  # legible on white and on black
+Curve = list[tuple[float, float]]  # update, value
+
+
+def is_in_notebook() -> bool:
+    """Whether the caller is a cell of a notebook, whose output can be redrawn."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython and ipython.get_ipython()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+class Notebook:
+    """Redraws the output of the cell at log points, at most twice a second, and after epochs.
+
+    The plot shows the loss by update: of training at log points, of other splits at each pass.
+    """
+
+    def __init__(self) -> None:
+        self._progress = Progress(num_epochs=0)
+        self._curves: dict[str, Curve] = {}
+        self._rows: list[dict[str, str]] = []
+        self._handle: Any = None
+        self._started = self._drawn = 0.0
+        self._time_left = TimeLeft()
+
+    def connect(self, interrupter: Interrupter, directions: Mapping[str, str]) -> None:
+        """Does nothing: a cell has no keys."""
+
+    def start(self, progress: Progress) -> None:
+        """Shows an empty bar below the cell."""
+        from IPython.display import HTML, display  # only a notebook has it
+
+        self._progress, self._started = progress, time.perf_counter()
+        self._time_left = TimeLeft()
+        self._html = HTML
+        self._handle = display(HTML(self._page()), display_id=True)
+
+    def add(self, point: Point) -> None:
+        """Receives a logged point: a further one of the curve of its loss."""
+        if "loss" in point.values and not (point.split == "train" and point.whole_epoch):
+            self._curves.setdefault(point.split, []).append((point.updates, point.values["loss"]))
+        if time.perf_counter() - self._drawn > SECONDS_BETWEEN_DRAWINGS:
+            self._draw()
+
+    def epoch_ended(self, progress: Progress, seconds: float) -> None:
+        """Adds a row to the table."""
+        values = {
+            f"{split} {name}": number(value)
+            for split, measured in progress.latest.items()
+            for name, value in measured.items()
+            if "/" not in name
+        }
+        self._rows.append({"epoch": str(progress.epoch), "update": str(progress.updates)} | values)
+        self._draw()
+
+    def stop(self) -> None:
+        """Draws the last state, which stays."""
+        self._draw()
+
+    def show(self, summary: dict[str, Any]) -> None:
+        """Adds the best and last values, and where the run is."""
+        keys = "split", "metric", "best", "epoch_of_best", "last"
+        rows = [
+            {key.replace("_", " "): _shown(row[key]) for key in keys}
+            for row in summary["metrics"]
+            if "/" not in row["metric"]
+        ]
+        place = f" in {summary['run_dir']}" if "run_dir" in summary else ""
+        line = f"{summary['model']}, {summary['num_parameters']:,} parameters{place}"
+        self._draw(f"<p>{escape(line)}</p>{_table(rows)}")
+
+    def _draw(self, end: str = "") -> None:
+        self._drawn = time.perf_counter()
+        if self._handle is not None:
+            self._handle.update(self._html(self._page() + end))
+
+    def _page(self) -> str:
+        progress = self._progress
+        left = self._time_left.seconds(progress, time.perf_counter() - self._started)
+        line = (
+            f"epoch {progress.epoch}/{progress.num_epochs}, "
+            f"update {progress.updates}/{progress.num_updates}"
+        )
+        if left:
+            line += f", {duration(left)} left"
+        bar = f'<progress value="{progress.updates}" max="{max(progress.num_updates, 1)}">'
+        rows = self._rows[-MOST_ROWS:]
+        return f"<p>{bar}</progress> {line}</p>{_plot(self._curves)}{_table(rows)}"
+
+
+def _shown(value: Any) -> str:
+    return number(value) if isinstance(value, float) else str(value)
+
+
+def _table(rows: Sequence[Mapping[str, str]]) -> str:
+    """An HTML table with a column for each key."""
+    columns = dict.fromkeys(key for row in rows for key in row)
+    lines = [columns, *([row.get(column, "") for column in columns] for row in rows)]
+    cells = ["".join(f"<td>{escape(str(cell))}</td>" for cell in line) for line in lines]
+    return f"<table>{''.join(f'<tr>{each}</tr>' for each in cells)}</table>"
+
+
+def _plot(curves: Mapping[str, Curve]) -> str:
+    """The curves as an SVG picture with a legend and the range of their values; "" without points.
+    """
+    step = max(map(len, curves.values()), default=0) // MOST_POINTS + 1
+    drawn = {name: _finite(curve)[::step] for name, curve in curves.items()}
+    points = [point for curve in drawn.values() for point in curve]
+    if not points:
+        return ""
+    last, low, high = max(x for x, _ in points), *_range([y for _, y in points])
+
+    def place(x: float, y: float) -> str:
+        across = MARGIN + (WIDTH - 2 * MARGIN) * x / max(last, 1)
+        return f"{across:.1f},{MARGIN + (HEIGHT - 2 * MARGIN) * (high - y) / (high - low):.1f}"
+
+    lines, legend = [], []
+    for colour, (name, curve) in zip(COLOURS, drawn.items(), strict=False):
+        path = " ".join(place(x, y) for x, y in curve)
+        lines.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        legend.append(f'<span style="color:{colour}">{escape(name)} loss</span>')
+    size = f'width="{WIDTH}" height="{HEIGHT}"'
+    frame = f'<rect {size} fill="none" stroke="gray"/>'
+    ends = f"{number(low)} to {number(high)}, update 0 to {last:,.0f}"
+    return f"<p>{' '.join(legend)} ({ends})</p><svg {size}>{frame}{''.join(lines)}</svg>"
+
+
+def _finite(curve: Curve) -> Curve:
+    return [(x, y) for x, y in curve if abs(y) < float("inf")]
+
+
+def _range(values: Sequence[float]) -> tuple[float, float]:
+    """The lowest and the highest value; they differ."""
+    low, high = min(values), max(values)
+    return low, high if high > low else low + 1.0
