@@ -41,6 +41,16 @@ DEFAULT_WRITERS = {
 }
 
 
+@dataclass(frozen=True)
+class Demands:
+    """The options that decide what a run takes of the machine, as in its configuration."""
+
+    device: str
+    batch_size: int
+    slices: int | None
+    num_workers: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Train(LearnerOptions):
     """One training run: what `conf/train.yaml` composes and what `config.json` records."""
@@ -142,6 +152,10 @@ class Train(LearnerOptions):
     interrupted_exit_code: Annotated[int, Field(ge=1, le=255)] | None = option(
         None, "exit code after a signal; null: 128 + its number, 130 for Ctrl-C", resume="free"
     )
+
+    @property
+    def demands(self) -> Demands:
+        return Demands(self.device, self.batch_size, self.slices, self.num_workers)
 
     def save(self, path: Path) -> None:
         """Writes the configuration to `path` as JSON that `load` reads back equal."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from andiron import errors
-from andiron.config.schema import Train
+from andiron.config.schema import Demands
 
 # in out-of-memory errors of torch, CUDA, cuDNN and the system
 NO_MEMORY = (
@@ -27,7 +27,7 @@ SHORTAGES = {
 
 
 @contextmanager
-def explained(config: Train) -> Iterator[None]:
+def explained(demands: Demands) -> Iterator[None]:
     """Turns an error of an exhausted resource into an ExhaustedError that names what to lower.
 
     An exit of the process (`sys.exit`) is an error too.
@@ -36,29 +36,29 @@ def explained(config: Train) -> Iterator[None]:
         with errors.exits_refused():
             yield
     except (MemoryError, RuntimeError, OSError, ImportError) as error:
-        problem = _problem(error, config)
+        problem = _problem(error, demands)
         if problem is None:
             raise
         raise errors.ExhaustedError(problem) from error
 
 
-def _problem(error: Exception, config: Train) -> str | None:
+def _problem(error: Exception, demands: Demands) -> str | None:
     message = errors.first_line(error)[:300]
     if isinstance(error, RuntimeError) and message.startswith(WORKERS_FAILED):
         return (
-            f"num_workers={config.num_workers}: the processes that load data cannot run "
-            f"({message}); lower num_workers or batch_size={config.batch_size}, or give it more "
+            f"num_workers={demands.num_workers}: the processes that load data cannot run "
+            f"({message}); lower num_workers or batch_size={demands.batch_size}, or give it more "
             "memory, shared memory (/dev/shm) or open files (`ulimit -n`)"
         )
     if is_out_of_memory(error):
         return (
-            f"out of memory on device {config.device} ({message}); give "
-            f"slices={2 * (config.slices or 1)}, which computes a batch in parts, lower "
-            f"batch_size={config.batch_size}, choose a smaller model or data set, or free memory"
+            f"out of memory on device {demands.device} ({message}); give "
+            f"slices={2 * (demands.slices or 1)}, which computes a batch in parts, lower "
+            f"batch_size={demands.batch_size}, choose a smaller model or data set, or free memory"
         )
     number = error.errno if isinstance(error, OSError) else None
     if number in SHORTAGES:
-        workers = f" or lower num_workers={config.num_workers}" if config.num_workers else ""
+        workers = f" or lower num_workers={demands.num_workers}" if demands.num_workers else ""
         return f"{message}: {SHORTAGES[number]}{workers}"
     return None
 

@@ -168,7 +168,8 @@ def follow(signals: Signals, rank: int, size: int) -> int:
             quiet = dataclasses.replace(
                 config, writers={}, render=None, show_layers=False, profile=None
             )
-            with exhausted.explained(config), devices.deterministic(config.deterministic):
+            explained = exhausted.explained(config.demands)
+            with explained, devices.deterministic(config.deterministic):
                 run = method(quiet, run_dir, *args, **options, interrupter=interrupter, world=world)
                 interrupter.hear()
                 interrupter.has_begun = True

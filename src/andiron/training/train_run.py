@@ -75,7 +75,7 @@ def _start(
     share: Share | None,
 ) -> None:
     is_replacing = config.overwrite or config.resume == "auto"
-    with ExitStack() as at_end, exhausted.explained(config):
+    with ExitStack() as at_end, exhausted.explained(config.demands):
         with interrupter.held_back():
             report = at_end.enter_context(claim.claimed(folder, overwrite=is_replacing))
             with status.write_errors_explained(folder):
@@ -113,7 +113,8 @@ def _resume(
     changed = resume_policy.applied({}, changes)
     hydra_files = [folder.hydra / name for name in hydra_record]
     before = status.contents([folder.config, *hydra_files])
-    with claim.resumed(folder) as report, exhausted.explained(config), ExitStack() as at_end:
+    explained = exhausted.explained(config.demands)
+    with claim.resumed(folder) as report, explained, ExitStack() as at_end:
         experiment = _import_experiment(config, interrupter, share, at_end)
         resumed = experiment.resume(
             config,

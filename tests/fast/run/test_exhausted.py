@@ -6,15 +6,14 @@ import pytest
 import torch
 
 from andiron import errors
-from andiron.config.schema import Train
+from andiron.config.schema import Demands
 from andiron.run import exhausted
 from andiron.tasks import Classifier
 
 
 @pytest.fixture
-def config():
-    nodes = {name: {} for name in ("data", "task", "model", "metrics", "optimizer", "scheduler")}
-    return Train(lr=0.1, batch_size=64, num_workers=2, **nodes)
+def demands():
+    return Demands("auto", 64, None, 2)
 
 
 def allocated():
@@ -39,16 +38,16 @@ def allocated():
         (lambda: OSError(errno.EMFILE, "Too many open files"), ["`ulimit -n`", "num_workers=2"]),
     ],
 )
-def test_an_error_names_what_to_lower(config, fail, named):
-    with pytest.raises(errors.ExhaustedError) as raised, exhausted.explained(config):
+def test_an_error_names_what_to_lower(demands, fail, named):
+    with pytest.raises(errors.ExhaustedError) as raised, exhausted.explained(demands):
         error = fail()
         raise error if isinstance(error, Exception) else error()
     assert [each for each in named if each not in str(raised.value)] == []
 
 
 @pytest.mark.parametrize("error", [RuntimeError("shapes differ"), OSError(errno.ENOSPC, "full")])
-def test_other_errors_stay_as_they_are(config, error):
-    with pytest.raises(type(error)) as raised, exhausted.explained(config):
+def test_other_errors_stay_as_they_are(demands, error):
+    with pytest.raises(type(error)) as raised, exhausted.explained(demands):
         raise error
     assert raised.value is error
 
