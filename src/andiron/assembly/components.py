@@ -4,8 +4,9 @@
 import dataclasses
 import math
 import typing
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import torch
@@ -14,7 +15,7 @@ from torch import nn
 from andiron import errors
 from andiron.assembly import devices, division, grouped_optimizer, network, target_kinds, targets
 from andiron.assembly.network import SizeLimit
-from andiron.config.schema import Train
+from andiron.config.schema import SETS, Train
 from andiron.config.trust import Trust
 from andiron.data import (
     DataLoader,
@@ -32,7 +33,6 @@ from andiron.optim import GroupedOptimizer
 from andiron.schedules import Schedule
 
 HALF_UPDATES_OF_DEBUG = 7  # in an epoch of debug=true: three updates and a short one
-SPLITS = ("train", "valid", "test")
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,12 @@ class Components:
     num_updates: int  # planned for the whole run
     updates_per_epoch: int
     world: World = ALONE
+    more: Mapping[str, DataLoader] = field(default_factory=dict)  # further validation sets
+
+    @property
+    def loaders(self) -> list[DataLoader]:
+        """All loaders."""
+        return [self.train, self.valid, self.test, *self.more.values()]
 
 
 def build(
@@ -72,8 +78,7 @@ def build(
         target_kinds.check(config, trusted)
         with unwritten():
             components = world.after_first(make)
-    loaders = components.train, components.valid, components.test
-    host_memory.map_once([loader.dataset for loader in loaders], world)
+    host_memory.map_once([loader.dataset for loader in components.loaders], world)
     return components
 
 
@@ -88,10 +93,13 @@ def _built(
     if found := [*division.option_problems(config, world)]:
         raise errors.ConfigError(found)
     device = devices.resolve(config.device)
-    if too_many := worker_limits.problem(config.num_workers):
+    num_sets = len(config.data.get(SETS) or ())
+    if too_many := worker_limits.problem(config.num_workers, num_sets):
         raise errors.ConfigError([too_many])
     splits = data(config)
-    train, valid, test = (_loader(config, splits, name, device, world) for name in SPLITS)
+    train, valid, test, *more = (
+        _loader(config, splits, name, device, world) for name in splits.by_name
+    )
     lengths = horizons(config, len(train))
     model = network.model(config, splits, size_limit, trusted).to(device)
     if config.sync_batchnorm and world.size > 1:
@@ -112,6 +120,7 @@ def _built(
         schedule,
         **lengths,
         world=world,
+        more=dict(zip(splits.more, more, strict=True)),
     )
 
 
@@ -150,7 +159,7 @@ def _loader(
 ) -> DataLoader:
     builder = DataLoaderBuilder(splits.batcher).num_workers(config.num_workers).device(device)
     builder = builder.world(world)
-    dataset = getattr(splits, name)
+    dataset = splits.by_name[name]
     if name != "train":
         batch_size = max(config.batch_size, splits.evaluation_batch_size)
         return builder.batch_size(batch_size).build(dataset)

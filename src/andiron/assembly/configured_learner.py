@@ -1,6 +1,6 @@
 """The configured learner, from built components."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from andiron.config.schema import Node, Train
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner, LearnerBuilder
 from andiron.learner.observers import Observer
-from andiron.metrics.direction import directions_of
+from andiron.metrics.direction import by_split, directions_of
 from andiron.optim import averaging
 from andiron.plain import improvement
 from andiron.protocols import Metric, Renderer, Writer
@@ -32,11 +32,11 @@ def learner(
     """The learner of `built`, with the configured metrics, averages, checkpoints and options."""
     metrics = measured(config, built.splits.offered)
     training = [each for each in metrics if not getattr(each, "validation_only", False)]
+    sets = {name: metrics_of(config, metrics, name) for name in ("valid", *built.splits.more)}
     if config.objective is not None:
-        splits = ["valid", *(f"valid-{name}" for name in config.averages or {})]
         several = config.objective if isinstance(config.objective, list) else [config.objective]
         for each in several:
-            _check_objective(each, {"train": training} | dict.fromkeys(splits, metrics))
+            _check_objective(each, by_split(training, sets, config.averages or {}))
     ends = targets.in_updates(config.early_stopping or {}, built.updates_per_epoch)
     builder = (
         LearnerBuilder(run_dir)
@@ -55,6 +55,10 @@ def learner(
         .gradient_transforms(*gradient_transformations("gradients", config.gradients))
         .with_writers(**(writers or {}))
     )
+    _check_set_options(config, built.splits.more)
+    for name in built.splits.more:
+        every = (config.valid_sets_every or {}).get(name)
+        builder.valid_set(name, every=every, metrics=sets[name])
     if interrupter is not None:
         builder.interrupter(interrupter)
     if config.checkpoint:
@@ -74,6 +78,35 @@ def learner(
 def measured(config: Train, offered: Mapping[str, Any]) -> list[Any]:
     """The configured metrics; `offered` are facts of the data."""
     return [_metric(name, node, offered) for name, node in config.metrics.items()]
+
+
+def metrics_of(config: Train, metrics: list[Any], name: str) -> list[Any]:
+    """The metrics of a split: those of `valid_sets_metrics` for a set named there, else all.
+
+    Raises: ConfigError for an unknown metric.
+    """
+    chosen = (config.valid_sets_metrics or {}).get(name, [*config.metrics])
+    if unknown := [metric for metric in chosen if metric not in config.metrics]:
+        hint = errors.nearest(unknown[0], config.metrics)
+        why = f"{unknown[0]!r} is no entry of metrics{hint}; there is: {', '.join(config.metrics)}"
+        raise errors.ConfigError([f"valid_sets_metrics.{name}: {why}"])
+    return [metric for key, metric in zip(config.metrics, metrics, strict=True) if key in chosen]
+
+
+def _check_set_options(config: Train, sets: Collection[str]) -> None:
+    """Refuses options of validation sets that the data do not have.
+
+    Raises: ConfigError.
+    """
+    there = f"the data have {', '.join(sets) or 'no further validation sets'}"
+    problems = [
+        f"{option}.{name}: no such validation set{errors.nearest(name, sets)}; {there}"
+        for option in ("valid_sets_every", "valid_sets_metrics")
+        for name in getattr(config, option) or {}
+        if name not in sets
+    ]
+    if problems:
+        raise errors.ConfigError(problems)
 
 
 def writer(name: str, node: Node, folder: RunFolder) -> Writer:
@@ -109,7 +142,7 @@ def _metric(name: str, node: Node, offered: Mapping[str, Any]) -> Any:
     return metric
 
 
-def _check_objective(objective: str, measured: Mapping[str, list[Any]]) -> None:
+def _check_objective(objective: str, measured: Mapping[str, Sequence[Any]]) -> None:
     """Refuses an objective that no run of the sweep measures; `measured` is by split.
 
     Raises: ConfigError.

@@ -20,7 +20,7 @@ from andiron.config.trust import LIST_ALONE, Trust
 from andiron.config.violations import Options, Problems
 from andiron.disk import files
 from andiron.plain.options import LearnerOptions, Resume, option
-from andiron.ranges import Count, Device, Index, Positive, RunName
+from andiron.ranges import Count, Device, Every, Index, Positive, RunName, SetName
 
 Node = dict[str, Any]  # a `_target_` and its arguments, checked against the target's signature
 Nodes = dict[str, Any]  # nodes by name
@@ -61,6 +61,13 @@ class Train(LearnerOptions):
     model: Node = option(MISSING, "network", resume="never", hparam=True)
     loss: Node | None = option(None, "loss function", hparam=True)
     metrics: Nodes = option(MISSING, "metrics of training, validation and test", resume="never")
+    valid_sets_every: dict[SetName, Every] | None = option(
+        None, "cadence of further validation sets: {night: 500}; others as validate_every"
+    )
+    valid_sets_metrics: dict[SetName, list[str]] | None = option(
+        None, "metrics of further validation sets by name: {night: [accuracy]}; others all",
+        resume="free",
+    )
     augmentation: Nodes | None = option(
         None, "random transformations of training samples", hparam="if set"
     )

@@ -1,6 +1,7 @@
 """When a run logs, validates, saves checkpoints and ends."""
 
 import math
+from collections.abc import Mapping
 
 from andiron import errors
 from andiron.interrupter import Interrupter
@@ -13,7 +14,11 @@ class Agenda:
     """Decides by the counters of a position; between events two comparisons are enough."""
 
     def __init__(
-        self, options: LearnerOptions, validations: Ticker, saves: Ticker, clock: Clock
+        self,
+        options: LearnerOptions,
+        validations: Mapping[str, Ticker],
+        saves: Ticker,
+        clock: Clock,
     ):
         self._options = options
         self._logs = Ticker(Cadence.of(options.log_every), clock)
@@ -28,7 +33,7 @@ class Agenda:
     def start(self, at: Position, batches: int) -> tuple[int, int]:
         """Resolves cadences to updates; returns the run's length in epochs and in updates."""
         updates_per_epoch = math.ceil(batches / self._options.grads_accumulation)
-        for ticker in (self._logs, self._validations, self._saves):
+        for ticker in (self._logs, *self._validations.values(), self._saves):
             ticker.resolve(updates_per_epoch)
         if self.max_time is not None:
             self._deadline = self._clock() + seconds_of(self.max_time)
@@ -40,7 +45,7 @@ class Agenda:
 
     def look_ahead(self, at: Position) -> None:
         """Finds the next log point and other event; a cadence in minutes is always checked."""
-        tickers = self._logs, self._validations, self._saves
+        tickers = self._logs, *self._validations.values(), self._saves
         self.next_log, *others = [ticker.next_update(at.updates) for ticker in tickers]
         is_timed = self.max_time or any(each.cadence.minutes is not None for each in tickers)
         self.quiet_until = 0 if is_timed else min(self._options.num_updates or math.inf, *others)
@@ -54,11 +59,20 @@ class Agenda:
         """Whether this process has trained for `max_time`; under several, by rank 0's clock."""
         return self.max_time is not None and self._clock() >= self._deadline
 
-    def is_validation_due(self, at: Position) -> bool:
-        """Whether a validation is due within an epoch, or with `validate_first` before training."""
-        if at.updates == 0:
-            return self._options.validate_first and not self._validations.was_done(0)
-        return self._validations.due(updates=at.updates, epochs=None)
+    def due_sets(self, at: Position, epochs: int | None = None) -> list[str]:
+        """The validation sets to measure: within an epoch, or at the end of one, after `epochs`.
+
+        Before training these are all with `validate_first`, else none.
+        """
+        if at.updates == 0 and epochs is None:
+            return self.unmeasured_sets(at) if self._options.validate_first else []
+        sets = self._validations.items()
+        return [name for name, ticker in sets if ticker.due(updates=at.updates, epochs=epochs)]
+
+    def unmeasured_sets(self, at: Position) -> list[str]:
+        """The validation sets not measured after the last update."""
+        sets = self._validations.items()
+        return [name for name, ticker in sets if not ticker.was_done(at.updates)]
 
     def is_length_reached(self, at: Position) -> bool:
         """Whether the run has completed its `num_updates`, or else its `num_epochs`."""
@@ -72,7 +86,7 @@ class Agenda:
         """Why to stop here: a request, or a pause of an unfinished run after a validation."""
         if interrupter.at("train", at.updates, at.batch) and interrupter.asked:
             return interrupter.asked
-        is_validated = self._validations.was_done(at.updates)
+        is_validated = self._validations["valid"].was_done(at.updates)
         return interrupter.pause(*self._progress(at)) if is_validated and not is_over else None
 
     def _progress(self, at: Position) -> tuple[int, str]:

@@ -16,7 +16,7 @@ from andiron.data import Splits
 from andiron.distributed import World
 from andiron.interrupter import Interrupter
 from andiron.learner.claimed_folder import folder_at
-from andiron.learner.construction import Choices, construct
+from andiron.learner.construction import Choices, FurtherSet, construct
 from andiron.learner.early_stopping import EarlyStopping
 from andiron.learner.learner import Learner
 from andiron.learner.observers import Observer
@@ -26,7 +26,16 @@ from andiron.optim.transformations import Transformation
 from andiron.plain.cadence import Cadence
 from andiron.plain.options import Clip, LearnerOptions
 from andiron.protocols import Metric, Renderer, Writer
-from andiron.ranges import Count, Duration, Every, Positive, Seed, Traced
+from andiron.ranges import (
+    SET_NAMES,
+    Count,
+    Duration,
+    Every,
+    Positive,
+    Seed,
+    Traced,
+    is_set_name,
+)
 from andiron.schedules import Schedule
 
 DEFAULT_STRATEGY = last_and_best(last=2, metric="loss", split="valid", direction="lowest")
@@ -162,6 +171,19 @@ class LearnerBuilder:
     def metric_valid_numeric(self, *metrics: Metric) -> "LearnerBuilder":
         """Adds metrics of the validation data, and of the test data at the end."""
         return self._choose(valid_metrics=self._chosen.valid_metrics + metrics)
+
+    def valid_set(
+        self, name: str, *, every: Every | None = None, metrics: Sequence[Metric] | None = None
+    ) -> "LearnerBuilder":
+        """Adds a further validation set, such as `night`; `fit` takes its loader in `more`.
+
+        It is measured `every` N updates, epochs or minutes, by default as `validate_every`, by
+        `metrics`, by default those of the validation data.
+        Raises: ConfigError for a name that is not allowed.
+        """
+        if not is_set_name(name):
+            raise errors.ConfigError([f"validation set {name!r}: should be {SET_NAMES}"])
+        return self._choose(sets={**self._chosen.sets, name: FurtherSet(every, metrics)})
 
     def with_file_checkpointer(
         self,

@@ -1,9 +1,9 @@
 """Constructs a Learner from the choices of a LearnerBuilder, after checking that they fit."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -39,6 +39,13 @@ from andiron.schedules import Schedule
 from andiron.writers import JsonLinesWriter, TensorBoardWriter, Writers
 
 
+class FurtherSet(NamedTuple):
+    """How a further validation set is measured; None is as the validation data."""
+
+    every: Any  # as the option `validate_every`
+    metrics: Sequence[Metric] | None
+
+
 @dataclass(frozen=True)
 class Choices:
     """The options and components of a learner, as collected by its builder."""
@@ -50,6 +57,7 @@ class Choices:
     claims: bool = True  # its folder, if it writes anything there
     train_metrics: tuple[Metric, ...] = ()
     valid_metrics: tuple[Metric, ...] = ()
+    sets: Mapping[str, FurtherSet] = field(default_factory=dict)  # further validation sets
     writers: Mapping[str, Writer] | None = None  # None: the default writers
     renderer: Renderer | None = field(default_factory=render.for_python)  # None: no output
     strategy: Strategy | None = None
@@ -63,6 +71,19 @@ class Choices:
     world: World = ALONE
     data: Splits | None = None  # for the record
     is_recorded: bool = True
+
+    @property
+    def cadences(self) -> dict[str, Any]:
+        """How often each validation set is measured."""
+        usual = self.options.validate_every
+        return {"valid": usual} | {name: own.every or usual for name, own in self.sets.items()}
+
+    @property
+    def set_metrics(self) -> dict[str, Sequence[Metric]]:
+        """The metrics of each validation set."""
+        usual = self.valid_metrics
+        own = {n: usual if s.metrics is None else s.metrics for n, s in self.sets.items()}
+        return {"valid": usual, **own}
 
 
 def construct(
@@ -114,7 +135,7 @@ def _state(
         _metric_log(chosen, nonfinite),
         nonfinite,
         Position(options.seed),
-        Ticker(Cadence.of(options.validate_every), chosen.world.clock),
+        {n: Ticker(Cadence.of(each), chosen.world.clock) for n, each in chosen.cadences.items()},
         Observers(chosen.observers, chosen.world.clock),
     )
 
@@ -197,7 +218,7 @@ def _metric_log(chosen: Choices, nonfinite: Nonfinite) -> MetricLog:
     is_default = chosen.writers is None
     return MetricLog(
         train_metrics=chosen.train_metrics,
-        valid_metrics=chosen.valid_metrics,
+        set_metrics=chosen.set_metrics,
         writers=Writers(partial(_default_writers, chosen.folder) if is_default else given),
         renderer=chosen.renderer,
         check_loss=nonfinite.check_loss,
@@ -237,11 +258,9 @@ def _check_metrics(chosen: Choices, optimizer: GroupedOptimizer, whole: Schedule
         stateful = schedules.stateful(schedule) if schedule else []
         plateaus = [each for each in stateful if hasattr(each, "observe")]
         waiting.update((option, each) for each in plateaus if hasattr(each, "metric"))
-    splits = ["valid", *(f"valid-{name}" for name in chosen.averages)]
-    measured = {"train": chosen.train_metrics} | dict.fromkeys(splits, chosen.valid_metrics)
     direction.check_measured(
         {name: (each.metric, each.split, each.direction) for name, each in waiting.items()},
-        measured,
+        direction.by_split(chosen.train_metrics, chosen.set_metrics, chosen.averages),
     )
 
 
@@ -261,9 +280,14 @@ def _check_validations(chosen: Choices, state: LearnerState) -> None:
 
     Raises: ConfigError.
     """
-    schedules = (type(each).__name__ for each in state.observing_schedules())
-    decides = [*chosen.early_stopping, *schedules]
-    if state.validations.cadence.minutes is not None and decides:
-        every = chosen.options.validate_every
-        why = f"{', '.join(decides)} would depend on the machine's speed"
-        raise errors.ConfigError([f"validate_every={every}: {why}; give updates or epochs"])
+    observing = [(type(each).__name__, each) for each in state.observing_schedules()]
+    deciding = [
+        (name, state.set_of(getattr(each, "split", "valid")))
+        for name, each in [*chosen.early_stopping.items(), *observing]
+    ]
+    for name, every in chosen.cadences.items():
+        decides = [decider for decider, of_set in deciding if of_set == name]
+        if state.validations[name].cadence.minutes is not None and decides:
+            option = "validate_every" if name == "valid" else f"valid_sets_every.{name}"
+            why = f"{', '.join(decides)} would depend on the machine's speed"
+            raise errors.ConfigError([f"{option}={every}: {why}; give updates or epochs"])

@@ -9,7 +9,7 @@
 import copy
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -197,9 +197,18 @@ class StoppingRules:
         rules = [rule for rule in self.rules.values() if rule.restores_best and self.best]
         return rules[0].observed.epoch_of_best if rules else None
 
-    def observe(self, latest: Mapping[str, Values], *, epoch: int, updates: int) -> None:
-        """Shows a validation to every rule, and keeps the weights if they are the best."""
+    def observe(
+        self,
+        latest: Mapping[str, Values],
+        *,
+        epoch: int,
+        updates: int,
+        is_new: Callable[[str], bool] = lambda split: True,
+    ) -> None:
+        """Shows a validation to every rule whose split `is_new`; keeps the weights if the best."""
         for rule in self.rules.values():
+            if not is_new(rule.split):
+                continue
             rule.observe(latest, epoch, updates)
             if rule.restores_best and rule.observed.is_best:
                 self._keep(model_weights.entries(self._model))

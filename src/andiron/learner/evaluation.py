@@ -1,7 +1,7 @@
 """Evaluation passes: with the model's own weights, and with each average of them."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,7 +76,7 @@ class Evaluator:
     interrupter: Interrupter
     answers: Answers = field(default_factory=Answers)  # on the test set
 
-    def grant_requests(self, valid: Loader, save: Callable[[], None]) -> None:
+    def grant_requests(self, sets: Mapping[str, Loader], save: Callable[[], None]) -> None:
         """Saves, validates or pauses as requested; training then continues unchanged.
 
         A validation on request is only logged: no schedule, early stopping or best value observes
@@ -90,7 +90,10 @@ class Evaluator:
                 else:
                     draws = randomness.global_generator_state()
                     try:
-                        self._measure_each(valid, "valid", metric_log.record_request, nullcontext())
+                        for split, loader in sets.items():
+                            self._measure_each(
+                                loader, split, metric_log.record_request, nullcontext()
+                            )
                     finally:  # a user's loader or step may have drawn from them
                         randomness.restore_global_generators(draws)
                 log.info("%s on request, after update %d", request, metric_log.progress.updates)
@@ -133,20 +136,29 @@ class Evaluator:
         """Measures the model as `split`, and with each average of its weights as `split`-<average>.
 
         Inside `weights` the model has the weights to measure, by default its own.
+        """
+        self.validate_sets({split: loader}, weights)
 
-        After a pass over `valid`, shows the model's samples and lets schedules such as Plateau
-        observe.
+    def validate_sets(
+        self, sets: Mapping[str, Loader], weights: AbstractContextManager[None] | None = None
+    ) -> None:
+        """Measures every set as `validate`; then lets schedules such as Plateau observe.
+
+        After a pass over `valid`, shows the model's samples.
         """
         state = self.state
-        self._measure_each(loader, split, state.metric_log.record_pass, weights or nullcontext())
-        if split == "valid":
-            if isinstance(state.model, Shows):
+        for split, loader in sets.items():
+            own = weights or nullcontext()
+            self._measure_each(loader, split, state.metric_log.record_pass, own)
+            if split == "valid" and isinstance(state.model, Shows):
                 randomness.start_stream(state.position.seed, "samples")  # the same after any pass
                 with state.optimizer.evaluated(), inference.valid(state.model) as model:
                     state.metric_log.show_samples(split, model.samples())
-            for schedule in state.observing_schedules():
+        for schedule in state.observing_schedules():
+            if state.set_of(getattr(schedule, "split", "valid")) in sets:
                 schedule.observe(dict(state.metric_log.latest))
-            state.validations.done(state.position.updates)
+        for name in sets.keys() & state.validations:
+            state.validations[name].done(state.position.updates)
 
     def _measure_each(
         self, loader: Loader, split: str, record: Record, weights: AbstractContextManager[None]
@@ -171,7 +183,7 @@ class Evaluator:
                 raise self.interrupter.asked
 
         randomness.start_stream(at.seed, split, at.updates)  # independent of earlier draws
-        autocast, tally = self.updater.precision.autocast, metric_log.valid_tally
+        autocast, tally = self.updater.precision.autocast, metric_log.tally_of(split)
         model = self.state.model
         after = None
         if split == "test":
@@ -203,6 +215,23 @@ def _draws_kept() -> Iterator[None]:
         yield
     finally:
         randomness.restore_global_generators(draws)
+
+
+def named_sets(
+    valid: Loader, more: Mapping[str, Loader] | None, known: Mapping[str, Any]
+) -> dict[str, Loader]:
+    """The loaders of the `known` validation sets, by name.
+
+    Raises: MismatchError for a set that is missing or unknown.
+    """
+    sets = {"valid": valid, **(more or {})}
+    if sets.keys() != known.keys():
+        given, built = (", ".join(list(names)[1:]) or "none" for names in (sets, known))
+        raise errors.MismatchError(
+            f"fit got the further validation sets {given}, and the learner was built with {built}; "
+            "name each with LearnerBuilder.valid_set(name), and pass its loader in `more`"
+        )
+    return {name: sets[name] for name in known}
 
 
 def check_loaders(*loaders: object) -> None:

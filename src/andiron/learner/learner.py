@@ -1,7 +1,7 @@
 """The learner: trains a model, and has its state, its summary and its checkpoints."""
 
 import weakref
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from andiron.checkpoint import Checkpoint, Checkpointer
 from andiron.interrupter import Interrupter
 from andiron.learner import summary
 from andiron.learner.claimed_folder import ClaimedFolder
+from andiron.learner.evaluation import named_sets
 from andiron.learner.loop import Loop
 from andiron.learner.observers import Step
 from andiron.learner.saving import Saver
@@ -92,14 +93,22 @@ class Learner(AbstractContextManager["Learner"]):
         """The learning rates of the next update, by group."""
         return self.updater.rates(self.position.updates)
 
-    def fit(self, train: Loader, valid: Loader, test: Loader | None = None) -> nn.Module:
+    def fit(
+        self,
+        train: Loader,
+        valid: Loader,
+        test: Loader | None = None,
+        *,
+        more: Mapping[str, Loader] | None = None,
+    ) -> nn.Module:
         """The model after training on `train`, validated on `valid`, measured on `test` at the end.
 
+        `more` are the loaders of further validation sets, each named by `LearnerBuilder.valid_set`.
         It has its optimizer's evaluation weights, or the best ones if early stopping restores
         them.
         Raises: as `steps`.
         """
-        for _ in self.steps(train, valid, test):
+        for _ in self.steps(train, valid, test, more=more):
             pass
         if self._folder is None or not self._folder.is_recorded:  # else shown with the results
             self.metric_log.show(self.summary())
@@ -126,17 +135,25 @@ class Learner(AbstractContextManager["Learner"]):
         return self.model
 
     def steps(
-        self, train: Loader, valid: Loader, test: Loader | None = None
+        self,
+        train: Loader,
+        valid: Loader,
+        test: Loader | None = None,
+        *,
+        more: Mapping[str, Loader] | None = None,
     ) -> Generator[Step, None, None]:
         """The training loop: yields after each update and validation, and after the test.
 
+        `more` are as in `fit`; each of these sets has a validation of its own.
         The body of the caller's `for` runs between two updates. A loop that is left, by `break` or
         by an error, saves the state after the last completed update.
-        Raises: TypeError for a loader without epochs; NonFiniteError by `on_nonfinite`;
-        Interrupted, with the state saved, if `interrupter` requests a stop.
+        Raises: TypeError for a loader without epochs; MismatchError for one without a set;
+        NonFiniteError by `on_nonfinite`; Interrupted, with the state saved, if `interrupter`
+        requests a stop.
         """
         self._leave_steps()
-        steps = self._loop.steps(train, valid, test)
+        sets = named_sets(valid, more, self._state.validations)
+        steps = self._loop.steps(train, sets, test)
         self._steps = weakref.ref(steps)  # weak, so that `break` closes it at once
         return self._observed(steps) if self._state.observers else steps
 

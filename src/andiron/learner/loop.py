@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from typing import Any, Literal
@@ -24,6 +24,8 @@ from andiron.protocols import Loader
 from andiron.run.status import Report
 
 log = logging.getLogger("andiron")
+
+Sets = Mapping[str, Loader]  # validation sets by name
 
 
 class Loop:
@@ -75,15 +77,15 @@ class Loop:
             log.info("ends after update %d: %s", self._position.updates, reason)
 
     def steps(
-        self, train: Loader, valid: Loader, test: Loader | None
+        self, train: Loader, sets: Sets, test: Loader | None
     ) -> Generator[Step, None, None]:
         """Trains to the end; the state is saved if the caller leaves. See `Learner.steps`."""
         at, agenda, size = self._position, self._agenda, len(train)
         updater, snapshot, interrupter = self._updater, self._state.copies, self._interrupter
-        with self.training(train, valid, *([] if test is None else [test])), self._saved_if_left():
+        tests = [] if test is None else [test]
+        with self.training(train, *sets.values(), *tests), self._saved_if_left():
             self._saver.save()  # the state to resume from before the first epoch is over
-            if self._validate_if_due(valid):
-                yield self._measured("validation")
+            yield from self._measured(self._validate_if_due(sets))
             while not self.is_over:
                 for batches in self.batches_of_epoch(train):
                     is_last = at.batch == size
@@ -95,28 +97,24 @@ class Loop:
                     if is_quiet and not (interrupter.asked or interrupter.is_watched):
                         continue
                     if not is_last:
-                        if self._validate_if_due(valid):
-                            yield self._measured("validation")
+                        yield from self._measured(self._validate_if_due(sets))
                         self._saver.save_if_due()
-                    self.evaluator.grant_requests(valid, self._saver.save_on_request)
+                    self.evaluator.grant_requests(sets, self._saver.save_on_request)
                     self._stop_if_asked()
                     if self.is_over:
                         break
                     agenda.look_ahead(at)
                 if at.batch == size:
-                    if self._end_epoch(valid):
-                        yield self._measured("validation")
+                    yield from self._measured(self._end_epoch(sets))
                     self._saver.save_if_due(at.epoch)
-            if self._end_run(valid):
-                yield self._measured("validation")
+            yield from self._measured(self._end_run(sets))
             self._saver.save()
             with self._saved_if_interrupted():
                 self._evaluation.enter_context(self._state.optimizer.evaluated())
                 self._evaluation.enter_context(self._state.early_stopping.restored())
                 if test is not None:
                     self.evaluator.validate(test, "test", self._saver.tested())
-        if test is not None:
-            yield self._measured("test")
+        yield from self._measured(["test"] * len(tests))
 
     @contextmanager
     def training(self, train: Loader, *others: Loader) -> Iterator[None]:
@@ -211,61 +209,66 @@ class Loop:
             values = self._metric_log.latest.get("train", {}) | readings
         return Step("update", at.updates, epoch, at.batch, values, updated.items)
 
-    def _measured(self, kind: Literal["validation", "test"]) -> Step:
-        """The event of a pass that was just recorded."""
-        progress, split = self._metric_log.progress, "test" if kind == "test" else "valid"
-        values = dict(self._metric_log.latest[split])
-        return Step(kind, self._position.updates, progress.epoch, progress.batch, values)
+    def _measured(self, splits: Iterable[str]) -> Iterator[Step]:
+        """The events of passes that were just recorded."""
+        updates, progress = self._position.updates, self._metric_log.progress
+        for split in splits:
+            kind: Literal["validation", "test"] = "test" if split == "test" else "validation"
+            values = dict(self._metric_log.latest[split])
+            yield Step(kind, updates, progress.epoch, progress.batch, values, split=split)
 
-    def _validate_if_due(self, valid: Loader) -> bool:
-        """Validates if it is due, and returns whether it was."""
-        is_due = self._agenda.is_validation_due(self._position)
-        if is_due:
+    def _validate_if_due(self, sets: Sets) -> Sets:
+        """Measures the validation sets that are due within an epoch, and returns them."""
+        due = _chosen(sets, self._agenda.due_sets(self._position))
+        if due:
             with self._saved_if_interrupted():
-                self.evaluator.validate(valid)
-            self._metric_log.validated("valid")
-            self._observe()
-        return is_due
+                self.evaluator.validate_sets(due)
+            for split in due:
+                self._metric_log.validated(split)
+            self._observe(due)
+        return due
 
-    def _end_epoch(self, valid: Loader) -> bool:
-        """Closes an epoch, and returns whether it ended with a validation."""
+    def _end_epoch(self, sets: Sets) -> Sets:
+        """Closes an epoch; measures the validation sets that are due, and returns them."""
         at = self._position
-        is_due = self._state.validations.due(updates=at.updates, epochs=at.epoch + 1)
+        due = _chosen(sets, self._agenda.due_sets(at, at.epoch + 1))
         with self._saved_if_interrupted():
             self._metric_log.close_epoch()
-            if is_due:
-                self.evaluator.validate(valid)
+            self.evaluator.validate_sets(due)
         self._metric_log.epoch_ended()
         at.next_epoch()
-        if is_due:
-            self._observe()
-        return is_due
+        self._observe(due)
+        return due
 
-    def _end_run(self, valid: Loader) -> bool:
-        """Closes an unfinished last epoch, and validates unless the last update was validated.
+    def _end_run(self, sets: Sets) -> Sets:
+        """Closes an unfinished last epoch; measures the sets not measured after the last update.
 
-        Returns whether it validated.
+        Returns these sets.
         """
         at = self._position
         if self._agenda.is_length_reached(at):
             self.ending = None
-        is_validated = self._state.validations.was_done(at.updates)
+        due = _chosen(sets, self._agenda.unmeasured_sets(at))
         with self._saved_if_interrupted():
             was_open = at.batch > 0 and self._metric_log.close_epoch()
-            if not is_validated:
-                self.evaluator.validate(valid)
+            self.evaluator.validate_sets(due)
         if was_open:
             self._metric_log.epoch_ended()
-        if not is_validated:
-            self._observe()
-        return not is_validated
+        self._observe(due)
+        return due
 
-    def _observe(self) -> None:
-        """Passes a validation to the early stopping rules."""
+    def _observe(self, sets: Sets) -> None:
+        """Passes the values of these sets to their early stopping rules."""
         at, state = self._position, self._state
-        epoch = at.epoch + (at.batch > 0)
+        if not sets:
+            return
         with state.optimizer.evaluated():
-            state.early_stopping.observe(self._metric_log.latest, epoch=epoch, updates=at.updates)
+            state.early_stopping.observe(
+                self._metric_log.latest,
+                epoch=at.epoch + (at.batch > 0),
+                updates=at.updates,
+                is_new=lambda split: state.set_of(split) in sets,
+            )
 
     def _stop_if_asked(self) -> None:
         at, agenda = self._position, self._agenda
@@ -294,3 +297,7 @@ class Loop:
             self._evaluation.close()
             self._saver.save(before)
             raise
+
+
+def _chosen(sets: Sets, names: Iterable[str]) -> Sets:
+    return {name: sets[name] for name in names}

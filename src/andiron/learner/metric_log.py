@@ -3,6 +3,7 @@
 import copy
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import torch
@@ -31,7 +32,7 @@ class MetricLog:
         self,
         *,
         train_metrics: Sequence[Metric],
-        valid_metrics: Sequence[Metric],
+        set_metrics: Mapping[str, Sequence[Metric]],
         writers: Writers,
         renderer: Renderer | None,
         check_loss: CheckLoss,
@@ -40,11 +41,11 @@ class MetricLog:
         world: World,
     ):
         self.train_tally = Tally(train_metrics, world)
-        self.valid_tally = Tally(valid_metrics, world)
+        self._set_tallies = {name: Tally(own, world) for name, own in set_metrics.items()}
         self.writers = writers
         self.renderer = renderer
         self._display = renderer if isinstance(renderer, Interactive) else None
-        self.history = History([*train_metrics, *valid_metrics])
+        self.history = History([*train_metrics, *chain(*set_metrics.values())])
         self.progress = Progress(num_epochs=0)
         self.throughput = Throughput(device, world)
         self._check_loss = check_loss
@@ -54,6 +55,10 @@ class MetricLog:
     def latest(self) -> dict[str, Values]:
         """The newest values of each split."""
         return self.progress.latest
+
+    def tally_of(self, split: str) -> Tally:
+        """The metrics of a split, also with averaged weights; of the test data those of `valid`."""
+        return self._set_tallies.get(split.partition("-")[0], self._set_tallies["valid"])
 
     def start(
         self, train: Loader, length: tuple[int, int], epoch: int, updates: int, batch: int
@@ -98,7 +103,7 @@ class MetricLog:
 
     def record_pass(self, split: str, values: Values) -> None:
         """Records the values of a pass over `split`, with the texts and pictures of its metrics."""
-        tally = self.valid_tally
+        tally = self.tally_of(split)
         shown = {"texts": tally.texts, "images": tally.images, "decisions": tally.decisions}
         self._record(split, values, {}, whole_epoch=True, **shown)
 

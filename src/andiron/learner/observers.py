@@ -30,6 +30,7 @@ class Step(NamedTuple):
     batch: int  # batches taken from this epoch
     values: Values  # of a validation, the test or a log point; empty for other updates
     items: Sequence[Any] = ()  # of an update, one for each of its batches
+    split: str = "train"  # that the values are of: valid, test, or a further validation set
 
     @property
     def item(self) -> Any:

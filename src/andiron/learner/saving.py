@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from andiron import checkpoint, errors
 from andiron.checkpoint import Checkpoint, Checkpointer, strategies
@@ -31,12 +32,18 @@ class Saver:
         self._checkpointer = checkpointer
         cadence = checkpointer.cadence if checkpointer else Cadence(epochs=1)
         self.ticker = Ticker(cadence, world.clock)
-        self._saved: tuple[int, int, int, bool] | None = None
+        self._saved: tuple[Any, ...] | None = None
 
     @property
-    def _place(self) -> tuple[int, int, int, bool]:
+    def _place(self) -> tuple[Any, ...]:
         at = self._state.position
-        return at.updates, at.epoch, at.batch, self._state.validations.was_done(at.updates)
+        return at.updates, at.epoch, at.batch, self._measured
+
+    @property
+    def _measured(self) -> set[str]:
+        """The validation sets that were measured after the last update."""
+        updates, sets = self._state.position.updates, self._state.validations.items()
+        return {name for name, ticker in sets if ticker.was_done(updates)}
 
     def save_if_due(self, epochs: int | None = None) -> None:
         """Saves if the cadence is due; `epochs` is the number completed, at the end of one."""
@@ -48,9 +55,13 @@ class Saver:
         place = self._place
         if self._checkpointer is None or place == self._saved:
             return
-        updates, _, _, is_validated = place
-        latest = self._state.metric_log.latest if is_validated and measured is None else {}
-        self._checkpointer.save(updates, self._state.capture(measured), dict(latest))
+        state, updates = self._state, self._state.position.updates
+        values = {
+            split: latest
+            for split, latest in state.metric_log.latest.items()
+            if measured is None and state.set_of(split) in self._measured
+        }
+        self._checkpointer.save(updates, state.capture(measured), values)
         self._saved = place
         self.ticker.done(updates)
 

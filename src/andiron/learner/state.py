@@ -37,13 +37,23 @@ class LearnerState:
     metric_log: MetricLog
     nonfinite: Nonfinite
     position: Position
-    validations: Ticker
+    validations: Mapping[str, Ticker]  # by set, `valid` first
     observers: Observers = field(default_factory=lambda: Observers({}))
 
     @property
     def _parts(self) -> dict[str, Any]:
         """The parts whose `state_dict` holds plain values only."""
-        return {"nonfinite": self.nonfinite, "validation": self.validations}
+        return {"nonfinite": self.nonfinite, "validation": self.validations["valid"]}
+
+    @property
+    def _further_sets(self) -> dict[str, Ticker]:
+        return {name: ticker for name, ticker in self.validations.items() if name != "valid"}
+
+    def set_of(self, split: str) -> str:
+        """The validation set that a split is measured with: night for night-ema, valid for train.
+        """
+        name = split.partition("-")[0]
+        return name if name in self.validations else "valid"
 
     def capture(self, measured: Measured | None = None) -> Checkpoint:
         """The state after the last completed update; `model` has the weights to evaluate.
@@ -55,7 +65,7 @@ class LearnerState:
         optimizer = self.optimizer.state_dict()
         model = self.evaluation_weights()
         averages = {name: average.state_dict() for name, average in self.averages.items()}
-        state = {
+        state: dict[str, Any] = {
             "format": state_format.FORMAT,
             **self.position.state_dict(),
             "owners": self.optimizer.owners(),
@@ -70,6 +80,8 @@ class LearnerState:
         }
         if states := self.observers.state_dict():
             state["observers"] = states
+        if sets := self._further_sets:
+            state["parts"]["sets"] = {name: sets[name].state_dict() for name in sets}
         weights = averages | self.early_stopping.weights()
         return Checkpoint(model, optimizer, state, weights, windows)
 
@@ -113,6 +125,8 @@ class LearnerState:
         self.observers.load_state_dict(state.get("observers", {}))
         for name, part in self._parts.items():
             part.load_state_dict(state["parts"][name])
+        for name, ticker in self._further_sets.items():
+            ticker.load_state_dict(state["parts"].get("sets", {}).get(name, {"last_update": -1}))
 
     def observing_schedules(self) -> Iterator[Any]:
         """The schedules that observe validations, such as Plateau."""

@@ -150,6 +150,7 @@ class Parts(TypedDict):
 
     nonfinite: LeftOut
     validation: Validation
+    sets: NotRequired[dict[str, Validation]]  # further validation sets
 
 
 class Kept(TypedDict):
@@ -223,10 +224,11 @@ def checked(state: Any, file: str = contents.STATE) -> dict[str, Any]:
     if state["epoch"] > made:
         allowed = f"at most {made}, the updates that were made or left out"
         raise wrong(file, "epoch", state["epoch"], allowed)
-    last = parts["validation"]["last_update"]
-    if last > state["updates"]:
-        allowed = f"at most {state['updates']}, the completed updates"
-        raise wrong(file, "parts.validation.last_update", last, allowed)
+    sets = {f"sets.{name}": ticker for name, ticker in parts.get("sets", {}).items()}
+    for name, ticker in {"validation": parts["validation"], **sets}.items():
+        if ticker["last_update"] > state["updates"]:
+            allowed = f"at most {state['updates']}, the completed updates"
+            raise wrong(file, f"parts.{name}.last_update", ticker["last_update"], allowed)
     return state
 
 

@@ -12,6 +12,14 @@ def directions_of(metrics: Iterable[Metric]) -> dict[str, str]:
     return {metric.name: "highest" if metric.higher_is_better else "lowest" for metric in metrics}
 
 
+def by_split(
+    training: Sequence[Metric], sets: Mapping[str, Sequence[Metric]], averages: Iterable[str]
+) -> dict[str, Sequence[Metric]]:
+    """The metrics of each split; `averages` of the weights are measured on all validation sets."""
+    averaged = {f"{name}-{each}": sets[name] for name in sets for each in averages}
+    return {"train": training, **sets, **averaged}
+
+
 def check_measured(
     waiting: Mapping[str, tuple[str, str, str]],
     measured: Mapping[str, Sequence[Metric]],

@@ -1,7 +1,7 @@
 """The schedule that lowers the learning rate when a metric stops improving."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from andiron.plain import improvement
 from andiron.ranges import Direction, Fraction, Index, NonNegative, Positive, Proportion, checked
@@ -16,8 +16,8 @@ class Plateau:
     A gain is a value below best * (1 - threshold), or above best * (1 + threshold) if `direction`
     is highest. If best is negative the sign of threshold changes, so that the margin stays on the
     right side; torch's ReduceLROnPlateau is otherwise the same. State: lr, best, and the
-    validations since the last gain. It observes every validation, also while another part of a
-    Sequential is active.
+    validations since the last gain. It observes every validation on `split`, also while
+    another part of a Sequential is active.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class Plateau:
         threshold: Fraction = 1e-4,
         min_lr: NonNegative = 0.0,
         metric: str = "loss",
-        split: Literal["train", "valid"] = "valid",
+        split: str = "valid",
         direction: Direction = "lowest",
     ):
         check_minimum(min_lr, initial_lr=initial_lr)

@@ -22,7 +22,8 @@ from andiron.sweep.promotion import HalvingRule, Promotions
 from andiron.sweep.search import objectives
 
 CHOICE = "hydra/sweeper=asha"
-SHARED = ("num_epochs", "num_updates", "validate_every", "objective")  # equal in all jobs
+# equal in all jobs
+SHARED = ("num_epochs", "num_updates", "validate_every", "valid_sets_every", "objective")
 Overrides = Sequence[Sequence[str]]  # of each job
 Plain = Mapping[str, Any]  # the configuration of a job
 
@@ -131,12 +132,17 @@ def _rungs(job: Plain, options: HalvingOptions) -> tuple[list[int], list[str]]:
     problems = []
     if not rungs:
         problems.append(f"{option}={first}: no rung below num_{unit}={length}; give a smaller one")
-    every = getattr(Cadence.of(job["validate_every"]), unit)
-    if every is None or every != int(every) or first % every:
-        value = f"{first}epochs" if unit == "epochs" else first
-        places = ", ".join(map(str, rungs))
-        why = f"jobs are compared after {places} {unit}, and must be validated there"
-        problems.append(f"validate_every={job['validate_every']}: {why}; give {value}")
+    cadences = {"validate_every": job["validate_every"]}
+    split = improvement.split_and_metric(objectives.objectives(job)[0].name)[0].partition("-")[0]
+    if split in (sets := job.get("valid_sets_every") or {}):
+        cadences[f"valid_sets_every.{split}"] = sets[split]
+    for option, cadence in cadences.items():
+        every = getattr(Cadence.of(cadence), unit)
+        if every is None or every != int(every) or first % every:
+            value = f"{first}epochs" if unit == "epochs" else first
+            places = ", ".join(map(str, rungs))
+            why = f"jobs are compared after {places} {unit}, and must be validated there"
+            problems.append(f"{option}={cadence}: {why}; give {value}")
     return rungs, problems
 
 

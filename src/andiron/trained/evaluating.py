@@ -65,6 +65,7 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
     for option in run.unrecorded:
         if option.startswith("metrics."):
             log.warning("%s is not measured: %s", option, run.unrecorded[option])
+    metrics = configured_learner.metrics_of(run.config, metrics, part)
     by_class, losses, tally = ByClass(), SampleLosses(), Tally(metrics)
 
     def count(item: Any) -> None:

@@ -55,17 +55,12 @@ def _encoded_table(node: schema.Node, data: Described) -> Splits:
     targets = [node["target"]] if isinstance(node["target"], str) else [*node["target"]]
     is_regression = "class_names" not in data.facts
     path = Path(node["path"])
-    table = csv_file.read_as(
-        path,
-        data.facts,
-        targets,
-        delimiter=node.get("delimiter"),
-        missing=node.get("missing"),
-        max_bad_lines=node.get("max_bad_lines", 0),
-    )
+    same = {"max_bad_lines": 0, "delimiter": None, "missing": None}
+    same = {name: node.get(name, default) for name, default in same.items()}
+    table = csv_file.read_as(path, data.facts, targets, **same)
     encoding.warn_of_unknown_categories(table)
     split_options = {name: node[name] for name in ("valid", "test", "split_seed") if name in node}
-    return table_splits.of_columns(
+    other = table_splits.of_columns(
         table,
         targets,
         kind="regression" if is_regression else "classification",
@@ -74,6 +69,7 @@ def _encoded_table(node: schema.Node, data: Described) -> Splits:
         encoding=encoding,
         **{"test": 0.1, **split_options},
     )
+    return csv_file.with_sets(other, node.get(schema.SETS), data.facts, targets, **same)
 
 
 def _with_overrides(config: Train, overrides: Sequence[str]) -> Train:

@@ -45,17 +45,19 @@ class Experiment:
 
         `begun` is called after the first update: a run that cannot be trained has failed by then.
         """
-        train, valid, test = self.components.train, self.components.valid, self.components.test
+        built = self.components
         writers = self.learner.metric_log.writers
         with self._closed_after(), ExitStack() as at_end:
-            for loader in (train, valid, test):
+            for loader in built.loaders:
                 at_end.callback(loader.close)
             try:
-                for step in self.learner.steps(train, valid, test):
+                for step in self.learner.steps(
+                    built.train, built.valid, built.test, more=built.more
+                ):
                     if begun is not None and step.kind != "validation":
                         begun()
                         begun = None
-                if self.components.world.rank == 0:
+                if built.world.rank == 0:
                     self._write_results()
             except errors.Interrupted:  # the run can be resumed: its session stays open
                 raise

@@ -93,12 +93,26 @@ def csv(
         reading=reading,
     )
     same = {"missing": missing, "max_bad_lines": max_bad_lines, "delimiter": delimiter}
-    sets = {name: Path(other) for name, other in (valid_sets or {}).items()}
-    tables = {name: read_as(other, splits.facts, targets, **same) for name, other in sets.items()}
+    return with_sets(splits, valid_sets, splits.facts, targets, **same)
+
+
+def with_sets(
+    splits: Splits,
+    valid_sets: Mapping[str, str] | None,
+    facts: Mapping[str, Any],
+    targets: Sequence[str],
+    **options: Any,
+) -> Splits:
+    """The splits with further validation sets from files, encoded by `facts`.
+
+    Raises: DataError as `csv`.
+    """
+    sets = {name: Path(path) for name, path in (valid_sets or {}).items()}
+    tables = {name: read_as(path, facts, targets, **options) for name, path in sets.items()}
     return dataclasses.replace(
         splits,
-        more={n: table_splits.further_set(t, targets, splits.facts) for n, t in tables.items()},
-        more_fingerprints={name: fingerprint.of_file(other) for name, other in sets.items()},
+        more={n: table_splits.further_set(t, targets, facts) for n, t in tables.items()},
+        more_fingerprints={name: fingerprint.of_file(path) for name, path in sets.items()},
     )
 
 
