@@ -117,6 +117,18 @@ def offered(
     return {**derived, **facts}
 
 
+def with_sets(
+    splits: Splits, values: Mapping[str, Any] | None, read: Callable[[Any], tuple[Dataset, str]]
+) -> Splits:
+    """`splits` with further validation sets: `read` gives the data and fingerprint of a value."""
+    sets = {name: read(value) for name, value in (values or {}).items()}
+    return dataclasses.replace(
+        splits,
+        more={name: dataset for name, (dataset, _) in sets.items()},
+        more_fingerprints={name: checksum for name, (_, checksum) in sets.items()},
+    )
+
+
 class Parts(NamedTuple):
     """The indices of each part, ascending."""
 

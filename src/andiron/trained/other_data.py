@@ -21,6 +21,7 @@ from andiron.data import Mapped, RawBatch, Splits, fingerprint
 from andiron.data.described import Described
 from andiron.data.on_disk import csv_file, table_splits
 from andiron.data.on_disk.table_encoding import TableEncoding
+from andiron.data.splits import with_sets
 
 # the facts that define a sample and a target
 DECIDING = (
@@ -69,7 +70,9 @@ def _encoded_table(node: schema.Node, data: Described) -> Splits:
         encoding=encoding,
         **{"test": 0.1, **split_options},
     )
-    return csv_file.with_sets(other, node.get(schema.SETS), data.facts, targets, **same)
+    return with_sets(
+        other, node.get(schema.SETS), csv_file.set_reader(data.facts, targets, **same)
+    )
 
 
 def _with_overrides(config: Train, overrides: Sequence[str]) -> Train:

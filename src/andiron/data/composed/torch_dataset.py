@@ -14,7 +14,7 @@ from andiron.data.batchers import ArrayBatcher
 from andiron.data.composed.composed_datasets import chosen
 from andiron.data.composed.torch_samples import Collate, SampleBySample, from_torch
 from andiron.data.dataset import tensors_in
-from andiron.ranges import Count, Node, Proportion, Seed, Validation
+from andiron.ranges import Count, Node, Proportion, Seed, SetName, Validation
 
 SAMPLES_READ = 32  # of each data set for the fingerprint, evenly spaced
 
@@ -30,6 +30,7 @@ def torch_dataset(
     num_outputs: Count | None = None,
     class_names: Sequence[str] | None = None,
     fingerprint: str | None = None,
+    valid_sets: dict[SetName, Node] | None = None,
 ) -> splits.Splits:
     """Map-style torch data sets, whose samples are pairs of an input and a target.
 
@@ -38,7 +39,7 @@ def torch_dataset(
     Inputs that are bytes or floats reach the network as float32, other integers as int64.
     Without `num_classes`, `class_names` and `num_outputs`, the classes are `train.classes`, and
     float targets are values to predict. The default `fingerprint` covers the length of each data
-    set and up to 32 of its samples.
+    set and up to 32 of its samples. `valid_sets` are further validation sets by name.
     Raises: DataError naming the part that is not such a data set, or the fault of its samples.
     """
     named = {"train": train, "valid": valid, "test": test}
@@ -50,7 +51,7 @@ def torch_dataset(
     names = class_names or getattr(train, "classes", None)
     facts = _facts(datasets["train"], num_classes, num_outputs, names)
     fractions = {name: value for name, value in named.items() if name not in datasets}
-    return splits.Splits(
+    made = splits.Splits(
         name=type(train).__name__,
         batcher=ArrayBatcher(),
         facts=facts,
@@ -58,6 +59,12 @@ def torch_dataset(
         validates_on_test=valid == "test",
         **_parts(datasets, fractions, split_seed),
     )
+
+    def read_set(dataset: Any) -> tuple[SampleBySample, str]:
+        adapted = _adapted("valid_sets", dataset, collate)
+        return adapted, _fingerprint({"valid_sets": adapted})
+
+    return splits.with_sets(made, valid_sets, read_set)
 
 
 def _adapted(name: str, dataset: Any, collate: Collate | None) -> SampleBySample:

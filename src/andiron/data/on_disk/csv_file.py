@@ -1,8 +1,7 @@
 """Any table in a delimited text or parquet file, its columns by name; problems by line."""
 
-import dataclasses
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,10 +9,11 @@ from pydantic import Field
 
 from andiron import errors
 from andiron.data import fingerprint
+from andiron.data.dataset import Dataset
 from andiron.data.on_disk import table_splits
 from andiron.data.on_disk.columns import Columns, Reading
 from andiron.data.on_disk.table_encoding import TableEncoding
-from andiron.data.splits import Splits
+from andiron.data.splits import Splits, with_sets
 from andiron.ranges import Index, Number, Proportion, Seed, SetName, Validation
 from andiron.recording import keep_arguments
 
@@ -93,27 +93,19 @@ def csv(
         reading=reading,
     )
     same = {"missing": missing, "max_bad_lines": max_bad_lines, "delimiter": delimiter}
-    return with_sets(splits, valid_sets, splits.facts, targets, **same)
+    return with_sets(splits, valid_sets, set_reader(splits.facts, targets, **same))
 
 
-def with_sets(
-    splits: Splits,
-    valid_sets: Mapping[str, str] | None,
-    facts: Mapping[str, Any],
-    targets: Sequence[str],
-    **options: Any,
-) -> Splits:
-    """The splits with further validation sets from files, encoded by `facts`.
+def set_reader(
+    facts: Mapping[str, Any], targets: Sequence[str], **options: Any
+) -> Callable[[str], tuple[Dataset, str]]:
+    """Reads files as the data set with these `facts`; gives their rows and fingerprints."""
 
-    Raises: DataError as `csv`.
-    """
-    sets = {name: Path(path) for name, path in (valid_sets or {}).items()}
-    tables = {name: read_as(path, facts, targets, **options) for name, path in sets.items()}
-    return dataclasses.replace(
-        splits,
-        more={n: table_splits.further_set(t, targets, facts) for n, t in tables.items()},
-        more_fingerprints={name: fingerprint.of_file(path) for name, path in sets.items()},
-    )
+    def read_set(path: str) -> tuple[Dataset, str]:
+        table = read_as(Path(path), facts, targets, **options)
+        return table_splits.further_set(table, targets, facts), fingerprint.of_file(Path(path))
+
+    return read_set
 
 
 def read_as(

@@ -1,19 +1,21 @@
 """Images in a folder for each class."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from andiron.data import fingerprint, splits
 from andiron.data.batchers import ImageBatcher
+from andiron.data.dataset import Dataset
 from andiron.data.on_disk import image_cache, image_scan, image_tree
 from andiron.data.on_disk.image_decoding import ImageFolderDataset
 from andiron.data.on_disk.stored import StoredDataset
 from andiron.data.splits import TEST_SEED, Parts, Splits
-from andiron.ranges import Count, Index, Proportion, Seed, Validation
+from andiron.ranges import Count, Index, Proportion, Seed, SetName, Validation
 from andiron.recording import keep_arguments
 
 # ImageNet's, as torchvision's weights expect; for grey images the means over channels
@@ -36,6 +38,7 @@ def image_folder(
     cache: str | None = None,
     scan: bool = False,
     max_unreadable: Index = 0,
+    valid_sets: dict[SetName, str] | None = None,
 ) -> Splits:
     """The images in `path`/<class>, at any depth, resized and cropped to `size` x `size` pixels.
 
@@ -47,37 +50,74 @@ def image_folder(
     covers the names and sizes of the files, with `once` their bytes too.
     With `scan` or `once` all unreadable images are reported before the run; up to `max_unreadable`
     of them, which implies a scan, are skipped and named in the facts.
+    `valid_sets` are folders of further validation sets by name, each with folders of some classes.
     Normalised by ImageNet's mean and standard deviation, as torchvision's trained networks expect.
     Raises: DataError for a folder, class or part without images, and with `once` or `scan` for
     files that are not images.
     """
-    root = Path(path).absolute()
+    read = partial(
+        _read,
+        shape=(size, channels),
+        decoded=decoded,
+        cache=cache,
+        scan=scan,
+        max_unreadable=max_unreadable,
+    )
+    whole = read(image_tree.find(Path(path).absolute()))
+    parts = _parts(whole.tree, valid, test, split_seed)
+    made = splits.of_parts(
+        whole.dataset.subset,
+        parts,
+        name=whole.tree.root.name,
+        batcher=BATCHERS[channels],
+        facts=_facts(whole.tree, parts, (channels, size, size), whole.skipped),
+        fingerprint=whole.checksum,
+    )
+
+    def read_set(folder: str) -> tuple[Dataset, str]:
+        found = read(image_tree.find_set(Path(folder).absolute(), whole.tree.class_names))
+        return found.dataset, found.checksum
+
+    return splits.with_sets(made, valid_sets, read_set)
+
+
+class _Images(NamedTuple):
+    """The images of a tree that can be read, and the names of the others."""
+
+    tree: image_tree.ImageTree
+    dataset: ImageFolderDataset | StoredDataset
+    checksum: str
+    skipped: list[str]
+
+
+def _read(
+    tree: image_tree.ImageTree,
+    *,
+    shape: tuple[int, int],
+    decoded: str,
+    cache: str | None,
+    scan: bool,
+    max_unreadable: int,
+) -> _Images:
+    """The images of a tree; see `image_folder`."""
+    root = tree.root
     folder = root / ".andiron" if cache is None else Path(cache).absolute()
-    tree = image_tree.find(root)
-    images = ImageFolderDataset(root, tree.names, tree.targets, size, channels)
-    everything: ImageFolderDataset | StoredDataset = images
+    images = ImageFolderDataset(root, tree.names, tree.targets, *shape)
+    dataset: ImageFolderDataset | StoredDataset = images
     unreadable: Mapping[str, str] = {}
     if decoded == "once":
-        everything, unreadable, checksum = image_cache.decoded(images, folder)
+        dataset, unreadable, checksum = image_cache.decoded(images, folder)
     elif scan or max_unreadable:
         unreadable = image_scan.unreadable(images)
     skipped = image_scan.skipped(images, unreadable, max_unreadable)
     if skipped:
         tree = tree.without({*skipped})
         names = enumerate(images.names)
-        everything = everything.subset([row for row, name in names if name not in unreadable])
+        dataset = dataset.subset([row for row, name in names if name not in unreadable])
     if decoded != "once":
         sizes = (f"{name}\0{(root / name).stat().st_size}\n" for name in tree.names)
         checksum = fingerprint.of_texts(sizes)
-    parts = _parts(tree, valid, test, split_seed)
-    return splits.of_parts(
-        everything.subset,
-        parts,
-        name=root.name,
-        batcher=BATCHERS[channels],
-        facts=_facts(tree, parts, (channels, size, size), skipped),
-        fingerprint=checksum,
-    )
+    return _Images(tree, dataset, checksum, skipped)
 
 
 def _facts(

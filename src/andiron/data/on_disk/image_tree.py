@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,11 +70,21 @@ def find(root: Path) -> ImageTree:
         )
     parts = {part: _class_names(root / part) for part in PARTS if (root / part).is_dir()}
     for part, names in parts.items():
-        unknown = [name for name in names if name not in parts["train"]]
-        if unknown:
-            hint = errors.nearest(unknown[0], parts["train"]) or "; put images of it there"
-            raise errors.DataError(f"{root / part / unknown[0]}: train/ has no such class{hint}")
+        _check_known(root / part, names, parts["train"], "train/ has no such class")
     return _tree(root, parts)
+
+
+def find_set(root: Path, class_names: Sequence[str]) -> ImageTree:
+    """The images below `root`/<class>, of some or all of these classes.
+
+    Raises: DataError as `find`, and for another class.
+    """
+    if not root.is_dir():
+        remedy = "name one with a folder of images for each class"
+        raise errors.DataError(f"{root}: no such folder; {remedy}")
+    names = _class_names(root)
+    _check_known(root, names, class_names, "the training data have no such class")
+    return _tree(root, {"": names}, class_names)
 
 
 def images_below(folder: Path) -> list[Path]:
@@ -86,6 +96,13 @@ def images_below(folder: Path) -> list[Path]:
     if not images:
         raise errors.DataError(f"{folder}: has no images ({', '.join(SUFFIXES)})")
     return images
+
+
+def _check_known(folder: Path, names: Sequence[str], known: Sequence[str], why: str) -> None:
+    for name in names:
+        if name not in known:
+            hint = errors.nearest(name, known) or "; put images of it there"
+            raise errors.DataError(f"{folder / name}: {why}{hint}")
 
 
 def _class_names(folder: Path) -> list[str]:
@@ -106,8 +123,11 @@ def _folders(folder: Path) -> list[str]:
     )
 
 
-def _tree(root: Path, parts: Mapping[str, list[str]]) -> ImageTree:
-    class_names = next(iter(parts.values()))
+def _tree(
+    root: Path, parts: Mapping[str, list[str]], class_names: Sequence[str] | None = None
+) -> ImageTree:
+    """The images of each part, whose folders are listed; by default the first has all classes."""
+    class_names = class_names or next(iter(parts.values()))
     if len(class_names) < 2:
         raise errors.DataError(
             f"{root}: has one class, {class_names[0]!r}; there is nothing to classify: add another"

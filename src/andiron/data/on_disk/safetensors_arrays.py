@@ -11,11 +11,11 @@ from torch import Tensor
 from andiron import errors
 from andiron.data import fingerprint, splits, standardisation
 from andiron.data.batchers import ArrayBatcher, Numbers
-from andiron.data.dataset import ArrayDataset, Classes, Samples
+from andiron.data.dataset import ArrayDataset, Classes, Dataset, Samples
 from andiron.data.on_disk import stored
 from andiron.data.on_disk.stored import StoredArray, StoredDataset
 from andiron.outputs import IGNORED
-from andiron.ranges import Number, Positive, Proportion, Seed, Validation
+from andiron.ranges import Number, Positive, Proportion, Seed, SetName, Validation
 from andiron.recording import keep_arguments
 
 # more takes seconds to read, and may not fit beside a network on a small GPU
@@ -38,37 +38,84 @@ def safetensors(
     in_memory: Literal["auto"] | bool = "auto",
     mean: Number | Sequence[Number] | None = None,
     std: Positive | Sequence[Positive] | None = None,
+    valid_sets: dict[SetName, str] | None = None,
 ) -> splits.Splits:
     """Inputs of any dtype and shape, and targets that are classes, labels or numbers.
 
     Bytes are scaled to [0, 1]; `mean` and `std`, one number or one for each channel (the first
     dimension of a sample), are in that unit. Integer targets are classes, counted from 0; booleans
     of shape [size, labels] are multiple labels; floats are numbers to predict, and floats of shape
-    [size] become [size, 1]. `auto` is in memory below IN_MEMORY_BYTES.
+    [size] become [size, 1]. `auto` is in memory below IN_MEMORY_BYTES. `valid_sets` are files of
+    further validation sets by name, whose arrays have the same names, shapes and dtypes.
     Raises: DataError for any other file; a NaN in inputs that are not in memory is raised by the
     batch that has it.
     """
     file = Path(path)
-    arrays = stored.arrays_in(file)
-    of_inputs = _named(arrays, file, "inputs", inputs)
-    of_targets = _columns(_named(arrays, file, "targets", targets))
-    _check_sizes(of_inputs, of_targets)
+    of_inputs, of_targets = _arrays(file, inputs, targets)
     classes, facts = _described(of_targets)
     parts = splits.parts(
         len(of_inputs), valid=valid, test=test, split_seed=split_seed, classes=classes
     )
-    size = sum(len(array) * array.row_bytes for array in (of_inputs, of_targets))
-    everything: StoredDataset | ArrayDataset = StoredDataset(of_inputs, of_targets)
-    if in_memory is True or (in_memory == "auto" and size < IN_MEMORY_BYTES):
-        everything = ArrayDataset(*everything.__getitems__(range(len(everything))))
-    return splits.of_parts(
-        everything.subset,
+    made = splits.of_parts(
+        _dataset(of_inputs, of_targets, in_memory).subset,
         parts,
         name=file.name,
         batcher=_batcher(of_inputs, mean, std),
         facts={"input_shape": of_inputs.shape[1:], **facts, **_unit(of_targets, parts.train)},
         fingerprint=fingerprint.of_file(file),
     )
+
+    def read_set(other: str) -> tuple[Dataset, str]:
+        pair = _arrays(Path(other), inputs, targets)
+        for array, like in zip(pair, (of_inputs, of_targets), strict=True):
+            _check_alike(array, like)
+        _check_targets(pair[1], facts.get("num_classes"))
+        return _dataset(*pair, in_memory), fingerprint.of_file(Path(other))
+
+    return splits.with_sets(made, valid_sets, read_set)
+
+
+def _arrays(file: Path, inputs: str, targets: str) -> tuple[StoredArray, StoredArray]:
+    """The two arrays of a file."""
+    arrays = stored.arrays_in(file)
+    of_inputs = _named(arrays, file, "inputs", inputs)
+    of_targets = _columns(_named(arrays, file, "targets", targets))
+    _check_sizes(of_inputs, of_targets)
+    return of_inputs, of_targets
+
+
+def _dataset(
+    inputs: StoredArray, targets: StoredArray, in_memory: Literal["auto"] | bool
+) -> StoredDataset | ArrayDataset:
+    dataset = StoredDataset(inputs, targets)
+    size = sum(len(array) * array.row_bytes for array in (inputs, targets))
+    if in_memory is True or (in_memory == "auto" and size < IN_MEMORY_BYTES):
+        return ArrayDataset(*dataset.__getitems__(range(len(dataset))))
+    return dataset
+
+
+def _check_alike(array: StoredArray, like: StoredArray) -> None:
+    """Refuses samples of another shape or dtype than the training data's."""
+    own, expected = (f"{list(each.shape[1:])} of {each.dtype}" for each in (array, like))
+    if own != expected:
+        raise errors.DataError(
+            f"{array.file.path}: a row of {array.name!r} is {own}, and of the training data "
+            f"{expected}; convert it"
+        )
+
+
+def _check_targets(targets: StoredArray, num_classes: int | None) -> None:
+    """Refuses targets that are not finite, or not one of the classes."""
+    for indices, rows in targets.chunks():
+        if targets.dtype.is_floating_point:
+            stored.check_finite(targets, rows, indices)
+        elif num_classes is not None:
+            largest = int(_classes(targets, indices, rows.long()).max())
+            if largest >= num_classes:
+                raise errors.DataError(
+                    f"{targets.file.path}: {targets.name!r} has the class {largest}, and the "
+                    f"training data have {num_classes}, counted from 0; remove those samples"
+                )
 
 
 def _named(arrays: Mapping[str, StoredArray], file: Path, option: str, name: str) -> StoredArray:

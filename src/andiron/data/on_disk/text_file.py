@@ -2,7 +2,9 @@
 """
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,12 +13,14 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.data import fingerprint, splits
-from andiron.data.dataset import Batch, Indices, RawBatch
+from andiron.data.composed.composed_datasets import Mapped
+from andiron.data.dataset import Batch, Dataset, Indices, RawBatch
 from andiron.data.on_disk import character_tokens
 from andiron.data.on_disk.stored import StoredArray, StoredFile
-from andiron.ranges import Count, Proportion, Validation
+from andiron.ranges import Count, Proportion, SetName, Validation
 from andiron.recording import keep_arguments
 
+MOST_SHOWN = 10  # characters in a message
 EVALUATION_TOKENS = 2**14  # in a batch: the logits of a vocabulary of 256 take 16 MiB
 
 
@@ -79,44 +83,85 @@ def text(
     valid: Validation,
     test: Proportion = 0.1,
     cache: str | None = None,
+    valid_sets: dict[SetName, str] | None = None,
 ) -> splits.Splits:
     """A file's tokens in windows `stride` tokens apart, by default `context_length`.
 
     The last fraction `test` of the file is held out, the fraction `valid` before it validates; no
     token is in two parts. With level=characters the tokens are stored in a file beside the text or
-    in the folder `cache`.
-    Raises: DataError if the file is missing, too short, or not UTF-8 with level=characters.
+    in the folder `cache`. `valid_sets` are texts of further validation sets by name.
+    Raises: DataError if a file is missing, too short, or not UTF-8 with level=characters, or a
+    further set has other characters.
     """
-    file, step = StoredFile(Path(path)), context_length if stride is None else stride
-    sha256 = fingerprint.of_file(file.path)
-    if not file.size:
-        raise errors.DataError(f"{file.path}: is empty; there is nothing to learn from")
-    tokens, facts = _tokens(file, level, sha256, None if cache is None else Path(cache))
-    bounds = _bounds(len(tokens), valid, test, context_length, file.path)
-    return splits.of_parts(
-        lambda part: WindowDataset(tokens, *part, context_length=context_length, stride=step),
+    step = context_length if stride is None else stride
+    windows = partial(WindowDataset, context_length=context_length, stride=step)
+    folder = None if cache is None else Path(cache)
+    tokens, facts, sha256 = _tokens(Path(path), level, folder)
+    bounds = _bounds(len(tokens), valid, test, context_length, Path(path))
+    made = splits.of_parts(
+        lambda part: windows(tokens, *part),
         bounds,
-        name=file.path.name,
+        name=Path(path).name,
         batcher=TextBatcher(),
         facts={"input_shape": (context_length,), "context_length": context_length, **facts},
         fingerprint=sha256,
         evaluation_batch_size=min(256, max(1, EVALUATION_TOKENS // context_length)),
     )
 
+    def read_set(other: str) -> tuple[Dataset, str]:
+        its_tokens, its_facts, checksum = _tokens(Path(other), level, folder)
+        if len(its_tokens) <= context_length:
+            raise errors.DataError(
+                f"{other}: has {len(its_tokens)} tokens, where data.context_length="
+                f"{context_length} takes {context_length + 1}; give more text"
+            )
+        dataset = windows(its_tokens, 0, len(its_tokens))
+        own, known = its_facts["vocabulary"], facts["vocabulary"]
+        return dataset if own == known else _as_known(dataset, own, known, other), checksum
+
+    return splits.with_sets(made, valid_sets, read_set)
+
+
+def _as_known(
+    dataset: WindowDataset, own: Sequence[str], known: Sequence[str], path: str
+) -> Dataset:
+    """The same windows with tokens of the `known` vocabulary.
+
+    Raises: DataError for characters that are not in it.
+    """
+    places = {character: place for place, character in enumerate(known)}
+    if unknown := [character for character in own if character not in places]:
+        shown = " ".join(map(ascii, unknown[:MOST_SHOWN]))
+        raise errors.DataError(
+            f"{path}: has {len(unknown)} characters that the training text lacks ({shown}); "
+            "replace them, or use data.level=bytes"
+        )
+    return Mapped(dataset, partial(_renumbered, torch.tensor([places[each] for each in own])))
+
+
+def _renumbered(places: Tensor, raw: RawBatch) -> RawBatch:
+    return RawBatch(places[raw.inputs], places[raw.targets])
+
 
 def _tokens(
-    file: StoredFile, level: Literal["bytes", "characters"], sha256: str, cache: Path | None
-) -> tuple[StoredArray | Tensor, dict[str, Any]]:
-    """The tokens of the whole file, and their facts."""
+    path: Path, level: Literal["bytes", "characters"], cache: Path | None
+) -> tuple[StoredArray | Tensor, dict[str, Any], str]:
+    """The tokens of the whole file, their facts, and its SHA-256."""
+    facts: dict[str, Any]
+    file = StoredFile(path)
+    sha256 = fingerprint.of_file(file.path)
+    if not file.size:
+        raise errors.DataError(f"{file.path}: is empty; there is nothing to learn from")
     if level == "bytes":
         facts = {"vocabulary_size": 256, "vocabulary": None, "bytes_per_token": None}
-        return StoredArray(file, "bytes", 0, torch.uint8, (file.size,)), facts
+        return StoredArray(file, "bytes", 0, torch.uint8, (file.size,)), facts, sha256
     tokens, vocabulary = character_tokens.tokens(file.path, sha256=sha256, cache=cache)
-    return tokens, {
+    facts = {
         "vocabulary_size": len(vocabulary),
         "vocabulary": vocabulary,
         "bytes_per_token": [len(character.encode()) for character in vocabulary],
     }
+    return tokens, facts, sha256
 
 
 def _bounds(
