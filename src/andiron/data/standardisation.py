@@ -1,5 +1,6 @@
 """The mean and the standard deviation of columns, in the training rows."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 import torch
@@ -15,15 +16,18 @@ FLOAT32 = torch.finfo(torch.float32)
 MeanAndStd = tuple[tuple[float, ...], tuple[float, ...]]
 
 
-def fit(columns: Float[Tensor, "rows columns"]) -> MeanAndStd:
+def fit(columns: Float[Tensor, "rows columns"], *, overwrites: bool = False) -> MeanAndStd:
     """(mean, std) of each column; (x, 1) of a constant one.
 
-    mean = sum x / n, std = sqrt(sum (x - mean)^2 / n).
+    mean = sum x / n, std = sqrt(sum (x - mean)^2 / n). With `overwrites` it uses the memory of
+    float64 `columns`, which are lost.
     """
-    return fit_in_chunks(lambda: [columns])
+    return fit_in_chunks(lambda: [columns], overwrites=overwrites)
 
 
-def fit_in_chunks(chunks: Callable[[], Iterable[Float[Tensor, "_ columns"]]]) -> MeanAndStd:
+def fit_in_chunks(
+    chunks: Callable[[], Iterable[Float[Tensor, "_ columns"]]], *, overwrites: bool = False
+) -> MeanAndStd:
     """`fit` of all rows that `chunks` returns; it is called twice."""
     of_chunks = [(rows.double().sum(0), rows.amin(0), rows.amax(0), len(rows)) for rows in chunks()]
     *columns, lengths = zip(*of_chunks, strict=True)
@@ -31,23 +35,28 @@ def fit_in_chunks(chunks: Callable[[], Iterable[Float[Tensor, "_ columns"]]]) ->
     number, constant = sum(lengths), lowest.amin(0)
     is_constant = constant == highest.amax(0)
     mean = torch.where(is_constant, constant.double(), totals.sum(0) / number)
-    squares = torch.stack([(rows.double() - mean).square_().sum(0) for rows in chunks()])
+    subtract = Tensor.sub_ if overwrites else Tensor.sub
+    squares = torch.stack([subtract(rows.double(), mean).square_().sum(0) for rows in chunks()])
     std = torch.where(is_constant, 1.0, (squares.sum(0) / number).sqrt())
     return tuple(mean.tolist()), tuple(std.tolist())
 
 
 def check(columns: Float[Tensor, "rows columns"], names: Sequence[str], *, source: str) -> None:
     """Raises a DataError, naming `source` and the column, if float32 cannot hold the numbers."""
-    largest = columns.abs().amax(0).tolist()
-    for name, size, center, spread, numbers in zip(
-        names, largest, *fit(columns), columns.T, strict=True
-    ):
+    lowest, highest = columns.amin(0), columns.amax(0)
+    largest = torch.maximum(-lowest, highest)
+    # std >= (highest - lowest) / sqrt(2 n): most columns need no pass for the std itself
+    bound = (highest - lowest) / math.sqrt(2 * len(columns))
+    for place, (name, size, least) in enumerate(zip(names, largest, bound, strict=True)):
         if size > FLOAT32.max:
             raise errors.DataError(
                 f"{source}: column {name!r} has {size:.3g}, too large for float32; "
                 "scale it in the file"
             )
-        if spread < MIN_STEPS * size * FLOAT32.eps and len(numbers.unique()) > 1:
+        if least >= MIN_STEPS * size * FLOAT32.eps:
+            continue
+        (center,), (spread,) = fit(columns[:, place : place + 1])
+        if spread < MIN_STEPS * size * FLOAT32.eps and len(torch.unique(columns[:, place])) > 1:
             raise errors.DataError(
                 f"{source}: column {name!r} varies by {spread:.3g} around {center:.10g}, and "
                 "float32 cannot tell its values apart; subtract a constant from it in the file"

@@ -121,7 +121,10 @@ def split(
 
 
 def _standardising(inputs: Tensor, is_scaled: Sequence[bool]) -> ArrayBatcher:
-    """The batcher by mean and deviation of these rows; categories are unchanged."""
-    mean, std = standardisation.fit(inputs)
+    """The batcher by mean and deviation of these rows, which are overwritten.
+
+    Categories are unchanged.
+    """
+    mean, std = standardisation.fit(inputs, overwrites=True)
     kept = [(m, s) if scaled else (0.0, 1.0) for m, s, scaled in zip(mean, std, is_scaled)]
     return ArrayBatcher(*zip(*kept))
