@@ -1,6 +1,6 @@
 """The configured learner, from built components."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +55,7 @@ def learner(
         .gradient_transforms(*gradient_transformations("gradients", config.gradients))
         .with_writers(**(writers or {}))
     )
-    _check_set_options(config, built.splits.more)
-    for name in built.splits.more:
-        every = (config.valid_sets_every or {}).get(name)
-        builder.valid_set(name, every=every, metrics=sets[name])
+    _add_sets(builder, config, {name: sets[name] for name in built.splits.more})
     if interrupter is not None:
         builder.interrupter(interrupter)
     if config.checkpoint:
@@ -85,7 +82,9 @@ def metrics_of(config: Train, metrics: list[Any], name: str) -> list[Any]:
 
     Raises: ConfigError for an unknown metric.
     """
-    chosen = (config.valid_sets_metrics or {}).get(name, [*config.metrics])
+    chosen = (config.valid_sets_metrics or {}).get(name)
+    if chosen is None:
+        return metrics
     if unknown := [metric for metric in chosen if metric not in config.metrics]:
         hint = errors.nearest(unknown[0], config.metrics)
         why = f"{unknown[0]!r} is no entry of metrics{hint}; there is: {', '.join(config.metrics)}"
@@ -93,10 +92,12 @@ def metrics_of(config: Train, metrics: list[Any], name: str) -> list[Any]:
     return [metric for key, metric in zip(config.metrics, metrics, strict=True) if key in chosen]
 
 
-def _check_set_options(config: Train, sets: Collection[str]) -> None:
-    """Refuses options of validation sets that the data do not have.
+def _add_sets(
+    builder: LearnerBuilder, config: Train, sets: Mapping[str, Sequence[Metric]]
+) -> None:
+    """Adds the further validation sets, with their metrics and cadence.
 
-    Raises: ConfigError.
+    Raises: ConfigError for options of sets that the data do not have.
     """
     there = f"the data have {', '.join(sets) or 'no further validation sets'}"
     problems = [
@@ -107,6 +108,9 @@ def _check_set_options(config: Train, sets: Collection[str]) -> None:
     ]
     if problems:
         raise errors.ConfigError(problems)
+    for name, metrics in sets.items():
+        every = (config.valid_sets_every or {}).get(name)
+        builder.valid_set(name, every=every, metrics=metrics)
 
 
 def writer(name: str, node: Node, folder: RunFolder) -> Writer:

@@ -123,7 +123,7 @@ class LearnerBuilder:
         return self._set(precision=value)
 
     def on_nonfinite(self, value: Literal["stop", "skip", "ignore"]) -> "LearnerBuilder":
-        """What to do at an update with a NaN or infinity, before the weights change. Default:
+        """The reaction to an update with a NaN or infinity, before the weights change. Default:
         "stop".
         """
         return self._set(on_nonfinite=value)

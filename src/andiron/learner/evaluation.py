@@ -88,14 +88,10 @@ class Evaluator:
                 if request == "save":
                     save()
                 else:
-                    draws = randomness.global_generator_state()
-                    try:
+                    with _draws_kept():
                         for split, loader in sets.items():
-                            self._measure_each(
-                                loader, split, metric_log.record_request, nullcontext()
-                            )
-                    finally:  # a user's loader or step may have drawn from them
-                        randomness.restore_global_generators(draws)
+                            record = metric_log.record_request
+                            self._measure_each(loader, split, record, nullcontext())
                 log.info("%s on request, after update %d", request, metric_log.progress.updates)
 
     def evaluate(self, loader: Loader) -> Values:

@@ -241,10 +241,7 @@ class Loop:
         return due
 
     def _end_run(self, sets: Sets) -> Sets:
-        """Closes an unfinished last epoch; measures the sets not measured after the last update.
-
-        Returns these sets.
-        """
+        """Closes an unfinished last epoch; measures sets unless they are, and returns those."""
         at = self._position
         if self._agenda.is_length_reached(at):
             self.ending = None

@@ -369,3 +369,21 @@ def test_gradients_taken_again_for_the_same_update_are_the_same(tmp_path):
     batches = [*train_loader().epoch(0)][:3]
     one, other = (made.updater.gradients(batches, made.position)[0] for _ in range(2))
     assert same(dict(one), dict(other)) and isinstance(one, gradients.Gradients)
+
+
+@pytest.mark.parametrize("policy, expected", [("stop", 1), ("skip", 1), ("ignore", 0)])
+def test_an_update_reads_at_most_one_value_from_the_device(
+    tmp_path, host_reads, policy, expected
+):
+    model, train = classifier(), train_loader()
+    chosen = builder(tmp_path).log_every(100).clip(1.0).on_nonfinite(policy)
+    chosen.averages(ema=Ema(0.9)).grads_accumulation(2)
+    numbers = []
+    with chosen.build(model, Optimizer(torch.optim.AdamW, model), LR) as made:
+        with made.training(train):
+            for batches in made.batches_of_epoch(train):
+                with host_reads() as reads:
+                    made.update(batches, train)
+                numbers.append(reads.number)
+    *between, _ = numbers  # the last is a log point
+    assert between == [expected] * (len(numbers) - 1)
