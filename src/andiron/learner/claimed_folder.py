@@ -77,7 +77,10 @@ class ClaimedFolder:
                 "it, overwrite=True to replace it, or no run_dir for a new folder"
             )
         again = claim.resumed(folder) if self._has_run else None
-        with again or claim.claimed(folder, overwrite=self._overwrite) as report, _warnings_shown():
+        logs = (folder.metrics, folder.metrics_csv, folder.tensorboard)
+        opened = logs if self._writers.are_made else ()
+        new = claim.claimed(folder, overwrite=self._overwrite, opened=opened)
+        with again or new as report, _warnings_shown():
             if self._checkpointer is not None:
                 self._checkpointer.sign(run_record.identity(folder))
             self._writers.open()

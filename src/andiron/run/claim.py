@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -17,9 +17,12 @@ log = logging.getLogger("andiron")
 
 
 @contextmanager
-def claimed(folder: RunFolder, *, overwrite: bool = False) -> Iterator[status.Report]:
+def claimed(
+    folder: RunFolder, *, overwrite: bool = False, opened: Collection[Path] = ()
+) -> Iterator[status.Report]:
     """Claims the folder for a new run and keeps its status and log; an empty folder may exist.
 
+    `opened` are files and folders there that writers of the new run have made before.
     Call the yielded report after the first update: it removes the run that is replaced. After an
     earlier error that run is restored, or nothing is left of the new one.
     Raises: RunFolderError if the folder cannot be written, or holds files that no run wrote or a
@@ -42,7 +45,7 @@ def claimed(folder: RunFolder, *, overwrite: bool = False) -> Iterator[status.Re
         )
     with ExitStack() as stack:
         with alone_in(folder.path):
-            replaced = _claim(folder, overwrite=overwrite)
+            replaced = _claim(folder, overwrite=overwrite, opened=opened)
             stack.enter_context(_undo_on_error(folder, replaced, report))
             stack.enter_context(files.guarded(folder.path))
             report.write(folder)
@@ -123,7 +126,7 @@ def refuse_if_running(folder: RunFolder) -> None:
         )
 
 
-def _claim(folder: RunFolder, *, overwrite: bool) -> Path | None:
+def _claim(folder: RunFolder, *, overwrite: bool, opened: Collection[Path]) -> Path | None:
     """Writes the new run's manifest; returns the folder to which an earlier run was moved."""
     path = folder.path
     try:
@@ -132,7 +135,7 @@ def _claim(folder: RunFolder, *, overwrite: bool) -> Path | None:
         is_untrained = holds_run and status.is_untrained(folder)
         if holds_run and not (overwrite or is_untrained):
             raise FileExistsError
-        _refuse_foreign(folder)
+        _refuse_foreign(folder, opened)
         if not holds_run:
             run_record.begin(folder)
             return None
@@ -169,7 +172,7 @@ def _refuse_links(folder: RunFolder) -> None:
         )
 
 
-def _refuse_foreign(folder: RunFolder) -> None:
+def _refuse_foreign(folder: RunFolder, opened: Collection[Path] = ()) -> None:
     """Refuses files that are not the run's: not in its manifest, or in a folder without a run.
 
     Only the half-written manifest of a process that was killed early is ignored.
@@ -178,7 +181,7 @@ def _refuse_foreign(folder: RunFolder) -> None:
         names, remedy = run_record.unlisted(folder), "move them elsewhere"
     else:
         final_names, manifest = files.partials(folder.path), folder.manifest.name
-        entries = sorted(folder.path.iterdir())
+        entries = sorted({*folder.path.iterdir()} - {*opened})
         names = [path.name for path in entries if final_names.get(path) != manifest]
         remedy = f"if a run is there, restore its {manifest}, which is missing or damaged"
     if names:

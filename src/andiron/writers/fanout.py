@@ -52,6 +52,11 @@ class Writers:
         self._rewound: tuple[Mapping[str, Position], int] | None = None  # before they are made
         self._failures: Counter[str] = Counter()
 
+    @property
+    def are_made(self) -> bool:
+        """Whether the writers exist, and may have made their files."""
+        return self._make is None
+
     def open(self) -> None:
         """Makes the writers, at the positions to which they were rewound before."""
         if self._make is not None:

@@ -12,6 +12,7 @@ from andiron.metrics import Loss
 from andiron.models import MLP
 from andiron.optim import Optimizer
 from andiron.tasks import Classifier
+from andiron.writers import JsonLinesWriter
 
 SPLITS = digits(valid=0.1, split_seed=0)
 VALID = DataLoader(SPLITS.valid, SPLITS.batcher, batch_size=100)
@@ -30,11 +31,13 @@ class Broken:
         yield
 
 
-def train(*place, loader=VALID, num_epochs=1, **options):
+def train(*place, loader=VALID, num_epochs=1, writers=None, **options):
     torch.manual_seed(1)
     model = Classifier(MLP(SPLITS.input_shape, SPLITS.num_classes, hidden=[8]))
     builder = LearnerBuilder(*place, num_epochs=num_epochs, **options)
-    builder.metric_valid_numeric(Loss()).with_file_checkpointer()
+    builder.metric_valid_numeric(Loss()).with_file_checkpointer().unrecorded()
+    if writers is not None:
+        builder.with_writers(*writers)
     with builder.build(model, Optimizer(torch.optim.Adam, model), 1e-3) as learner:
         learner.fit(loader, VALID)
     return learner
@@ -55,6 +58,15 @@ def test_a_second_run_in_a_folder_is_refused_and_changes_nothing(tmp_path):
     with pytest.raises(errors.RunFolderError, match="resume=True to continue it, overwrite=True"):
         train(tmp_path)
     assert files_below(tmp_path) == before
+
+
+def test_writers_of_ones_own_may_have_made_their_files_in_the_folder(tmp_path):
+    train(tmp_path, writers=[JsonLinesWriter(tmp_path / "metrics.jsonl")])
+    assert validated(tmp_path) == [2]
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("mine")
+    with pytest.raises(errors.RunFolderError, match="holds files that no run wrote"):
+        train(tmp_path / "other", writers=[JsonLinesWriter(tmp_path / "other" / "metrics.jsonl")])
 
 
 def test_overwrite_replaces_the_run_and_its_values(tmp_path):
