@@ -93,6 +93,14 @@ def test_the_command_of_the_page_ends_at_the_target_freezes_and_sends(here, chat
     assert status.read(RunFolder(here / "observed"))["reason"] is None
 
 
+def test_observers_without_their_folder_are_asked_for_it(here):
+    ended = called(train.main, "observers=target")
+    assert ended.problems == [
+        "observers=target: no such observers; name the folder above observers/target.yaml by "
+        "--config-dir"
+    ]
+
+
 def test_an_observer_of_no_kind_and_one_that_fails(here):
     small = "num_epochs=1", "data=partial", "data.fraction=0.1", "hydra.run.dir=run"
     wrong = called(train.main, *small, "+observers={mine: {_target_: fractions.Fraction}}")

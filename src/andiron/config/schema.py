@@ -238,6 +238,9 @@ def problems(plain: Options) -> Problems:
     lines = _length_problems(plain) | violations.signature_problems(fields_of(Train), plain, "")
     for group in (*NODE_GROUPS, *NAMED_GROUPS):
         chosen = plain.get(group)
+        if isinstance(chosen, str) and group in NAMED_GROUPS:  # a group that has no files yet
+            remedy = f"name the folder above {group}/{chosen}.yaml by --config-dir"
+            lines[group] = f"{group}={chosen}: no such {group}; {remedy}"
         if not isinstance(chosen, dict):
             continue
         if group in NODE_GROUPS:
