@@ -108,6 +108,21 @@ def test_no_link_is_broken_and_nothing_is_loaded_from_elsewhere(site):
                 assert urllib.parse.unquote(place) in pages[target].places, (address, link)
 
 
+FOUND = {  # words that a reader types into the search, and the page that answers
+    "EXIF": "data.md",
+    "gradient accumulation": "concepts.md",
+    "learning rate finder": "commands.md",
+    "notebook": "python.md",
+    "callback": "observers.md",
+}
+
+
+def test_the_words_that_people_search_for_are_on_their_pages():
+    for words, page in FOUND.items():
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        assert words.casefold() in text.casefold(), (words, page)
+
+
 @browser.NEEDED
 def test_a_search_for_param_groups_leads_to_its_page(site, tmp_path):
     with browser.page_of(site) as page:

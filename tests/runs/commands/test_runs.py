@@ -293,3 +293,10 @@ def test_a_thousand_runs_are_listed_in_two_seconds_without_torch(trained, tmp_pa
 def _cpu_seconds():
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
+
+
+def test_runs_alone_lists_its_commands():
+    ended = called(runs.main)
+    assert ended.code == 2
+    for name in ("list", "show", "compare", "best", "diff", "rm"):
+        assert f"\n    {name} " in ended.output
