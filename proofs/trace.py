@@ -4,9 +4,10 @@
 
 A run of train.py, in this process, with every call in its main thread recorded. The calls are cut
 into updates, from one training step to the next. Printed are the frames from `steps` to the task's
-`train_step`, the walk of a median update (file by file, in order of the first call, with what is
-called there), and how many files an update passes: between log points, at log points, and at the
-ends of epochs. What other threads do, such as writing checkpoints, is not counted.
+`train_step` and `valid_step` and to a writer's `write`, the walk of a median update (file by file,
+in order of the first call, with what is called there), and how many files an update passes: between
+log points, at log points, and at the ends of epochs. What other threads do, such as writing
+checkpoints, is not counted.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parents[1]
-STEP, EVALUATION_STEP = "train_step", "valid_step"
+STEP, EVALUATION_STEP, WRITE = "train_step", "valid_step", "write"
 LOOPS = ("steps", "fit")  # the generator that trains; older checkouts have `fit`
 
 
@@ -38,6 +39,8 @@ class Walks:
     """What was measured; numbers of files are (median, maximum) over the updates of that kind."""
 
     frames: list[str]
+    frames_to_valid_step: list[str]
+    frames_to_writer: list[str]
     walk: dict[str, list[str]]
     plain: tuple[int, int]
     log_point: tuple[int, int]
@@ -45,11 +48,14 @@ class Walks:
 
 
 class Recorder:
-    """Every call of a function below `package`, and the frames at the first training step."""
+    """Every call of a function below `package`, and the frames at the first call of each target.
+
+    Targets are `train_step`, `valid_step` and a writer's `write`, within the loop.
+    """
 
     def __init__(self, package: Path) -> None:
         self.calls: list[Call] = []
-        self.frames: list[Call] = []
+        self.frames: dict[str, list[Call]] = {}
         self._prefix = f"{package}/"
         self._is_training = False
 
@@ -61,8 +67,11 @@ class Recorder:
         self._is_training |= code.co_name in LOOPS and call.file.startswith("learner/")
         if self._is_training:
             self.calls.append(call)
-        if code.co_name == STEP and not self.frames:
-            self.frames = list(self._above(frame))[::-1]
+        target = code.co_name if code.co_name in (STEP, EVALUATION_STEP, WRITE) else None
+        if target == WRITE and not call.function.endswith("Writer.write"):
+            return
+        if self._is_training and target and target not in self.frames:
+            self.frames[target] = list(self._above(frame))[::-1]
 
     def _named(self, frame: FrameType) -> Call:
         name = frame.f_code.co_filename.removeprefix(self._prefix)
@@ -115,10 +124,16 @@ def measured(recorder: Recorder, log_every: int) -> Walks:
         if call.function not in functions:
             functions.append(call.function)
     return Walks(
-        frames=[f"{call.file}: {call.function}" for call in recorder.frames],
+        frames=_described_frames(recorder.frames[STEP]),
+        frames_to_valid_step=_described_frames(recorder.frames[EVALUATION_STEP]),
+        frames_to_writer=_described_frames(recorder.frames[WRITE]),
         walk=walk,
         **{kind: (int(median(found)), found[-1]) for kind, found in sizes.items()},
     )
+
+
+def _described_frames(calls: Iterable[Call]) -> list[str]:
+    return [f"{call.file}: {call.function}" for call in calls]
 
 
 def traced(checkout: Path, overrides: list[str]) -> Walks:
@@ -148,8 +163,13 @@ def _recorded(run: Callable[[], int], recorder: Recorder) -> int:
 def described(walks: Walks) -> str:
     """The walk as README shows it, and the numbers."""
     width = max(map(len, walks.walk))
-    lines = [f"{len(walks.frames)} frames from steps to train_step:"]
-    lines += [f"  {frame}" for frame in walks.frames]
+    lines = []
+    for target, frames in (
+        (STEP, walks.frames),
+        (EVALUATION_STEP, walks.frames_to_valid_step),
+        (f"a writer's {WRITE}", walks.frames_to_writer),
+    ):
+        lines += [f"{len(frames)} frames from steps to {target}:", *(f"  {name}" for name in frames)]
     lines += ["", f"{len(walks.walk)} files in one update:"]
     lines += [f"  {file:<{width}}  {', '.join(names)}" for file, names in walks.walk.items()]
     for kind in ("plain", "log_point", "epoch_end"):
