@@ -169,7 +169,8 @@ def described(walks: Walks) -> str:
         (EVALUATION_STEP, walks.frames_to_valid_step),
         (f"a writer's {WRITE}", walks.frames_to_writer),
     ):
-        lines += [f"{len(frames)} frames from steps to {target}:", *(f"  {name}" for name in frames)]
+        lines.append(f"{len(frames)} frames from steps to {target}:")
+        lines += [f"  {name}" for name in frames]
     lines += ["", f"{len(walks.walk)} files in one update:"]
     lines += [f"  {file:<{width}}  {', '.join(names)}" for file, names in walks.walk.items()]
     for kind in ("plain", "log_point", "epoch_end"):
