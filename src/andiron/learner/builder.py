@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import torch
 from torch import nn
+from torch.optim.lr_scheduler import LRScheduler
 
 from andiron import errors
 from andiron.checkpoint import Checkpointer, FileCheckpointer, LocalStore, Store, last_and_best
@@ -263,10 +264,14 @@ class LearnerBuilder:
         return self._choose(is_recorded=False)
 
     def build(
-        self, model: nn.Module, optimizer: Optimizer | GroupedOptimizer, lr: float | Schedule
+        self,
+        model: nn.Module,
+        optimizer: Optimizer | GroupedOptimizer | torch.optim.Optimizer,
+        lr: float | Schedule | LRScheduler | None = None,
     ) -> Learner:
         """The learner, with its model moved to the device; a single optimizer owns all parameters.
 
+        A torch optimizer has its own rates, and its `torch.optim.lr_scheduler` is given as `lr`.
         Raises: TypeError if the model lacks a step; ConfigError if a checkpoint strategy or early
         stopping needs a metric that is not measured.
         """

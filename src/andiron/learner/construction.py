@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import nn
+from torch.optim.lr_scheduler import LRScheduler
 
 from andiron import errors, render, schedules
 from andiron.checkpoint import Checkpointer, directory
@@ -26,7 +27,7 @@ from andiron.learner.state import LearnerState
 from andiron.learner.update import Position, Updater
 from andiron.learner.update_trace import UpdateTrace
 from andiron.metrics import direction
-from andiron.optim import GroupedOptimizer, Optimizer, transformations
+from andiron.optim import GroupedOptimizer, Optimizer, torch_optimizer, transformations
 from andiron.optim.averaging import Rule, WeightAverage
 from andiron.optim.transformations import Transformation
 from andiron.plain.cadence import Cadence, Ticker
@@ -87,7 +88,10 @@ class Choices:
 
 
 def construct(
-    chosen: Choices, model: nn.Module, optimizer: Optimizer | GroupedOptimizer, lr: float | Schedule
+    chosen: Choices,
+    model: nn.Module,
+    optimizer: Optimizer | GroupedOptimizer | torch.optim.Optimizer,
+    lr: float | Schedule | LRScheduler | None,
 ) -> Learner:
     """The learner of `chosen`, with its model moved to the device.
 
@@ -97,9 +101,15 @@ def construct(
         remedy = "wrap it in a task, such as Classifier(network)"
         raise TypeError(f"{type(model).__name__} has no train_step and valid_step; {remedy}")
     options, model = chosen.options, model.to(chosen.device)
+    if isinstance(optimizer, torch.optim.Optimizer):
+        optimizer, schedule = torch_optimizer.adapted(optimizer, lr, model)
+    elif lr is None or isinstance(lr, LRScheduler):
+        why = f"lr={lr}: needs the torch optimizer that has the rate; give `build` that optimizer"
+        raise TypeError(f"{why}, or a number or schedule as lr")
+    else:
+        schedule = schedules.from_value(lr)
     if not isinstance(optimizer, GroupedOptimizer):
         optimizer = GroupedOptimizer.of(optimizer, model)
-    schedule = schedules.from_value(lr)
     _check_folder(chosen)
     _check_metrics(chosen, optimizer, schedule)
     _check_tested_weights(chosen)

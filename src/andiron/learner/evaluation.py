@@ -214,8 +214,8 @@ def _draws_kept() -> Iterator[None]:
 
 
 def named_sets(
-    valid: Loader, more: Mapping[str, Loader] | None, known: Mapping[str, Any]
-) -> dict[str, Loader]:
+    valid: Any, more: Mapping[str, Any] | None, known: Mapping[str, Any]
+) -> dict[str, Any]:
     """The loaders of the `known` validation sets, by name.
 
     Raises: MismatchError for a set that is missing or unknown.
@@ -228,14 +228,3 @@ def named_sets(
             "name each with LearnerBuilder.valid_set(name), and pass its loader in `more`"
         )
     return {name: sets[name] for name in known}
-
-
-def check_loaders(*loaders: object) -> None:
-    """Refuses foreign loaders, such as torch's, whose order is no function of the epoch.
-
-    Raises: TypeError naming the remedy.
-    """
-    for loader in loaders:
-        if not isinstance(loader, Loader):
-            remedy = "make it with andiron.data.DataLoaderBuilder"
-            raise TypeError(f"{type(loader).__name__} has no epochs; {remedy}")

@@ -1,7 +1,7 @@
 """The learner: trains a model, and has its state, its summary and its checkpoints."""
 
 import weakref
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from andiron import serialization
 from andiron.checkpoint import Checkpoint, Checkpointer
+from andiron.data.foreign_loader import ForeignLoader
 from andiron.interrupter import Interrupter
 from andiron.learner import summary
 from andiron.learner.claimed_folder import ClaimedFolder
@@ -25,6 +26,9 @@ from andiron.protocols import Loader, Values
 from andiron.run import run_record
 from andiron.run.status import write_errors_explained
 from andiron.run_folder import RunFolder
+
+
+Batches = Loader | Iterable[Any]
 
 
 class Learner(AbstractContextManager["Learner"]):
@@ -71,6 +75,7 @@ class Learner(AbstractContextManager["Learner"]):
             finish=self._finish,
         )
         self.evaluator = self._loop.evaluator
+        self._foreign: dict[int, ForeignLoader] = {}  # it keeps the iterable, and so its id
         self._steps: Callable[[], Generator[Step, None, None] | None] = lambda: None
 
     @property
@@ -95,11 +100,11 @@ class Learner(AbstractContextManager["Learner"]):
 
     def fit(
         self,
-        train: Loader,
-        valid: Loader,
-        test: Loader | None = None,
+        train: Batches,
+        valid: Batches,
+        test: Batches | None = None,
         *,
-        more: Mapping[str, Loader] | None = None,
+        more: Mapping[str, Batches] | None = None,
     ) -> nn.Module:
         """The model after training on `train`, validated on `valid`, measured on `test` at the end.
 
@@ -114,16 +119,16 @@ class Learner(AbstractContextManager["Learner"]):
             self.metric_log.show(self.summary())
         return self.model
 
-    def evaluate(self, loader: Loader) -> Values:
+    def evaluate(self, loader: Batches) -> Values:
         """The validation metrics over `loader`, of the weights that `fit` left; logged nowhere."""
-        return self.evaluator.evaluate(loader)
+        return self.evaluator.evaluate(self._adapted(loader))
 
-    def predict(self, loader: Loader) -> Tensor:
+    def predict(self, loader: Batches) -> Tensor:
         """The outputs for all samples of `loader`, in its order and on the CPU: [samples, ...].
 
         Raises: TypeError if the items of the model's `valid_step` have no `output`.
         """
-        return self.evaluator.predict(loader)
+        return self.evaluator.predict(self._adapted(loader))
 
     def best(self) -> nn.Module:
         """The model, now with the best checkpoint's weights; training continues with its own.
@@ -136,11 +141,11 @@ class Learner(AbstractContextManager["Learner"]):
 
     def steps(
         self,
-        train: Loader,
-        valid: Loader,
-        test: Loader | None = None,
+        train: Batches,
+        valid: Batches,
+        test: Batches | None = None,
         *,
-        more: Mapping[str, Loader] | None = None,
+        more: Mapping[str, Batches] | None = None,
     ) -> Generator[Step, None, None]:
         """The training loop: yields after each update and validation, and after the test.
 
@@ -153,7 +158,9 @@ class Learner(AbstractContextManager["Learner"]):
         """
         self._leave_steps()
         sets = named_sets(valid, more, self._state.validations)
-        steps = self._loop.steps(train, sets, test)
+        adapted = {name: self._adapted(loader) for name, loader in sets.items()}
+        tested = None if test is None else self._adapted(test)
+        steps = self._loop.steps(self._adapted(train), adapted, tested)
         self._steps = weakref.ref(steps)  # weak, so that `break` closes it at once
         return self._observed(steps) if self._state.observers else steps
 
@@ -165,21 +172,21 @@ class Learner(AbstractContextManager["Learner"]):
         """
         self._loop.end(reason)
 
-    def training(self, train: Loader, *others: Loader) -> AbstractContextManager[None]:
+    def training(self, train: Batches, *others: Batches) -> AbstractContextManager[None]:
         """A context in which the model trains, progress is shown, and the run can be stopped.
 
         On exit every checkpoint is on the disk. Updates without `fit` need this context too.
         Raises: TypeError for a loader without epochs; MismatchError for one with too few batches.
         """
-        return self._loop.training(train, *others)
+        return self._loop.training(*map(self._adapted, (train, *others)))
 
-    def batches_of_epoch(self, train: Loader) -> Iterator[list[Any]]:
+    def batches_of_epoch(self, train: Batches) -> Iterator[list[Any]]:
         """The batches left in the epoch, in groups for one update; the last may be short."""
-        return self._loop.batches_of_epoch(train)
+        return self._loop.batches_of_epoch(self._adapted(train))
 
-    def update(self, batches: Sequence[Any], train: Loader) -> bool:
+    def update(self, batches: Sequence[Any], train: Batches) -> bool:
         """Makes one update outside `fit`, inside `training`; returns False if it was skipped."""
-        return self._loop.update(batches, train)
+        return self._loop.update(batches, self._adapted(train))
 
     def exports(self) -> dict[str, dict[str, Tensor]]:
         """The weights to export by name: `model`, and `model-<average>` for each average."""
@@ -263,6 +270,16 @@ class Learner(AbstractContextManager["Learner"]):
                 reasons = world.gathered(self.ending)
                 self.end(next(reason for reason in reasons if reason is not None))
             yield step
+
+    def _adapted(self, batches: Batches) -> Loader:
+        """The loader, or one around a torch DataLoader or another iterable of batches."""
+        if isinstance(batches, Loader):
+            return batches
+        if id(batches) not in self._foreign:
+            device = next(self.model.parameters()).device
+            loader = ForeignLoader(batches, self.options.seed, device)
+            self._foreign[id(batches)] = loader
+        return self._foreign[id(batches)]
 
     def _leave_steps(self) -> None:
         """Ends a loop that the caller has left without closing it."""

@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import torch
 
-from andiron import errors
+from andiron import errors, schedules
 from andiron.checkpoint import Checkpointer
 from andiron.interrupter import Interrupter
 from andiron.learner.agenda import Agenda
 from andiron.learner.claimed_folder import ClaimedFolder
-from andiron.learner.evaluation import Evaluator, check_loaders
+from andiron.learner.evaluation import Evaluator
 from andiron.learner.observers import Step
 from andiron.learner.saving import Saver
 from andiron.learner.state import LearnerState
@@ -123,7 +123,6 @@ class Loop:
         On exit every checkpoint is on the disk. Updates without `fit` need this context too.
         Raises: TypeError for a loader without epochs; MismatchError for one with too few batches.
         """
-        check_loaders(train, *others)
         self._evaluation.close()
         self._updater.precision.apply()
         model = self._state.model
@@ -132,7 +131,11 @@ class Loop:
         at, self.ending = self._position, None
         at.check_within(len(train))
         length = self._agenda.start(at, len(train))
-        self._state.observers.start(-(-len(train) // self._accumulation))
+        updates_per_epoch = -(-len(train) // self._accumulation)
+        self._state.observers.start(updates_per_epoch)
+        for schedule in schedules.stateful(self._state.schedule):
+            if hasattr(schedule, "start"):  # a torch scheduler that steps after each epoch
+                schedule.start(updates_per_epoch)
         epoch = at.epoch - (self.is_over and at.batch == 0)  # the last of a run that is over
         with ExitStack() as at_end:
             report: Report | None = None

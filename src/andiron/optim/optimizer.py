@@ -40,20 +40,42 @@ class Optimizer:
         names: Collection[str] | None = None,
         **options: Any,
     ):
-        self.parameters = torch_class.named_parameters(model, names)  # the owned parameters
-        if not self.parameters:
+        parameters = torch_class.named_parameters(model, names)
+        if not parameters:
             kind, owner = type(model).__name__, optimizer_class.__name__
             raise ValueError(f"{kind} has no trainable parameter for {owner} to own")
-        self._names = list(self.parameters)
+        inner_class = torch_class.without_dynamo(optimizer_class)
+        name = torch_class.public_name(optimizer_class)
+        inner = torch_class.constructed(inner_class, name, parameters, options)
+        self._own(optimizer_class, inner, model, parameters)
+
+    @classmethod
+    def around(
+        cls, inner: torch.optim.Optimizer, model: nn.Module, parameters: dict[str, nn.Parameter]
+    ) -> "Optimizer":
+        """An optimizer that steps by `inner`, which already holds these parameters in one group."""
+        made = cls.__new__(cls)
+        made._own(type(inner), inner, model, parameters)
+        return made
+
+    def _own(
+        self,
+        optimizer_class: type[torch.optim.Optimizer],
+        inner: Any,
+        model: nn.Module,
+        parameters: dict[str, nn.Parameter],
+    ) -> None:
+        self.parameters = parameters  # the owned parameters
+        self._names = list(parameters)
         self._kind = optimizer_class
         self._model: nn.Module = model
         self.name = torch_class.public_name(optimizer_class)
         self._lends_copies = torch_class.overwrites_gradients(optimizer_class)
-        inner_class = torch_class.without_dynamo(optimizer_class)
         # torch wraps it for its profiler later, at 30 us a step
-        self._inner_step: Callable[..., Any] = inner_class.step
-        self._inner = torch_class.constructed(inner_class, self.name, self.parameters, options)
-        self.options = torch_class.public_options(optimizer_class, self._inner.defaults)
+        self._inner_step: Callable[..., Any] = torch_class.without_dynamo(optimizer_class).step
+        self._inner = inner
+        options = {name: inner.param_groups[0].get(name) for name in inner.defaults}
+        self.options = torch_class.public_options(optimizer_class, options)
         self.takes_sparse_gradients = issubclass(optimizer_class, torch.optim.SparseAdam)
         self.needs_closure = torch_class.needs_closure(self._inner_step)
         self._may_fuse = fused_kernel.is_known(optimizer_class, self.options)

@@ -11,7 +11,6 @@ from andiron import errors
 from andiron.checkpoint import AnyOf, KeepBest
 from andiron.data import DataLoader, digits
 from andiron.learner import LearnerBuilder
-from andiron.learner.evaluation import check_loaders
 from andiron.metrics import Accuracy, Loss, Recall
 from andiron.optim import Ema, Optimizer
 from andiron.plain.options import LearnerOptions
@@ -97,16 +96,6 @@ def test_an_unmeasured_checkpoint_metric_is_refused_before_any_write(tmp_path):
     ):
         built(builder)
     assert not (tmp_path / "run").exists()
-
-
-def test_a_loader_of_torchs_own_is_refused_with_the_one_to_use():
-    splits = digits(valid=0.1, split_seed=0)
-    check_loaders(DataLoader(splits.valid, splits.batcher))
-    for stranger in (torch.utils.data.DataLoader([1, 2]), [1, 2]):
-        with pytest.raises(
-            TypeError, match="has no epochs; make it with andiron.data.DataLoaderBuilder"
-        ):
-            check_loaders(stranger)
 
 
 def test_every_option_is_a_keyword_and_a_method_with_the_default_of_its_field(tmp_path):

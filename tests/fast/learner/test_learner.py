@@ -533,7 +533,7 @@ def test_a_failed_checkpoint_write_is_logged_and_training_continues(
     )
     made.fit(train_loader(), measuring_loader())
     assert made.position.epoch == 2
-    assert shown.calls[-1] == "stop"
+    assert shown.calls[-2:] == ["stop", "show"]
     warning, *_, last = [
         record.getMessage() for record in caplog.records if record.levelname in ("WARNING", "ERROR")
     ]

@@ -1,0 +1,112 @@
+"""A torch DataLoader, or another iterable of batches, as a loader that the learner can resume."""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from andiron import randomness
+from andiron.data.dataset import Batch
+
+PAGE = "docs/python.md, 'From plain torch'"
+log = logging.getLogger("andiron")
+
+
+class ForeignLoader:
+    """The batches of an iterable, epoch by epoch; a pair of tensors becomes a Batch.
+
+    Torch's CPU generator, and a generator of the DataLoader or its sampler, are seeded by (seed,
+    epoch, batch), so that what they draw repeats on resume. A resumed run loads the batches before
+    its position again, and drops them. Other random state of the user's code is not restored.
+    Raises: TypeError for what cannot be iterated twice; ValueError if there are no batches.
+    """
+
+    def __init__(self, batches: Iterable[Any], seed: int, device: torch.device):
+        kind = type(batches).__name__
+        if isinstance(batches, Iterator):
+            remedy = "give a torch DataLoader, a list of batches, or andiron.data.DataLoaderBuilder"
+            raise TypeError(f"{kind} cannot be iterated once an epoch; {remedy}")
+        self._batches = batches
+        self._seed = seed
+        self._device = device
+        owners = batches, getattr(batches, "sampler", None)
+        used: set[Any] = {getattr(owner, "generator", None) for owner in owners} - {None}
+        self._generators = [(generator, generator.initial_seed()) for generator in used]
+        self._length, self.num_items = self._sizes()
+        if not self._length:
+            raise ValueError(f"{kind} has no batches")
+        log.warning(
+            "%s: a resumed run repeats its order if it draws from torch's generators only, and "
+            "loads the batches before its position again; see %s",
+            kind,
+            PAGE,
+        )
+
+    def __len__(self) -> int:
+        return self._length
+
+    def epoch(self, epoch: int, first_batch: int = 0) -> Iterator[Any]:
+        """The batches of one epoch from `first_batch` on, on the device."""
+        for generator, seed in self._generators:
+            generator.manual_seed(randomness.derive(seed, "epoch", epoch))
+        sampler: Any = getattr(self._batches, "sampler", None)
+        if hasattr(sampler, "set_epoch"):
+            sampler.set_epoch(epoch)
+        for number, batch in enumerate(self._drawn(epoch)):
+            if number >= first_batch:
+                yield _placed(batch, self._device)
+
+    def _drawn(self, epoch: int) -> Iterator[Any]:
+        """The batches, each drawn from a stream of its own; the learner's draws are unchanged."""
+        batches: Iterator[Any] | None = None
+        generator = torch.default_generator
+        for number in count():
+            before = generator.get_state()
+            generator.manual_seed(randomness.derive(self._seed, "batches", epoch, number))
+            try:
+                batches = iter(self._batches) if batches is None else batches
+                batch = next(batches)
+            except StopIteration:
+                return
+            finally:
+                generator.set_state(before)
+            yield batch
+
+    def _sizes(self) -> tuple[int, int]:
+        """The numbers of batches and of samples in an epoch; counted if the length is unknown."""
+        batches: Any = self._batches
+        try:
+            length, sampler = len(batches), getattr(batches, "sampler", None)
+        except TypeError:  # of an IterableDataset
+            sizes = [_size(batch) for batch in self._drawn(0)]
+            return len(sizes), sum(sizes)
+        if sampler is not None and batches.batch_size:
+            whole = length * batches.batch_size
+            return length, whole if batches.drop_last else min(whole, len(sampler))
+        return length, length * _size(next(self._drawn(0))) if length else 0
+
+
+def _placed(batch: Any, device: torch.device) -> Any:
+    """The batch with its tensors on the device; a pair of tensors becomes a Batch."""
+    if isinstance(batch, Tensor):
+        return batch.to(device, non_blocking=True)
+    if isinstance(batch, Mapping):
+        return {key: _placed(value, device) for key, value in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(_placed(value, device) for value in batch))
+    if isinstance(batch, list | tuple):
+        placed = [_placed(value, device) for value in batch]
+        is_pair = len(placed) == 2 and all(isinstance(each, Tensor) for each in placed)
+        return Batch(*placed) if is_pair else type(batch)(placed)
+    return batch
+
+
+def _size(batch: Any) -> int:
+    """The samples in a batch: the length of its first tensor; 1 if it has none."""
+    if isinstance(batch, Tensor):
+        return len(batch) if batch.dim() else 1
+    values = [*batch.values()] if isinstance(batch, Mapping) else batch
+    return _size(values[0]) if isinstance(values, list | tuple) and values else 1

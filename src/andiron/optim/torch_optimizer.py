@@ -1,0 +1,86 @@
+"""A torch optimizer that already holds parameters, as groups of a model; with its scheduler."""
+
+from collections import defaultdict
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+from andiron import errors
+from andiron.optim.grouped import Group, GroupedOptimizer
+from andiron.optim.optimizer import Optimizer
+from andiron.optim.ownership import BASE
+from andiron.optim.torch_schedule import OfGroup, TorchPlateau, TorchSchedule
+from andiron.schedules import Constant, Schedule, from_value
+
+TorchRate = LRScheduler | TorchSchedule | TorchPlateau
+
+
+def adapted(
+    optimizer: torch.optim.Optimizer, lr: float | Schedule | LRScheduler | None, model: nn.Module
+) -> tuple[GroupedOptimizer, Schedule]:
+    """A group for each of the optimizer's, which share its state, and the schedule of the run.
+
+    Without `lr` each group keeps its own rate; a number or a schedule replaces the first group's,
+    and the others keep their ratio to it.
+    Raises: MismatchError for parameters that the model lacks, or another optimizer's scheduler.
+    """
+    schedule = _schedule(lr, optimizer)
+    groups = [
+        _group(optimizer, number, model, schedule) for number in range(len(optimizer.param_groups))
+    ]
+    first = Constant(float(optimizer.param_groups[0]["lr"]))
+    return GroupedOptimizer(model, groups), first if schedule is None else schedule
+
+
+def _schedule(lr: Any, optimizer: torch.optim.Optimizer) -> Schedule | None:
+    if isinstance(lr, ReduceLROnPlateau):
+        lr = TorchPlateau(lr)
+    elif isinstance(lr, LRScheduler):
+        lr = TorchSchedule(lr)
+    if isinstance(lr, TorchSchedule | TorchPlateau) and lr.scheduler.optimizer is not optimizer:
+        kind = type(lr.scheduler).__name__
+        raise errors.MismatchError(f"{kind} was made for another optimizer; give `build` that one")
+    return None if lr is None else from_value(lr)
+
+
+def _group(
+    optimizer: torch.optim.Optimizer, number: int, model: nn.Module, schedule: Schedule | None
+) -> Group:
+    several = len(optimizer.param_groups) > 1
+    group = optimizer.param_groups[number]
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    absent = sum(parameter not in names for parameter in group["params"])
+    if absent:
+        raise errors.MismatchError(
+            f"{absent} parameters of {type(optimizer).__name__} are not in the model: create it "
+            "with model.parameters() of the model that is trained"
+        )
+    trained = {names[each]: each for each in group["params"] if each.requires_grad}
+    inner = _part(optimizer, group) if several else optimizer
+    scale = 1.0
+    own: Schedule | None = None
+    if schedule is None:
+        own = Constant(float(group["lr"]))
+    elif isinstance(schedule, TorchSchedule | TorchPlateau):
+        own = OfGroup(schedule, number)
+    else:
+        scale = float(group["lr"]) / float(optimizer.param_groups[0]["lr"])
+    return Group(
+        name=f"group{number}" if several else BASE,
+        parameters=trained,
+        optimizer=Optimizer.around(inner, model, trained),
+        lr_scale=scale,
+        schedule=own if several else None,
+    )
+
+
+def _part(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> Any:
+    """The optimizer with one of its groups, whose options it shares, and that group's state."""
+    part: Any = object.__new__(type(optimizer))
+    vars(part).update({**vars(optimizer), "param_groups": [group]})
+    vars(part).pop("step", None)  # a scheduler's wrapper of the whole optimizer's
+    part.state = defaultdict(dict)
+    part.state.update({p: optimizer.state[p] for p in group["params"] if p in optimizer.state})
+    return part

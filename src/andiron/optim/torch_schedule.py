@@ -1,0 +1,167 @@
+"""A scheduler of torch.optim.lr_scheduler as a schedule, with its state.
+
+>>> import torch
+>>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
+>>> halved = TorchSchedule(torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5), every="update")
+>>> [halved(updates) for updates in (0, 1, 2)]
+[0.1, 0.05, 0.025]
+"""
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from torch.optim import lr_scheduler
+from torch.optim.lr_scheduler import LRScheduler
+
+from andiron.plain import improvement
+
+EACH_UPDATE = (lr_scheduler.OneCycleLR, lr_scheduler.CyclicLR)
+log = logging.getLogger("andiron")
+
+
+class TorchSchedule:
+    """The learning rates that a torch scheduler sets, stepped after each update or epoch.
+
+    Without `every`, OneCycleLR and CyclicLR step after each update, all others after each epoch.
+    Momenta that the scheduler changes are used too. State: the scheduler's, and its groups'.
+    """
+
+    def __init__(
+        self, scheduler: LRScheduler, every: Literal["update", "epoch"] | None = None
+    ):
+        self.scheduler = scheduler
+        if every is None:
+            every = "update" if isinstance(scheduler, EACH_UPDATE) else "epoch"
+            name = type(scheduler).__name__
+            log.info("%s steps after each %s; TorchSchedule(..., every=...) sets it", name, every)
+        self._every = every
+        self._updates_per_epoch: int | None = None
+        self._updates = 0
+        self._before = self._now = _rates(scheduler)
+
+    def start(self, updates_per_epoch: int) -> None:
+        """Sets the length of an epoch, before training."""
+        self._updates_per_epoch = updates_per_epoch
+
+    def __call__(self, updates: int) -> float:
+        """The rate of the first group for the update after `updates` completed ones."""
+        return self.rate(0, updates)
+
+    def rate(self, group: int, updates: int) -> float:
+        """The rate of a group; of updates before the last one, that of the last one."""
+        while self._updates < updates:
+            self._updates += 1
+            length = 1 if self._every == "update" else self._updates_per_epoch
+            self._before = self._now
+            if length and self._updates % length == 0:
+                _step(self.scheduler)
+            self._now = _rates(self.scheduler)
+        return (self._now if updates == self._updates else self._before)[group]
+
+    def state_dict(self) -> dict[str, Any]:
+        """The completed updates, and the state of the scheduler and its groups as JSON."""
+        return {"updates": self._updates, "torch": _captured(self.scheduler)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continues from a saved state.
+
+        Raises: ValueError for the state of another scheduler.
+        """
+        _restore(self.scheduler, state["torch"])
+        self._updates = state["updates"]
+        self._before = self._now = _rates(self.scheduler)
+
+
+class TorchPlateau:
+    """A ReduceLROnPlateau: it observes `metric` on `split` after each validation."""
+
+    def __init__(self, scheduler: Any, metric: str = "loss", split: str = "valid"):
+        self.scheduler = scheduler
+        self.metric = metric
+        self.split = split
+        self.direction = "lowest" if scheduler.mode == "min" else "highest"
+
+    def __call__(self, updates: int) -> float:
+        """The current rate of the first group."""
+        return self.rate(0, updates)
+
+    def rate(self, group: int, updates: int) -> float:
+        """The current rate of a group."""
+        return _rates(self.scheduler)[group]
+
+    def observe(self, values: Mapping[str, Mapping[str, float]]) -> None:
+        """Observes the latest values by split and metric."""
+        waiting = "the learning rate"
+        value = improvement.measured(values, self.split, self.metric, waiting=waiting)
+        self.scheduler.step(value)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of the scheduler and its groups as JSON."""
+        return {"torch": _captured(self.scheduler)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continues from a saved state; ValueError for the state of another scheduler."""
+        _restore(self.scheduler, state["torch"])
+
+
+@dataclass(frozen=True)
+class OfGroup:
+    """The schedule of one group of a torch optimizer."""
+
+    whole: TorchSchedule | TorchPlateau
+    group: int
+
+    def __call__(self, updates: int) -> float:
+        return self.whole.rate(self.group, updates)
+
+
+def _step(scheduler: LRScheduler) -> None:
+    scheduler.optimizer._opt_called = True  # type: ignore[attr-defined]  # by Optimizer.step
+    scheduler.step()
+
+
+def _rates(scheduler: LRScheduler) -> list[float]:
+    return [float(group["lr"]) for group in scheduler.optimizer.param_groups]
+
+
+def _captured(scheduler: LRScheduler) -> str:
+    """The plain values of the scheduler's state and of its optimizer's groups."""
+    return json.dumps([_plain(scheduler.state_dict()), *_groups(scheduler)])
+
+
+def _groups(scheduler: LRScheduler) -> list[dict[str, Any]]:
+    groups = scheduler.optimizer.param_groups
+    return [_plain({key: group[key] for key in group if key != "params"}) for group in groups]
+
+
+def _restore(scheduler: LRScheduler, text: str) -> None:
+    try:
+        state, *groups = json.loads(text)
+        own, own_groups = _plain(scheduler.state_dict()), _groups(scheduler)
+        is_own = state.keys() == own.keys() and len(groups) == len(own_groups)
+        is_own &= all(saved.keys() == now.keys() for saved, now in zip(groups, own_groups))
+    except (ValueError, AttributeError) as error:
+        raise ValueError(f"not the state of a {type(scheduler).__name__}") from error
+    if not is_own:
+        raise ValueError(f"not the state of this {type(scheduler).__name__}")
+    scheduler.load_state_dict({**scheduler.state_dict(), **state})
+    for group, saved in zip(scheduler.optimizer.param_groups, groups, strict=True):
+        group.update({key: _typed(value, group[key]) for key, value in saved.items()})
+
+
+def _typed(value: Any, now: Any) -> Any:
+    return tuple(value) if isinstance(now, tuple) else value
+
+
+def _plain(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries that JSON can hold; functions are the program's own."""
+    plain = {}
+    for key, value in state.items():
+        try:
+            plain[key] = json.loads(json.dumps(value))
+        except TypeError:
+            continue
+    return plain

@@ -1,0 +1,150 @@
+"""A torch DataLoader, optimizer and scheduler train as in a loop of torch alone, and resume."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.optim import lr_scheduler
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+
+from andiron import errors
+from andiron.data.foreign_loader import ForeignLoader
+from andiron.learner import LearnerBuilder
+from andiron.metrics import Loss
+from andiron.optim import Optimizer
+from andiron.tasks import Classifier
+
+torch.manual_seed(5)
+SET = TensorDataset(torch.randn(50, 4), torch.randint(3, (50,)))
+VALID = [SET[:20], SET[20:50]]
+
+
+def model():
+    torch.manual_seed(1)
+    return Classifier(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, 3)))
+
+
+def plain():
+    torch.manual_seed(1)
+    return Classifier(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)))
+
+
+def two_groups(trained):
+    first, second = trained.network[0], trained.network[-1]
+    return torch.optim.AdamW(
+        [{"params": first.parameters()}, {"params": second.parameters(), "lr": 3e-2}],
+        lr=1e-2, weight_decay=0.1,
+    )  # fmt: skip
+
+
+SCHEDULERS = {
+    "one cycle": lambda o: lr_scheduler.OneCycleLR(o, [0.1, 0.2], total_steps=21),
+    "cosine": lambda o: lr_scheduler.CosineAnnealingLR(o, T_max=3),
+    "lambda": lambda o: lr_scheduler.LambdaLR(o, lambda epoch: 0.5**epoch),
+    "several": lambda o: lr_scheduler.SequentialLR(
+        o, [lr_scheduler.LinearLR(o), lr_scheduler.StepLR(o, 1)], milestones=[1]
+    ),
+}
+
+
+def learner(folder, trained, optimizer, scheduler, num_epochs=3):
+    builder = LearnerBuilder(folder, num_epochs=num_epochs, resume=True).renderer(None)
+    builder.metric_valid_numeric(Loss()).with_file_checkpointer()
+    return builder.build(trained, optimizer, scheduler)
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_weights_and_rates_equal_those_of_a_loop_in_torch(tmp_path, name):
+    batches = [(SET[number : number + 10]) for number in range(0, 50, 10)]
+    mine = plain()
+    optimizer = two_groups(mine)
+    with learner(tmp_path, mine, optimizer, SCHEDULERS[name](optimizer)) as trained:
+        trained.fit(batches, VALID)
+
+    own = plain()
+    optimizer = two_groups(own)
+    scheduler = SCHEDULERS[name](optimizer)
+    for _ in range(3):
+        for inputs, targets in batches:
+            optimizer.zero_grad()
+            cross_entropy(own.network(inputs), targets).backward()
+            optimizer.step()
+            if name == "one cycle":
+                scheduler.step()
+        if name != "one cycle":
+            scheduler.step()
+    for left, right in zip(mine.parameters(), own.parameters(), strict=True):
+        assert torch.equal(left, right)
+    assert [*trained.rates.values()] == [group["lr"] for group in optimizer.param_groups]
+
+
+@pytest.mark.parametrize("name", [*SCHEDULERS, "plateau"])
+def test_a_resumed_run_has_the_weights_of_one_that_never_stopped(tmp_path, name):
+    def run(folder, *lengths):
+        for num_epochs in lengths:
+            trained = model()
+            optimizer = two_groups(trained)
+            make = SCHEDULERS.get(
+                name, lambda o: lr_scheduler.ReduceLROnPlateau(o, patience=0, threshold=1.0)
+            )
+            train = DataLoader(SET, batch_size=8, shuffle=True)
+            with learner(folder, trained, optimizer, make(optimizer), num_epochs) as made:
+                made.fit(train, VALID)
+        return trained
+
+    whole, parts = run(tmp_path / "whole", 3), run(tmp_path / "parts", 1, 2, 3)
+    for left, right in zip(whole.parameters(), parts.parameters(), strict=True):
+        assert torch.equal(left, right)
+
+
+def test_batches_are_a_function_of_the_epoch_from_any_first_batch_on():
+    for generator in (None, torch.Generator().manual_seed(3)):
+        loader = ForeignLoader(
+            DataLoader(SET, batch_size=8, shuffle=True, generator=generator), 7, torch.device("cpu")
+        )
+        assert (len(loader), loader.num_items) == (7, 50)
+        first, other = list(loader.epoch(0)), list(loader.epoch(1))
+        torch.rand(3)
+        again = list(loader.epoch(0, 3))
+        assert all(torch.equal(a.inputs, b.inputs) for a, b in zip(first[3:], again, strict=True))
+        assert not torch.equal(first[0].inputs, other[0].inputs)
+
+
+def test_drawing_batches_leaves_the_generator_of_the_model_alone():
+    loader = ForeignLoader(DataLoader(SET, shuffle=True), 7, torch.device("cpu"))
+    before = torch.get_rng_state()
+    next(loader.epoch(0))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_stream_of_unknown_length_is_counted():
+    class Stream(IterableDataset):
+        def __iter__(self):
+            return iter([(torch.ones(2), 1)] * 5)
+
+    loader = ForeignLoader(DataLoader(Stream(), batch_size=2), 7, torch.device("cpu"))
+    assert (len(loader), loader.num_items) == (3, 5)
+
+
+def test_what_cannot_be_iterated_twice_is_refused():
+    with pytest.raises(TypeError, match="cannot be iterated once an epoch; give a torch"):
+        ForeignLoader(iter([1]), 7, torch.device("cpu"))
+
+
+def test_without_a_scheduler_each_group_keeps_its_rate_and_a_number_its_ratio(tmp_path):
+    for lr, expected in ((None, [1e-2, 3e-2]), (0.1, [0.1, 0.3])):
+        trained = plain()
+        built = LearnerBuilder(tmp_path).with_writers().build(trained, two_groups(trained), lr)
+        assert [*built.rates.values()] == pytest.approx(expected, rel=1e-12)  # a ratio of floats
+
+
+def test_an_optimizer_or_scheduler_of_something_else_is_refused(tmp_path):
+    builder, trained = LearnerBuilder(tmp_path).with_writers(), plain()
+    other = torch.optim.SGD(plain().parameters(), lr=0.1)
+    with pytest.raises(errors.MismatchError, match="4 parameters of SGD are not in the model"):
+        builder.build(trained, other)
+    own = torch.optim.SGD(trained.parameters(), lr=0.1)
+    with pytest.raises(errors.MismatchError, match="StepLR was made for another optimizer"):
+        builder.build(trained, own, lr_scheduler.StepLR(other, 1))
+    with pytest.raises(TypeError, match="needs the torch optimizer that has the rate"):
+        builder.build(trained, Optimizer(torch.optim.SGD, trained))
