@@ -59,26 +59,22 @@ class Optimizer:
         return made
 
     def _own(
-        self,
-        optimizer_class: type[torch.optim.Optimizer],
-        inner: Any,
-        model: nn.Module,
-        parameters: dict[str, nn.Parameter],
+        self, kind: torch_class.Kind, inner: Any, model: nn.Module, parameters: dict[str, Any]
     ) -> None:
         self.parameters = parameters  # the owned parameters
         self._names = list(parameters)
-        self._kind = optimizer_class
+        self._kind = kind
         self._model: nn.Module = model
-        self.name = torch_class.public_name(optimizer_class)
-        self._lends_copies = torch_class.overwrites_gradients(optimizer_class)
+        self.name = torch_class.public_name(kind)
+        self._lends_copies = torch_class.overwrites_gradients(kind)
         # torch wraps it for its profiler later, at 30 us a step
-        self._inner_step: Callable[..., Any] = torch_class.without_dynamo(optimizer_class).step
+        self._inner_step: Callable[..., Any] = torch_class.without_dynamo(kind).step
         self._inner = inner
         options = {name: inner.param_groups[0].get(name) for name in inner.defaults}
-        self.options = torch_class.public_options(optimizer_class, options)
-        self.takes_sparse_gradients = issubclass(optimizer_class, torch.optim.SparseAdam)
+        self.options = torch_class.public_options(kind, options)
+        self.takes_sparse_gradients = issubclass(kind, torch.optim.SparseAdam)
         self.needs_closure = torch_class.needs_closure(self._inner_step)
-        self._may_fuse = fused_kernel.is_known(optimizer_class, self.options)
+        self._may_fuse = fused_kernel.is_known(kind, self.options)
         self._fused: FusedStep | None = None
         self.has_evaluation_weights = all(hasattr(self._inner, name) for name in ("eval", "train"))
         # the weights that are stepped, while others are evaluated
