@@ -125,9 +125,8 @@ class Launcher:
         ended: dict[str, Job],
     ) -> None:
         """Runs the jobs without a status; adds the others to `ended` unchanged."""
-        done = sum(job.status == State.DONE for job in jobs)
         self.announce(f"{len(jobs)} jobs" if len(jobs) != 1 else "1 job")
-        if done:
+        if done := sum(job.status == State.DONE for job in jobs):
             print(f"{done} of {len(jobs)} jobs are done already", flush=True)
         ended |= {job.identity: job for job in jobs if job.status is not None}
         view = SweepScreen(jobs, self.metric(), as_typed(self.folder))
@@ -173,6 +172,7 @@ class Launcher:
         environment = self._environment(place)
         threads = {} if self.threads is None else {shares.THREADS: self.threads}
         gib = self.limits.job_gib
+        flags = command_arguments.of_the_configuration(self.training.arguments)
         composed = self.job_configs.of(overrides)
         request = Request(
             hydra_context=self.context,
@@ -184,11 +184,7 @@ class Launcher:
             overrides=overrides,
             number=job.number,
             arguments=self.training.arguments,
-            command=[
-                sys.argv[0],
-                *job.overrides,
-                *command_arguments.of_the_configuration(self.training.arguments),
-            ],
+            command=[sys.argv[0], *job.overrides, *flags],
             is_known=job.starts > 0 and (bool(job.rungs) or not self.config.overwrite),
             run=job.run,
             pause_at=job.pause_at,
