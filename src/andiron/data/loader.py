@@ -100,7 +100,7 @@ class DataLoader:
 
     def order(self, epoch: int) -> Int[Tensor, " size"]:
         """The indices of the epoch's samples, in order."""
-        if self.shuffle_seed is None:
+        if self.shuffle_seed is None or getattr(self.dataset, "is_stream", False):
             return torch.arange(self.num_items)
         return randomness.permutation(self.num_items, self.shuffle_seed, epoch)
 

@@ -161,7 +161,7 @@ class Endless(IterableDataset):
 @pytest.mark.parametrize(
     "options, said",
     [
-        ({"train": Endless()}, "data.train: Endless: is an IterableDataset, whose samples "),
+        ({"train": Endless()}, "data.train: Endless is an IterableDataset without a length; set "),
         ({"train": Noisy(60), "test": Endless()}, "data.test: Endless: is an IterableDataset"),
         ({"train": object()}, "data.train: object: is not a map-style torch data set; give it "),
         ({"train": []}, "data.train: list is empty; give it samples"),

@@ -5,17 +5,19 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import default_collate
+from torch.utils.data import IterableDataset, default_collate
 
 from andiron import errors
 from andiron.data import fingerprint as fingerprints, splits
 from andiron.data.augment.sample_random import Draws
 from andiron.data.batchers import ArrayBatcher
 from andiron.data.composed.composed_datasets import chosen
+from andiron.data.composed.streamed import Streamed
 from andiron.data.composed.torch_samples import Collate, SampleBySample, from_torch
 from andiron.data.dataset import tensors_in
 from andiron.ranges import Count, Node, Proportion, Seed, SetName, Validation
 
+Samples = SampleBySample | Streamed
 SAMPLES_READ = 32  # of each data set for the fingerprint, evenly spaced
 
 
@@ -31,8 +33,12 @@ def torch_dataset(
     class_names: Sequence[str] | None = None,
     fingerprint: str | None = None,
     valid_sets: dict[SetName, Node] | None = None,
+    samples_per_epoch: Count | None = None,
 ) -> splits.Splits:
     """Map-style torch data sets, whose samples are pairs of an input and a target.
+
+    `train` may be an IterableDataset: an epoch is its next `samples_per_epoch` samples, by default
+    its length, in its own order (see `Streamed`); `valid` and `test` are then data sets.
 
     `valid` and `test` are data sets too, or fractions of `train`, of every class if it has
     `targets`; such a part has the transforms of `train`. `valid="test"` validates on `test`.
@@ -43,8 +49,9 @@ def torch_dataset(
     Raises: DataError naming the part that is not such a data set, or the fault of its samples.
     """
     named = {"train": train, "valid": valid, "test": test}
+    sizes = {"train": samples_per_epoch}
     datasets = {
-        name: _adapted(name, dataset, collate)
+        name: _adapted(name, dataset, collate, sizes)
         for name, dataset in named.items()
         if not isinstance(dataset, int | float | str)
     }
@@ -60,14 +67,23 @@ def torch_dataset(
         **_parts(datasets, fractions, split_seed),
     )
 
-    def read_set(dataset: Any) -> tuple[SampleBySample, str]:
-        adapted = _adapted("valid_sets", dataset, collate)
+    def read_set(dataset: Any) -> tuple[Samples, str]:
+        adapted = _adapted("valid_sets", dataset, collate, {})
         return adapted, _fingerprint({"valid_sets": adapted})
 
     return splits.with_sets(made, valid_sets, read_set)
 
 
-def _adapted(name: str, dataset: Any, collate: Collate | None) -> SampleBySample:
+def _adapted(
+    name: str, dataset: Any, collate: Collate | None, sizes: Mapping[str, int | None]
+) -> Samples:
+    if name in sizes and isinstance(dataset, IterableDataset):
+        return _streamed(dataset, collate or default_collate, sizes[name])
+    if sizes.get(name):
+        raise errors.DataError(
+            f"data.samples_per_epoch: data.{name} is no IterableDataset, and an epoch has all of "
+            "its samples; leave it out"
+        )
     try:
         adapted = from_torch(dataset, collate or default_collate)
         number = len(adapted)
@@ -78,11 +94,31 @@ def _adapted(name: str, dataset: Any, collate: Collate | None) -> SampleBySample
     return adapted
 
 
+def _streamed(dataset: IterableDataset[Any], collate: Collate, size: int | None) -> Streamed:
+    if size is None:
+        try:
+            size = len(dataset)  # type: ignore[arg-type]
+        except TypeError as error:
+            raise errors.DataError(
+                f"data.train: {type(dataset).__name__} is an IterableDataset without a length; set "
+                "data.samples_per_epoch"
+            ) from error
+    return Streamed(dataset, collate, size)
+
+
 def _parts(
-    datasets: Mapping[str, SampleBySample], fractions: Mapping[str, Any], split_seed: int
+    datasets: Mapping[str, Samples], fractions: Mapping[str, Any], split_seed: int
 ) -> dict[str, Any]:
     """The training, validation and test part; fractions are taken from train."""
     whole = datasets["train"]
+    for name, fraction in fractions.items() if isinstance(whole, Streamed) else ():
+        if fraction != "test":
+            raise errors.DataError(
+                f"data.{name}={fraction}: no fraction can be taken from an IterableDataset; give "
+                f"data.{name} a data set of its own"
+            )
+    if isinstance(whole, Streamed):
+        return {"valid": datasets["test"], **datasets}
     parts: dict[str, Any] = {**datasets}
     rest, classes = torch.arange(len(whole)), _classes(whole.dataset)
     for name, seed in (("test", splits.TEST_SEED), ("valid", split_seed)):
@@ -113,7 +149,7 @@ def _classes(dataset: Any) -> Tensor:
 
 
 def _facts(
-    dataset: SampleBySample,
+    dataset: Samples,
     num_classes: int | None,
     num_outputs: int | None,
     class_names: Sequence[Any] | None,
@@ -155,20 +191,27 @@ def _described(batch: Any) -> str:
     return type(batch).__name__
 
 
-def _samples(dataset: SampleBySample, indices: list[int]) -> Any:
+def _samples(dataset: Samples, indices: list[int]) -> Any:
     """The batch of these samples, with the random numbers of epoch 0 and seed 0."""
     return dataset.drawn(indices, Draws(seed=0, epoch=0, indices=torch.tensor(indices)))
 
 
-def _fingerprint(datasets: Mapping[str, SampleBySample]) -> str:
-    """A SHA-256 over the names and lengths of the data sets and up to SAMPLES_READ of each."""
+def _fingerprint(datasets: Mapping[str, Samples]) -> str:
+    """A SHA-256 over the names and lengths of the data sets and up to SAMPLES_READ of each.
+
+    Of a stream they are the first.
+    """
     digests = []
     for name, dataset in datasets.items():
-        places = torch.linspace(0, len(dataset) - 1, min(SAMPLES_READ, len(dataset)))
+        number = min(SAMPLES_READ, len(dataset))
+        last = number if isinstance(dataset, Streamed) else len(dataset)
+        places = torch.linspace(0, last - 1, number)
         tensors = [
             tensor
             for index in places.round().long().tolist()
             for tensor in tensors_in(_samples(dataset, [index]))
         ]
+        if isinstance(dataset, Streamed):
+            dataset.restart()
         digests.append(f"{name} {len(dataset)} {fingerprints.of_tensors(*tensors)}\n")
     return fingerprints.of_texts(digests)

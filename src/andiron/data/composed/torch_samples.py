@@ -42,29 +42,34 @@ class SampleBySample:
     def __getitems__(self, indices: Indices) -> Any:
         """The samples at `indices`, in this order: a pair as a RawBatch, others as collated."""
         listed = torch.as_tensor(indices).tolist()
-        return self._collated([self.dataset[index] for index in listed])
+        return collated(self, [self.dataset[index] for index in listed])
 
     def drawn(self, indices: Indices, draws: Draws) -> Any:
         """The same, with the generators seeded for each sample and for collating a batch."""
         samples = []
         listed, counters = torch.as_tensor(indices).tolist(), draws.indices.tolist()
-        with _generators_restored():
+        with generators_restored():
             for index, counter in zip(listed, counters, strict=True):
-                _seed_generators(randomness.derive(draws.seed, "sample", draws.epoch, counter))
+                seed_generators(randomness.derive(draws.seed, "sample", draws.epoch, counter))
                 samples.append(self.dataset[index])
-            _seed_generators(randomness.derive(draws.seed, "collate", draws.epoch, *counters[:1]))
-            return self._collated(samples)
+            seed_generators(randomness.derive(draws.seed, "collate", draws.epoch, *counters[:1]))
+            return collated(self, samples)
 
-    def _collated(self, samples: list[Any]) -> Any:
-        try:
-            batch = self.collate(samples)
-        except Exception as error:
-            what = f"{type(self.dataset).__name__}: its samples do not make a batch"
-            remedy = "end its transform with one that gives tensors of one shape, or give a collate"
-            errors.explain(error, what, f"{remedy} function")
-            raise
-        is_pair = isinstance(batch, list | tuple) and len(batch) == 2
-        return RawBatch(*batch) if is_pair else batch
+
+def collated(source: Any, samples: list[Any]) -> Any:
+    """The batch that `source.collate` makes of samples of `source.dataset`; a pair as a RawBatch.
+
+    Raises: MismatchError if they do not make a batch.
+    """
+    try:
+        batch = source.collate(samples)
+    except Exception as error:
+        what = f"{type(source.dataset).__name__}: its samples do not make a batch"
+        remedy = "end its transform with one that gives tensors of one shape, or give a collate"
+        errors.explain(error, what, f"{remedy} function")
+        raise
+    is_pair = isinstance(batch, list | tuple) and len(batch) == 2
+    return RawBatch(*batch) if is_pair else batch
 
 
 def from_torch(dataset: Any, collate: Collate = default_collate) -> SampleBySample:
@@ -76,8 +81,8 @@ def from_torch(dataset: Any, collate: Collate = default_collate) -> SampleBySamp
     name = type(dataset).__name__
     if isinstance(dataset, IterableDataset):
         raise errors.DataError(
-            f"{name}: is an IterableDataset, whose samples have no index, so a run cannot shuffle "
-            "them or resume among them; write a map-style data set, with __len__ and "
+            f"{name}: is an IterableDataset, whose samples have no index; only data.train of "
+            "data=torch_dataset may be one; write a map-style data set, with __len__ and "
             "__getitem__(index), or read its samples into an andiron.data.ArrayDataset"
         )
     if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
@@ -87,18 +92,28 @@ def from_torch(dataset: Any, collate: Collate = default_collate) -> SampleBySamp
     return SampleBySample(dataset, collate)
 
 
-def _seed_generators(seed: int) -> None:
+def seed_generators(seed: int) -> None:
+    """Seeds the default generators of torch, NumPy and Python."""
     torch.default_generator.manual_seed(seed)  # GPUs have none in worker processes
     random.seed(seed)
     np.random.seed(seed % 2**32)
 
 
+def default_generators(states: Any = None) -> Any:
+    """The states of the default generators, after they were set to `states` if given."""
+    if states is not None:
+        of_torch, of_python, of_numpy = states
+        torch.default_generator.set_state(of_torch)
+        random.setstate(of_python)
+        np.random.set_state(of_numpy)
+    return torch.default_generator.get_state(), random.getstate(), np.random.get_state()
+
+
 @contextmanager
-def _generators_restored() -> Iterator[None]:
-    of_python, of_numpy = random.getstate(), np.random.get_state()
-    with torch.random.fork_rng(devices=[]):
-        try:
-            yield
-        finally:
-            random.setstate(of_python)
-            np.random.set_state(of_numpy)
+def generators_restored() -> Iterator[None]:
+    """A context after which the default generators are as before it."""
+    states = default_generators()
+    try:
+        yield
+    finally:
+        default_generators(states)
