@@ -4,6 +4,7 @@ config.json then has the entry `from_python`, and only those components that can
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass
 from pathlib import Path
@@ -53,10 +54,10 @@ def parsed(path: Path, plain: Mapping[str, Any], trust: Trust) -> tuple[Train, U
 
 
 def filled(recorded: Mapping[str, Any]) -> Train:
-    """The configuration of these options; a component that is not among them is {}."""
+    """The configuration of these options; a component that is not among them is {}, a rate NaN."""
     required = [field.name for field in dataclasses.fields(Train) if field.default is MISSING]
     empty: dict[str, Any] = {name: {} for name in required if name in schema.NODE_GROUPS}
-    return Train(**(empty | {"metrics": {}, "lr": None} | dict(recorded)))
+    return Train(**(empty | {"metrics": {}, "lr": math.nan} | dict(recorded)))
 
 
 def built(config: Train) -> Train:

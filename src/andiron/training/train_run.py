@@ -92,6 +92,15 @@ def _start(
         report.note = built.learner.ending
 
 
+def _is_done(config: Train, folder: RunFolder, changes: resume_policy.Differences) -> bool:
+    """Whether the run in the folder is complete, and these changes give it nothing more to do."""
+    ended = status.read(folder)
+    if ended.get("status") != State.DONE or _lost_results(folder):
+        return False
+    trains_on = ended.get("reason") is not None and config.resume != "auto"
+    return not (trains_on or resume_policy.has_more_to_do(changes))
+
+
 def _resume(
     config: Train,
     folder: RunFolder,
@@ -104,10 +113,7 @@ def _resume(
     recorded = run_record.config(folder, trusted.with_config(plain))
     changes = resume_policy.changes(dataclasses.asdict(recorded), plain)
     resume_policy.check(changes, config.resume_allow)
-    ended = status.read(folder)
-    is_done = ended.get("status") == State.DONE and not _lost_results(folder)
-    trains_on = ended.get("reason") is not None and config.resume != "auto"
-    if is_done and not (trains_on or resume_policy.has_more_to_do(changes)):
+    if _is_done(config, folder, changes):
         log.info("%s is done, %s", folder.path, _describe_end(folder, recorded))
         return
     changed = resume_policy.applied({}, changes)
