@@ -78,7 +78,7 @@ def measured(config: Train, offered: Mapping[str, Any]) -> list[Any]:
 
 
 def metrics_of(config: Train, metrics: list[Any], name: str) -> list[Any]:
-    """The metrics of a split: those of `valid_sets_metrics` for a set named there, else all.
+    """The metrics of a split: `valid_sets_metrics` for a set named there, else all.
 
     Raises: ConfigError for an unknown metric.
     """

@@ -179,7 +179,7 @@ class LearnerBuilder:
         """Adds a further validation set, such as `night`; `fit` takes its loader in `more`.
 
         It is measured `every` N updates, epochs or minutes, by default as `validate_every`, by
-        `metrics`, by default those of the validation data.
+        `metrics`, by default the metrics of the validation data.
         Raises: ConfigError for a name that is not allowed.
         """
         if not is_set_name(name):

@@ -224,12 +224,11 @@ def _connected_interrupter(chosen: Choices) -> Interrupter:
 
 
 def _metric_log(chosen: Choices, nonfinite: Nonfinite) -> MetricLog:
-    given = chosen.writers or {}
-    is_default = chosen.writers is None
+    default = partial(_default_writers, chosen.folder)
     return MetricLog(
         train_metrics=chosen.train_metrics,
         set_metrics=chosen.set_metrics,
-        writers=Writers(partial(_default_writers, chosen.folder) if is_default else given),
+        writers=Writers(default if chosen.writers is None else chosen.writers),
         renderer=chosen.renderer,
         check_loss=nonfinite.check_loss,
         device=chosen.device,
@@ -257,9 +256,8 @@ def _check_metrics(chosen: Choices, optimizer: GroupedOptimizer, whole: Schedule
 
     Raises: ConfigError listing all.
     """
-    waiting: dict[str, Any] = {
-        f"early_stopping.{name}": rule for name, rule in chosen.early_stopping.items()
-    }
+    stopping = chosen.early_stopping.items()
+    waiting: dict[str, Any] = {f"early_stopping.{name}": rule for name, rule in stopping}
     for number, rule in enumerate(keeping_best(chosen.strategy)):
         waiting[f"checkpoint.also_best.{rule.metric}" if number else "checkpoint"] = rule
     groups = optimizer.groups.items()

@@ -24,7 +24,6 @@ from andiron.protocols import Loader
 from andiron.run.status import Report
 
 log = logging.getLogger("andiron")
-
 Sets = Mapping[str, Loader]  # validation sets by name
 
 
@@ -76,9 +75,7 @@ class Loop:
             self._agenda.quiet_until = 0
             log.info("ends after update %d: %s", self._position.updates, reason)
 
-    def steps(
-        self, train: Loader, sets: Sets, test: Loader | None
-    ) -> Generator[Step, None, None]:
+    def steps(self, train: Loader, sets: Sets, test: Loader | None) -> Generator[Step, None, None]:
         """Trains to the end; the state is saved if the caller leaves. See `Learner.steps`."""
         at, agenda, size = self._position, self._agenda, len(train)
         updater, snapshot, interrupter = self._updater, self._state.copies, self._interrupter

@@ -195,10 +195,12 @@ def _refuse_foreign(folder: RunFolder, opened: Collection[Path] = ()) -> None:
 def _logging_to_file(folder: RunFolder) -> Iterator[None]:
     """Also writes the messages of `andiron` to the run's log, which no other process has open."""
     handler = LogFile(folder.log)
+    level = log.level
     log.addHandler(handler)
     log.setLevel(logging.DEBUG)
     try:
         yield
     finally:
+        log.setLevel(level)  # the logger of a library is its program's
         log.removeHandler(handler)
         handler.close()

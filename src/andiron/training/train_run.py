@@ -92,7 +92,7 @@ def _start(
         report.note = built.learner.ending
 
 
-def _is_done(config: Train, folder: RunFolder, changes: resume_policy.Differences) -> bool:
+def _is_done(config: Train, folder: RunFolder, changes: leaves.Differences) -> bool:
     """Whether the run in the folder is complete, and these changes give it nothing more to do."""
     ended = status.read(folder)
     if ended.get("status") != State.DONE or _lost_results(folder):
