@@ -146,6 +146,9 @@ def test_an_untrainable_configuration_is_refused_by_name(name, command, here, fi
     assert (said.code, (here / "run").exists()) == (2, False)
 
 
+AFTER_UPDATES = ["a metric that gives text"]  # its values are read at a log point
+
+
 @pytest.mark.parametrize("name", FAILED)
 def test_a_part_that_does_not_fit_the_first_batch_is_named(name, command, here, files):
     arguments, words = FAILED[name]
@@ -153,7 +156,8 @@ def test_a_part_that_does_not_fit_the_first_batch_is_named(name, command, here, 
     said = command("hydra.run.dir=run", *arguments)
 
     assert words in said.errors and "Traceback" not in said.errors, said.errors
-    assert (said.code, status(here / "run")["status"]) == (1, "failed")
+    left = status(here / "run")["status"] if (here / "run").exists() else None
+    assert (said.code, left) == (1, "failed" if name in AFTER_UPDATES else None)
 
 
 def test_an_error_of_the_users_own_code_is_not_rewritten(command, here, files):

@@ -260,8 +260,7 @@ def _check_metrics(chosen: Choices, optimizer: GroupedOptimizer, whole: Schedule
     waiting: dict[str, Any] = {f"early_stopping.{name}": rule for name, rule in stopping}
     for number, rule in enumerate(keeping_best(chosen.strategy)):
         waiting[f"checkpoint.also_best.{rule.metric}" if number else "checkpoint"] = rule
-    groups = optimizer.groups.items()
-    own = {f"param_groups.{name}.schedule": each.schedule for name, each in groups}
+    own = {f"param_groups.{n}.schedule": g.schedule for n, g in optimizer.groups.items()}
     for option, schedule in {"scheduler": whole, **own}.items():
         stateful = schedules.stateful(schedule) if schedule else []
         plateaus = [each for each in stateful if hasattr(each, "observe")]

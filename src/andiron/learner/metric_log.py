@@ -57,7 +57,7 @@ class MetricLog:
         return self.progress.latest
 
     def tally_of(self, split: str) -> Tally:
-        """The metrics of a split, also with averaged weights; the test has the metrics of `valid`."""
+        """The metrics of a split, also with averaged weights; the test has `valid`'s."""
         return self._set_tallies.get(split.partition("-")[0], self._set_tallies["valid"])
 
     def start(
