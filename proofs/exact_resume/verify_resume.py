@@ -141,7 +141,8 @@ def _interrupted(
         last = ended.moments[-1]
         made.append(stop._replace(moment=last))
         reached = passed.index(last) if last in passed else reached
-        arguments = _going_on(run_dir, next(workers), trial.overrides)
+        if run_dir.exists():  # before the first update nothing is left: the run starts anew
+            arguments = _going_on(run_dir, next(workers), trial.overrides)
     _ran(run_piece, Piece(arguments, conf_dir=trial.conf_dir), f"piece {len(made) + 1} (the rest)")
     return made
 

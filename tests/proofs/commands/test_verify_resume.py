@@ -184,7 +184,8 @@ def test_a_run_stopped_everywhere_with_varied_workers_has_the_same_bits(
     recorded = json.loads((tmp_path / "runs" / "interrupted" / "provenance.json").read_text())[
         "resumes"
     ]
-    workers = [0, *(1 + number % 2 for number in range(len(points)))]
+    # the stop at update 0 leaves nothing to resume
+    workers = [0, *(1 + number % 2 for number in range(len(points) - 1))]
     assert [resume["changes"] for resume in recorded] == [
         {"num_workers": [*pair]} for pair in itertools.pairwise(workers)
     ]
