@@ -115,5 +115,5 @@ def test_no_module_names_pickle_but_the_one_that_imports_what_others_wrote():
     assert naming == ["trained/import_state_dict.py"]
     assert (
         "weights_only=True"
-        in (ROOT / "src" / "andiron" / "commands" / "import_state_dict.py").read_text()
+        in (ROOT / "src" / "andiron" / "trained" / "import_state_dict.py").read_text()
     )

@@ -13,7 +13,7 @@ from andiron.optim import Optimizer
 UPDATES = -(-BATCHES // 2)  # in an epoch, of two batches each
 
 
-def fitted(folder, wanted, interrupter=None, *, resumes=False):
+def fitted(folder, wanted, interrupter=None, *, resumes=False, between=lambda: None):
     model = classifier()
     made = builder(folder).grads_accumulation(2).profile(wanted).with_file_checkpointer()
     if interrupter is not None:
@@ -21,7 +21,8 @@ def fitted(folder, wanted, interrupter=None, *, resumes=False):
     with made.build(model, Optimizer(torch.optim.Adam, model), LR) as learner:
         if resumes:
             learner.resume()
-        learner.fit(*loaders())
+        for _ in learner.steps(*loaders()):
+            between()
     return model.state_dict()
 
 
@@ -56,7 +57,9 @@ def test_the_updates_wanted_are_traced_across_epochs_and_a_resume(tmp_path):
 
 @pytest.mark.slow
 def test_a_trace_that_cannot_be_written_is_a_warning(tmp_path, caplog):
-    (tmp_path / "profile").write_text("not a folder")
-    fitted(tmp_path, {"updates": [2, 3]})
+    in_its_place = tmp_path / "profile"
+    fitted(
+        tmp_path, {"updates": [2, 3]}, between=lambda: in_its_place.write_text("not a folder")
+    )
     (said,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
     assert said.startswith("the trace of updates cannot be written: ")
