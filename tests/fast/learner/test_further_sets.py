@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from kept_points import Rewound
 from small_digits import DIGITS, LR, TEST, TRAIN, VALID, builder, classifier, loaders
 
 from andiron import data, errors, schedules
@@ -17,31 +18,6 @@ from stops_at import StopsAt
 from threaded_world import in_threads
 
 
-class Kept(list):
-    """A writer that keeps the points."""
-
-    def write(self, point):
-        self.append(point)
-
-    def position(self):
-        return {"points": len(self)}
-
-    def rewind(self, position, updates):
-        del self[position["points"] :]
-
-    def close(self):
-        pass
-
-    def of(self, split):
-        return [(p.updates, dict(p.values)) for p in self if p.split == split]
-
-    def untimed(self):
-        return [
-            (p.split, p.updates, p.epoch, {n: v for n, v in p.values.items() if "/" not in n})
-            for p in self
-        ]
-
-
 NIGHT = data.DataLoader(TEST, DIGITS.batcher, batch_size=4)
 
 
@@ -53,7 +29,7 @@ def made(folder, *writers, change=lambda b: b, model=None, lr=LR):
 
 def fitted(folder, change, more=None, **options):
     """The learner after `fit`, and its points."""
-    kept = Kept()
+    kept = Rewound()
     with made(folder, kept, change=change, **options) as learner:
         learner.fit(*loaders(), more={"night": NIGHT} if more is None else more)
     return learner, kept
@@ -118,7 +94,7 @@ def test_sets_do_not_change_what_is_trained(tmp_path):
 )
 def test_stopping_in_any_pass_equals_never_stopping(tmp_path, change, place):
     straight, kept = fitted(tmp_path / "a", change)
-    again = Kept()
+    again = Rewound()
 
     def saved(b):
         return change(b).with_file_checkpointer(best("loss", "lowest"), Cadence(updates=100))
@@ -140,7 +116,7 @@ def test_a_state_without_sets_is_loaded_and_its_new_set_measured(tmp_path):
     saved, _ = fitted(tmp_path / "a", lambda b: b, more={})
     state = saved.state()
     assert "sets" not in state.state["parts"]
-    kept = Kept()
+    kept = Rewound()
     with made(tmp_path / "b", kept, change=lambda b: b.valid_set("night")) as learner:
         learner.load(state)
         learner.fit(*loaders(), more={"night": NIGHT})
@@ -206,7 +182,7 @@ def test_fit_needs_the_loader_of_every_set(tmp_path, more):
 
 def test_two_processes_measure_a_set_as_one(tmp_path):
     def run(world):
-        kept, model = Kept(), copy.deepcopy(initial)
+        kept, model = Rewound(), copy.deepcopy(initial)
         loading = data.DataLoaderBuilder(DIGITS.batcher).batch_size(8).world(world)
         train, valid, night = (loading.build(dataset) for dataset in (TRAIN, VALID, TEST))
         chosen = builder(tmp_path / f"{world.size}-{world.rank}", kept).world(world)

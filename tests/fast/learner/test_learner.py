@@ -10,6 +10,7 @@ import time
 import pytest
 import torch
 from conftest import without_time
+from kept_points import Kept
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.nn import functional
 
@@ -30,16 +31,6 @@ TRAIN, VALID, TEST = (
 )
 BATCH_SIZE, BATCHES = 8, 7  # the last has 5
 ORDER_SEED, SEED, LR = 3, 5, 0.01
-
-
-class Kept(list):
-    """A writer that keeps the points."""
-
-    def write(self, point):
-        self.append(point)
-
-    def close(self):
-        self.is_closed = True
 
 
 class Shown:

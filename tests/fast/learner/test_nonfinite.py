@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from kept_points import Kept
 from torch import nn
 from torch.nn import functional
 
@@ -25,14 +26,6 @@ class Plain:
 
     def __call__(self, raw, device):
         return data.Batch(raw.inputs.to(device), raw.targets.to(device))
-
-
-class Kept(list):
-    def write(self, point):
-        self.append(point)
-
-    def close(self):
-        pass
 
 
 def samples(*, bad=None):

@@ -7,6 +7,7 @@ import pytest
 import small_digits
 import torch
 from conftest import without_time
+from kept_points import Rewound
 from small_digits import BATCHES, DIGITS, LR, classifier, lengthen, loaders, same, two_optimizers
 from stops_at import StopsAt
 
@@ -23,39 +24,6 @@ from andiron.tasks import Classifier
 
 EPOCHS = 3
 builder = functools.partial(small_digits.builder, num_epochs=EPOCHS)
-
-
-class Kept(list):
-    """A writer that keeps the points, and can go back."""
-
-    def write(self, point):
-        self.append(point)
-
-    def position(self):
-        return {"points": len(self)}
-
-    def rewind(self, position, updates):
-        del self[position["points"] :]
-
-    def close(self):
-        pass
-
-    def untimed(self):
-        """What was written, less times and what the machine was used for."""
-        return [
-            (
-                point.split,
-                point.updates,
-                point.epoch,
-                point.whole_epoch,
-                {
-                    name: value
-                    for name, value in point.values.items()
-                    if not name.startswith(("time/", "system/"))
-                },
-            )
-            for point in self
-        ]
 
 
 def plateau():
@@ -194,7 +162,7 @@ def pieces(tmp_path, name, places, kept, **options):
 
 @pytest.mark.parametrize("name", SETUPS)
 def test_stopping_at_every_kind_of_place_equals_never_stopping(tmp_path, name):
-    kept, again = Kept(), Kept()
+    kept, again = Rewound(), Rewound()
     straight = SETUPS[name](builder(tmp_path / "straight", kept), classifier())
     straight.fit(*loaders())
 
@@ -212,7 +180,7 @@ def test_stopping_at_every_kind_of_place_equals_never_stopping(tmp_path, name):
 
 
 def test_a_run_stopped_early_and_interrupted_in_its_test_names_its_epoch(tmp_path):
-    kept, goal = Kept(), EarlyStopping(metric="loss", goal=100.0)
+    kept, goal = Rewound(), EarlyStopping(metric="loss", goal=100.0)
     for place in (("test", 1, 1), None):
         stops = StopsIn(place)
         made = (
@@ -251,7 +219,7 @@ class Broken:
 
 
 def test_what_was_logged_after_the_newest_checkpoint_is_there_once(tmp_path):
-    kept, again = Kept(), Kept()
+    kept, again = Rewound(), Rewound()
     SETUPS["adam"](builder(tmp_path / "straight", kept), classifier()).fit(*loaders())
     train, valid, test = loaders()
     with SETUPS["adam"](builder(tmp_path, again).with_file_checkpointer(), classifier()) as made:
@@ -274,7 +242,7 @@ def test_a_run_without_any_checkpoint_is_an_error_and_never_a_fresh_start(tmp_pa
 
 
 def test_a_checkpoint_within_an_epoch_does_not_change_the_metrics(tmp_path):
-    kept, often = Kept(), Kept()
+    kept, often = Rewound(), Rewound()
     SETUPS["adam"](builder(tmp_path / "a", kept), classifier()).fit(*loaders())
     every_update = builder(tmp_path / "b", often).with_file_checkpointer(
         KeepLast(3), Cadence(updates=1, epochs=None)
@@ -353,7 +321,7 @@ def test_a_schedule_of_ones_own_with_a_state_is_put_back(tmp_path):
         straight = SETUPS["its own schedule"](builder(tmp_path / "a"), classifier())
         straight.fit(*loaders())
         stopped = pieces(
-            tmp_path / "b", "its own schedule", [PLACES["in the middle of an epoch"]], Kept()
+            tmp_path / "b", "its own schedule", [PLACES["in the middle of an epoch"]], Rewound()
         )
     finally:
         del SETUPS["its own schedule"]

@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from kept_points import Kept
 from small_digits import (
     lengthen,
     BATCH,
@@ -30,16 +31,6 @@ from andiron.learner import LearnerBuilder
 from andiron.metrics import Loss
 from andiron.optim import Ema, Optimizer, Swa
 from andiron.schedules import Linear, Plateau
-
-
-class Kept(list):
-    """A writer that keeps the points."""
-
-    def write(self, point):
-        self.append(point)
-
-    def close(self):
-        pass
 
 
 def train_loader(batch_size=BATCH):

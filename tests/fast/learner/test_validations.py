@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from kept_points import Kept
 from small_digits import BATCHES, LR, builder, classifier, loaders
 
 from andiron import errors
@@ -9,16 +10,6 @@ from andiron.checkpoint import KeepLast
 from andiron.learner import EarlyStopping
 from andiron.optim import Optimizer
 from andiron.plain.cadence import Cadence
-
-
-class Kept(list):
-    """A writer that keeps the points."""
-
-    def write(self, point):
-        self.append(point)
-
-    def close(self):
-        pass
 
 
 def fitted(folder, *, num_epochs=2, more=lambda b: b):

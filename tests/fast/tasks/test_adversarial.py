@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from kept_points import Kept
 from torch import nn
 from torch.nn import functional
 
@@ -104,16 +105,6 @@ def test_a_frozen_network_has_no_gradients_and_the_other_its_own():
         found = task.train_on(images(), latents()).gradients
         assert [*found] == [name for name in whole if name.startswith(trained)]
         assert all(torch.equal(found[name], whole[name]) for name in found)
-
-
-class Kept(list):
-    """A writer that keeps the points."""
-
-    def write(self, point):
-        self.append(point)
-
-    def close(self):
-        pass
 
 
 def test_twenty_updates_with_two_adams_equal_a_manual_loop_bit_for_bit(tmp_path):
