@@ -11,7 +11,9 @@ from torch.nn import functional
 from andiron import data, models, recording, tasks
 from andiron.assembly import targets
 from andiron.checkpoint import last_and_best
+from andiron.config import from_python
 from andiron.recording import NotRecordedError, keep_arguments, node_of
+from andiron.run import metadata
 from andiron.schedules import Cosine
 
 SMALL = {"input_shape": (1, 8, 8), "num_outputs": 10}
@@ -113,3 +115,8 @@ def test_a_subclass_has_arguments_of_its_own():
     assert recording.arguments_of(Wider()) == {}
     assert recording.arguments_of(Net(3, depth=2)) == {"hidden": 3, "depth": 2}
     assert recording.arguments_of(Value(4)) == {"number": 4}
+
+
+def test_a_rate_that_is_not_on_record_is_no_hyperparameter():
+    assert "lr" not in metadata.hyperparameters(from_python.filled({}))
+    assert metadata.hyperparameters(from_python.filled({"lr": 0.1}))["lr"] == 0.1

@@ -139,12 +139,13 @@ def record_resume(
 def hyperparameters(config: Train) -> dict[str, Plain]:
     """The flat hyperparameters of a run: numbers, and each node's class and arguments.
 
-    A node's class has the name of the node. A schedule's copies of `lr` are left out.
+    A node's class has the name of the node. A schedule's copies of `lr` are left out, and the NaN
+    that stands for the unknown `lr` of a run started from Python.
     """
     flat: dict[str, Plain] = {}
     for path, value in leaves(schema.hyperparameters(config)):
         is_copy = len(path) == 2 and path[0] == "scheduler" and value == config.lr
-        if value is None or value == {} or is_copy:
+        if value is None or value == {} or value != value or is_copy:
             continue
         if path[-1] == "_target_":
             flat[".".join(path[:-1])] = value.rpartition(".")[2]
