@@ -27,7 +27,6 @@ from andiron.run import run_record
 from andiron.run.status import write_errors_explained
 from andiron.run_folder import RunFolder
 
-
 Batches = Loader | Iterable[Any]
 
 
@@ -152,7 +151,8 @@ class Learner(AbstractContextManager["Learner"]):
         `more` are as in `fit`; each of these sets has a validation of its own.
         The body of the caller's `for` runs between two updates. A loop that is left, by `break` or
         by an error, saves the state after the last completed update.
-        Raises: TypeError for a loader without epochs; MismatchError for one without a set;
+        Raises: TypeError for an iterator, which has no second epoch; ValueError for a loader
+        without batches; MismatchError for a set without a loader, or a loader without its set;
         NonFiniteError by `on_nonfinite`; Interrupted, with the state saved, if `interrupter`
         requests a stop.
         """
@@ -176,7 +176,8 @@ class Learner(AbstractContextManager["Learner"]):
         """A context in which the model trains, progress is shown, and the run can be stopped.
 
         On exit every checkpoint is on the disk. Updates without `fit` need this context too.
-        Raises: TypeError for a loader without epochs; MismatchError for one with too few batches.
+        Raises: TypeError for an iterator, which has no second epoch; ValueError for a loader
+        without batches; MismatchError for one with too few.
         """
         return self._loop.training(*map(self._adapted, (train, *others)))
 

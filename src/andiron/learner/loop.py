@@ -118,7 +118,7 @@ class Loop:
         """A context in which the model trains, progress is shown, and the run can be stopped.
 
         On exit every checkpoint is on the disk. Updates without `fit` need this context too.
-        Raises: TypeError for a loader without epochs; MismatchError for one with too few batches.
+        Raises: MismatchError for a loader with too few batches.
         """
         self._evaluation.close()
         self._updater.precision.apply()

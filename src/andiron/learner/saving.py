@@ -15,7 +15,6 @@ from andiron.learner.state import LearnerState
 from andiron.optim import model_weights
 from andiron.plain.cadence import Cadence, Ticker
 
-
 CHECKPOINTER = "build it with with_file_checkpointer()"
 
 
