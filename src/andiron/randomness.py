@@ -3,7 +3,8 @@
 import functools
 import hashlib
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -117,6 +118,16 @@ def restore_global_generators(state: Mapping[str, Any]) -> None:
     random.setstate((version, tuple(_from_hex(words).tolist()), gauss))
     keys, *rest = state["numpy"]
     np.random.set_state(("MT19937", _from_hex(keys), *rest))
+
+
+@contextmanager
+def global_generators_restored() -> Iterator[None]:
+    """A context after which Python's and NumPy's generators are as before it."""
+    state = global_generator_state()
+    try:
+        yield
+    finally:
+        restore_global_generators(state)
 
 
 def _as_hex(words: Any) -> str:

@@ -1,8 +1,8 @@
 """Evaluation passes: with the model's own weights, and with each average of them."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,7 +88,8 @@ class Evaluator:
                 if request == "save":
                     save()
                 else:
-                    with _draws_kept():
+                    # a user's loader or step may draw from them
+                    with randomness.global_generators_restored():
                         for split, loader in sets.items():
                             record = metric_log.record_request
                             self._measure_each(loader, split, record, nullcontext())
@@ -96,7 +97,7 @@ class Evaluator:
 
     def evaluate(self, loader: Loader) -> Values:
         """The metrics over one pass with the weights to evaluate; recorded nowhere."""
-        with self.state.optimizer.evaluated(), _draws_kept():
+        with self.state.optimizer.evaluated(), randomness.global_generators_restored():
             return self._measure(loader, "evaluate")
 
     def predict(self, loader: Loader) -> Tensor:
@@ -113,7 +114,7 @@ class Evaluator:
                 raise TypeError(f"valid_step returns {kind}, which has no output tensor; {remedy}")
             outputs.append(item.output.cpu())
 
-        with self.state.optimizer.evaluated(), _draws_kept():
+        with self.state.optimizer.evaluated(), randomness.global_generators_restored():
             measure(
                 self.state.model,
                 loader,
@@ -201,16 +202,6 @@ class Evaluator:
         if split == "test":
             self.answers = Answers.of_all(self.updater.world.gathered(self.answers))
         return values
-
-
-@contextmanager
-def _draws_kept() -> Iterator[None]:
-    """Restores the global generators, from which a user's loader or step may draw."""
-    draws = randomness.global_generator_state()
-    try:
-        yield
-    finally:
-        randomness.restore_global_generators(draws)
 
 
 def named_sets(

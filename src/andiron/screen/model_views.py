@@ -30,10 +30,8 @@ def print_layers(built: Components) -> None:
 
 def graph(built: Components) -> list[Operation]:
     """The operations of a validation step with one sample."""
-    loader, draws = built.valid, randomness.global_generator_state()
-    try:
+    loader = built.valid
+    with randomness.global_generators_restored():  # the data set or the model may draw from them
         sample = loader.batcher(loader.dataset.__getitems__([0]), loader.device)
         with inference.valid(built.model, torch.no_grad) as model:
             return model_graph.operations(model, model.valid_step, sample)  # type: ignore[arg-type]
-    finally:  # the data set or the model may have used them
-        randomness.restore_global_generators(draws)

@@ -24,9 +24,10 @@ from andiron.data.augment.sample_random import Draws
 from andiron.data.composed.torch_samples import (
     Collate,
     collated,
-    default_generators,
+    generator_states,
     generators_restored,
     seed_generators,
+    set_generators,
 )
 from andiron.data.dataset import Indices
 
@@ -86,13 +87,13 @@ class Streamed:
                 seed_generators(randomness.derive(seed, "stream"))
                 self._stream, self._seed, self._position = self._passes(), seed, 0
             else:
-                default_generators(self._generators)
+                set_generators(self._generators)
             for position in positions:
                 while self._position <= position:
                     sample = next(self._stream)
                     self._position += 1
                 samples[position] = sample
-        self._generators = default_generators()
+        self._generators = generator_states()
         return samples
 
     def _passes(self) -> Stream:

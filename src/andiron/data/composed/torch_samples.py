@@ -99,21 +99,24 @@ def seed_generators(seed: int) -> None:
     np.random.seed(seed % 2**32)
 
 
-def default_generators(states: Any = None) -> Any:
-    """The states of the default generators, after they were set to `states` if given."""
-    if states is not None:
-        of_torch, of_python, of_numpy = states
-        torch.default_generator.set_state(of_torch)
-        random.setstate(of_python)
-        np.random.set_state(of_numpy)
+def generator_states() -> tuple[Any, ...]:
+    """The states of the default generators of torch, Python and NumPy."""
     return torch.default_generator.get_state(), random.getstate(), np.random.get_state()
+
+
+def set_generators(states: tuple[Any, ...]) -> None:
+    """Sets the default generators to `generator_states`."""
+    of_torch, of_python, of_numpy = states
+    torch.default_generator.set_state(of_torch)
+    random.setstate(of_python)
+    np.random.set_state(of_numpy)
 
 
 @contextmanager
 def generators_restored() -> Iterator[None]:
     """A context after which the default generators are as before it."""
-    states = default_generators()
+    states = generator_states()
     try:
         yield
     finally:
-        default_generators(states)
+        set_generators(states)
