@@ -41,7 +41,7 @@ def found(config: Train, folder: Path) -> list[str]:
         with learner.training(built.train, built.valid):
             for batches in islice(learner.batches_of_epoch(built.train), UPDATES):
                 learner.update(batches, built.train)
-            learner.evaluator.validate(built.valid, "valid")
+            learner.evaluator.validate({"valid": built.valid})
         after = {held.what: held.value for held in _held(learner.model, built)}
     return [
         f"{held.what} changes in training ({held.value} to {after[held.what]}) "

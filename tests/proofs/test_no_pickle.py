@@ -61,7 +61,7 @@ built = components.build(config)
 learner = configured_learner.learner(config, built, run)
 for name, tensor in serialization.load_tensors(run / "model.safetensors").items():
     learner.model.state_dict()[name].copy_(tensor)
-learner.evaluator.validate(built.test, "test")
+learner.evaluator.validate({"test": built.test})
 found = learner.metric_log.latest["test"]
 summary = json.loads((run / "summary.json").read_text())
 rows = {row["metric"]: row["last"] for row in summary["metrics"] if row["split"] == "test"}

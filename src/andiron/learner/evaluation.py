@@ -1,8 +1,8 @@
 """Evaluation passes: with the model's own weights, and with each average of them."""
 
 import logging
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,6 @@ from andiron.metrics import Tally
 from andiron.metrics.classification.worst_classes import Answers
 from andiron.protocols import Loader, Shows, Values
 
-Record = Callable[[str, Values], None]
 log = logging.getLogger("andiron")
 
 
@@ -28,42 +27,35 @@ def measure(
     tally: Tally,
     *,
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
-    before: Callable[[int], None] = lambda number: None,
-    after: Callable[[Any], None] | None = None,
-    before_slice: Callable[[int, int], None] = lambda number, slice_number: None,
+    before: Callable[..., None] = lambda batch, *slice_number: None,
+    after: Callable[[Any], None] = lambda item: None,
 ) -> Values:
     """The values of the tally's metrics over one pass, in evaluation mode and without gradients.
 
-    `after` is called with each item, `before_slice` with the numbers of a batch and its slice.
-    Raises: errors of `before`, called with the number of each batch before it; DataError naming
-    unusable samples.
+    `before` is called with the number of each batch, and in a divided world with the numbers of
+    the batch and each slice; `after` with each item.
+    Raises: errors of `before`; DataError naming unusable samples.
     """
-
-    def item_of(batch: Any, number: int, *slice_number: int) -> Any:
-        try:
-            with autocast():
-                item = model.valid_step(batch)  # type: ignore[operator]
-        except errors.SampleError as error:
-            raise error.located(loader, 0, number, *slice_number) from error
-        except Exception as error:
-            explain_step(error, model, batch)
-            raise
-        if after is not None:
-            after(item)
-        return item
-
     tally.forget()
     with inference.valid(model):
         for number, batch in enumerate(loader.epoch(0)):
             before(number)
-            if not isinstance(batch, Sliced):
-                tally.add(item_of(batch, number), batch)
-                continue
-            items = Sliced()
-            for slice_number, part in batch.items():
-                before_slice(number, slice_number)
-                items[slice_number] = item_of(part, number, slice_number)
-            tally.add(items, batch)
+            is_sliced, items = isinstance(batch, Sliced), Sliced()
+            for slice_number, part in batch.items() if is_sliced else [(0, batch)]:
+                place = (number, slice_number) if is_sliced else (number,)
+                if is_sliced:
+                    before(*place)
+                try:
+                    with autocast():
+                        item = model.valid_step(part)  # type: ignore[operator]
+                except errors.SampleError as error:
+                    raise error.located(loader, 0, *place) from error
+                except Exception as error:
+                    explain_step(error, model, part)
+                    raise
+                after(item)
+                items[slice_number] = item
+            tally.add(items if is_sliced else items[0], batch)
     return tally.close_epoch()
 
 
@@ -91,14 +83,17 @@ class Evaluator:
                     # a user's loader or step may draw from them
                     with randomness.global_generators_restored():
                         for split, loader in sets.items():
-                            record = metric_log.record_request
-                            self._measure_each(loader, split, record, nullcontext())
+                            for name, weights in self._passes(split):
+                                with weights:
+                                    pass_options = self._start_pass(name)
+                                    values = measure(self.state.model, loader, **pass_options)
+                                metric_log.record_request(name, values)
                 log.info("%s on request, after update %d", request, metric_log.progress.updates)
 
     def evaluate(self, loader: Loader) -> Values:
         """The metrics over one pass with the weights to evaluate; recorded nowhere."""
         with self.state.optimizer.evaluated(), randomness.global_generators_restored():
-            return self._measure(loader, "evaluate")
+            return measure(self.state.model, loader, **self._start_pass("evaluate"))
 
     def predict(self, loader: Loader) -> Tensor:
         """The outputs of one pass with the weights to evaluate: [samples, ...], on the CPU.
@@ -114,39 +109,27 @@ class Evaluator:
                 raise TypeError(f"valid_step returns {kind}, which has no output tensor; {remedy}")
             outputs.append(item.output.cpu())
 
+        tally, autocast = Tally([], self.updater.world), self.updater.precision.autocast
         with self.state.optimizer.evaluated(), randomness.global_generators_restored():
-            measure(
-                self.state.model,
-                loader,
-                Tally([], self.updater.world),
-                autocast=self.updater.precision.autocast,
-                after=keep,
-            )
+            measure(self.state.model, loader, tally, autocast=autocast, after=keep)
         return torch.cat(outputs)
 
     def validate(
-        self,
-        loader: Loader,
-        split: str = "valid",
-        weights: AbstractContextManager[None] | None = None,
-    ) -> None:
-        """Measures the model as `split`, and with each average of its weights as `split`-<average>.
-
-        Inside `weights` the model has the weights to measure, by default its own.
-        """
-        self.validate_sets({split: loader}, weights)
-
-    def validate_sets(
         self, sets: Mapping[str, Loader], weights: AbstractContextManager[None] | None = None
     ) -> None:
-        """Measures every set as `validate`; then lets schedules such as Plateau observe.
+        """Measures the model on every set, and with each average of its weights as `set`-<average>.
 
-        After a pass over `valid`, shows the model's samples.
+        Inside `weights` the model has the weights to measure, by default its own. After a pass over
+        `valid`, shows the model's samples; at the end lets schedules such as Plateau observe.
         """
         state = self.state
         for split, loader in sets.items():
-            own = weights or nullcontext()
-            self._measure_each(loader, split, state.metric_log.record_pass, own)
+            for name, measured_weights in self._passes(split, weights):
+                with measured_weights:
+                    values = measure(state.model, loader, **self._start_pass(name))
+                    state.metric_log.record_pass(name, values)
+            if split == "test":
+                self.answers = Answers.of_all(self.updater.world.gathered(self.answers))
             if split == "valid" and isinstance(state.model, Shows):
                 randomness.start_stream(state.position.seed, "samples")  # the same after any pass
                 with state.optimizer.evaluated(), inference.valid(state.model) as model:
@@ -157,51 +140,44 @@ class Evaluator:
         for name in sets.keys() & state.validations:
             state.validations[name].done(state.position.updates)
 
-    def _measure_each(
-        self, loader: Loader, split: str, record: Record, weights: AbstractContextManager[None]
-    ) -> None:
-        state = self.state
-        with state.optimizer.evaluated(), weights:
-            record(split, self._measure(loader, split))
-        for name, average in state.averages.items():
+    def _passes(
+        self, split: str, weights: AbstractContextManager[None] | None = None
+    ) -> Iterator[tuple[str, AbstractContextManager[None]]]:
+        """The name of each pass over a split, and a context in which the model has its weights."""
+        yield split, self._evaluated(weights or nullcontext())
+        for name, average in self.state.averages.items():
             if average.count:  # else it holds only the initial weights
-                with average.swapped_in(state.model):
-                    record(f"{split}-{name}", self._measure(loader, f"{split}-{name}"))
+                yield f"{split}-{name}", average.swapped_in(self.state.model)
 
-    def _measure(self, loader: Loader, split: str) -> Values:
-        """The metrics over one pass with the current weights.
+    @contextmanager
+    def _evaluated(self, weights: AbstractContextManager[None]) -> Iterator[None]:
+        """A context in which the model has `weights`, for its optimizer's evaluation."""
+        with self.state.optimizer.evaluated(), weights:
+            yield
 
-        Raises: Interrupted before a batch at which the run is asked to stop.
+    def _start_pass(self, split: str) -> dict[str, Any]:
+        """The arguments of `measure` for a pass, whose random stream is started.
+
+        `measure` then raises Interrupted before a batch at which the run is asked to stop.
         """
-        at, metric_log = self.state.position, self.state.metric_log
+        at = self.state.position
 
-        def stop_if_asked(batch: int) -> None:
-            if self.interrupter.at(split, at.updates, batch) and self.interrupter.asked:
+        def start_batch(batch: int, *slice_number: int) -> None:
+            if slice_number:
+                randomness.start_stream(at.seed, split, at.updates, batch, *slice_number)
+            elif self.interrupter.at(split, at.updates, batch) and self.interrupter.asked:
                 raise self.interrupter.asked
 
         randomness.start_stream(at.seed, split, at.updates)  # independent of earlier draws
-        autocast, tally = self.updater.precision.autocast, metric_log.tally_of(split)
-        model = self.state.model
-        after = None
+        options = {
+            "tally": self.state.metric_log.tally_of(split),
+            "autocast": self.updater.precision.autocast,
+            "before": start_batch,
+        }
         if split == "test":
             self.answers = Answers()
-            after = self.answers.add
-
-        def start_slice(number: int, slice_number: int) -> None:
-            randomness.start_stream(at.seed, split, at.updates, number, slice_number)
-
-        values = measure(
-            model,
-            loader,
-            tally,
-            autocast=autocast,
-            before=stop_if_asked,
-            after=after,
-            before_slice=start_slice,
-        )
-        if split == "test":
-            self.answers = Answers.of_all(self.updater.world.gathered(self.answers))
-        return values
+            options["after"] = self.answers.add
+        return options
 
 
 def named_sets(

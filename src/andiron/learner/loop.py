@@ -110,7 +110,7 @@ class Loop:
                 self._evaluation.enter_context(self._state.optimizer.evaluated())
                 self._evaluation.enter_context(self._state.early_stopping.restored())
                 if test is not None:
-                    self.evaluator.validate(test, "test", self._saver.tested())
+                    self.evaluator.validate({"test": test}, self._saver.tested())
         yield from self._measured(["test"] * len(tests))
 
     @contextmanager
@@ -222,7 +222,7 @@ class Loop:
         due = _chosen(sets, self._agenda.due_sets(self._position))
         if due:
             with self._saved_if_interrupted():
-                self.evaluator.validate_sets(due)
+                self.evaluator.validate(due)
             for split in due:
                 self._metric_log.validated(split)
             self._observe(due)
@@ -234,7 +234,7 @@ class Loop:
         due = _chosen(sets, self._agenda.due_sets(at, at.epoch + 1))
         with self._saved_if_interrupted():
             self._metric_log.close_epoch()
-            self.evaluator.validate_sets(due)
+            self.evaluator.validate(due)
         self._metric_log.epoch_ended()
         at.next_epoch()
         self._observe(due)
@@ -248,7 +248,7 @@ class Loop:
         due = _chosen(sets, self._agenda.unmeasured_sets(at))
         with self._saved_if_interrupted():
             was_open = at.batch > 0 and self._metric_log.close_epoch()
-            self.evaluator.validate_sets(due)
+            self.evaluator.validate(due)
         if was_open:
             self._metric_log.epoch_ended()
         self._observe(due)

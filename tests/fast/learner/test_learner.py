@@ -546,13 +546,12 @@ def test_every_submodule_has_its_own_mode_back_after_measuring(tmp_path):
 
     made = LearnerBuilder(tmp_path).metric_valid_numeric(Watched()).with_writers()
     made = made.build(model, Optimizer(torch.optim.Adam, model), LR)
-    made.evaluator.validate(measuring_loader(), "valid")
+    made.evaluator.validate({"valid": measuring_loader()})
     assert during == [({False}, True, False)] * 3
     assert {name: module.training for name, module in model.named_modules()} == before
     with pytest.raises(RuntimeError, match="a batch is broken"):
-        made.evaluator.validate(
-            Failing(measuring_loader(), RuntimeError("a batch is broken"), in_epoch=0), "valid"
-        )
+        failing = Failing(measuring_loader(), RuntimeError("a batch is broken"), in_epoch=0)
+        made.evaluator.validate({"valid": failing})
     assert {name: module.training for name, module in model.named_modules()} == before
 
 
