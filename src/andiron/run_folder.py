@@ -18,8 +18,8 @@ LEDGER = "sweep.jsonl"  # in the folder of a sweep
 REPLACED, REMOVED = ".replaced-", ".removed-"
 ASIDE = re.compile(rf"({REPLACED}|{REMOVED})([0-9a-f]{{16}})".replace(".", r"\."))
 TRACES = ("updates-*.json", "updates-*.txt")  # in profile/
-# in tensorboard/<split>/, for the Projector tab, which looks for the last one
 MOST_IN_A_LINE = 2**22  # bytes of metrics.jsonl
+# in tensorboard/<split>/, for the Projector tab, which looks for the last one
 PROJECTOR = ("features.tsv", "labels.tsv", "sprite.png", "projector_config.pbtxt")
 
 

@@ -15,6 +15,7 @@ from torch import nn
 from andiron import errors
 from andiron.assembly import devices, division, grouped_optimizer, network, target_kinds, targets
 from andiron.assembly.network import SizeLimit
+from andiron.config import leaves
 from andiron.config.schema import SETS, Train
 from andiron.config.trust import Trust
 from andiron.data import (
@@ -87,14 +88,19 @@ def unwritten() -> AbstractContextManager[None]:
     return files.writing_refused("a run folder's config.json must not create files elsewhere")
 
 
+def _num_sets(data: Mapping[str, object]) -> int:
+    """The number of further validation sets of a data set, or of one that it is derived from."""
+    paths = [path for path, _ in leaves.leaves(data) if SETS in path]
+    return len({path[: path.index(SETS) + 2] for path in paths if path[-1] != SETS})
+
+
 def _built(
     config: Train, size_limit: SizeLimit | None, trusted: Trust | None, world: World
 ) -> Components:
     if found := [*division.option_problems(config, world)]:
         raise errors.ConfigError(found)
     device = devices.resolve(config.device)
-    num_sets = len(config.data.get(SETS) or ())
-    if too_many := worker_limits.problem(config.num_workers, num_sets):
+    if too_many := worker_limits.problem(config.num_workers, _num_sets(config.data)):
         raise errors.ConfigError([too_many])
     splits = data(config)
     train, valid, test, *more = (

@@ -80,7 +80,7 @@ def described(changes: Differences) -> list[str]:
 def _policy_of(path: Path) -> str:
     group, name = path[0], path[-1]
     policy = schema.resume_policy()[group]
-    if group == "data" and (name in schema.PATH_ARGUMENTS or path[1] == schema.SETS):
+    if group == "data" and (name in schema.PATH_ARGUMENTS or schema.SETS in path):
         return "free"  # data may have moved: their checksums are compared
     is_stateful_class = group in ("optimizer", "task", "averages") and name == "_target_"
     decides_state = group == "optimizer" and name in STATE_OPTIONS

@@ -56,7 +56,15 @@ def test_changes_are_listed_by_path_without_instructions():
     assert changed(model__dropout=0.5) == {("model", "dropout"): (leaves.MISSING, 0.5)}
 
 
-@pytest.mark.parametrize("options", [{"num_epochs": 9}, {"data__root": "/b"}], ids=str)
+MOVED_SETS = [
+    {"data__valid_sets": {"night": "/b.csv"}},
+    {"data__data": {"valid_sets": {"night": "/b.csv"}}},  # of the data that folds are made of
+]
+
+
+@pytest.mark.parametrize(
+    "options", [{"num_epochs": 9}, {"data__root": "/b"}, *MOVED_SETS], ids=str
+)
 def test_options_that_do_not_affect_learning_are_free(options):
     assert problems(changed(**options)) == []
 

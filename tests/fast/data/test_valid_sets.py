@@ -10,6 +10,7 @@ from safetensors.torch import save_file
 from torch.utils.data import TensorDataset
 
 from andiron import data, errors
+from andiron.assembly import components
 from andiron.config import schema
 from andiron.data import csv, digits
 from andiron.data.composed.derived_splits import few
@@ -85,6 +86,13 @@ def test_paths_of_further_sets_become_absolute(tmp_path, monkeypatch):
     node = {"path": "day.csv", "valid_sets": {"night": "night.csv", "far": "/data/far.csv"}}
     absolute = schema._absolute(node)["valid_sets"]
     assert absolute == {"night": str(tmp_path / "night.csv"), "far": "/data/far.csv"}
+
+
+def test_sets_of_data_that_folds_are_made_of_are_counted():
+    sets = {"night": "night.csv", "far": {"_target_": "my.Far", "path": "far"}}
+    assert components._num_sets({"path": "day.csv", "valid_sets": sets}) == 2
+    assert components._num_sets({"fold": 0, "data": {"valid_sets": sets}}) == 2
+    assert components._num_sets({"fold": 0, "data": {"valid_sets": {}}}) == 0
 
 
 def images(folder, counts):
