@@ -1,6 +1,6 @@
 """Generates the option lists of conf/train.yaml, `--help`, the reference, the schema, the builder.
 
-The sources are `andiron.plain.options`, `andiron.config.schema` and the signatures of the classes
+The sources are `andiron.config.options`, `andiron.config.schema` and the signatures of the classes
 and functions that conf/ names.
 """
 
@@ -23,12 +23,12 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from andiron import ranges  # noqa: E402
 from andiron.config import node_checks, schema  # noqa: E402
+from andiron.config.options import LearnerOptions  # noqa: E402
 from andiron.config.rules import ParamGroup  # noqa: E402
 from andiron.config.signatures import signature  # noqa: E402
-from andiron.plain.options import LearnerOptions  # noqa: E402
 
 CONF = ROOT / "conf"
-OPTIONS = ROOT / "src" / "andiron" / "plain" / "options.py"
+OPTIONS = ROOT / "src" / "andiron" / "config" / "options.py"
 BUILDER = ROOT / "src" / "andiron" / "learner" / "builder.py"
 HELP = CONF / "hydra" / "help" / "andiron.yaml"
 BEGIN = "# the options: generated from src/andiron by scripts/generate_reference.py"

@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BeforeValidator, Field, PlainValidator, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
+from andiron.plain.cadence import DURATION, EVERY
+
 Class = TypeVar("Class", bound=type)
 
 MOST_TRACED = 1000  # updates: a trace takes some 100 KB of memory for each
@@ -45,11 +47,6 @@ Direction = Literal["lowest", "highest"]
 Average = Literal["micro", "macro", "weighted", "none"]  # of a metric over classes
 
 EPOCHS = re.compile(r"(?=.*[1-9])(\d+(?:\.\d+)?)epochs?")  # 2epochs, 0.5epochs, 1epoch; never 0
-EVERY = re.compile(r"(?=.*[1-9])(\d+(?:\.\d+)?)(epoch|minute)s?")  # 2epochs, 0.5epochs, 10minutes
-# 90s, 30min, 8hours, 0.5h, 2days; never 0
-DURATION = re.compile(
-    r"(?=.*[1-9])(\d{1,6}(?:\.\d{1,6})?) ?(s|seconds?|min|minutes?|h|hours?|d|days?)"
-)
 DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 RUN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")  # can be part of a folder's name
 SET_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")  # valid-ema is an average on valid

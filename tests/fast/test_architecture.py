@@ -21,18 +21,15 @@ SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "andiron"
 WINGS = {"comparison", "runs", "screen", "sweep", "trained", "hydra_plugins"}
 FLOORS = [
-    {"gradients", "inference", "randomness", "ranges", "recording", "run_folder"},
-    {"plain"},
-    {"errors", "outputs", "schedules"},
-    {"disk", "distributed", "interrupter", "protocols"},
-    {"config", "metrics", "models", "optim", "render", "serialization", "writers"},
-    {"checkpoint", "data"},
-    {"run"},
-    {"learner", "tasks"},
-    {"assembly", "cli"},
+    {"disk", "gradients", "inference", "plain", "randomness", "recording", "run_folder"},
+    {"errors", "outputs", "ranges"},
+    {"config", "distributed", "interrupter", "models", "protocols", "schedules", "serialization"},
+    {"checkpoint", "data", "metrics", "optim", "render", "writers"},
+    {"run", "tasks"},
+    {"cli", "learner"},
+    {"assembly"},
     {"training"},
-    {"commands", "comparison", "runs", "screen", "sweep", "trained", "hydra_plugins"},
-    {"__main__"},
+    {"__main__", "commands", "comparison", "runs", "screen", "sweep", "trained", "hydra_plugins"},
 ]
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
 CODE = ("src", "tests", "proofs", "benchmarks", "scripts", "docs")

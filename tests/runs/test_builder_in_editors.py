@@ -9,7 +9,7 @@ from pathlib import Path
 import jedi
 import pytest
 
-from andiron.plain.options import LearnerOptions
+from andiron.config.options import LearnerOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 OPTIONS = {field.name for field in dataclasses.fields(LearnerOptions)}

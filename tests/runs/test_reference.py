@@ -15,7 +15,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from andiron.config import schema
-from andiron.plain.options import LearnerOptions
+from andiron.config.options import LearnerOptions
 from scripts import generate_reference
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,9 +12,9 @@ from typing import Any
 
 from andiron import errors
 from andiron.config import schema
+from andiron.config.options import LearnerOptions
 from andiron.config.schema import FROM_PYTHON, INSTRUCTIONS, Train
 from andiron.config.trust import Trust
-from andiron.plain.options import LearnerOptions
 
 BUILT = ("data", "task", "model", "loss", "metrics", "checkpoint")  # by commands that use a run
 OPTIONS = {field.name for field in dataclasses.fields(Train)}

@@ -7,10 +7,10 @@ from functools import cache
 from typing import Any
 
 from andiron.config import node_checks, violations
+from andiron.config.options import Clip
 from andiron.config.signatures import Parameter, Signature, fields_of, signature
 from andiron.config.violations import Options, Problems
 from andiron.plain import patterns
-from andiron.plain.options import Clip
 from andiron.ranges import Count, Horizon, Node, Positive
 
 

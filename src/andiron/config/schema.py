@@ -1,7 +1,7 @@
 """The typed shape of a run's configuration, its check, and its record as JSON.
 
 Each option stands once, with its type, range, default, meaning and resume policy: the learner's in
-`andiron.plain.options`, the others here.
+`andiron.config.options`, the others here.
 """
 
 import dataclasses
@@ -15,11 +15,11 @@ from pydantic import Field
 
 from andiron import errors
 from andiron.config import misplaced, node_checks, rules, violations
+from andiron.config.options import LearnerOptions, Resume, option
 from andiron.config.signatures import fields_of
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.config.violations import Options, Problems
 from andiron.disk import files
-from andiron.plain.options import LearnerOptions, Resume, option
 from andiron.ranges import Count, Device, Every, Index, Positive, RunName, SetName
 
 Node = dict[str, Any]  # a `_target_` and its arguments, checked against the target's signature

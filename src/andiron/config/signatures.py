@@ -19,8 +19,9 @@ from typing import Any, Optional
 import pydantic
 
 from andiron import ranges
+from andiron.config import options
 from andiron.config.foreign_ranges import FOREIGN_RANGES
-from andiron.plain import improvement, options
+from andiron.plain import improvement
 
 BUILTINS = {kind.__name__: kind for kind in (bool, dict, float, int, list, str, tuple)}
 FOREIGN_PACKAGES = {"torch", "torchvision", "torchmetrics"}  # large sources without ranges

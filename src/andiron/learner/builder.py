@@ -13,6 +13,7 @@ from andiron import errors
 from andiron.checkpoint import Checkpointer, FileCheckpointer, LocalStore, Store, last_and_best
 from andiron.checkpoint.silent import SilentCheckpointer
 from andiron.checkpoint.strategies import Strategy
+from andiron.config.options import Clip, LearnerOptions
 from andiron.data import Splits
 from andiron.distributed import World
 from andiron.interrupter import Interrupter
@@ -25,7 +26,6 @@ from andiron.optim import GroupedOptimizer, Optimizer
 from andiron.optim.averaging import Rule
 from andiron.optim.transformations import Transformation
 from andiron.plain.cadence import Cadence
-from andiron.plain.options import Clip, LearnerOptions
 from andiron.protocols import Metric, Renderer, Writer
 from andiron.ranges import (
     SET_NAMES,
@@ -53,7 +53,7 @@ class LearnerBuilder:
     Raises: ValueError for an option outside its range.
     """
 
-    # options: generated from plain/options.py by scripts/generate_reference.py
+    # options: generated from config/options.py by scripts/generate_reference.py
     def __init__(
         self,
         run_dir: Path | str | None = None,

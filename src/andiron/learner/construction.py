@@ -12,6 +12,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from andiron import errors, render, schedules
 from andiron.checkpoint import Checkpointer, directory
 from andiron.checkpoint.strategies import Strategy, keeping_best
+from andiron.config.options import LearnerOptions
 from andiron.data import Splits
 from andiron.distributed import ALONE, World
 from andiron.interrupter import Interrupter
@@ -31,7 +32,6 @@ from andiron.optim import GroupedOptimizer, Optimizer, torch_optimizer, transfor
 from andiron.optim.averaging import Rule, WeightAverage
 from andiron.optim.transformations import Transformation
 from andiron.plain.cadence import Cadence, Ticker
-from andiron.plain.options import LearnerOptions
 from andiron.protocols import Metric, Renderer, TrainStep, ValidStep, Writer
 from andiron.render.interactive import Interactive
 from andiron.run.python_record import Built, Code

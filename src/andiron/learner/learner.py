@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from andiron import serialization
 from andiron.checkpoint import Checkpoint, Checkpointer
+from andiron.config.options import LearnerOptions
 from andiron.data.foreign_loader import ForeignLoader
 from andiron.interrupter import Interrupter
 from andiron.learner import summary
@@ -21,7 +22,6 @@ from andiron.learner.saving import Saver
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Updater
 from andiron.optim import group_table
-from andiron.plain.options import LearnerOptions
 from andiron.protocols import Loader, Values
 from andiron.run import run_record
 from andiron.run.status import write_errors_explained

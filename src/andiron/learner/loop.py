@@ -11,6 +11,7 @@ import torch
 
 from andiron import errors, schedules
 from andiron.checkpoint import Checkpointer
+from andiron.config.options import LearnerOptions
 from andiron.interrupter import Interrupter
 from andiron.learner.agenda import Agenda
 from andiron.learner.claimed_folder import ClaimedFolder
@@ -19,7 +20,6 @@ from andiron.learner.observers import Step
 from andiron.learner.saving import Saver
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Updated, Updater
-from andiron.plain.options import LearnerOptions
 from andiron.protocols import Loader
 from andiron.run.status import Report
 

@@ -8,14 +8,17 @@ True
 """
 
 import math
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from andiron.ranges import DURATION, EVERY
-
-
+EVERY = re.compile(r"(?=.*[1-9])(\d+(?:\.\d+)?)(epoch|minute)s?")  # 2epochs, 0.5epochs, 10minutes
+# 90s, 30min, 8hours, 0.5h, 2days; never 0
+DURATION = re.compile(
+    r"(?=.*[1-9])(\d{1,6}(?:\.\d{1,6})?) ?(s|seconds?|min|minutes?|h|hours?|d|days?)"
+)
 Clock = Callable[[], float]  # seconds from any start
 
 

@@ -20,11 +20,11 @@ from andiron import recording, schedules
 from andiron.checkpoint import KeepBest, KeepLast, checkpointing
 from andiron.checkpoint.strategies import Strategy
 from andiron.config import from_python, leaves
+from andiron.config.options import LearnerOptions
 from andiron.config.schema import FROM_PYTHON, Train
 from andiron.data import Splits, described
 from andiron.disk import files
 from andiron.optim import Group, group_table
-from andiron.plain.options import LearnerOptions
 from andiron.protocols import Sessions
 from andiron.recording import NotRecordedError
 from andiron.run import metadata, provenance, run_record

@@ -1,6 +1,6 @@
 """Which options a resumed run may change: freely, only if `resume_allow` names them, or never.
 
-Each option's policy is in its field (`andiron.plain.options.option`); the exceptions are here.
+Each option's policy is in its field (`andiron.config.options.option`); the exceptions are here.
 """
 
 from collections.abc import Mapping, Sequence

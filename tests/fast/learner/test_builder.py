@@ -9,11 +9,11 @@ from torch import nn
 
 from andiron import errors
 from andiron.checkpoint import AnyOf, KeepBest
+from andiron.config.options import LearnerOptions
 from andiron.data import DataLoader, digits
 from andiron.learner import LearnerBuilder
 from andiron.metrics import Accuracy, Loss, Recall
 from andiron.optim import Ema, Optimizer
-from andiron.plain.options import LearnerOptions
 from andiron.schedules import Constant, Step
 from andiron.tasks import Classifier
 
