@@ -9,8 +9,7 @@ use burn::data::dataset::{Dataset, DatasetError};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use safetensors::SafeTensors;
 
-use crate::networks::SIDE;
-
+pub const SIDE: usize = 28;
 const PIXELS: usize = SIDE * SIDE;
 
 /// Normalised images [batch, 1, 28, 28] and their classes [batch].

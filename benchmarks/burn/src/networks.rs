@@ -8,10 +8,9 @@ use burn::nn::{Dropout, DropoutConfig, Linear, LinearConfig, Relu};
 use burn::tensor::{Device, Tensor};
 use burn::train::{ClassificationOutput, InferenceStep, TrainOutput, TrainStep};
 
-use crate::images::Batch;
+use crate::images::{Batch, SIDE};
 
 pub const CLASSES: usize = 10;
-pub const SIDE: usize = 28;
 
 /// What the comparison asks of a network: logits [batch, classes] of images [batch, 1, 28, 28].
 pub trait Network:
