@@ -51,7 +51,7 @@ OWN = (
     "-m",
     "--multirun",
 )
-PROGRAM = "import sys; from andiron.commands import train; sys.exit(train.script())"
+PROGRAM = "import sys; from andiron.training import train; sys.exit(train.script())"
 # a process of a new session adopts its standard input as its controlling terminal
 ON_TERMINAL = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
 REQUEUED = 75  # the exit code after a signal, once the configuration is read

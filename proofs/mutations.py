@@ -21,7 +21,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from andiron.commands import train
+from andiron.training import train
 from andiron.training import experiment  # noqa: F401  # imported before the commands are forked
 from proofs.attempt import CONF, Outcome, attempt, made_run
 from proofs.hostile_case import sign

@@ -28,7 +28,7 @@ import torch
 import torch.export
 
 # imported before the commands are forked, as those above
-from andiron.commands import train  # noqa: F401
+from andiron.training import train  # noqa: F401
 from andiron.comparison import objective  # noqa: F401
 from andiron.run_folder import RunFolder
 from andiron.sweep import clean_process  # noqa: F401

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from andiron.commands import train
 from andiron.runs import plan
 from andiron.sweep import find_lr
+from andiron.training import train
 from andiron.training import experiment  # noqa: F401  # imported before the commands are forked
 from proofs.attempt import CONF, Outcome, attempt, made_run
 

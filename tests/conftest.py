@@ -20,7 +20,7 @@ import torch  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 from andiron.cli.signals import STOPPING  # noqa: E402
-from andiron.commands import train  # noqa: E402
+from andiron.training import train  # noqa: E402
 from in_process import called  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -4,7 +4,7 @@ import importlib
 import sys
 
 COMMANDS = {  # module:function, each imported only when it is asked for
-    "train": "andiron.commands.train:script",
+    "train": "andiron.training.train:script",
     "watch": "andiron.screen.watch:main",
     "plan": "andiron.runs.plan:main",
     "evaluate": "andiron.trained.evaluate:main",

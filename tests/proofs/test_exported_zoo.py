@@ -12,10 +12,10 @@ from in_process import called
 
 import andiron
 from andiron import models
-from andiron.commands import train
 from andiron.tasks import Adversarial
 from andiron.trained.exports import export, output_agreement
 from andiron.trained.exports.target_folder import FORMATS, ONNX_PACKAGES
+from andiron.training import train
 
 UNEVEN = 97  # samples in a batch: the last one has another number
 TEXT = ("data=text", "data.path=text.txt", "data.context_length=16", "task=language_model")

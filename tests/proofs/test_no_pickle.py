@@ -31,10 +31,9 @@ from pathlib import Path
 
 from andiron import serialization
 from andiron.assembly import components, configured_learner
-from andiron.commands import train
 from andiron.config.schema import Train
 from andiron.interrupter import Interrupter
-from andiron.training import train_run
+from andiron.training import train, train_run
 
 def train_py(*arguments):
     sys.argv = ["train.py", *arguments]

@@ -26,11 +26,11 @@ from tensorboard.plugins.hparams import api_pb2, backend_context, metadata
 
 from andiron import checkpoint, errors, serialization
 from andiron.assembly import components, devices
-from andiron.commands import train
 from andiron.config import diagnosis
 from andiron.config.schema import Train
 from andiron.run import metadata as run_metadata
 from andiron.run_folder import RunFolder
+from andiron.training import train
 from andiron.training import experiment
 
 ROOT = Path(__file__).resolve().parents[2]

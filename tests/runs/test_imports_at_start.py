@@ -20,7 +20,7 @@ def modules_after(statement: str) -> set[str]:
 
 def test_a_wrong_value_is_answered_with_hydra_and_pydantic_alone():
     main = f"train.main(pathlib.Path({str(ROOT / 'conf')!r}))"
-    imports = "import pathlib; from andiron.commands import train"
+    imports = "import pathlib; from andiron.training import train"
     refused = f"{imports}; sys.argv[1:] = ['lr=-1']; {main}"
     packages = {name.partition(".")[0] for name in modules_after(refused)}
 
@@ -33,14 +33,14 @@ def test_a_wrong_value_is_answered_with_hydra_and_pydantic_alone():
 
 
 CHECK_FIRST = """
-from andiron.commands import train
-from andiron.sweep import find_lr
 from andiron.runs import plan
 from andiron.runs import accept_changes
 from andiron.runs import command
 from andiron.screen import watch
+from andiron.sweep import find_lr
 from andiron.trained import evaluate, predict, generate
 from andiron.trained.exports import export
+from andiron.training import train
 """
 
 
@@ -58,7 +58,7 @@ def test_commands_without_a_configuration_do_not_import_hydra():
 def test_a_single_process_run_imports_no_more_of_torch_distributed():
     main = f"train.main(pathlib.Path({str(ROOT / 'conf')!r}))"
     options = "['num_epochs=1', 'data=partial', 'hydra.run.dir=' + tempfile.mkdtemp()]"
-    imports = "import pathlib, tempfile; from andiron.commands import train"
+    imports = "import pathlib, tempfile; from andiron.training import train"
     alone = modules_after(f"{imports}; sys.argv[1:] = {options}; {main}")
     of_torch = modules_after("import torch")
     assert "andiron.distributed" in alone

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from in_process import called
 
-from andiron.commands import train
 from andiron.run import status
 from andiron.run_folder import RunFolder
+from andiron.training import train
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "observers.md").read_text(encoding="utf-8")

@@ -26,7 +26,7 @@ PLACES = ("gc", "andiron", "andiron.interrupter", "hydra", "andiron.config.schem
 SENT = [(place, signal.SIGHUP) for place in PLACES] + [
     ("gc", number) for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT)
 ]
-SCRIPT = "import sys; from andiron.commands.train import script; sys.exit(script())"
+SCRIPT = "import sys; from andiron.training.train import script; sys.exit(script())"
 TRAIN = ROOT / "train.py"
 ONE_RUN = ("num_epochs=1", "render=plain", "hydra.run.dir=run")
 SWEEP = ("-m", "seed=1,2", "hydra.launcher.jobs=1", "hydra.sweep.dir=sweep", "num_epochs=1")

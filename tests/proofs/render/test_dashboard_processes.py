@@ -9,7 +9,7 @@ import torch
 from in_process import called
 from tmux import NEEDED, Tmux
 
-from andiron.commands import train
+from andiron.training import train
 
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON = sys.executable

@@ -15,7 +15,7 @@ from in_process import called
 from PIL import Image
 from tensorboard_server import serving, until
 
-from andiron.commands import train
+from andiron.training import train
 
 PICTURES = os.environ.get("ANDIRON_PICTURES")
 EPOCHS = 10 if PICTURES else 2

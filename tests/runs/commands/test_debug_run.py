@@ -4,7 +4,7 @@ import json
 
 from in_process import called
 
-from andiron.commands import train
+from andiron.training import train
 
 SMALL = ("debug=true", "model.hidden=[8]", "render=plain")
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from in_process import called
 
-from andiron.commands import train
+from andiron.training import train
 
 NETWORK = """import torch
 from torch import nn

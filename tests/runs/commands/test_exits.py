@@ -4,10 +4,10 @@ import sys
 
 import pytest
 
-from andiron.commands import train
 from andiron.runs import plan
 from andiron.sweep import find_lr
 from andiron.trained import evaluate
+from andiron.training import train
 from in_process import called
 
 OWN = """import sys

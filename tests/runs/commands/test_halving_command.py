@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from andiron.commands import train
 from andiron.plain.states import State
 from andiron.sweep import ledger
+from andiron.training import train
 from in_process import called
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "asha.md"

@@ -9,9 +9,9 @@ import pytest
 from in_process import called
 from runs_made import content
 
-from andiron.commands import train
-from andiron.runs import command as runs
 from andiron.disk import checksums
+from andiron.runs import command as runs
+from andiron.training import train
 
 RUN = ("hydra.run.dir=run", "num_epochs=1", "data=partial", "data.fraction=0.2", "render=plain")
 

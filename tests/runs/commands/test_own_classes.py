@@ -8,11 +8,11 @@ from in_process import called
 
 import andiron
 from andiron import errors
-from andiron.commands import train
-from andiron.runs import rerun
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
+from andiron.runs import rerun
 from andiron.trained import evaluate
+from andiron.training import train
 
 OWN = """from torch import nn
 

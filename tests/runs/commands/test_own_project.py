@@ -7,9 +7,9 @@ import sys
 import pytest
 from in_process import called
 
-from andiron.commands import train
 from andiron.runs import command as runs
 from andiron.runs import rerun
+from andiron.training import train
 
 OWN = """from torch import nn
 

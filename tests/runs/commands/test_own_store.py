@@ -8,11 +8,10 @@ import pytest
 from in_process import called
 from stops_at import StopsAt
 
-from andiron.commands import train
-from andiron.runs import rerun
 from andiron.run_folder import RunFolder
+from andiron.runs import rerun
 from andiron.trained import evaluate
-from andiron.training import train_run
+from andiron.training import train, train_run
 
 RUN = ("num_epochs=2", "data=partial", "render=plain", "hydra.run.dir=run", archive_store.OPTION)
 

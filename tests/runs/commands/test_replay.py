@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from andiron.commands import train
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 from andiron.runs import replay
+from andiron.training import train
 from in_process import called
 
 ROOT = Path(__file__).resolve().parents[3]

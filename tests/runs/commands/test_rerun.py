@@ -11,11 +11,11 @@ import pytest
 from in_process import called
 
 from andiron import errors
-from andiron.commands import train
-from andiron.runs import rerun
 from andiron.config.schema import Train
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
+from andiron.runs import rerun
+from andiron.training import train
 from proofs.exact_resume import verify_resume
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -10,12 +10,11 @@ from unittest import mock
 import pytest
 
 from andiron import checkpoint
-from andiron.commands import train
 from andiron.config.schema import Train
 from andiron.run import provenance, run_record
 from andiron.run_folder import RunFolder
 from andiron.runs import plan
-from andiron.training import train_run
+from andiron.training import train, train_run
 from conftest import status
 from in_process import called
 from stops_at import StopsAt

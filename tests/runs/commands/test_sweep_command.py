@@ -5,10 +5,10 @@ import shutil
 import pytest
 from in_process import called
 
-from andiron.commands import train
-from andiron.runs import command as runs
 from andiron.run_folder import LEDGER
+from andiron.runs import command as runs
 from andiron.sweep import ledger
+from andiron.training import train
 
 SMALL = ("num_updates=2", "num_epochs=null", "validate_every=1", "model.hidden=[8]", "render=plain")
 SWEEP = ("-m", *SMALL, "hydra.sweep.dir=sweep", "seed=1,2")

@@ -8,7 +8,7 @@ import safetensors.torch
 import torch
 from in_process import called
 
-from andiron.commands import train
+from andiron.training import train
 
 OWN = """import random
 import torch

@@ -16,8 +16,8 @@ from in_process import called
 
 import andiron
 from andiron import errors
-from andiron.commands import train
 from andiron.trained import predict
+from andiron.training import train
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "data.md"
 (COMMAND,) = re.findall(r"^python train.py (data=csv_.*)$", PAGE.read_text(), flags=re.MULTILINE)

@@ -9,8 +9,8 @@ from in_process import called
 from PIL import Image
 
 import andiron
-from andiron.commands import train
 from andiron.trained import evaluate
+from andiron.training import train
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,12 @@ import torch
 
 import andiron
 from andiron import checkpoint, errors, serialization
-from andiron.commands import train
 from andiron.data import described, digits
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 from andiron.runs import rerun
 from andiron.trained import recorded_data
+from andiron.training import train
 from in_process import called
 
 

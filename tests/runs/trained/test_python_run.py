@@ -13,13 +13,13 @@ from in_process import called
 
 import andiron
 from andiron import data, errors, models, tasks
-from andiron.commands import train
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 from andiron.runs import command as runs
 from andiron.screen import watch
 from andiron.trained import evaluate
 from andiron.trained.exports import export
+from andiron.training import train
 
 SCRIPT = """
 import os, signal, sys

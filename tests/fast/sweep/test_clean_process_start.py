@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from andiron.cli import command_line
-from andiron.commands import train
 from andiron.plain import processor
 from andiron.sweep import job_process, shares
+from andiron.training import train
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,8 @@ from in_process import called
 from andiron import errors
 from andiron.cli import process, signals
 from andiron.cli.signals import Signals, installed
-from andiron.commands import train
 from andiron.interrupter import Interrupter
-from andiron.training import train_run
+from andiron.training import train, train_run
 
 
 @pytest.mark.parametrize(

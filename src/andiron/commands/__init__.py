@@ -1,1 +1,0 @@
-"""The commands; the scripts only call them."""
