@@ -227,13 +227,13 @@ def names_used() -> set[str]:
     strings count.
     """
     used: set[str] = set()
-    for folder in ("src", "proofs", "benchmarks", "scripts"):
-        for tree in parsed(ROOT / folder).values():
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Name | ast.Attribute):
-                    used.add(node.id if isinstance(node, ast.Name) else node.attr)
-                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    used |= set(re.findall(r"\w+", node.value)) if len(node.value) < 200 else set()
+    others = [parsed(ROOT / folder) for folder in ("proofs", "benchmarks", "scripts")]
+    for tree in (tree for trees in (modules(), *others) for tree in trees.values()):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name | ast.Attribute):
+                used.add(node.id if isinstance(node, ast.Name) else node.attr)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                used |= set(re.findall(r"\w+", node.value)) if len(node.value) < 200 else set()
     pages = [*(ROOT / "conf").rglob("*.yaml"), *(ROOT / "docs").glob("*.md")]
     for path in [*pages, ROOT / "README.md", ROOT / "setup.cfg", ROOT / "train.py"]:
         used |= set(re.findall(r"\w+", path.read_text(encoding="utf-8")))
