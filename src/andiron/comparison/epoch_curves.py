@@ -5,10 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from andiron import errors
-from andiron.comparison import figures
-from andiron.comparison.recorded_run import epoch_lines
+from andiron.comparison import figures, recorded_run
 from andiron.comparison.seed_groups import Row, label
-from andiron.plain import improvement
 
 MARKS = "123456789abcdefghijklmnopqrstuvwxyz"  # of the curves in a chart, in order
 MOST, MOST_VALUE = len(MARKS), 1e300  # differences of such values are finite
@@ -31,7 +29,7 @@ def curves(rows: Sequence[Row], metric: str) -> list[Curve]:
 
     Raises: DataError for a run whose values cannot be read.
     """
-    all_curves = (_curve(row, metric.removesuffix(improvement.LAST)) for row in rows)
+    all_curves = (_curve(row, metric) for row in rows)
     return [curve for curve in all_curves if curve.updates]
 
 
@@ -66,14 +64,11 @@ def picture(curves: Sequence[Curve], metric: str) -> bytes:
 
 def _curve(row: Row, metric: str) -> Curve:
     values: dict[int, list[float]] = {}
-    split, _, name = metric.partition("/")
     for run in row.runs:
-        for line in epoch_lines(run.folder):
-            if line.split == split and name in line.values:
-                value = float(line.values[name])
-                finite = value if abs(value) < MOST_VALUE else math.nan
-                values.setdefault(line.updates, []).append(finite)
-    updates = sorted(values)
-    columns = [values[update] for update in updates]
+        for updates, value in recorded_run.validations(run.folder, metric):
+            finite = value if abs(value) < MOST_VALUE else math.nan
+            values.setdefault(updates, []).append(finite)
+    values = dict(sorted(values.items()))
+    columns = values.values()
     means = [sum(column) / len(column) for column in columns]
-    return Curve(label(row), updates, means, [*map(min, columns)], [*map(max, columns)])
+    return Curve(label(row), [*values], means, [*map(min, columns)], [*map(max, columns)])

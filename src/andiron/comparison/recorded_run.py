@@ -89,6 +89,17 @@ def epoch_lines(folder: RunFolder) -> Iterator[Line]:
     return (line for line in lines if line.over == "epoch")
 
 
+def validations(folder: RunFolder, name: str) -> Iterator[tuple[int, float]]:
+    """Completed updates and value of a metric such as `valid/accuracy`, at each validation.
+
+    Raises: as `epoch_lines`.
+    """
+    split, metric = improvement.split_and_metric(name)
+    for line in epoch_lines(folder):
+        if line.split == split and metric in line.values:
+            yield line.updates, float(line.values[metric])
+
+
 def directions(runs: Iterable[Run]) -> dict[str, str]:
     """The best direction of each metric, as most runs recorded it; the loss defaults to lowest."""
     votes = Counter(vote for run in runs for vote in run.directions.items())

@@ -3,6 +3,7 @@
 import functools
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from andiron.sweep import ledger
@@ -23,7 +24,7 @@ def jobs(known: Sweep, overrides: Sequence[Sequence[str]], first: int) -> list[J
             number = position if position not in taken else max(taken) + 1
             job = Job(key, number, tuple(ledger.training_overrides(texts)))
             taken.add(number)
-        numbered.append(job)
+        numbered.append(replace(job, arguments=tuple(texts)))
     return numbered
 
 
