@@ -19,10 +19,11 @@ from andiron.run_folder import RunFolder
 from andiron.screen import display, terminal
 from andiron.screen.curves import Curves
 from andiron.screen.followed_values import FollowedValues
-from andiron.screen.held_output import HeldOutput
+from andiron.screen.held_output import held_output
 from andiron.screen.view import View
 
 REPLIES = {"s": "saving after this update", "v": "validating after this update"}
+MOST_LINES = 1000  # of held output
 SECONDS_AT_THE_END = 2.0  # for the last drawing, if the terminal is blocked
 log = logging.getLogger("andiron")
 
@@ -56,7 +57,7 @@ class Dashboard:
         self._time_left = text.TimeLeft()
         self._points: deque[Point] = deque(maxlen=10_000)
         self._earlier = 0  # bytes of values logged by earlier processes
-        self._held = HeldOutput()
+        self._lines: deque[str] = deque(maxlen=MOST_LINES)  # printed, and the epochs'
         self._messages = _Messages()
         self._elapsed = self._seen = 0.0
         self._is_over = threading.Event()
@@ -81,7 +82,7 @@ class Dashboard:
         if self._folder is not None and self._folder.metrics.is_file():
             self._earlier = os.stat(self._folder.metrics).st_size
         self._is_over.clear()
-        self._held.hold()
+        self._at_end.enter_context(held_output(self._lines))
         self._at_end.enter_context(terminal.suspended_well(self._terminal))
         self._thread = threading.Thread(target=self._draw, name="render", daemon=True)
         self._thread.start()
@@ -97,7 +98,7 @@ class Dashboard:
         if self._thread is None:
             self._console.print(line, highlight=False, markup=False, soft_wrap=True)
         else:
-            self._held.lines.append(line)
+            self._lines.append(line)
 
     def stop(self) -> None:
         """Restores the terminal, and prints the held output."""
@@ -107,7 +108,6 @@ class Dashboard:
             self._terminal.give_back()
             self._thread = None
             self._at_end.close()
-        self._held.release()
 
     def show(self, summary_: dict[str, Any]) -> None:
         """Prints the summary table."""
@@ -141,7 +141,7 @@ class Dashboard:
             elapsed=self._elapsed,
             left=self._time_left.seconds(progress, self._elapsed),
             curves=self._curves,
-            lines=[*self._messages.lines, *self._held.lines][-100:],
+            lines=[*self._messages.lines, *self._lines][-100:],
         )
 
     def _state(self) -> str:
@@ -156,5 +156,5 @@ class Dashboard:
         elif key == "p":
             self._interrupter.request("pause")
         elif key in REPLIES:
-            self._held.lines.append(f"{key}: {REPLIES[key]}")
+            self._lines.append(f"{key}: {REPLIES[key]}")
             self._interrupter.request("save" if key == "s" else "validate")

@@ -3,31 +3,22 @@
 import os
 import sys
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-MOST_LINES = 1000
 
-
-class HeldOutput:
-    """Replaces `sys.stdout` and `sys.stderr` from `hold` until `release`."""
-
-    def __init__(self) -> None:
-        self.lines: deque[str] = deque(maxlen=MOST_LINES)
-        self._streams: tuple[Any, Any] | None = None
-
-    def hold(self) -> None:
-        """Starts to hold printed lines."""
-        self._streams = sys.stdout, sys.stderr
-        sys.stdout, sys.stderr = (_Stream(stream, self.lines) for stream in self._streams)
-
-    def release(self) -> None:
-        """Prints the held lines, and restores both streams."""
-        if self._streams is None:
-            return
-        sys.stdout, sys.stderr = self._streams
-        self._streams = None
-        while self.lines:
-            print(self.lines.popleft())
+@contextmanager
+def held_output(lines: deque[str]) -> Iterator[None]:
+    """A context in which printed lines are added to `lines`; on exit they are printed."""
+    streams = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (_Stream(stream, lines) for stream in streams)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = streams
+        while lines:
+            print(lines.popleft())
 
 
 class _Stream:

@@ -8,12 +8,11 @@ import threading
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from andiron import errors
 from andiron.cli import process
-from andiron.disk import files
+from andiron.comparison.recorded_run import read_object
 from andiron.plain import readable
 from andiron.plain.states import State
 from andiron.run import log_file, named_folder, status
@@ -35,14 +34,17 @@ class WatchedRun:
 
     def __init__(self, folder: RunFolder):
         self._folder = folder
-        self._values = FollowedValues(folder.metrics, Curves(_directions(folder)))
+        # recorded when a run ends
+        directions = read_object(folder.summary, []).get("directions")
+        curves = Curves(directions if isinstance(directions, dict) else {})
+        self._values = FollowedValues(folder.metrics, curves)
         self._killed: dict[str, Any] = {}  # the status that a killed process left
 
     def view(self) -> View:
         """The state of the run; fields without a record stay empty."""
         self._values.read()
         curves, run_status = self._values.curves, self._read_status()
-        config = _read_object(self._folder.config)
+        config = read_object(self._folder.config, [])
         num_epochs, num_updates = _count(config, "num_epochs"), _count(config, "num_updates")
         num_updates = num_updates or round(num_epochs * curves.updates_per_epoch)
         left = curves.readings.get("time/step", 0.0) * (num_updates - curves.updates)
@@ -95,20 +97,6 @@ class WatchedRun:
 def _is_message(line: str) -> bool:
     """Whether a log line is a message, not debug output or part of a traceback."""
     return line[:1].isdigit() and " DEBUG " not in line[:40]
-
-
-def _read_object(path: Path) -> dict[str, Any]:
-    try:
-        value = files.read_json(path)
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _directions(folder: RunFolder) -> dict[str, str]:
-    """The best direction of each metric, recorded when a run ends."""
-    directions = _read_object(folder.summary).get("directions")
-    return directions if isinstance(directions, dict) else {}
 
 
 def _count(config: dict[str, Any], name: str) -> int:
