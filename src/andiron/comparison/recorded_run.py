@@ -109,7 +109,7 @@ def directions(runs: Iterable[Run]) -> dict[str, str]:
 
 def changes(folder: RunFolder) -> dict[str, Any]:
     """The options changed by resumes of the run, with their newest values."""
-    resumes = _read_object(folder.provenance, []).get("resumes")
+    resumes = read_object(folder.provenance, []).get("resumes")
     newest: dict[str, Any] = {}
     for resume in resumes if isinstance(resumes, list) else ():
         match resume:
@@ -120,17 +120,35 @@ def changes(folder: RunFolder) -> dict[str, Any]:
     return newest
 
 
+def read_object(
+    path: Path, problems: list[str], most_values: int = files.VALUES_LIMIT
+) -> dict[str, Any]:
+    """The JSON object in a file; empty, and a line in `problems`, if it cannot be read."""
+    try:
+        if path.is_symlink():
+            raise ValueError("is a link")
+        value = files.parsed_json(files.read_bytes(path, MOST_BYTES), most_values)
+        if not isinstance(value, dict):
+            raise ValueError("is not a JSON object")
+        return value
+    except FileNotFoundError:
+        problems.append(f"{path.name}: is missing")
+    except (OSError, ValueError) as error:
+        problems.append(f"{path.name}: {files.reason(error)}")
+    return {}
+
+
 def _read(folder: RunFolder) -> Run:
     problems: list[str] = []
-    config = _read_object(folder.config, problems, MOST_OPTIONS)
-    status = _read_object(folder.status, problems)
+    config = read_object(folder.config, problems, MOST_OPTIONS)
+    status = read_object(folder.status, problems)
     facts: dict[str, Any] = {
         name: status[name] for name in TEXTS if isinstance(status.get(name), str)
     }
     if "status" not in facts:
         problems.append(f"{folder.status.name}: has no status")
     is_done = facts.get("status") == State.DONE
-    summary = _read_object(folder.summary, problems) if is_done else {}
+    summary = read_object(folder.summary, problems) if is_done else {}
     facts |= {name: summary[name] for name in NUMBERS if is_finite(summary.get(name))}
     facts.setdefault("seconds", seconds(facts))
     try:
@@ -142,26 +160,11 @@ def _read(folder: RunFolder) -> Run:
     # the direction of the metric that checkpoints follow, if the configuration gives it
     followed = {str(flat.get("checkpoint.metric")): flat.get("checkpoint.direction")}
     known_directions = _valid_directions(summary.get("directions") or followed)
-    facts["status"] = _current_status(folder, facts.get("status"), is_damaged=bool(problems))
+    if "status" not in facts or (is_done and problems):
+        facts["status"] = State.DAMAGED
+    elif facts["status"] == State.RUNNING and is_abandoned(folder.log):
+        facts["status"] = State.KILLED
     return Run(folder, facts, flat, nodes, metrics, known_directions, tuple(problems))
-
-
-def _read_object(
-    path: Path, problems: list[str], most_values: int = files.VALUES_LIMIT
-) -> dict[str, Any]:
-    """The JSON object in a file; empty, and a line in `problems`, if it cannot be read."""
-    try:
-        if path.is_symlink():
-            raise ValueError("is a link")
-        value = files.parsed_json(files.read_bytes(path, MOST_BYTES), most_values)
-    except (OSError, ValueError) as error:
-        is_missing = isinstance(error, FileNotFoundError)
-        problems.append(f"{path.name}: {'is missing' if is_missing else files.reason(error)}")
-        return {}
-    if not isinstance(value, dict):
-        problems.append(f"{path.name}: is not a JSON object")
-        return {}
-    return value
 
 
 def _flat_options(config: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
@@ -196,18 +199,6 @@ def _check_depth(value: Any, most: int = MOST_DEPTH) -> None:
     inner = value.values() if isinstance(value, dict) else value
     for item in inner if isinstance(value, list | dict) else ():
         _check_depth(item, most - 1)
-
-
-def _current_status(folder: RunFolder, status: str | None, *, is_damaged: bool) -> str:
-    """The recorded status, but `killed` if no process of a running run holds the lock.
-
-    `damaged` without a recorded status, or for a finished run with damaged records.
-    """
-    if status is None or (status == State.DONE and is_damaged):
-        return State.DAMAGED
-    if status != State.RUNNING:
-        return status
-    return State.KILLED if is_abandoned(folder.log) else State.RUNNING
 
 
 def _standings(rows: Any, problems: list[str]) -> Iterator[tuple[str, Standing]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from andiron.comparison.recorded_run import Run
 from andiron.comparison.run_values import Names, differing, value_of
-from andiron.comparison.text_table import cell, measured, table
+from andiron.comparison.text_table import measured, table
 from andiron.plain.improvement import LAST
 from andiron.plain.plain_values import moment
 from andiron.plain.readable import duration
@@ -63,11 +63,6 @@ def plain(run: Run) -> dict[str, Any]:
         "metrics": metrics,
         "problems": list(run.problems),
     }
-
-
-def named(run: Run) -> str:
-    """The run's folder as printable text on one line."""
-    return cell(run.path)
 
 
 def started(run: Run) -> str | None:

@@ -11,7 +11,7 @@ from andiron import errors
 from andiron.cli import process
 from andiron.comparison import (  # fmt: skip
     epoch_curves, recorded_run, run_details, run_filter, run_list, run_search, run_values,
-    seed_groups,
+    seed_groups, text_table,
 )  # fmt: skip
 from andiron.comparison.recorded_run import Run
 from andiron.plain import improvement
@@ -63,7 +63,7 @@ def compare(options: Options) -> None:
     measured = [run for run in runs if run.metrics]
     for run in runs:
         if not run.metrics:
-            print(f"left out: {run_list.named(run)}: has no metrics", file=sys.stderr)
+            print(f"left out: {text_table.cell(run.path)}: has no metrics", file=sys.stderr)
     if not measured:
         raise errors.SelectionError("no run has metrics to compare")
     metric = run_list.metric_of(measured, options.metric)
