@@ -34,12 +34,10 @@ class Notebook:
     """
 
     def __init__(self) -> None:
-        self._progress = Progress(num_epochs=0)
         self._curves: dict[str, Curve] = {}
         self._rows: list[dict[str, str]] = []
         self._handle: Any = None
-        self._started = self._drawn = 0.0
-        self._time_left = TimeLeft()
+        self._drawn = 0.0
 
     def connect(self, interrupter: Interrupter, directions: Mapping[str, str]) -> None:
         """Does nothing: a cell has no keys."""

@@ -39,27 +39,29 @@ class _Messages(logging.Handler):
         self.lines.extend(record.getMessage().splitlines())
 
 
+def on_terminal(run_dir: Path | None) -> "Dashboard | None":
+    """The dashboard on standard output; None if that is not a terminal with a screen."""
+    own_terminal = terminal.here()
+    return Dashboard(own_terminal, run_dir) if own_terminal else None
+
+
 class Dashboard:
     """Progress, metrics and a chart, drawn a few times a second; keys steer the run.
 
     Printed text is shown at the bottom, and stays on the terminal afterwards, as does the line of
-    each epoch. Without a full-screen terminal, only those lines are printed. A thread draws from
-    plain values: an update costs the training nothing.
+    each epoch. A thread draws from plain values: an update costs the training nothing.
     """
 
-    def __init__(self, run_dir: Path | None = None):
+    def __init__(self, own_terminal: terminal.Terminal, run_dir: Path | None):
         self._folder = None if run_dir is None else RunFolder(run_dir)
-        self._terminal = terminal.here()
-        self._console = Console() if self._terminal else Console(width=100)
+        self._terminal = own_terminal
+        self._console = Console()
         self._interrupter = Interrupter()
         self._curves = Curves()
-        self._progress = Progress(num_epochs=0)
-        self._time_left = text.TimeLeft()
         self._points: deque[Point] = deque(maxlen=10_000)
         self._earlier = 0  # bytes of values logged by earlier processes
         self._lines: deque[str] = deque(maxlen=MOST_LINES)  # printed, and the epochs'
         self._messages = _Messages()
-        self._elapsed = self._seen = 0.0
         self._is_over = threading.Event()
         self._thread: threading.Thread | None = None
         self._at_end = ExitStack()
@@ -69,16 +71,13 @@ class Dashboard:
         self._interrupter = interrupter
         self._curves = Curves(directions)
         interrupter.cleanups.append(terminal.give_all_back)
-        if self._terminal is not None:
-            log.addHandler(self._messages)
+        log.addHandler(self._messages)
 
     def start(self, progress: Progress) -> None:
         """Takes over the terminal."""
         log.removeHandler(self._messages)
         self._time_left = text.TimeLeft()
         self._progress, self._elapsed, self._seen = progress, 0.0, time.perf_counter()
-        if self._terminal is None:
-            return
         if self._folder is not None and self._folder.metrics.is_file():
             self._earlier = os.stat(self._folder.metrics).st_size
         self._is_over.clear()
@@ -89,20 +88,15 @@ class Dashboard:
 
     def add(self, point: Point) -> None:
         """Keeps the point for the next drawing."""
-        if self._thread is not None:
-            self._points.append(point)
+        self._points.append(point)
 
     def epoch_ended(self, progress: Progress, seconds: float) -> None:
-        """Prints the line of the epoch."""
-        line = plain.line(progress, seconds, self._console.width)
-        if self._thread is None:
-            self._console.print(line, highlight=False, markup=False, soft_wrap=True)
-        else:
-            self._lines.append(line)
+        """Keeps the line of the epoch, which is printed at the end."""
+        self._lines.append(plain.line(progress, seconds, self._console.width))
 
     def stop(self) -> None:
         """Restores the terminal, and prints the held output."""
-        if self._thread is not None and self._terminal is not None:
+        if self._thread is not None:
             self._is_over.set()
             self._thread.join(SECONDS_AT_THE_END)
             self._terminal.give_back()
@@ -114,8 +108,6 @@ class Dashboard:
         summary_table.show(summary_, self._console)
 
     def _draw(self) -> None:
-        if self._terminal is None:
-            return
         if self._folder is not None:
             FollowedValues(self._folder.metrics, self._curves).read(until=self._earlier)
         display.show(self._terminal, self._view, self._press, self._is_over)

@@ -13,8 +13,9 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from andiron.data.dataset import tensors_in
 from andiron.protocols import Layer
 
 
@@ -36,16 +37,14 @@ def layers(model: nn.Module, forward: Callable[[], Any]) -> list[Layer]:
             operations, layer = counter.get_total_flops() - started.pop(), by_name[name]
             layer.operations += operations - inner.pop()
             inner[-1] += operations
-            if (tensor := _tensor_in(output)) is not None:
+            if (tensor := next(tensors_in(output), None)) is not None:
                 layer.shape, layer.num_bytes = list(tensor.shape), tensor.nbytes
             layer.parameters = sum(each.numel() for each in module.parameters(recurse=False))
 
         for name, module in model.named_modules():
             if name:
-                before = module.register_forward_pre_hook(partial(enter, name))
-                after = module.register_forward_hook(partial(leave, name))
-                hooks.callback(before.remove)
-                hooks.callback(after.remove)
+                hooks.callback(module.register_forward_pre_hook(partial(enter, name)).remove)
+                hooks.callback(module.register_forward_hook(partial(leave, name)).remove)
         forward()
     leaves = {name for name, module in model.named_modules() if not list(module.children())}
     return [
@@ -53,10 +52,3 @@ def layers(model: nn.Module, forward: Callable[[], Any]) -> list[Layer]:
         for name, layer in by_name.items()
         if name in leaves or layer.parameters or layer.operations
     ]
-
-
-def _tensor_in(output: Any) -> Tensor | None:
-    """The first tensor of an output that may be a tuple."""
-    if isinstance(output, list | tuple):
-        return next((each for each in output if isinstance(each, Tensor)), None)
-    return output if isinstance(output, Tensor) else None
