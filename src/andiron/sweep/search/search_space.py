@@ -53,14 +53,13 @@ class SearchSpace:
         Raises: ConfigError naming the options without a finite list of values.
         """
         values = {option: _enumerated(kind) for option, kind in self.options.items()}
-        endless = [option for option, listed in values.items() if listed is None]
-        if endless:
+        if endless := [option for option, listed in values.items() if not listed]:
             raise errors.ConfigError(
                 f"{option}: an interval has no grid; give values as {option}=1,2,3 or "
                 f"{option}=range(1,9,2), or choose another hydra.sweeper.sampler"
                 for option in endless
             )
-        return {option: listed for option, listed in values.items() if listed is not None}
+        return values
 
 
 def search_space(params: Mapping[str, Any], arguments: Iterable[str], loader: Any) -> SearchSpace:
@@ -145,13 +144,13 @@ def _ends(kind: Kind) -> list[Any]:
     return [kind.low, kind.high]
 
 
-def _enumerated(kind: Kind) -> list[Any] | None:
-    """Every value, as the study has it; None for an interval or more than `MOST_VALUES`."""
+def _enumerated(kind: Kind) -> list[Any]:
+    """Every value, as the study has it; empty for an interval or more than `MOST_VALUES`."""
     if isinstance(kind, CategoricalDistribution):
         return list(kind.choices)
     count = 0 if kind.step is None else round((kind.high - kind.low) / kind.step) + 1
-    if not 0 < count <= MOST_VALUES:
-        return None
+    if count > MOST_VALUES:
+        return []
     return [kind.low + index * (kind.step or 0) for index in range(count)]
 
 
