@@ -37,7 +37,7 @@ def chosen(runs: Sequence[Run], comparisons: Iterable[str]) -> list[Run]:
         name, sign, value = match.groups()
         name = Names(runs).resolved(name)
         run_values = [own for run in runs if (own := value_of(run, name)) is not None]
-        is_text = _number(value) is None and value != "null"
+        is_text = number_in(value) is None and value != "null"
         if is_text and run_values and all(map(is_number, run_values)):
             raise _comparison_error(text, f"{name} is a number, but {value[:200]!r} is not")
         remaining = [run for run in remaining if _holds(value_of(run, name), sign, value)]
@@ -54,7 +54,7 @@ def _holds(value: Any, sign: str, text: str) -> bool:
 
     A value that is missing, or of another kind, is neither smaller nor larger.
     """
-    number = _number(text)
+    number = number_in(text)
     if is_number(value) and number is not None:
         return SIGNS[sign](value, number)
     if sign in EQUALITIES:
@@ -66,7 +66,8 @@ def _normalized(text: str) -> str:
     return text.casefold().replace("_", "").replace(" ", "")
 
 
-def _number(text: str) -> float | None:
+def number_in(text: str) -> float | None:
+    """The number that a text stands for; None if it is not one."""
     try:
         return float(text)
     except ValueError:

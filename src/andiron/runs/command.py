@@ -81,12 +81,13 @@ def compare(options: Options) -> None:
 def _compare_sweep(options: Options) -> None:
     """Prints the jobs of a sweep; by its objective, rewrites its summary and picture too."""
     results = sweep_results.of_folder(options.folders[0], options.metric, options.direction)
-    unwritten = results.write() if results.is_by_objective else None
-    curves = epoch_curves.curves(results.rows, results.metric) if options.png else []
-    _draw(options, curves, results.metric)
-    _print(options, seed_groups.plain(results.rows), results.as_text())
-    if unwritten:
-        raise errors.SweepError(unwritten)
+    try:
+        if results.is_by_objective:
+            results.write()
+    finally:
+        curves = epoch_curves.curves(results.rows, results.metric) if options.png else []
+        _draw(options, curves, results.metric)
+        _print(options, seed_groups.plain(results.rows), results.as_text())
 
 
 def _draw(options: Options, curves: Sequence[epoch_curves.Curve], metric: str) -> None:
@@ -99,8 +100,11 @@ def best(options: Options) -> None:
     """Prints the folder of the finished run with the best value of a metric."""
     runs = _require_runs(options)
     metric = run_list.metric_of(runs, options.metric)
-    done = [run for run in runs if run.facts.get("status") == State.DONE]
-    valued = [run for run in done if is_finite(run_values.value_of(run, metric))]
+    valued = [
+        run
+        for run in runs
+        if run.facts.get("status") == State.DONE and is_finite(run_values.value_of(run, metric))
+    ]
     if not valued:
         raise errors.SelectionError(
             f"none of {len(runs):,} runs is finished and has a finite {metric}; "

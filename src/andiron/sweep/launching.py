@@ -69,7 +69,6 @@ class Launcher:
         Raises: ConfigError for no jobs, or a problem of all; and as `run`.
         """
         self._check(overrides)
-        self.folder.mkdir(parents=True, exist_ok=True)
         known = ledger.read(self.folder)  # before locking: closing a file releases its lock
         jobs = settled.jobs(known, overrides, first)
         by_identity = {job.identity: self._job_to_run(known, job, settled_statuses) for job in jobs}
@@ -83,7 +82,8 @@ class Launcher:
             if done := sum(job.status == State.DONE for job in unique):
                 print(f"{done} of {len(unique)} jobs are done already", flush=True)
             self.job_configs.compose_ahead(job.arguments for job in unique if job.status is None)
-            view = SweepScreen(unique, self.metric(), as_typed(self.folder))
+            shared = settled.shared_overrides(unique)
+            view = SweepScreen(unique, shared, self.metric(), as_typed(self.folder))
             self.run(book, make_source(unique), view, by_identity)
         return [by_identity[job.identity] for job in jobs]
 
@@ -177,10 +177,10 @@ class Launcher:
         if all(job.status != State.DONE for job in jobs.values()):
             return
         results = sweep_results.of_folder(self.folder)
-        problem = results.write()
-        print(results.as_text(MOST_GROUPS))
-        if problem:
-            raise errors.SweepError(problem)
+        try:
+            results.write()
+        finally:
+            print(results.as_text(MOST_GROUPS))
 
     def metric(self) -> str | None:
         """The metric by which jobs are compared."""

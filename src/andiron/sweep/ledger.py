@@ -143,6 +143,7 @@ class Ledger:
     def __init__(self, folder: Path):
         path = folder / LEDGER
         try:
+            folder.mkdir(parents=True, exist_ok=True)
             self._file = AppendOnlyFile(path, claim=log_file.lock)
         except BlockingIOError as error:
             raise errors.SweepError(

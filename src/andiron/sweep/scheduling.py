@@ -190,7 +190,7 @@ class JobScheduler:
             running.process.kill()
         running.is_wrong = code == EXIT_USAGE
         status, reason = self._outcome(running, code)
-        folder = running.run_folder
+        folder, objective = running.run_folder, running.process.replies.get("objective")
         return self.book.record(
             running.job,
             "ended",
@@ -199,7 +199,7 @@ class JobScheduler:
             reason=reason,
             folder=str(folder.path.relative_to(self.folder)) if folder else running.job.folder,
             run=ledger.run_in(folder) if folder else None,
-            objective=_first(running.process.replies.get("objective")),
+            objective=objective[0] if isinstance(objective, list) else objective,  # of several
             seconds=round(time.monotonic() - running.since, 3),
         )
 
@@ -242,8 +242,3 @@ class JobScheduler:
             left = [process for process in left if process.send(0)]
         for process in left:
             process.kill()
-
-
-def _first(objective: float | list[float | None] | None) -> float | None:
-    """The objective by which jobs are compared: the first of several."""
-    return objective[0] if isinstance(objective, list) else objective

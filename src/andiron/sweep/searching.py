@@ -49,7 +49,6 @@ def run(
     if options.pruner:
         own_launcher(f"hydra.sweeper.pruner={options.pruner}", launcher, [plain])
     folder = sweep_folder.of(config)
-    folder.mkdir(parents=True, exist_ok=True)
     known = ledger.read(folder)  # before locking: closing a file releases its lock
     with closing(Ledger(folder)) as book:
         sweep_study = study.SweepStudy(folder, space, goals, options)
@@ -102,7 +101,8 @@ def _run_in_processes(
     metric = study.objectives[0].name
     book.add("sweep", command=sys.argv, objective=metric)
     launcher.announce(f"{study.left} trials")
-    view = SweepScreen([], metric, launching.as_typed(known.folder), proposed=study.left)
+    place = launching.as_typed(known.folder)
+    view = SweepScreen([], study.shared, metric, place, proposed=study.left)
     proposals = Proposals(study, book, known, launcher.threads, view)
     return launcher.failures(launcher.run(book, proposals, view, known.jobs))
 
@@ -124,7 +124,6 @@ class Proposals:
         while self.study.left:
             trial, overrides = self.study.ask()
             (job,) = settled.jobs(self.known, [overrides], len(self.known.jobs))
-            self.view.varied[job.identity] = self.study.varied(trial)
             is_running = job.identity in self._trials
             self._trials.setdefault(job.identity, []).append(trial)
             if self.known.current(job).status == State.DONE:

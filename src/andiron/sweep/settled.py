@@ -1,7 +1,6 @@
 """The jobs of a sweep: jobs in the ledger keep their number, new jobs get the next."""
 
 import functools
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
@@ -52,12 +51,6 @@ def representative(
     return few
 
 
-def differing_overrides(jobs: Sequence[Job]) -> dict[str, list[str]]:
-    """The overrides that not all jobs share, by job identity; of a single job, all."""
-    number = Counter(text for job in jobs for text in set(job.overrides))
-    return {
-        job.identity: [
-            text for text in job.overrides if number[text] < len(jobs) or len(jobs) == 1
-        ]
-        for job in jobs
-    }
+def shared_overrides(jobs: Sequence[Job]) -> set[str]:
+    """The overrides that all jobs share; of a single job, none."""
+    return set.intersection(*(set(job.overrides) for job in jobs)) if len(jobs) > 1 else set()

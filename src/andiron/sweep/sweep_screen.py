@@ -3,7 +3,7 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rich.console import Console
 from rich.live import Live
@@ -16,7 +16,6 @@ from andiron.plain.states import State
 from andiron.screen.watch import WatchedRun
 from andiron.sweep.ledger import Job
 from andiron.sweep.scheduling import RunningJob
-from andiron.sweep.settled import differing_overrides
 
 SECONDS_BETWEEN_DRAWINGS = 0.5
 MOST_ROWS = 30  # of running jobs
@@ -27,12 +26,19 @@ class SweepScreen:
     """Shows jobs as they run and end.
 
     `planned` are all jobs of the sweep, also done ones; a search proposes `proposed` more later.
+    `shared` are the overrides of all jobs, which are not shown.
     """
 
     def __init__(
-        self, planned: Sequence[Job], metric: str | None, folder: str, *, proposed: int = 0
+        self,
+        planned: Sequence[Job],
+        shared: Collection[str],
+        metric: str | None,
+        folder: str,
+        *,
+        proposed: int = 0,
     ):
-        self.varied = differing_overrides(planned)  # by job identity
+        self._shared = shared
         self._metric = metric
         self._folder = folder
         self._number = len(planned) + proposed
@@ -67,7 +73,7 @@ class SweepScreen:
         metric = self._metric or "objective"
         words = [
             f"[{self._number - self._states['waiting']}/{self._number}]",
-            " ".join(self.varied[job.identity]),
+            self._differing(job),
             str(job.status),
             f"{metric} {readable.number(job.objective)}" if job.objective is not None else "",
             f"in {readable.duration(job.seconds or 0)}," if job.status == State.DONE else "",
@@ -80,9 +86,12 @@ class SweepScreen:
     def _state_before(self, job: Job) -> str:
         return State.PAUSED if job.identity in self._paused else "waiting"
 
+    def _differing(self, job: Job) -> str:
+        return " ".join(text for text in job.overrides if text not in self._shared)
+
     def _job_row(self, running: RunningJob) -> tuple[str, ...]:
         job, folder = running.job, running.run_folder
-        overrides = " ".join(self.varied[job.identity])
+        overrides = self._differing(job)
         if folder is None:
             return str(job.number), overrides, "", "", ""
         view = self._watched.setdefault(job.identity, WatchedRun(folder)).view()
