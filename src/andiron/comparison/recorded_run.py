@@ -159,7 +159,12 @@ def _read(folder: RunFolder) -> Run:
     metrics = dict(_standings(summary.get("metrics"), problems)) if summary else {}
     # the direction of the metric that checkpoints follow, if the configuration gives it
     followed = {str(flat.get("checkpoint.metric")): flat.get("checkpoint.direction")}
-    known_directions = _valid_directions(summary.get("directions") or followed)
+    recorded = summary.get("directions") or followed
+    known_directions = {
+        name: direction
+        for name, direction in (recorded.items() if isinstance(recorded, dict) else ())
+        if direction in improvement.DIRECTIONS
+    }
     if "status" not in facts or (is_done and problems):
         facts["status"] = State.DAMAGED
     elif facts["status"] == State.RUNNING and is_abandoned(folder.log):
@@ -212,11 +217,6 @@ def _standings(rows: Any, problems: list[str]) -> Iterator[tuple[str, Standing]]
             case _:
                 problems.append("summary.json: a metric is malformed")
                 return
-
-
-def _valid_directions(recorded: Any) -> dict[str, str]:
-    items = recorded.items() if isinstance(recorded, dict) else ()
-    return {name: direction for name, direction in items if direction in improvement.DIRECTIONS}
 
 
 def _with_logged_metrics(run: Run, best_directions: Mapping[str, str]) -> Run:

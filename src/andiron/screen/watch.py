@@ -45,7 +45,8 @@ class WatchedRun:
         self._values.read()
         curves, run_status = self._values.curves, self._read_status()
         config = read_object(self._folder.config, [])
-        num_epochs, num_updates = _count(config, "num_epochs"), _count(config, "num_updates")
+        num_updates = _count(config, "num_updates")
+        num_epochs = 0 if num_updates else _count(config, "num_epochs")
         num_updates = num_updates or round(num_epochs * curves.updates_per_epoch)
         left = curves.readings.get("time/step", 0.0) * (num_updates - curves.updates)
         is_running = run_status.get("status") == State.RUNNING
@@ -53,7 +54,7 @@ class WatchedRun:
             name=str(self._folder.path),
             state=self._state(run_status),
             epoch=curves.epoch,
-            num_epochs=0 if _count(config, "num_updates") else num_epochs,
+            num_epochs=num_epochs,
             updates=curves.updates,
             num_updates=num_updates,
             elapsed=status.seconds(run_status, self._last_moment(run_status)),

@@ -60,17 +60,16 @@ class JobProcess:
         self.pid = self._process.pid or 0  # never 0 once it has started
         self.sentinel: int = self._process.sentinel
 
-    def receive(self) -> None:
-        """Adds new messages of the process to `replies`."""
+    def poll(self) -> int | None:
+        """Adds new messages to `replies`; returns the exit code, or None while the process runs.
+
+        The code is negative if a signal killed the process.
+        """
+        code: int | None = self._process.exitcode
         with suppress(EOFError, OSError):
             while self._receiver.poll():
                 self.replies |= self._receiver.recv()
-
-    def poll(self) -> int | None:
-        """The exit code, negative if a signal killed the process; None while it runs."""
-        code: int | None = self._process.exitcode
         if code is not None:
-            self.receive()
             self._receiver.close()
             self._process.close()
         return code

@@ -134,7 +134,6 @@ class JobScheduler:
                     break
                 wait([running.process.sentinel for running in self._running], SECONDS_BETWEEN_LOOKS)
                 for running in list(self._running):
-                    running.process.receive()
                     job = self._poll_job(running, source, interrupter.asked)
                     if job is not None and self._is_retried(job, running, interrupter.asked):
                         to_retry.append(job)

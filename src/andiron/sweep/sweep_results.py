@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors
-from andiron.comparison import recorded_run, run_filter, run_list, run_values, seed_groups
+from andiron.comparison import recorded_run, run_list, run_values, seed_groups
 from andiron.comparison.seed_groups import Row
 from andiron.disk import files
 from andiron.plain.plain_values import as_text
@@ -50,11 +50,7 @@ class Results:
         summary = as_csv(self.jobs, options, self.metric)
         values = {job.identity: job.objective for job in self.jobs if job.objective is not None}
         paused = {job.identity for job in self.jobs if job.status == State.PAUSED}
-        numbers = {
-            name: {job: _number_or_text(text) for job, text in texts.items()}
-            for name, texts in options.items()
-        }
-        picture = option_effects.picture(numbers, values, self.metric, paused)
+        picture = option_effects.picture(options, values, self.metric, paused)
         contents = {SUMMARY: errors.printable(summary).encode(), PICTURE: picture}
         try:
             for name, content in contents.items():
@@ -169,8 +165,3 @@ def command_of(job: Job, sweep: Sequence[str]) -> str:
         flags = command_arguments.of_the_configuration(arguments)
     line = f"{threads}{shlex.join([*start, *job.overrides, *flags])}"
     return errors.printable(line.replace("\n", "\\n"))
-
-
-def _number_or_text(text: str) -> float | str:
-    number = run_filter.number_in(text)
-    return text if number is None else number

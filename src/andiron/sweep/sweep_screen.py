@@ -41,7 +41,6 @@ class SweepScreen:
         self._shared = shared
         self._metric = metric
         self._folder = folder
-        self._number = len(planned) + proposed
         self._states = Counter(job.status or "waiting" for job in planned)
         self._states["waiting"] += proposed
         self._paused = {job.identity for job in planned if job.status == State.PAUSED}
@@ -70,9 +69,9 @@ class SweepScreen:
         self._paused.discard(job.identity)
         if job.status == State.PAUSED:
             self._paused.add(job.identity)
-        metric = self._metric or "objective"
+        metric, number = self._metric or "objective", self._states.total()
         words = [
-            f"[{self._number - self._states['waiting']}/{self._number}]",
+            f"[{number - self._states['waiting']}/{number}]",
             self._differing(job),
             str(job.status),
             f"{metric} {readable.number(job.objective)}" if job.objective is not None else "",
