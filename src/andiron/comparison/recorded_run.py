@@ -28,7 +28,7 @@ MOST_BYTES = 2**20  # of config.json, status.json and summary.json: a hundred ti
 MOST_LOGGED_BYTES = 32 * 2**20  # of metrics.jsonl: 100,000 log points
 MOST_METRICS = 10_000
 MOST_OPTIONS = 20_000  # values in config.json; memory for a thousand runs is bounded with it
-MOST_DEPTH = 50  # of lists and objects in the configuration
+MOST_DEPTH = 50  # of lists and objects in a file
 TEXTS = ("status", "reason", "started", "ended")
 NUMBERS = ("epochs", "updates", "seconds", "num_parameters")
 
@@ -130,6 +130,7 @@ def read_object(
         value = files.parsed_json(files.read_bytes(path, MOST_BYTES), most_values)
         if not isinstance(value, dict):
             raise ValueError("is not a JSON object")
+        _check_depth(value)
         return value
     except FileNotFoundError:
         problems.append(f"{path.name}: is missing")
@@ -151,11 +152,7 @@ def _read(folder: RunFolder) -> Run:
     summary = read_object(folder.summary, problems) if is_done else {}
     facts |= {name: summary[name] for name in NUMBERS if is_finite(summary.get(name))}
     facts.setdefault("seconds", seconds(facts))
-    try:
-        flat, nodes = _flat_options(config)
-    except RecursionError:
-        flat, nodes = {}, frozenset()
-        problems.append(f"{folder.config.name}: is nested too deeply")
+    flat, nodes = _flat_options(config)
     metrics = dict(_standings(summary.get("metrics"), problems)) if summary else {}
     # the direction of the metric that checkpoints follow, if the configuration gives it
     followed = {str(flat.get("checkpoint.metric")): flat.get("checkpoint.direction")}
@@ -178,7 +175,6 @@ def _flat_options(config: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[
     A schedule's copy of `lr`, which the user did not set, and `render`, which does not affect
     training, are left out.
     """
-    _check_depth(config)
     flat: dict[str, Any] = {}
     nodes = set()
     for path, value in leaves(config):
@@ -198,9 +194,9 @@ def _flat_options(config: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[
 
 
 def _check_depth(value: Any, most: int = MOST_DEPTH) -> None:
-    """Raises: RecursionError if the value is nested deeper than `most`."""
+    """Raises: ValueError if the value is nested deeper than `most`."""
     if not most:
-        raise RecursionError
+        raise ValueError("is nested too deeply")
     inner = value.values() if isinstance(value, dict) else value
     for item in inner if isinstance(value, list | dict) else ():
         _check_depth(item, most - 1)

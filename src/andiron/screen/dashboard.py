@@ -2,11 +2,12 @@
 
 import logging
 import os
+import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from andiron.run_folder import RunFolder
 from andiron.screen import display, terminal
 from andiron.screen.curves import Curves
 from andiron.screen.followed_values import FollowedValues
-from andiron.screen.held_output import held_output
 from andiron.screen.view import View
 
 REPLIES = {"s": "saving after this update", "v": "validating after this update"}
@@ -150,3 +150,35 @@ class Dashboard:
         elif key in REPLIES:
             self._lines.append(f"{key}: {REPLIES[key]}")
             self._interrupter.request("save" if key == "s" else "validate")
+
+
+@contextmanager
+def held_output(lines: deque[str]) -> Iterator[None]:
+    """A context in which printed lines are added to `lines`; on exit they are printed."""
+    streams = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (_Stream(stream, lines) for stream in streams)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = streams
+        while lines:
+            print(lines.popleft())
+
+
+class _Stream:
+    """A text stream that appends whole lines to `lines`."""
+
+    def __init__(self, stream: Any, lines: deque[str]):
+        self._stream, self._lines = stream, lines
+        self._process = os.getpid()
+        self._begun = ""
+
+    def write(self, text: str) -> int:
+        if os.getpid() != self._process:  # a worker would never print held lines
+            return self._stream.write(text)
+        *whole, self._begun = (self._begun + text).split("\n")
+        self._lines.extend(whole)
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

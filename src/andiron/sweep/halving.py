@@ -150,8 +150,8 @@ def _rungs(job: Plain, split: str, options: HalvingOptions) -> tuple[list[int], 
 def _check_same(launcher: launching.Launcher, overrides: Overrides, rule: HalvingRule) -> None:
     """Raises: ConfigError if earlier jobs paused at other rungs or had another objective."""
     known = ledger.read(launcher.folder)
-    jobs = [known.jobs.get(ledger.identity(texts)) for texts in overrides]
-    paused = [[at for at, _ in job.rungs] for job in jobs if job is not None and job.rungs]
+    jobs = settled.jobs(known, overrides, 0)
+    paused = [[at for at, _ in job.rungs] for job in jobs if job.rungs]
     problems = []
     if others := [places for places in paused if places != list(rule.rungs[: len(places)])]:
         rungs = ", ".join(map(str, rule.rungs))

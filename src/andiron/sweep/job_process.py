@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from andiron.cli.signals import STOPPING
 from andiron.sweep import shares
 
 try:
@@ -27,11 +28,6 @@ except ImportError:  # Windows
 
 PRELOADED = ["__main__", "andiron.sweep.clean_process"]
 SECONDS_TO_SAVE = 60  # for a job, once its sweep was killed
-BLOCKED_SIGNALS = {
-    getattr(signal, name)
-    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGXCPU")
-    if hasattr(signal, name)
-}
 _clean_process_variables: dict[str, str | None] = {}  # set once it has started
 Work = Callable[[Any, Callable[[Any], None]], int]  # request, reply -> exit code
 
@@ -110,7 +106,7 @@ def _from_clean_process() -> Iterator[None]:
     resource_tracker.ensure_running()  # starting it later would unblock the signals here
     own = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **_clean_process_variables}
     before = {name: os.environ.get(name) for name in own}
-    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_SIGNALS)
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     try:
         _set_variables(own)
         yield

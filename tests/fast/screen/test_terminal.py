@@ -11,7 +11,7 @@ from collections import deque
 import pytest
 
 from andiron.screen import terminal
-from andiron.screen.held_output import held_output
+from andiron.screen.dashboard import held_output
 from andiron.screen.rows import piece
 from andiron.screen.terminal import ENTER, LEAVE, Terminal
 

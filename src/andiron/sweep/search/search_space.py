@@ -102,7 +102,14 @@ def distribution(override: Override) -> Kind:
     """
     sweep = override.value()
     tags = set(getattr(sweep, "tags", ()))
-    if tags - _fitting_tags(sweep):
+    match sweep:
+        case IntervalSweep():
+            fitting = {"log", "int"}
+        case RangeSweep(start=int(), step=1 | -1):
+            fitting = {"log"}
+        case _:
+            fitting = set()
+    if tags - fitting:
         allowed = "log and int are tags of an interval, log of a range of integers with step 1"
         raise ValueError(f"tag {', '.join(sorted(tags))}: {allowed}")
     if isinstance(sweep, IntervalSweep):
@@ -129,13 +136,6 @@ def _of_range(sweep: RangeSweep, *, is_log: bool) -> Kind:
     if isinstance(low, int):
         return IntDistribution(low, high, log=is_log, step=int(step))
     return FloatDistribution(low, high, step=float(step))
-
-
-def _fitting_tags(sweep: Any) -> set[str]:
-    if isinstance(sweep, IntervalSweep):
-        return {"log", "int"}
-    is_range = isinstance(sweep, RangeSweep) and isinstance(sweep.start, int)
-    return {"log"} if is_range and abs(sweep.step) == 1 else set()
 
 
 def _ends(kind: Kind) -> list[Any]:
