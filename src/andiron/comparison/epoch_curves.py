@@ -34,7 +34,7 @@ def curves(rows: Sequence[Row], metric: str) -> list[Curve]:
 
 
 def as_text(curves: Sequence[Curve], metric: str) -> str:
-    """A chart of 80 columns; each curve has a mark of `MARKS`, the first is on top."""
+    """A chart of the first `MOST` curves, in 80 columns, with a mark each; the first is on top."""
     from andiron.screen import chart, rows  # these import rich
 
     marked_curves = zip(MARKS, curves, strict=False)
@@ -47,12 +47,12 @@ def as_text(curves: Sequence[Curve], metric: str) -> str:
 
 
 def picture(curves: Sequence[Curve], metric: str) -> bytes:
-    """The curves as a PNG; the band of a group reaches from its lowest to its highest run."""
+    """The first `MOST` curves as a PNG; a band reaches from the lowest to the highest run."""
     from matplotlib.figure import Figure  # imports for half a second, and only here
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
-    for curve in curves:
+    for curve in curves[:MOST]:
         (line,) = axes.plot(curve.updates, curve.means, label=figures.label(curve.label))
         axes.fill_between(
             curve.updates, curve.lowest, curve.highest, alpha=0.2, color=line.get_color()

@@ -16,10 +16,8 @@ from andiron.plain.plain_values import as_text, is_number
 
 TEXT = r"\s*([^=<>!]*[^=<>!\s])\s*"
 COMPARISON = re.compile(f"{TEXT}(==|!=|<=|>=|[=<>]){TEXT}")
-EQUALITIES: dict[str, Callable[[Any, Any], bool]] = {
+SIGNS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq, "==": operator.eq, "!=": operator.ne,
-}  # fmt: skip
-SIGNS = EQUALITIES | {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 
@@ -57,8 +55,8 @@ def _holds(value: Any, sign: str, text: str) -> bool:
     number = number_in(text)
     if is_number(value) and number is not None:
         return SIGNS[sign](value, number)
-    if sign in EQUALITIES:
-        return EQUALITIES[sign](_normalized(as_text(value)), _normalized(text))
+    if sign in ("=", "==", "!="):
+        return SIGNS[sign](_normalized(as_text(value)), _normalized(text))
     return isinstance(value, str) and number is None and SIGNS[sign](value, text)
 
 

@@ -18,15 +18,14 @@ from andiron.run import status
 DEFAULT_METRIC = "valid/loss"
 
 
-def metric_of(runs: Iterable[Run], name: str | None = None) -> str:
+def metric_of(runs: Sequence[Run], name: str | None = None) -> str:
     """The full name of the metric `name`, or of the metric that most runs' checkpoints follow.
 
     Raises: SelectionError if no run has measured `name`.
     """
-    every = list(runs)
     if name is not None:
-        return Names(every).metric(name)
-    followed = Counter(run.followed for run in every if run.followed in run.metrics)
+        return Names(runs).metric(name)
+    followed = Counter(run.followed for run in runs if run.followed in run.metrics)
     return str(followed.most_common(1)[0][0]) if followed else DEFAULT_METRIC
 
 

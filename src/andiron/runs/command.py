@@ -74,7 +74,7 @@ def compare(options: Options) -> None:
         notice = f"the curves of the first {epoch_curves.MOST} groups of {len(curves)} are drawn"
         print(f"{notice}; choose fewer with --where", file=sys.stderr)
     _draw(options, curves, metric)
-    chart = epoch_curves.as_text(curves[: epoch_curves.MOST], metric)
+    chart = epoch_curves.as_text(curves, metric)
     _print(options, seed_groups.plain(rows), f"{seed_groups.as_table(rows)}\n\n{chart}")
 
 
@@ -92,8 +92,7 @@ def _compare_sweep(options: Options) -> None:
 
 def _draw(options: Options, curves: Sequence[epoch_curves.Curve], metric: str) -> None:
     if options.png is not None:
-        picture = epoch_curves.picture(curves[: epoch_curves.MOST], metric)
-        named_output.write(options.png, [picture])
+        named_output.write(options.png, [epoch_curves.picture(curves, metric)])
 
 
 def best(options: Options) -> None:
@@ -103,7 +102,7 @@ def best(options: Options) -> None:
     valued = [
         run
         for run in runs
-        if run.facts.get("status") == State.DONE and is_finite(run_values.value_of(run, metric))
+        if run.facts["status"] == State.DONE and is_finite(run_values.value_of(run, metric))
     ]
     if not valued:
         raise errors.SelectionError(

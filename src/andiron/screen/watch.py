@@ -45,6 +45,7 @@ class WatchedRun:
         self._values.read()
         curves, run_status = self._values.curves, self._read_status()
         config = read_object(self._folder.config, [])
+        log = tail(self._folder.log, LINES_OF_THE_LOG)
         num_updates = _count(config, "num_updates")
         num_epochs = 0 if num_updates else _count(config, "num_epochs")
         num_updates = num_updates or round(num_epochs * curves.updates_per_epoch)
@@ -60,7 +61,8 @@ class WatchedRun:
             elapsed=status.seconds(run_status, self._last_moment(run_status)),
             left=left if is_running and 0 < left < float("inf") else None,
             curves=curves,
-            lines=list(filter(_is_message, tail(self._folder.log, LINES_OF_THE_LOG))),
+            # messages, not debug output or parts of a traceback
+            lines=[line for line in log if line[:1].isdigit() and " DEBUG " not in line[:40]],
             keys={"q": "leave; the run continues"} | LOOKING,
         )
 
@@ -93,11 +95,6 @@ class WatchedRun:
             return state
         is_silent = silence > SECONDS_OF_SILENCE
         return f"{state}, newest value {readable.duration(silence)} ago" if is_silent else state
-
-
-def _is_message(line: str) -> bool:
-    """Whether a log line is a message, not debug output or part of a traceback."""
-    return line[:1].isdigit() and " DEBUG " not in line[:40]
 
 
 def _count(config: dict[str, Any], name: str) -> int:

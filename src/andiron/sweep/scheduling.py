@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Annotated, Protocol, runtime_checkable
-
-from pydantic import Field
+from typing import Protocol, runtime_checkable
 
 from andiron import errors
 from andiron.interrupter import Interrupter
 from andiron.plain import readable
 from andiron.plain.states import State
-from andiron.ranges import Count, Positive
+from andiron.ranges import Count, Index, Positive
 from andiron.run_folder import RunFolder
 from andiron.sweep import ledger
 from andiron.sweep.job_process import JobProcess
@@ -33,7 +31,7 @@ class Limits:
     """Limits of a sweep's jobs; conf/hydra/launcher/andiron.yaml describes each."""
 
     jobs: Count = 1
-    retries: Annotated[int, Field(ge=0)] = 0
+    retries: Index = 0
     job_minutes: Positive | None = None
     job_gib: Positive | None = None
     grace_seconds: Positive = 30

@@ -41,7 +41,7 @@ def sampler(options: SearchOptions, space: SearchSpace, number: int) -> samplers
             return samplers.RandomSampler(seed=seed, **extra)
         if options.sampler == "grid":
             return _Grid(space.grid(), seed=options.seed, **extra)
-        quiet = {
+        quiet: dict[str, Any] = {
             "independent_sampler": samplers.RandomSampler(seed=seed),
             "warn_independent_sampling": False,
         }
