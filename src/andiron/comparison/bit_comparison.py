@@ -116,11 +116,13 @@ def _logged_differences(expected: Logged, actual: Logged) -> Iterator[Difference
     for place in expected | actual:
         ours, theirs = expected.get(place, []), actual.get(place, [])
         if len(ours) != len(theirs):
-            times = (
+            expected_times, times = (
                 {0: MISSING, 1: "there once"}.get(number, f"there {number} times")
                 for number in (len(ours), len(theirs))
             )
-            yield Difference(place.where, "what was logged", *times, place.updates)
+            yield Difference(
+                place.where, "what was logged", expected_times, times, place.updates
+            )
         for one, other in zip(ours, theirs, strict=False):
             yield from _value_differences(place.where, one, other, place.updates)
 

@@ -29,8 +29,19 @@ def curves(rows: Sequence[Row], metric: str) -> list[Curve]:
 
     Raises: DataError for a run whose values cannot be read.
     """
-    all_curves = (_curve(row, metric) for row in rows)
-    return [curve for curve in all_curves if curve.updates]
+    drawn = []
+    for row in rows:
+        values: dict[int, list[float]] = {}
+        for run in row.runs:
+            for update, value in recorded_run.validations(run.folder, metric):
+                finite = value if abs(value) < MOST_VALUE else math.nan
+                values.setdefault(update, []).append(finite)
+        if values:
+            updates, columns = zip(*sorted(values.items()), strict=True)
+            means = [sum(column) / len(column) for column in columns]
+            lowest, highest = [*map(min, columns)], [*map(max, columns)]
+            drawn.append(Curve(label(row), updates, means, lowest, highest))
+    return drawn
 
 
 def as_text(curves: Sequence[Curve], metric: str) -> str:
@@ -60,15 +71,3 @@ def picture(curves: Sequence[Curve], metric: str) -> bytes:
     axes.set(xlabel="updates", ylabel=figures.label(metric))
     axes.legend(fontsize="small")
     return figures.as_png(figure)
-
-
-def _curve(row: Row, metric: str) -> Curve:
-    values: dict[int, list[float]] = {}
-    for run in row.runs:
-        for updates, value in recorded_run.validations(run.folder, metric):
-            finite = value if abs(value) < MOST_VALUE else math.nan
-            values.setdefault(updates, []).append(finite)
-    values = dict(sorted(values.items()))
-    columns = values.values()
-    means = [sum(column) / len(column) for column in columns]
-    return Curve(label(row), [*values], means, [*map(min, columns)], [*map(max, columns)])

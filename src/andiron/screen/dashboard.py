@@ -121,9 +121,12 @@ class Dashboard:
         progress, last_seen, self._seen = self._progress, self._seen, time.perf_counter()
         if not self._interrupter.is_paused:
             self._elapsed += self._seen - last_seen
+        state = "paused" if self._interrupter.is_paused else "running"
+        if (reason := self._interrupter.asked) is not None:
+            state = f"stopping ({reason}): finishing the update and saving"
         return View(
             name="" if self._folder is None else str(self._folder.path),
-            state=self._state(),
+            state=state,
             epoch=progress.epoch,
             num_epochs=progress.num_epochs,
             batch=progress.batch,
@@ -135,12 +138,6 @@ class Dashboard:
             curves=self._curves,
             lines=[*self._messages.lines, *self._lines][-100:],
         )
-
-    def _state(self) -> str:
-        reason = self._interrupter.asked
-        if reason is not None:
-            return f"stopping ({reason}): finishing the update and saving"
-        return "paused" if self._interrupter.is_paused else "running"
 
     def _press(self, key: str) -> None:
         if key == "q":
