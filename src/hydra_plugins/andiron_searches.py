@@ -1,6 +1,6 @@
 """The sweepers `optuna` and `asha`, where Hydra finds plugins and imports them at every start."""
 
-from abc import abstractmethod
+import importlib
 from typing import Any
 
 from hydra.core.plugins import Plugins
@@ -10,7 +10,9 @@ from omegaconf import DictConfig, OmegaConf
 
 
 class _CommandSweeper(Sweeper):
-    """Delegates the sweep to `_run`, which returns the errors of failed jobs."""
+    """Delegates the sweep to `run` of `_module`, which returns the errors of failed jobs."""
+
+    _module: str
 
     def __init__(self, **options: Any):
         self._options = {
@@ -33,26 +35,18 @@ class _CommandSweeper(Sweeper):
         from andiron.sweep import sweep_folder
 
         sweep_folder.check(self._config)
-        failed = self._run(self._loader, self._config, self._launcher, self._options, arguments)
+        run = importlib.import_module(self._module).run
+        failed = run(self._loader, self._config, self._launcher, self._options, arguments)
         self._failures += [error for error in failed if error not in self._failures]
-
-    @abstractmethod
-    def _run(self, *parts: Any) -> list[Exception]: ...
 
 
 class OptunaSweeper(_CommandSweeper):
     """Searches with optuna; conf/hydra/sweeper/optuna.yaml has the options."""
 
-    def _run(self, *parts: Any) -> list[Exception]:
-        from andiron.sweep import searching
-
-        return searching.run(*parts)
+    _module = "andiron.sweep.searching"
 
 
 class AshaSweeper(_CommandSweeper):
     """Successive halving; conf/hydra/sweeper/asha.yaml has the options."""
 
-    def _run(self, *parts: Any) -> list[Exception]:
-        from andiron.sweep import halving
-
-        return halving.run(*parts)
+    _module = "andiron.sweep.halving"

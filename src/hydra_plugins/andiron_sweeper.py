@@ -1,6 +1,7 @@
 """Hydra's basic sweeper; a failed job is reported at the end and does not stop later batches."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
@@ -39,13 +40,13 @@ class AndironSweeper(BasicSweeper):
             super().validate_batch_is_legal(few)
 
 
+@dataclass
 class _FailureRecorder(Launcher):
     """Wraps a launcher: records the errors of failed jobs, whose results become None."""
 
-    def __init__(self, launcher: Launcher, config: DictConfig, failures: list[Exception]):
-        self._launcher = launcher
-        self._config = config
-        self._failures = failures
+    launcher: Launcher
+    config: DictConfig
+    failures: list[Exception]
 
     def setup(self, **parts: Any) -> None:
         """Does nothing: the launcher has been set up."""
@@ -57,12 +58,12 @@ class _FailureRecorder(Launcher):
         from andiron.sweep import launching
 
         returned = launching.launch_jobs(
-            self._launcher, self._config, job_overrides, initial_job_idx
+            self.launcher, self.config, job_overrides, initial_job_idx
         )
         for job_return in returned:
             if job_return.status is JobStatus.FAILED:
                 error = job_return._return_value  # the property would raise it
-                if not any(error is known for known in self._failures):
-                    self._failures.append(error)
+                if error not in self.failures:
+                    self.failures.append(error)
                 job_return.status, job_return.return_value = JobStatus.COMPLETED, None
         return returned

@@ -1,1 +1,1 @@
-"""Finds, reads, filters, compares and removes runs; torch is not imported."""
+"""Finds, reads, filters and compares runs; torch is not imported."""

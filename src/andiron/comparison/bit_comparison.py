@@ -116,14 +116,15 @@ def _logged_differences(expected: Logged, actual: Logged) -> Iterator[Difference
     for place in expected | actual:
         ours, theirs = expected.get(place, []), actual.get(place, [])
         if len(ours) != len(theirs):
-            times = _described_count(len(ours)), _described_count(len(theirs))
-            yield Difference(place.where, "what was logged", *times, place.updates)
+            expected_times, times = (
+                {0: MISSING, 1: "there once"}.get(number, f"there {number} times")
+                for number in (len(ours), len(theirs))
+            )
+            yield Difference(
+                place.where, "what was logged", expected_times, times, place.updates
+            )
         for one, other in zip(ours, theirs, strict=False):
             yield from _value_differences(place.where, one, other, place.updates)
-
-
-def _described_count(number: int) -> str:
-    return {0: MISSING, 1: "there once"}.get(number, f"there {number} times")
 
 
 def _files(folder: RunFolder, stores: Stores) -> dict[str, Path]:
@@ -163,21 +164,11 @@ def _value_differences(
         if _type_of(one) != _type_of(other):
             yield Difference(where, name, _type_of(one), _type_of(other), updates)
         elif isinstance(one, Tensor):
-            yield from _tensor_differences(where, name, one, other)
-
-
-def _tensor_differences(
-    where: str, name: str, expected: Tensor, actual: Tensor
-) -> Iterator[Difference]:
-    """The first element that differs, of two tensors of the same type and shape."""
-    differing = (_bits(expected) != _bits(actual)).any(dim=1).nonzero().flatten()
-    if len(differing):
-        first = int(differing[0])
-        what = (
-            f"{name}[{first}], the first of {len(differing)} elements of {expected.numel()} that "
-            "differ,"
-        )
-        yield Difference(where, what, _element(expected, first), _element(actual, first))
+            places = (_bits(one) != _bits(other)).any(dim=1).nonzero().flatten()
+            for first in places[:1].tolist():
+                number = f"the first of {len(places)} elements of {one.numel()} that differ,"
+                what = f"{name}[{first}], {number}"
+                yield Difference(where, what, _element(one, first), _element(other, first))
 
 
 def _type_of(value: Any) -> str:

@@ -3,10 +3,8 @@
 import dataclasses
 import logging
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from andiron import errors
 from andiron.config.schema import Train
@@ -40,10 +38,12 @@ def run(config: Train, run_dir: Path, train: Run, outer: Interrupter) -> None:
     non-finite update ends the run.
     Raises: AndironError if the resumed run has other bits; any error of `train`.
     """
+    from torch import autograd  # not before the configuration is checked
+
     small = shortened(config)
     log.info("debug: two epochs on a few batches, into %s", run_dir)
     straight, resumed = run_dir / "straight", run_dir / "resumed"
-    with _anomaly_detection():
+    with autograd.set_detect_anomaly(True):
         train(small, straight, outer)
         if config.checkpoint is None:
             log.info("debug: everything ran; without checkpoints, resuming was not tried")
@@ -55,7 +55,11 @@ def run(config: Train, run_dir: Path, train: Run, outer: Interrupter) -> None:
             if outer.asked:
                 raise outer.asked from None
         train(dataclasses.replace(again, resume="auto"), resumed, outer)
-    if differences := _differences(config, straight, resumed):
+    from andiron.assembly import configured_store
+    from andiron.comparison import bit_comparison
+
+    stores = partial(configured_store.store, config)
+    if differences := bit_comparison.compare(straight, resumed, stores):
         raise errors.AndironError(
             f"debug: the stopped and resumed run differs from the uninterrupted one: "
             f"{readable.joined(differences, 1)}; look for random numbers or state that is not saved"
@@ -65,23 +69,13 @@ def run(config: Train, run_dir: Path, train: Run, outer: Interrupter) -> None:
 
 def shortened(config: Train) -> Train:
     """The configuration for two epochs, logging every update; the build truncates the data."""
-    short = dataclasses.replace(config, num_epochs=2, num_updates=None, max_time=None)
     return dataclasses.replace(
-        short, log_every=1, validate_every="1epochs", valid_sets_every=None, on_nonfinite="stop"
+        config,
+        num_epochs=2,
+        num_updates=None,
+        max_time=None,
+        log_every=1,
+        validate_every="1epochs",
+        valid_sets_every=None,
+        on_nonfinite="stop",
     )
-
-
-def _anomaly_detection() -> AbstractContextManager[None]:
-    """A context in which NaN in a backward pass is an error."""
-    from torch import autograd  # not before the configuration is checked
-
-    context: AbstractContextManager[None] = autograd.set_detect_anomaly(True)
-    return context
-
-
-def _differences(config: Train, straight: Path, resumed: Path) -> list[Any]:
-    from andiron.assembly import configured_store  # both import torch
-    from andiron.comparison import bit_comparison
-
-    stores = partial(configured_store.store, config)
-    return bit_comparison.compare(straight, resumed, stores)

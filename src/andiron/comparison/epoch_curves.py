@@ -5,10 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from andiron import errors
-from andiron.comparison import figures
-from andiron.comparison.recorded_run import epoch_lines
+from andiron.comparison import figures, recorded_run
 from andiron.comparison.seed_groups import Row, label
-from andiron.plain import improvement
 
 MARKS = "123456789abcdefghijklmnopqrstuvwxyz"  # of the curves in a chart, in order
 MOST, MOST_VALUE = len(MARKS), 1e300  # differences of such values are finite
@@ -31,12 +29,23 @@ def curves(rows: Sequence[Row], metric: str) -> list[Curve]:
 
     Raises: DataError for a run whose values cannot be read.
     """
-    all_curves = (_curve(row, metric.removesuffix(improvement.LAST)) for row in rows)
-    return [curve for curve in all_curves if curve.updates]
+    drawn = []
+    for row in rows:
+        values: dict[int, list[float]] = {}
+        for run in row.runs:
+            for update, value in recorded_run.validations(run.folder, metric):
+                finite = value if abs(value) < MOST_VALUE else math.nan
+                values.setdefault(update, []).append(finite)
+        if values:
+            updates, columns = zip(*sorted(values.items()), strict=True)
+            means = [sum(column) / len(column) for column in columns]
+            lowest, highest = [*map(min, columns)], [*map(max, columns)]
+            drawn.append(Curve(label(row), updates, means, lowest, highest))
+    return drawn
 
 
 def as_text(curves: Sequence[Curve], metric: str) -> str:
-    """A chart of 80 columns; each curve has a mark of `MARKS`, the first is on top."""
+    """A chart of the first `MOST` curves, in 80 columns, with a mark each; the first is on top."""
     from andiron.screen import chart, rows  # these import rich
 
     marked_curves = zip(MARKS, curves, strict=False)
@@ -49,12 +58,12 @@ def as_text(curves: Sequence[Curve], metric: str) -> str:
 
 
 def picture(curves: Sequence[Curve], metric: str) -> bytes:
-    """The curves as a PNG; the band of a group reaches from its lowest to its highest run."""
+    """The first `MOST` curves as a PNG; a band reaches from the lowest to the highest run."""
     from matplotlib.figure import Figure  # imports for half a second, and only here
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
-    for curve in curves:
+    for curve in curves[:MOST]:
         (line,) = axes.plot(curve.updates, curve.means, label=figures.label(curve.label))
         axes.fill_between(
             curve.updates, curve.lowest, curve.highest, alpha=0.2, color=line.get_color()
@@ -62,18 +71,3 @@ def picture(curves: Sequence[Curve], metric: str) -> bytes:
     axes.set(xlabel="updates", ylabel=figures.label(metric))
     axes.legend(fontsize="small")
     return figures.as_png(figure)
-
-
-def _curve(row: Row, metric: str) -> Curve:
-    values: dict[int, list[float]] = {}
-    split, _, name = metric.partition("/")
-    for run in row.runs:
-        for line in epoch_lines(run.folder):
-            if line.split == split and name in line.values:
-                value = float(line.values[name])
-                finite = value if abs(value) < MOST_VALUE else math.nan
-                values.setdefault(line.updates, []).append(finite)
-    updates = sorted(values)
-    columns = [values[update] for update in updates]
-    means = [sum(column) / len(column) for column in columns]
-    return Curve(label(row), updates, means, [*map(min, columns)], [*map(max, columns)])

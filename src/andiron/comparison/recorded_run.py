@@ -28,7 +28,7 @@ MOST_BYTES = 2**20  # of config.json, status.json and summary.json: a hundred ti
 MOST_LOGGED_BYTES = 32 * 2**20  # of metrics.jsonl: 100,000 log points
 MOST_METRICS = 10_000
 MOST_OPTIONS = 20_000  # values in config.json; memory for a thousand runs is bounded with it
-MOST_DEPTH = 50  # of lists and objects in the configuration
+MOST_DEPTH = 50  # of lists and objects in a file
 TEXTS = ("status", "reason", "started", "ended")
 NUMBERS = ("epochs", "updates", "seconds", "num_parameters")
 
@@ -89,6 +89,17 @@ def epoch_lines(folder: RunFolder) -> Iterator[Line]:
     return (line for line in lines if line.over == "epoch")
 
 
+def validations(folder: RunFolder, name: str) -> Iterator[tuple[int, float]]:
+    """Completed updates and value of a metric such as `valid/accuracy`, at each validation.
+
+    Raises: as `epoch_lines`.
+    """
+    split, metric = improvement.split_and_metric(name)
+    for line in epoch_lines(folder):
+        if line.split == split and metric in line.values:
+            yield line.updates, float(line.values[metric])
+
+
 def directions(runs: Iterable[Run]) -> dict[str, str]:
     """The best direction of each metric, as most runs recorded it; the loss defaults to lowest."""
     votes = Counter(vote for run in runs for vote in run.directions.items())
@@ -98,7 +109,7 @@ def directions(runs: Iterable[Run]) -> dict[str, str]:
 
 def changes(folder: RunFolder) -> dict[str, Any]:
     """The options changed by resumes of the run, with their newest values."""
-    resumes = _read_object(folder.provenance, []).get("resumes")
+    resumes = read_object(folder.provenance, []).get("resumes")
     newest: dict[str, Any] = {}
     for resume in resumes if isinstance(resumes, list) else ():
         match resume:
@@ -109,33 +120,7 @@ def changes(folder: RunFolder) -> dict[str, Any]:
     return newest
 
 
-def _read(folder: RunFolder) -> Run:
-    problems: list[str] = []
-    config = _read_object(folder.config, problems, MOST_OPTIONS)
-    status = _read_object(folder.status, problems)
-    facts: dict[str, Any] = {
-        name: status[name] for name in TEXTS if isinstance(status.get(name), str)
-    }
-    if "status" not in facts:
-        problems.append(f"{folder.status.name}: has no status")
-    is_done = facts.get("status") == State.DONE
-    summary = _read_object(folder.summary, problems) if is_done else {}
-    facts |= {name: summary[name] for name in NUMBERS if is_finite(summary.get(name))}
-    facts.setdefault("seconds", seconds(facts))
-    try:
-        flat, nodes = _flat_options(config)
-    except RecursionError:
-        flat, nodes = {}, frozenset()
-        problems.append(f"{folder.config.name}: is nested too deeply")
-    metrics = dict(_standings(summary.get("metrics"), problems)) if summary else {}
-    # the direction of the metric that checkpoints follow, if the configuration gives it
-    followed = {str(flat.get("checkpoint.metric")): flat.get("checkpoint.direction")}
-    known_directions = _valid_directions(summary.get("directions") or followed)
-    facts["status"] = _current_status(folder, facts.get("status"), is_damaged=bool(problems))
-    return Run(folder, facts, flat, nodes, metrics, known_directions, tuple(problems))
-
-
-def _read_object(
+def read_object(
     path: Path, problems: list[str], most_values: int = files.VALUES_LIMIT
 ) -> dict[str, Any]:
     """The JSON object in a file; empty, and a line in `problems`, if it cannot be read."""
@@ -143,14 +128,45 @@ def _read_object(
         if path.is_symlink():
             raise ValueError("is a link")
         value = files.parsed_json(files.read_bytes(path, MOST_BYTES), most_values)
+        if not isinstance(value, dict):
+            raise ValueError("is not a JSON object")
+        _check_depth(value)
+        return value
+    except FileNotFoundError:
+        problems.append(f"{path.name}: is missing")
     except (OSError, ValueError) as error:
-        is_missing = isinstance(error, FileNotFoundError)
-        problems.append(f"{path.name}: {'is missing' if is_missing else files.reason(error)}")
-        return {}
-    if not isinstance(value, dict):
-        problems.append(f"{path.name}: is not a JSON object")
-        return {}
-    return value
+        problems.append(f"{path.name}: {files.reason(error)}")
+    return {}
+
+
+def _read(folder: RunFolder) -> Run:
+    problems: list[str] = []
+    config = read_object(folder.config, problems, MOST_OPTIONS)
+    status = read_object(folder.status, problems)
+    facts: dict[str, Any] = {
+        name: status[name] for name in TEXTS if isinstance(status.get(name), str)
+    }
+    if "status" not in facts:
+        problems.append(f"{folder.status.name}: has no status")
+    is_done = facts.get("status") == State.DONE
+    summary = read_object(folder.summary, problems) if is_done else {}
+    facts |= {name: summary[name] for name in NUMBERS if is_finite(summary.get(name))}
+    facts.setdefault("seconds", seconds(facts))
+    flat, nodes = _flat_options(config)
+    metrics = dict(_standings(summary.get("metrics"), problems)) if summary else {}
+    # the direction of the metric that checkpoints follow, if the configuration gives it
+    followed = {str(flat.get("checkpoint.metric")): flat.get("checkpoint.direction")}
+    recorded = summary.get("directions") or followed
+    known_directions = {
+        name: direction
+        for name, direction in (recorded.items() if isinstance(recorded, dict) else ())
+        if direction in improvement.DIRECTIONS
+    }
+    if "status" not in facts or (is_done and problems):
+        facts["status"] = State.DAMAGED
+    elif facts["status"] == State.RUNNING and is_abandoned(folder.log):
+        facts["status"] = State.KILLED
+    return Run(folder, facts, flat, nodes, metrics, known_directions, tuple(problems))
 
 
 def _flat_options(config: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
@@ -159,7 +175,6 @@ def _flat_options(config: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[
     A schedule's copy of `lr`, which the user did not set, and `render`, which does not affect
     training, are left out.
     """
-    _check_depth(config)
     flat: dict[str, Any] = {}
     nodes = set()
     for path, value in leaves(config):
@@ -179,24 +194,12 @@ def _flat_options(config: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[
 
 
 def _check_depth(value: Any, most: int = MOST_DEPTH) -> None:
-    """Raises: RecursionError if the value is nested deeper than `most`."""
+    """Raises: ValueError if the value is nested deeper than `most`."""
     if not most:
-        raise RecursionError
+        raise ValueError("is nested too deeply")
     inner = value.values() if isinstance(value, dict) else value
     for item in inner if isinstance(value, list | dict) else ():
         _check_depth(item, most - 1)
-
-
-def _current_status(folder: RunFolder, status: str | None, *, is_damaged: bool) -> str:
-    """The recorded status, but `killed` if no process of a running run holds the lock.
-
-    `damaged` without a recorded status, or for a finished run with damaged records.
-    """
-    if status is None or (status == State.DONE and is_damaged):
-        return State.DAMAGED
-    if status != State.RUNNING:
-        return status
-    return State.KILLED if is_abandoned(folder.log) else State.RUNNING
 
 
 def _standings(rows: Any, problems: list[str]) -> Iterator[tuple[str, Standing]]:
@@ -210,11 +213,6 @@ def _standings(rows: Any, problems: list[str]) -> Iterator[tuple[str, Standing]]
             case _:
                 problems.append("summary.json: a metric is malformed")
                 return
-
-
-def _valid_directions(recorded: Any) -> dict[str, str]:
-    items = recorded.items() if isinstance(recorded, dict) else ()
-    return {name: direction for name, direction in items if direction in improvement.DIRECTIONS}
 
 
 def _with_logged_metrics(run: Run, best_directions: Mapping[str, str]) -> Run:

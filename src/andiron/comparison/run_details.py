@@ -38,12 +38,12 @@ def details(folder: RunFolder) -> Details:
     Raises: DataError for a changed, damaged or missing file.
     """
     paths = folder.config, folder.provenance, folder.param_groups
-    present = [path for path in (*paths, folder.summary) if os.path.lexists(path)]
-    run_record.check(folder, *present)
+    records = {path.stem: _read_object(folder, path) for path in paths}
+    if os.path.lexists(folder.summary):
+        run_record.check(folder, folder.summary)
     (run,) = read([folder])
     if run.problems:
         raise errors.DataError("; ".join(f"{folder.path}: {problem}" for problem in run.problems))
-    records = {path.stem: _read_object(folder, path) if path in present else {} for path in paths}
     return Details(run, records)
 
 
@@ -94,6 +94,8 @@ def as_text_of_differences(
 
 
 def _read_object(folder: RunFolder, path: Path) -> dict[str, Any]:
+    if not os.path.lexists(path):
+        return {}
     value = run_record.read_json(folder, path)
     if not isinstance(value, dict):
         raise errors.DataError(f"{path}: is not a JSON object; restore it from a copy")

@@ -16,10 +16,8 @@ from andiron.plain.plain_values import as_text, is_number
 
 TEXT = r"\s*([^=<>!]*[^=<>!\s])\s*"
 COMPARISON = re.compile(f"{TEXT}(==|!=|<=|>=|[=<>]){TEXT}")
-EQUALITIES: dict[str, Callable[[Any, Any], bool]] = {
+SIGNS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq, "==": operator.eq, "!=": operator.ne,
-}  # fmt: skip
-SIGNS = EQUALITIES | {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 
@@ -37,7 +35,7 @@ def chosen(runs: Sequence[Run], comparisons: Iterable[str]) -> list[Run]:
         name, sign, value = match.groups()
         name = Names(runs).resolved(name)
         run_values = [own for run in runs if (own := value_of(run, name)) is not None]
-        is_text = _number(value) is None and value != "null"
+        is_text = number_in(value) is None and value != "null"
         if is_text and run_values and all(map(is_number, run_values)):
             raise _comparison_error(text, f"{name} is a number, but {value[:200]!r} is not")
         remaining = [run for run in remaining if _holds(value_of(run, name), sign, value)]
@@ -54,11 +52,11 @@ def _holds(value: Any, sign: str, text: str) -> bool:
 
     A value that is missing, or of another kind, is neither smaller nor larger.
     """
-    number = _number(text)
+    number = number_in(text)
     if is_number(value) and number is not None:
         return SIGNS[sign](value, number)
-    if sign in EQUALITIES:
-        return EQUALITIES[sign](_normalized(as_text(value)), _normalized(text))
+    if sign in ("=", "==", "!="):
+        return SIGNS[sign](_normalized(as_text(value)), _normalized(text))
     return isinstance(value, str) and number is None and SIGNS[sign](value, text)
 
 
@@ -66,7 +64,8 @@ def _normalized(text: str) -> str:
     return text.casefold().replace("_", "").replace(" ", "")
 
 
-def _number(text: str) -> float | None:
+def number_in(text: str) -> float | None:
+    """The number that a text stands for; None if it is not one."""
     try:
         return float(text)
     except ValueError:

@@ -8,7 +8,7 @@ from typing import Any
 
 from andiron.comparison.recorded_run import Run
 from andiron.comparison.run_values import Names, differing, value_of
-from andiron.comparison.text_table import cell, measured, table
+from andiron.comparison.text_table import measured, table
 from andiron.plain.improvement import LAST
 from andiron.plain.plain_values import moment
 from andiron.plain.readable import duration
@@ -18,15 +18,14 @@ from andiron.run import status
 DEFAULT_METRIC = "valid/loss"
 
 
-def metric_of(runs: Iterable[Run], name: str | None = None) -> str:
+def metric_of(runs: Sequence[Run], name: str | None = None) -> str:
     """The full name of the metric `name`, or of the metric that most runs' checkpoints follow.
 
     Raises: SelectionError if no run has measured `name`.
     """
-    every = list(runs)
     if name is not None:
-        return Names(every).metric(name)
-    followed = Counter(run.followed for run in every if run.followed in run.metrics)
+        return Names(runs).metric(name)
+    followed = Counter(run.followed for run in runs if run.followed in run.metrics)
     return str(followed.most_common(1)[0][0]) if followed else DEFAULT_METRIC
 
 
@@ -63,11 +62,6 @@ def plain(run: Run) -> dict[str, Any]:
         "metrics": metrics,
         "problems": list(run.problems),
     }
-
-
-def named(run: Run) -> str:
-    """The run's folder as printable text on one line."""
-    return cell(run.path)
 
 
 def started(run: Run) -> str | None:

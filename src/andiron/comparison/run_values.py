@@ -34,10 +34,9 @@ def value_of(run: Run, name: str) -> Any:
 class Names:
     """The names of all values that any of the runs has."""
 
-    def __init__(self, runs: Iterable[Run]):
-        every = list(runs)
-        self.options = list(dict.fromkeys(name for run in every for name in run.options))
-        self.metrics = list(dict.fromkeys(name for run in every for name in run.metrics))
+    def __init__(self, runs: Sequence[Run]):
+        self.options = list(dict.fromkeys(name for run in runs for name in run.options))
+        self.metrics = list(dict.fromkeys(name for run in runs for name in run.metrics))
         with_last = [f"{name}{LAST}" for name in self.metrics]
         self._all = [*self.options, *self.metrics, *FACTS, *with_last]
 
@@ -91,16 +90,14 @@ def comparable(value: Any) -> Any:
     return as_text(value) if isinstance(value, list | dict) else value
 
 
-def best_first(runs: Iterable[Run], name: str, direction: str | None = None) -> list[Run]:
+def best_first(runs: Sequence[Run], name: str, direction: str | None = None) -> list[Run]:
     """The runs sorted by the value `name`: best metric first, otherwise lowest value first.
 
     Runs with NaN or without a value come last, in their previous order.
     Raises: SelectionError for a metric without a recorded direction.
     """
-    every = list(runs)
-    names = Names(every)
-    if name.removesuffix(LAST) in names.metrics:
-        direction = direction or direction_of(name, every)
+    if name.removesuffix(LAST) in Names(runs).metrics:
+        direction = direction or direction_of(name, runs)
     sign = -1 if direction == "highest" else 1
 
     def rank(run: Run) -> tuple[int, Any]:
@@ -110,7 +107,7 @@ def best_first(runs: Iterable[Run], name: str, direction: str | None = None) -> 
         is_number = isinstance(value, int | float) and value == value  # NaN is not equal to itself
         return (0, sign * value) if is_number else (2, 0)
 
-    return sorted(every, key=rank)
+    return sorted(runs, key=rank)
 
 
 def direction_of(name: str, runs: Iterable[Run]) -> str:

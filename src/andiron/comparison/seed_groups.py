@@ -56,20 +56,6 @@ def by_seed(runs: Iterable[Run]) -> list[list[Run]]:
     return list(groups.values())
 
 
-def ordered(
-    groups: Iterable[list[Run]], metric: str, direction: str | None
-) -> list[list[Run]]:
-    """The groups by the mean of a metric, best first; unsorted without a direction."""
-    sign = {"highest": -1, "lowest": 1}.get(direction or "", 0)
-
-    def key(group: list[Run]) -> tuple[bool, float]:
-        metric_spread = spread(_values(group, metric))
-        mean = metric_spread.mean if metric_spread else math.nan
-        return math.isnan(mean), sign * mean
-
-    return sorted(groups, key=key)
-
-
 @dataclass(frozen=True)
 class Row:
     """A table row of a group: place, options that differ between groups, metrics' spreads."""
@@ -88,7 +74,14 @@ def compared(
     A row has the options that differ among the groups and the runs `beside` them, and the metrics
     on held-out data, without parts of a metric such as valid/recall/cat.
     """
-    groups = ordered(by_seed(runs), metric, direction)
+    sign = {"highest": -1, "lowest": 1}.get(direction or "", 0)  # 0 sorts nothing
+
+    def rank(group: Sequence[Run]) -> tuple[bool, float]:
+        metric_spread = spread(_values(group, metric))
+        mean = metric_spread.mean if metric_spread else math.nan
+        return math.isnan(mean), sign * mean
+
+    groups = sorted(by_seed(runs), key=rank)
     held_out = (name for name in Names(runs).metrics if not name.startswith("train/"))
     metrics = dict.fromkeys([metric, *(name for name in held_out if name.count("/") == 1)])
     options = differing([*(group[0] for group in groups), *beside])

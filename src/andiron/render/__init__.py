@@ -3,8 +3,6 @@
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
 from andiron.plain import wings
 from andiron.protocols import Renderer
 from andiron.render.notebook import Notebook, is_in_notebook
@@ -25,16 +23,19 @@ def auto(run_dir: Path | None = None) -> Renderer:
 
 
 def Dashboard(run_dir: Path | None = None) -> Renderer:
-    """The full-screen dashboard with keys; plain lines if `andiron.screen` was deleted."""
+    """The full-screen dashboard with keys; plain lines where standard output has no screen.
+
+    Plain lines also if `andiron.screen` was deleted.
+    """
     screen = wings.optional("screen.dashboard")
-    renderer: Renderer = screen.Dashboard(run_dir) if screen else Plain()
-    return renderer
+    renderer: Renderer | None = screen and screen.on_terminal(run_dir)
+    return renderer or Plain()
 
 
-def Live(console: Console | None = None) -> Renderer:
+def Live() -> Renderer:
     """One line that is redrawn; plain lines if `andiron.screen` was deleted."""
     screen = wings.optional("screen.live")
-    renderer: Renderer = screen.Live(console) if screen else Plain()
+    renderer: Renderer = screen.Live() if screen else Plain()
     return renderer
 
 

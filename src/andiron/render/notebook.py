@@ -1,5 +1,6 @@
 """One output of a notebook cell, redrawn while a run trains: a bar, a plot and a table."""
 
+import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -33,12 +34,10 @@ class Notebook:
     """
 
     def __init__(self) -> None:
-        self._progress = Progress(num_epochs=0)
         self._curves: dict[str, Curve] = {}
         self._rows: list[dict[str, str]] = []
         self._handle: Any = None
-        self._started = self._drawn = 0.0
-        self._time_left = TimeLeft()
+        self._drawn = 0.0
 
     def connect(self, interrupter: Interrupter, directions: Mapping[str, str]) -> None:
         """Does nothing: a cell has no keys."""
@@ -121,11 +120,16 @@ def _plot(curves: Mapping[str, Curve]) -> str:
     """The curves as an SVG picture with a legend and the range of their values; "" without points.
     """
     step = max(map(len, curves.values()), default=0) // MOST_POINTS + 1
-    drawn = {name: _finite(curve)[::step] for name, curve in curves.items()}
+    drawn = {
+        name: [(x, y) for x, y in curve if math.isfinite(y)][::step]
+        for name, curve in curves.items()
+    }
     points = [point for curve in drawn.values() for point in curve]
     if not points:
         return ""
-    last, low, high = max(x for x, _ in points), *_range([y for _, y in points])
+    updates, values = zip(*points, strict=True)
+    last, low, high = max(updates), min(values), max(values)
+    high = high if high > low else low + 1.0
 
     def place(x: float, y: float) -> str:
         across = MARGIN + (WIDTH - 2 * MARGIN) * x / max(last, 1)
@@ -140,13 +144,3 @@ def _plot(curves: Mapping[str, Curve]) -> str:
     frame = f'<rect {size} fill="none" stroke="gray"/>'
     ends = f"{number(low)} to {number(high)}, update 0 to {last:,.0f}"
     return f"<p>{' '.join(legend)} ({ends})</p><svg {size}>{frame}{''.join(lines)}</svg>"
-
-
-def _finite(curve: Curve) -> Curve:
-    return [(x, y) for x, y in curve if abs(y) < float("inf")]
-
-
-def _range(values: Sequence[float]) -> tuple[float, float]:
-    """The lowest and the highest value; they differ."""
-    low, high = min(values), max(values)
-    return low, high if high > low else low + 1.0

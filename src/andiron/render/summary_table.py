@@ -33,16 +33,18 @@ def show(summary: dict[str, Any], console: Console) -> None:
         # a part such as recall/cat is in summary.json, unless its metric has nothing but parts
         if (row["split"], row["metric"].partition("/")[0]) in whole and "/" in row["metric"]:
             continue
-        best, last = number(row["best"]), number(row["last"])
-        names = _plain(row["split"]), _plain(row["metric"])
-        rows.add_row(*names, best, str(row["epoch_of_best"]), last)
-    seconds = duration(summary["seconds"])
-    lines = f"trained in {seconds}"
+        rows.add_row(
+            _plain(row["split"]),
+            _plain(row["metric"]),
+            number(row["best"]),
+            str(row["epoch_of_best"]),
+            number(row["last"]),
+        )
+    lines = f"trained in {duration(summary['seconds'])}"
     if "run_dir" in summary:
         lines += f"; everything about the run is in\n  {summary['run_dir']}"
-    measured = {"test": "tested"}  # the split's name, or what was done with it
     weights = "; ".join(
-        f"{measured.get(split, split)} weights: {name}"
+        f"{'tested' if split == 'test' else split} weights: {name}"
         for split, name in summary.get("weights", {}).items()
     )
     parts: list[Table | Text] = [rows, *([_plain(weights)] if weights else [])]
@@ -51,17 +53,13 @@ def show(summary: dict[str, Any], console: Console) -> None:
     for name, observed in summary.get("observers", {}).items():
         took = f"observer {name}: {observed['calls']:,} calls, {duration(observed['seconds'])}"
         parts.append(_plain(took))
-    parts += [groups(_with_last_lr(summary), lr="last lr"), _plain(lines, overflow="fold")]
-    console.print(Group(*parts))
-
-
-def _with_last_lr(summary: dict[str, Any]) -> dict[str, Any]:
-    """The parameter groups, with the learning rates of the last update if recorded."""
     last = summary.get("last_lr", {})
-    return {
+    owners = {
         name: {**group, "lr": last.get(name, group["lr"])}
         for name, group in summary["param_groups"].items()
     }
+    parts += [groups(owners, lr="last lr"), _plain(lines, overflow="fold")]
+    console.print(Group(*parts))
 
 
 def _class_table(classes: list[dict[str, Any]]) -> Table:

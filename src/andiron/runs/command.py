@@ -11,7 +11,7 @@ from andiron import errors
 from andiron.cli import process
 from andiron.comparison import (  # fmt: skip
     epoch_curves, recorded_run, run_details, run_filter, run_list, run_search, run_values,
-    seed_groups,
+    seed_groups, text_table,
 )  # fmt: skip
 from andiron.comparison.recorded_run import Run
 from andiron.plain import improvement
@@ -63,7 +63,7 @@ def compare(options: Options) -> None:
     measured = [run for run in runs if run.metrics]
     for run in runs:
         if not run.metrics:
-            print(f"left out: {run_list.named(run)}: has no metrics", file=sys.stderr)
+            print(f"left out: {text_table.cell(run.path)}: has no metrics", file=sys.stderr)
     if not measured:
         raise errors.SelectionError("no run has metrics to compare")
     metric = run_list.metric_of(measured, options.metric)
@@ -74,33 +74,36 @@ def compare(options: Options) -> None:
         notice = f"the curves of the first {epoch_curves.MOST} groups of {len(curves)} are drawn"
         print(f"{notice}; choose fewer with --where", file=sys.stderr)
     _draw(options, curves, metric)
-    chart = epoch_curves.as_text(curves[: epoch_curves.MOST], metric)
+    chart = epoch_curves.as_text(curves, metric)
     _print(options, seed_groups.plain(rows), f"{seed_groups.as_table(rows)}\n\n{chart}")
 
 
 def _compare_sweep(options: Options) -> None:
     """Prints the jobs of a sweep; by its objective, rewrites its summary and picture too."""
     results = sweep_results.of_folder(options.folders[0], options.metric, options.direction)
-    unwritten = results.write() if results.is_by_objective else None
-    curves = epoch_curves.curves(results.rows, results.metric) if options.png else []
-    _draw(options, curves, results.metric)
-    _print(options, seed_groups.plain(results.rows), results.as_text())
-    if unwritten:
-        raise errors.SweepError(unwritten)
+    try:
+        if results.is_by_objective:
+            results.write()
+    finally:
+        curves = epoch_curves.curves(results.rows, results.metric) if options.png else []
+        _draw(options, curves, results.metric)
+        _print(options, seed_groups.plain(results.rows), results.as_text())
 
 
 def _draw(options: Options, curves: Sequence[epoch_curves.Curve], metric: str) -> None:
     if options.png is not None:
-        picture = epoch_curves.picture(curves[: epoch_curves.MOST], metric)
-        named_output.write(options.png, [picture])
+        named_output.write(options.png, [epoch_curves.picture(curves, metric)])
 
 
 def best(options: Options) -> None:
     """Prints the folder of the finished run with the best value of a metric."""
     runs = _require_runs(options)
     metric = run_list.metric_of(runs, options.metric)
-    done = [run for run in runs if run.facts.get("status") == State.DONE]
-    valued = [run for run in done if is_finite(run_values.value_of(run, metric))]
+    valued = [
+        run
+        for run in runs
+        if run.facts["status"] == State.DONE and is_finite(run_values.value_of(run, metric))
+    ]
     if not valued:
         raise errors.SelectionError(
             f"none of {len(runs):,} runs is finished and has a finite {metric}; "

@@ -44,22 +44,23 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
     built = components.build(config, trusted, size_limit)
     with configured_learner.learner(config, built, folder) as learner:
         learner.load(saved)
-        start, end = step.first_batch - 1, step.first_batch - 1 + step.num_batches
+        start = step.first_batch - 1
+        end = start + step.num_batches
         if not 0 <= start < end <= len(built.train) or not step.epoch:
             file, allowed = saved.place(contents.STATE), f"within {len(built.train)} batches"
             raise state_format.wrong(file, "step", [step.epoch, start + 1, end], allowed)
-        numbers = range(start, end)
-        batches = [built.train.batch(step.epoch - 1, number) for number in numbers]
+        batches = [built.train.batch(step.epoch - 1, number) for number in range(start, end)]
         bad_modules = _watch_outputs(learner.model)
         with learner.training(built.train):
             gradients, _ = learner.updater.gradients(batches, learner.position, built.train)
         diagnosis = nonfinite.diagnosis(step, learner.model, gradients, batches)
-        print(errors.printable(f"{step}\n{diagnosis}"))
-    first = f"first output of nan or inf: {bad_modules[0]}" if bad_modules else ""
-    print(errors.printable(first) or "every module's output is finite")
-    replayed = nonfinite.fingerprint(gradients)
-    print(errors.printable(_comparison(replayed, recorded["gradients"])))
-    return bool(replayed == recorded["gradients"])
+    where = "every module's output is finite"
+    if bad_modules:
+        where = f"first output of nan or inf: {bad_modules[0]}"
+    replayed, recorded_gradients = nonfinite.fingerprint(gradients), recorded["gradients"]
+    comparison = _comparison(replayed, recorded_gradients)
+    print(errors.printable(f"{step}\n{diagnosis}\n{where}\n{comparison}"))
+    return bool(replayed == recorded_gradients)
 
 
 def _watch_outputs(model: nn.Module) -> list[str]:

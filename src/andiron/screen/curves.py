@@ -89,8 +89,8 @@ class Curves:
     @property
     def names(self) -> list[str]:
         """Every name with a curve: metrics first, then readings and parts of metrics."""
-        rest = [name for name in self.by_name if "/" in name]
-        return [name for name in (*self.metrics, *rest) if self.by_name[name]]
+        drawn = (name for name, curves in self.by_name.items() if curves)
+        return sorted(drawn, key=lambda name: "/" in name)
 
     def _update_best(self, split: str, name: str, candidate: Best) -> None:
         best = self.best.get((split, name))

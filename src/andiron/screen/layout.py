@@ -53,8 +53,8 @@ def _narrow(view: View, choice: Choice, width: int, room: int) -> list[Row]:
     if room >= SMALLEST_PLOT:
         extra = room - SMALLEST_PLOT
         machine = panels.machine(view, width - 1)
-        below = min(len(machine) + 1, extra // 3) if extra >= 6 else 0
-        log = min(8, extra // 3) if extra >= 6 else 0
+        share = extra // 3 if extra >= 6 else 0
+        below, log = min(len(machine) + 1, share), min(8, share)
         height = room - below - log
         body += boxed("plot", panels.plot(view, choice, width - 1, height - 1), width, height)
         body += boxed("machine", machine, width, below) if below > 1 else []

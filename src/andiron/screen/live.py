@@ -30,9 +30,6 @@ class Live:
 
     def __init__(self, console: Console | None = None):
         self._console = console or Console()
-        self._progress = Progress(num_epochs=0)
-        self._time_left = text.TimeLeft()
-        self._started = time.perf_counter()
         self._undrawn: deque[str] = deque()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None

@@ -10,7 +10,7 @@ ReLU[1]/relu ['Linear[0]/linear'] [[2, 5]]
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -87,18 +87,16 @@ class _Recorder(TorchFunctionMode):
         tensors = [*tensors_in([*args, *(kwargs or {}).values()])]
         output = function(*args, **(kwargs or {}))
         if results := [*tensors_in(output)]:
-            sources = [
-                self._sources[id(tensor)] for tensor in tensors if id(tensor) in self._sources
-            ]
-            kind = _name(function)
-            self.add(
-                kind, kind, [*dict.fromkeys(sources)], results, self._described_weights(tensors)
+            keys = {id(tensor): tensor for tensor in tensors}
+            sources = dict.fromkeys(self._sources[key] for key in keys if key in self._sources)
+            weights = (
+                f"{self._weights[key]} {[*tensor.shape]}"
+                for key, tensor in keys.items()
+                if key in self._weights
             )
+            kind = _name(function)
+            self.add(kind, kind, [*sources], results, ", ".join(weights))
         return output
-
-    def _described_weights(self, tensors: Iterable[Tensor]) -> str:
-        names = ((self._weights.get(id(tensor)), tensor) for tensor in tensors)
-        return ", ".join(f"{name} {[*tensor.shape]}" for name, tensor in names if name)
 
 
 def _name(function: Any) -> str:

@@ -9,8 +9,7 @@ from andiron.assembly.components import Components
 from andiron.protocols import Operation
 from andiron.screen import model_graph
 from andiron.screen.embeddings import embeddings
-from andiron.screen.layer_costs import layers
-from andiron.screen.layer_table import layer_table
+from andiron.screen.layer_table import layer_table, layers
 
 __all__ = ["embeddings", "graph", "overview", "print_layers"]
 

@@ -51,7 +51,7 @@ def place(view: View, width: int) -> list[Row]:
 def metrics(view: View, width: int) -> list[Row]:
     """A row for each metric and split: the newest value, the best, and its epoch."""
     curves = view.curves
-    table = [[piece(word, "dim") for word in ("", "now", "best", "epoch")]]
+    table = []
     for name in curves.metrics:
         for split, values in _ordered_splits(curves.latest):
             if name in values:
@@ -64,7 +64,7 @@ def metrics(view: View, width: int) -> list[Row]:
                         piece(str(best.epoch) if best else "", "dim"),
                     ]
                 )
-    return columns(table, width)
+    return columns(["", "now", "best", "epoch"], table, width)
 
 
 def groups(view: View, width: int) -> list[Row]:
@@ -74,13 +74,11 @@ def groups(view: View, width: int) -> list[Row]:
     names = dict.fromkeys(
         name.partition("/")[2] for name in readings if name.partition("/")[0] in kinds
     )
-    table = [[piece(word, "dim") for word in ("group", *kinds.values())]]
+    table = []
     for group in names:
         values = [readings.get(f"{kind}/{group}") for kind in kinds]
-        table.append(
-            [piece(group), *(piece("" if v is None else f"{v:.3g}") for v in values)]
-        )
-    return columns(table, width)
+        table.append([piece(group), *(piece("" if v is None else f"{v:.3g}") for v in values)])
+    return columns(["group", *kinds.values()], table, width)
 
 
 def machine(view: View, width: int) -> list[Row]:
@@ -97,12 +95,13 @@ def _rank_rows(readings: Mapping[str, float], width: int) -> list[Row]:
     numbers = itertools.takewhile(lambda n: f"time/data/rank{n}" in readings, itertools.count(1))
     endings = ["", *(f"/rank{number}" for number in numbers)]
     columns_of = [column for column in OF_RANKS if column[0] in readings]
-    table = [[piece(word, "dim") for word in ("rank", *(title for _, title, _ in columns_of))]]
+    table = []
     for rank, ending in enumerate(endings):
         values = [(layout, readings.get(name + ending)) for name, _, layout in columns_of]
         cells = ["" if value is None else layout.format(value) for layout, value in values]
         table.append([piece(str(rank)), *map(piece, cells)])
-    return columns(table, width) if len(endings) > 1 else []
+    titles = [title for _, title, _ in columns_of]
+    return columns(["rank", *titles], table, width) if len(endings) > 1 else []
 
 
 def plot(view: View, choice: Choice, width: int, height: int) -> list[Row]:

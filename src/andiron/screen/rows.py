@@ -3,8 +3,7 @@
 Every text passes `piece`, which removes control characters.
 """
 
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Iterable, Sequence
 
 from rich.color import ColorSystem
 from rich.segment import Segment
@@ -18,15 +17,9 @@ GAP = 2  # between two columns of a table
 SHORTEST_NAME = 12  # columns; where less is left, a column of numbers is left out
 
 
-@cache
-def style(name: str) -> Style:
-    """The style of a name such as `bold red`."""
-    return Style.parse(name)
-
-
 def piece(text: str, look: str = "") -> Segment:
     """Untrusted text on one line, without control characters."""
-    return Segment(errors.printable_line(text), style(look) if look else None)
+    return Segment(errors.printable_line(text), Style.parse(look) if look else None)
 
 
 def fitted(row: Row, width: int) -> Row:
@@ -48,11 +41,12 @@ def beside(left: list[Row], right: list[Row]) -> list[Row]:
     return [[*a, piece(" "), *b] for a, b in zip(left, right, strict=True)]
 
 
-def columns(table: list[list[Segment]], width: int) -> list[Row]:
-    """The rows of a table: names left-aligned in the first column, numbers right-aligned.
+def columns(headers: Sequence[str], table: list[Row], width: int) -> list[Row]:
+    """A table below its headers: names left-aligned in the first column, numbers right-aligned.
 
     Names are shortened to fit `width`, then the last columns are left out; a number is never cut.
     """
+    table = [[piece(word, "dim") for word in headers], *table]
     names, *numbers = zip(*table, strict=True)
     widths = [max(cell.cell_length for cell in column) for column in numbers]
     longest = max(cell.cell_length for cell in names)

@@ -8,12 +8,11 @@ import threading
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from andiron import errors
 from andiron.cli import process
-from andiron.disk import files
+from andiron.comparison.recorded_run import read_object
 from andiron.plain import readable
 from andiron.plain.states import State
 from andiron.run import log_file, named_folder, status
@@ -35,15 +34,20 @@ class WatchedRun:
 
     def __init__(self, folder: RunFolder):
         self._folder = folder
-        self._values = FollowedValues(folder.metrics, Curves(_directions(folder)))
+        # recorded when a run ends
+        directions = read_object(folder.summary, []).get("directions")
+        curves = Curves(directions if isinstance(directions, dict) else {})
+        self._values = FollowedValues(folder.metrics, curves)
         self._killed: dict[str, Any] = {}  # the status that a killed process left
 
     def view(self) -> View:
         """The state of the run; fields without a record stay empty."""
         self._values.read()
         curves, run_status = self._values.curves, self._read_status()
-        config = _read_object(self._folder.config)
-        num_epochs, num_updates = _count(config, "num_epochs"), _count(config, "num_updates")
+        config = read_object(self._folder.config, [])
+        log = tail(self._folder.log, LINES_OF_THE_LOG)
+        num_updates = _count(config, "num_updates")
+        num_epochs = 0 if num_updates else _count(config, "num_epochs")
         num_updates = num_updates or round(num_epochs * curves.updates_per_epoch)
         left = curves.readings.get("time/step", 0.0) * (num_updates - curves.updates)
         is_running = run_status.get("status") == State.RUNNING
@@ -51,13 +55,14 @@ class WatchedRun:
             name=str(self._folder.path),
             state=self._state(run_status),
             epoch=curves.epoch,
-            num_epochs=0 if _count(config, "num_updates") else num_epochs,
+            num_epochs=num_epochs,
             updates=curves.updates,
             num_updates=num_updates,
             elapsed=status.seconds(run_status, self._last_moment(run_status)),
             left=left if is_running and 0 < left < float("inf") else None,
             curves=curves,
-            lines=list(filter(_is_message, tail(self._folder.log, LINES_OF_THE_LOG))),
+            # messages, not debug output or parts of a traceback
+            lines=[line for line in log if line[:1].isdigit() and " DEBUG " not in line[:40]],
             keys={"q": "leave; the run continues"} | LOOKING,
         )
 
@@ -90,25 +95,6 @@ class WatchedRun:
             return state
         is_silent = silence > SECONDS_OF_SILENCE
         return f"{state}, newest value {readable.duration(silence)} ago" if is_silent else state
-
-
-def _is_message(line: str) -> bool:
-    """Whether a log line is a message, not debug output or part of a traceback."""
-    return line[:1].isdigit() and " DEBUG " not in line[:40]
-
-
-def _read_object(path: Path) -> dict[str, Any]:
-    try:
-        value = files.read_json(path)
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _directions(folder: RunFolder) -> dict[str, str]:
-    """The best direction of each metric, recorded when a run ends."""
-    directions = _read_object(folder.summary).get("directions")
-    return directions if isinstance(directions, dict) else {}
 
 
 def _count(config: dict[str, Any], name: str) -> int:

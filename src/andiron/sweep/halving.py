@@ -110,17 +110,18 @@ def _rule(jobs: Sequence[Plain], options: HalvingOptions) -> HalvingRule:
     if problems:
         raise errors.ConfigError(problems)
     objective = objectives.objectives(jobs[0])[0]
-    if improvement.split_and_metric(objective.name)[0].startswith("test"):
+    split, _ = improvement.split_and_metric(objective.name)
+    if split.startswith("test"):
         why = "is measured at the end of a run only; choose one of valid/"
         problems.append(f"objective={objective.name}: {why}")
-    rungs, rung_problems = _rungs(jobs[0], options)
+    rungs, rung_problems = _rungs(jobs[0], split, options)
     if problems or rung_problems:
         raise errors.ConfigError([*problems, *rung_problems])
     return HalvingRule(rungs, options.reduction_factor, objective.direction)
 
 
-def _rungs(job: Plain, options: HalvingOptions) -> tuple[list[int], list[str]]:
-    """The rungs below the length of a job, and the problems with them."""
+def _rungs(job: Plain, split: str, options: HalvingOptions) -> tuple[list[int], list[str]]:
+    """The rungs below the length of a job, and their problems; `split` is the objective's."""
     unit = "epochs" if job["num_updates"] is None else "updates"
     other = "updates" if unit == "epochs" else "epochs"
     first, length = getattr(options, f"min_{unit}"), job[f"num_{unit}"]
@@ -133,9 +134,9 @@ def _rungs(job: Plain, options: HalvingOptions) -> tuple[list[int], list[str]]:
     if not rungs:
         problems.append(f"{option}={first}: no rung below num_{unit}={length}; give a smaller one")
     cadences = {"validate_every": job["validate_every"]}
-    split = improvement.split_and_metric(objectives.objectives(job)[0].name)[0].partition("-")[0]
-    if split in (sets := job.get("valid_sets_every") or {}):
-        cadences[f"valid_sets_every.{split}"] = sets[split]
+    name = split.partition("-")[0]
+    if name in (sets := job.get("valid_sets_every") or {}):
+        cadences[f"valid_sets_every.{name}"] = sets[name]
     for option, cadence in cadences.items():
         every = getattr(Cadence.of(cadence), unit)
         if every is None or every != int(every) or first % every:
@@ -149,8 +150,8 @@ def _rungs(job: Plain, options: HalvingOptions) -> tuple[list[int], list[str]]:
 def _check_same(launcher: launching.Launcher, overrides: Overrides, rule: HalvingRule) -> None:
     """Raises: ConfigError if earlier jobs paused at other rungs or had another objective."""
     known = ledger.read(launcher.folder)
-    jobs = [known.jobs.get(ledger.identity(texts)) for texts in overrides]
-    paused = [[at for at, _ in job.rungs] for job in jobs if job is not None and job.rungs]
+    jobs = settled.jobs(known, overrides, 0)
+    paused = [[at for at, _ in job.rungs] for job in jobs if job.rungs]
     problems = []
     if others := [places for places in paused if places != list(rule.rungs[: len(places)])]:
         rungs = ", ".join(map(str, rule.rungs))

@@ -26,6 +26,7 @@ from andiron.run import resume_arguments, resume_policy, run_record, status
 from andiron.run.log_file import is_held
 from andiron.run_folder import RunFolder
 from andiron.sweep import sweep_folder
+from andiron.sweep.ledger import Job
 from andiron.training import train_run
 
 SECONDS_FOR_LOCK = 90  # a job of a killed sweep may still be saving the state of its run
@@ -34,20 +35,16 @@ Reply = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True)
 class Request:
-    """A job to run: Hydra's view of the sweep, and the overrides of the job."""
+    """A job to run, and Hydra's view of its sweep."""
 
+    job: Job
     hydra_context: HydraContext
     config: DictConfig  # of the job if `is_composed`, else of the sweep
     is_composed: bool
     checked: Train | None  # the job's checked configuration, if known
     task_name: str
-    overrides: list[str]
-    number: int
     arguments: list[str]  # of the sweep
     command: list[str]  # repeats the job alone
-    is_known: bool  # the ledger has the job, so its run is resumed
-    run: str | None  # the identity of its run, if the ledger has it
-    pause_at: int | None = None  # in epochs or updates, as the run's length
 
 
 def run_request(request: Request, reply: Reply) -> int:
@@ -55,7 +52,7 @@ def run_request(request: Request, reply: Reply) -> int:
 
     Replies with the folder of the run, why it paused if it did, and its objective or an error.
     """
-    job_signals = Signals(Interrupter(request.pause_at), until_exit=True)
+    job_signals = Signals(Interrupter(request.job.pause_at), until_exit=True)
     command_line.show_log()
     with streams.safe_streams():
         try:
@@ -92,15 +89,15 @@ def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
     config = request.config
     if not request.is_composed:
         loader = request.hydra_context.config_loader
-        config = loader.load_sweep_config(config, request.overrides)
+        config = loader.load_sweep_config(config, list(request.job.arguments))
     with open_dict(config):
-        config.hydra.job.id = config.hydra.job.num = request.number
+        config.hydra.job.id = config.hydra.job.num = request.job.number
     sweep_folder.check_subdir(config)
 
     def train_job(config: Train, run_dir: Path, record: dict[str, str]) -> composition.Returned:
         folder = RunFolder(run_dir)
         _wait_for_lock(folder)
-        resumes = _holds_run_of_job(folder, request, config)
+        resumes = _holds_run_of_job(folder, request.job, config)
         reply({"folder": str(run_dir)})
         train = train_run.Training(request.arguments, job_signals, resumes)
         try:
@@ -130,16 +127,16 @@ def _objective_so_far(config: Train, folder: RunFolder) -> composition.Returned:
     return objective.values(folder, config.objective, directions)
 
 
-def _holds_run_of_job(folder: RunFolder, request: Request, config: Train) -> bool:
+def _holds_run_of_job(folder: RunFolder, job: Job, config: Train) -> bool:
     """Whether the folder holds the job's run: the run in the ledger, or one with the job's options.
 
     Raises: RunFolderError if it holds another run.
     """
     if not run_record.holds_run(folder) or status.is_untrained(folder):
         return False
-    if config.overwrite and not request.is_known:
+    if config.overwrite and not job.rungs:
         return False
-    is_own = run_record.identity(folder) == request.run if request.run else request.is_known
+    is_own = run_record.holds_run(folder, job.run) if job.run else job.starts > 0
     if is_own or _has_options(folder, config):
         return True
     raise errors.RunFolderError(

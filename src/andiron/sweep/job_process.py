@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from andiron.cli.signals import STOPPING
 from andiron.sweep import shares
 
 try:
@@ -27,11 +28,6 @@ except ImportError:  # Windows
 
 PRELOADED = ["__main__", "andiron.sweep.clean_process"]
 SECONDS_TO_SAVE = 60  # for a job, once its sweep was killed
-BLOCKED_SIGNALS = {
-    getattr(signal, name)
-    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGXCPU")
-    if hasattr(signal, name)
-}
 _clean_process_variables: dict[str, str | None] = {}  # set once it has started
 Work = Callable[[Any, Callable[[Any], None]], int]  # request, reply -> exit code
 
@@ -60,17 +56,16 @@ class JobProcess:
         self.pid = self._process.pid or 0  # never 0 once it has started
         self.sentinel: int = self._process.sentinel
 
-    def receive(self) -> None:
-        """Adds new messages of the process to `replies`."""
+    def poll(self) -> int | None:
+        """Adds new messages to `replies`; returns the exit code, or None while the process runs.
+
+        The code is negative if a signal killed the process.
+        """
+        code: int | None = self._process.exitcode
         with suppress(EOFError, OSError):
             while self._receiver.poll():
                 self.replies |= self._receiver.recv()
-
-    def poll(self) -> int | None:
-        """The exit code, negative if a signal killed the process; None while it runs."""
-        code: int | None = self._process.exitcode
         if code is not None:
-            self.receive()
             self._receiver.close()
             self._process.close()
         return code
@@ -111,7 +106,7 @@ def _from_clean_process() -> Iterator[None]:
     resource_tracker.ensure_running()  # starting it later would unblock the signals here
     own = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **_clean_process_variables}
     before = {name: os.environ.get(name) for name in own}
-    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_SIGNALS)
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     try:
         _set_variables(own)
         yield

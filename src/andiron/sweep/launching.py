@@ -3,8 +3,8 @@
 import gc
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from andiron.config.composition import Composed
 from andiron.plain.states import State
 from andiron.sweep import ledger, settled, shares, sweep_folder, sweep_results
 from andiron.sweep.job import Request, run_request
-from andiron.sweep.job_composition import JobComposition
 from andiron.sweep.job_configs import JobConfigs
 from andiron.sweep.job_process import JobProcess, Surroundings, start_clean_process
 from andiron.sweep.ledger import Job, Ledger, Sweep
@@ -55,10 +54,7 @@ class Launcher:
 
         Raises: as `train`.
         """
-        return [
-            self.job_return(job, list(texts))
-            for job, texts in zip(self.train(overrides, first), overrides, strict=True)
-        ]
+        return list(map(self._job_return, self.train(overrides, first)))
 
     def train(
         self,
@@ -70,21 +66,26 @@ class Launcher:
         """Runs the jobs from `make_source(jobs)`; returns each with its outcome, in order.
 
         A job whose status in the ledger is done, or in `settled_statuses`, is not run again.
-        Raises: ConfigError for no jobs, or a problem of all; Interrupted once running jobs have
-        saved their state.
+        Raises: ConfigError for no jobs, or a problem of all; and as `run`.
         """
         self._check(overrides)
-        self.folder.mkdir(parents=True, exist_ok=True)
         known = ledger.read(self.folder)  # before locking: closing a file releases its lock
         jobs = settled.jobs(known, overrides, first)
-        texts_of = {job.identity: list(texts) for job, texts in zip(jobs, overrides, strict=True)}
-        unique = {job.identity: self._job_to_run(known, job, settled_statuses) for job in jobs}
-        source = make_source(unique.values())
-        ended: dict[str, Job] = {}
-        with comparing_at_end(self.folder, ended), closing(Ledger(self.folder)) as book:
-            self._record_plan(book, [job for key, job in unique.items() if key not in known.jobs])
-            self._run(book, list(unique.values()), source, texts_of, ended)
-        return [ended[job.identity] for job in jobs]
+        by_identity = {job.identity: self._job_to_run(known, job, settled_statuses) for job in jobs}
+        unique = list(by_identity.values())
+        with closing(Ledger(self.folder)) as book:
+            book.add("sweep", command=sys.argv, objective=self.metric())
+            for job in unique:
+                if job.identity not in known.jobs:
+                    book.plan(job)
+            self.announce(f"{len(unique)} jobs" if len(unique) != 1 else "1 job")
+            if done := sum(job.status == State.DONE for job in unique):
+                print(f"{done} of {len(unique)} jobs are done already", flush=True)
+            self.job_configs.compose_ahead(job.arguments for job in unique if job.status is None)
+            shared = settled.shared_overrides(unique)
+            view = SweepScreen(unique, shared, self.metric(), as_typed(self.folder))
+            self.run(book, make_source(unique), view, by_identity)
+        return [by_identity[job.identity] for job in jobs]
 
     def _check(self, overrides: Sequence[Sequence[str]]) -> None:
         """Raises: ConfigError for no jobs, or a problem that all jobs share."""
@@ -103,7 +104,8 @@ class Launcher:
     def _job_to_run(self, known: Sweep, job: Job, settled_statuses: Collection[str]) -> Job:
         """The job to schedule, without a status unless it is done or settled."""
         if self.config.overwrite:
-            return Job(job.identity, job.number, job.overrides, threads=self.threads)
+            unknown = Job(job.identity, job.number, job.overrides, arguments=job.arguments)
+            return replace(unknown, threads=self.threads)
         job = known.current(job)
         folder = known.run_of(job)
         if folder is not None and job.status == State.DONE:
@@ -111,83 +113,54 @@ class Launcher:
         status = job.status if job.status in settled_statuses else None
         return replace(job, status=status, pause_at=None, threads=self.threads)
 
-    def _record_plan(self, book: Ledger, new: Sequence[Job]) -> None:
-        book.add("sweep", command=sys.argv, objective=self.metric())
-        for job in new:
-            book.plan(job)
-
-    def _run(
-        self,
-        book: Ledger,
-        jobs: Sequence[Job],
-        source: JobSource,
-        overrides: Mapping[str, list[str]],
-        ended: dict[str, Job],
-    ) -> None:
-        """Runs the jobs without a status; adds the others to `ended` unchanged."""
-        self.announce(f"{len(jobs)} jobs" if len(jobs) != 1 else "1 job")
-        if done := sum(job.status == State.DONE for job in jobs):
-            print(f"{done} of {len(jobs)} jobs are done already", flush=True)
-        ended |= {job.identity: job for job in jobs if job.status is not None}
-        view = SweepScreen(jobs, self.metric(), as_typed(self.folder))
-        waiting = [overrides[job.identity] for job in jobs if job.status is None]
-        self.job_configs.compose_ahead(waiting)
-        self.run(book, source, overrides, view, ended)
-
     def announce(self, number: str) -> None:
         """Prints how many jobs the sweep has, how many run at a time, and its folder."""
         line = f"{number}, {self.limits.jobs} at a time, in {as_typed(self.folder)}"
         print(errors.printable(line), flush=True)
 
     def run(
-        self,
-        book: Ledger,
-        source: JobSource,
-        overrides: Mapping[str, list[str]],
-        view: SweepScreen,
-        ended: dict[str, Job],
-    ) -> None:
-        """Runs the jobs of `source`, with their `overrides` by identity; adds them to `ended`.
+        self, book: Ledger, source: JobSource, view: SweepScreen, jobs: dict[str, Job]
+    ) -> list[Job]:
+        """Runs the jobs of `source`; returns those that ended, and updates `jobs`, all by identity.
 
-        Raises: Interrupted once running jobs have saved their state.
+        At the end, also of an interrupted sweep, compares the jobs if one is done.
+        Raises: Interrupted once running jobs have saved their state; SweepError if the results
+        cannot be written.
         """
-
-        def start(job: Job, place: int) -> JobProcess:
-            return self._start(job, place, overrides[job.identity])
-
         interrupter = self.training.signals.interrupter
         gc.enable()  # each job leaves a configuration of 1 MB as garbage
         try:
             with view, interrupter.held_back():
-                scheduler = JobScheduler(start, self.limits, book, self.folder, view)
-                ended |= scheduler.run(source, interrupter)
+                scheduler = JobScheduler(self._start, self.limits, book, self.folder, view)
+                ended = scheduler.run(source, interrupter)
+                jobs |= ended
         except errors.Interrupted as error:
-            number = sum(job.status == State.DONE for job in ended.values())
+            number = sum(job.status == State.DONE for job in jobs.values())
             is_named = self.config.sweep_name is not None
             place = "" if is_named else f" with hydra.sweep.dir={as_typed(self.folder)}"
             error.outcome = f"{number} jobs are done; the same command{place} continues the others"
+            with suppress(errors.SelectionError):
+                self._compare(jobs)
             raise
+        self._compare(jobs)
+        return list(ended.values())
 
-    def _start(self, job: Job, place: int, overrides: list[str]) -> JobProcess:
+    def _start(self, job: Job, place: int) -> JobProcess:
         environment = self._environment(place)
         threads = {} if self.threads is None else {shares.THREADS: self.threads}
         gib = self.limits.job_gib
         flags = command_arguments.of_the_configuration(self.training.arguments)
-        composed = self.job_configs.of(overrides)
+        composed = self.job_configs.of(job.arguments)
         request = Request(
+            job,
             hydra_context=self.context,
             config=composed[0] if composed else self.config,
             is_composed=composed is not None,
             # with an environment of its own, the job checks its references to variables
             checked=composed[1] if composed and not environment else None,
             task_name=JobRuntime.instance().get("name"),
-            overrides=overrides,
-            number=job.number,
             arguments=self.training.arguments,
             command=[sys.argv[0], *job.overrides, *flags],
-            is_known=job.starts > 0 and (bool(job.rungs) or not self.config.overwrite),
-            run=job.run,
-            pause_at=job.pause_at,
         )
         surroundings = Surroundings(
             self.folder / ledger.OUTPUT / f"{job.number}.txt",
@@ -195,6 +168,19 @@ class Launcher:
             None if gib is None else int(gib * 2**30),
         )
         return JobProcess(run_request, request, surroundings)
+
+    def _compare(self, jobs: Mapping[str, Job]) -> None:
+        """Writes and prints the results of the sweep if one of its jobs is done.
+
+        Raises: SweepError if they cannot be written.
+        """
+        if all(job.status != State.DONE for job in jobs.values()):
+            return
+        results = sweep_results.of_folder(self.folder)
+        try:
+            results.write()
+        finally:
+            print(results.as_text(MOST_GROUPS))
 
     def metric(self) -> str | None:
         """The metric by which jobs are compared."""
@@ -207,23 +193,25 @@ class Launcher:
 
     def failures(self, jobs: Iterable[Job]) -> list[Exception]:
         """The errors of failed jobs; a pruned or diverged job is a bad trial, not a failure."""
-        failed = [job for job in jobs if job.status is None or job.status.is_failure]
-        return [self.job_return(job, [])._return_value for job in failed]
+        return [self._error_of(job) for job in jobs if job.status and job.status.is_failure]
 
-    def job_return(self, job: Job, overrides: list[str]) -> JobReturn:
+    def _job_return(self, job: Job) -> JobReturn:
         """The result of a job, as Hydra's sweepers expect it."""
-        result = JobReturn(overrides=overrides, task_name=JobRuntime.instance().get("name"))
-        if job.status in (State.DONE, State.PAUSED):
-            result.status, result.return_value = JobStatus.COMPLETED, job.objective
-        else:
-            # without a folder, the job was refused before its run began
-            place = self.folder / (job.folder or f"{ledger.OUTPUT}/{job.number}.txt")
-            texts, reason = " ".join(job.overrides), job.reason
-            if job.status == State.TIMED_OUT:
-                reason = f"{reason}; the same command continues it, for as long again"
-            error = errors.SweepError(f"{place} ({texts}): {job.status}: {reason}")
-            result.status, result.return_value = JobStatus.FAILED, error
-        return result
+        is_done = job.status in (State.DONE, State.PAUSED)
+        return JobReturn(
+            job.arguments,
+            task_name=JobRuntime.instance().get("name"),
+            status=JobStatus.COMPLETED if is_done else JobStatus.FAILED,
+            _return_value=job.objective if is_done else self._error_of(job),
+        )
+
+    def _error_of(self, job: Job) -> errors.SweepError:
+        # without a folder, the job was refused before its run began
+        place = self.folder / (job.folder or f"{ledger.OUTPUT}/{job.number}.txt")
+        texts, reason = " ".join(job.overrides), job.reason
+        if job.status == State.TIMED_OUT:
+            reason = f"{reason}; the same command continues it, for as long again"
+        return errors.SweepError(f"{place} ({texts}): {job.status}: {reason}")
 
 
 def prepare(
@@ -240,7 +228,7 @@ def prepare(
     task.task.signals.interrupter.begin(config.interrupted_exit_code)
     limits = violations.checked(Limits, options, prefix="hydra.launcher.")
     threads = start_clean_process(shares.threads(limits.jobs, os.environ))
-    job_configs = JobConfigs(JobComposition(context.config_loader, config))
+    job_configs = JobConfigs(context.config_loader, config)
     return Launcher(context, task.task, config, job_configs, limits, threads)
 
 
@@ -263,35 +251,6 @@ def launch_jobs(
         left = [f"{path}: {state}" for path, state in states if state != State.DONE]
         failed = f"hydra/launcher={name}: {errors.reason(error)}"
         raise errors.SweepError("\n".join([failed, *left])) from error
-
-
-@contextmanager
-def comparing_at_end(folder: Path, jobs: Mapping[str, Job]) -> Iterator[None]:
-    """On exit or interruption, compares the jobs of the sweep if one is done."""
-
-    def compare() -> None:
-        if any(job.status == State.DONE for job in jobs.values()):
-            _compare(folder)
-
-    try:
-        yield
-    except errors.Interrupted:
-        with suppress(errors.SelectionError):
-            compare()
-        raise
-    compare()
-
-
-def _compare(folder: Path) -> None:
-    """Writes and prints the results of the sweep in the folder.
-
-    Raises: SweepError if they cannot be written.
-    """
-    results = sweep_results.of_folder(folder)
-    problem = results.write()
-    print(results.as_text(MOST_GROUPS))
-    if problem:
-        raise errors.SweepError(problem)
 
 
 def as_typed(folder: Path) -> str:

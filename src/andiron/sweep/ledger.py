@@ -47,6 +47,7 @@ class Job:
     threads: str | None = None
     pause_at: int | None = None  # epochs or updates, of its newest start
     rungs: tuple[tuple[int, float | None], ...] = ()  # where it has paused, with the objective
+    arguments: tuple[str, ...] = ()  # all its overrides in this command; not in the ledger
 
 
 @dataclass
@@ -67,7 +68,8 @@ class Sweep:
         except ValueError:  # not a file name
             return None
         folder = RunFolder(path)
-        return folder if is_inside and job.run and job.run == run_in(folder) else None
+        is_own = is_inside and job.run and run_record.holds_run(folder, job.run)
+        return folder if is_own else None
 
     def current(self, job: Job) -> Job:
         """The job with the present status of its run.
@@ -133,22 +135,23 @@ def run_in(folder: RunFolder) -> str | None:
 
 
 class Ledger:
-    """Appends events to the ledger of a folder; `alone` locks it against other sweeps.
+    """Appends events to the ledger of a folder, locked against other sweeps.
 
     Raises: SweepError if another process runs a sweep in the folder, or it cannot be written.
     """
 
-    def __init__(self, folder: Path, *, alone: bool = True):
-        self.path = folder / LEDGER
+    def __init__(self, folder: Path):
+        path = folder / LEDGER
         try:
-            self._file = AppendOnlyFile(self.path, claim=log_file.lock if alone else None)
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = AppendOnlyFile(path, claim=log_file.lock)
         except BlockingIOError as error:
             raise errors.SweepError(
                 f"another process runs the sweep in {folder}; end it first, or choose another "
                 "sweep_name"
             ) from error
         except OSError as error:
-            raise errors.SweepError(f"{self.path} cannot be written ({error.strerror})") from error
+            raise errors.SweepError(f"{path} cannot be written ({error.strerror})") from error
 
     def add(self, event: str, **facts: Any) -> None:
         """Adds an event with the time; omits facts that are None, truncates long texts."""
@@ -164,6 +167,11 @@ class Ledger:
         """Adds a new job."""
         self.add("job", job=job.identity, number=job.number, overrides=job.overrides)
 
+    def record(self, job: Job, event: str, **facts: Any) -> Job:
+        """Adds that a job `started` or `ended`; returns the job after it."""
+        self.add(event, job=job.identity, **facts)
+        return job_after(job, {"event": event, **facts})
+
     def close(self) -> None:
         """Closes the file."""
         self._file.close()
@@ -171,17 +179,16 @@ class Ledger:
 
 def _has_results(folder: RunFolder) -> bool:
     """Whether the run is done and its weights have the recorded sizes; they are not read."""
-    manifest = run_record.manifest_of(folder)
-    recorded = manifest.entries if manifest else {}
-    weights = [name for name in recorded if name.endswith(folder.model.suffix)]
+    recorded = run_record.manifest_of(folder).entries.items()
+    weights = {name: entries for name, entries in recorded if name.endswith(folder.model.suffix)}
     try:
-        sizes = {name: (folder.path / name).stat().st_size for name in weights}
+        are_whole = all(
+            (folder.path / name).stat().st_size in (entry["bytes"] for entry in entries)
+            for name, entries in weights.items()
+        )
     except (OSError, ValueError):  # missing, or not a file name
         return False
-    is_whole = all(
-        size in (entry["bytes"] for entry in recorded[name]) for name, size in sizes.items()
-    )
-    return is_whole and bool(sizes) and status.read(folder).get("status") == State.DONE
+    return bool(weights) and are_whole and status.read(folder).get("status") == State.DONE
 
 
 def _is_apart(option: str) -> bool:

@@ -26,9 +26,16 @@ def losses_by_update(
 ) -> list[float]:
     """The losses of `updates` updates under this schedule; fewer if the loss diverges."""
     config = dataclasses.replace(
-        config, checkpoint=None, render=None, averages=None, observers=None, max_time=None
+        config,
+        checkpoint=None,
+        render=None,
+        averages=None,
+        observers=None,
+        max_time=None,
+        on_nonfinite="skip",
+        log_every=1,
+        test_weights="last",
     )
-    config = dataclasses.replace(config, on_nonfinite="skip", log_every=1, test_weights="last")
     built = components.build(config)
     groups = [
         dataclasses.replace(group, schedule=None) for group in built.optimizer.groups.values()
@@ -36,16 +43,13 @@ def losses_by_update(
     optimizer = GroupedOptimizer(built.model, groups)
     built = dataclasses.replace(built, schedule=schedule, optimizer=optimizer)
     writers = {"tensorboard": TensorBoardWriter(RunFolder(run_dir).tensorboard)}
-    with configured_learner.learner(config, built, run_dir, writers) as learner:
-        return _train_until_diverged(learner, built.train, updates)
-
-
-def _train_until_diverged(learner: Learner, train: DataLoader, updates: int) -> list[float]:
-    """The losses of `updates` updates, or until the smoothed loss diverges."""
     losses: list[float] = []
-    with learner.training(train):
-        for batches in _endless_batches(learner, train):
-            if learner.updates == updates or not learner.update(batches, train):
+    with (
+        configured_learner.learner(config, built, run_dir, writers) as learner,
+        learner.training(built.train),
+    ):
+        for batches in _endless_batches(learner, built.train):
+            if learner.updates == updates or not learner.update(batches, built.train):
                 break
             losses.append(learner.metric_log.latest["train"]["loss"])
             curve = smoothed(losses)

@@ -5,17 +5,18 @@ import statistics
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from andiron.comparison import figures
-from andiron.plain import plain_values, readable
+from andiron.comparison import figures, run_filter
+from andiron.comparison.seed_groups import APART
+from andiron.plain import readable
+from andiron.plain.plain_values import is_finite
 
-EXCLUDED = ("seed", "name")
 MOST_PANELS, COLUMNS = 12, 3
 LONGEST = 24  # characters of a value on its axis
 FACTOR = 10  # ratio of largest to smallest value from which an axis is logarithmic
 
 
 def picture(
-    options: Mapping[str, Mapping[str, Any]],
+    options: Mapping[str, Mapping[str, str]],
     objectives: Mapping[str, float],
     metric: str,
     paused: Collection[str] = (),
@@ -30,7 +31,7 @@ def picture(
         name: measured
         for name, values in options.items()
         if (measured := {job: values[job] for job in objectives if job in values})
-        and name not in EXCLUDED
+        and name not in APART
     }
     names = list(panels)[:MOST_PANELS]
     if not names:
@@ -47,12 +48,13 @@ def picture(
 
 
 def _draw(
-    axes: Any, values: Mapping[str, Any], objectives: Mapping[str, float], paused: Collection[str]
+    axes: Any, values: Mapping[str, str], objectives: Mapping[str, float], paused: Collection[str]
 ) -> None:
-    are_numbers = all(map(plain_values.is_finite, values.values()))
+    numbers = {job: run_filter.number_in(text) for job, text in values.items()}
+    are_numbers = all(map(is_finite, numbers.values()))
     by_value: dict[Any, list[float]] = {}
-    for job, value in values.items():
-        key = value if are_numbers else plain_values.as_text(value)
+    for job, text in values.items():
+        key = numbers[job] if are_numbers else text
         by_value.setdefault(key, []).append(objectives[job])
         place = key if are_numbers else list(by_value).index(key)
         fill = "none" if job in paused else "C0"

@@ -4,18 +4,16 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Annotated, Protocol, runtime_checkable
-
-from pydantic import Field
+from typing import Protocol, runtime_checkable
 
 from andiron import errors
 from andiron.interrupter import Interrupter
 from andiron.plain import readable
 from andiron.plain.states import State
-from andiron.ranges import Count, Positive
+from andiron.ranges import Count, Index, Positive
 from andiron.run_folder import RunFolder
 from andiron.sweep import ledger
 from andiron.sweep.job_process import JobProcess
@@ -33,7 +31,7 @@ class Limits:
     """Limits of a sweep's jobs; conf/hydra/launcher/andiron.yaml describes each."""
 
     jobs: Count = 1
-    retries: Annotated[int, Field(ge=0)] = 0
+    retries: Index = 0
     job_minutes: Positive | None = None
     job_gib: Positive | None = None
     grace_seconds: Positive = 30
@@ -52,10 +50,10 @@ class RunningJob:
     is_wrong: bool = False  # its configuration was refused
 
     @property
-    def run_dir(self) -> Path | None:
+    def run_folder(self) -> RunFolder | None:
         """The folder of the run, once the job has reported it."""
         folder = self.process.replies.get("folder")
-        return Path(folder) if folder else None
+        return RunFolder(Path(folder)) if folder else None
 
 
 @runtime_checkable
@@ -102,17 +100,17 @@ class FixedJobs:
 Start = Callable[[Job, int], JobProcess]  # job, place
 
 
+@dataclass
 class JobScheduler:
     """Runs jobs side by side; records every event in `book`. `folder` is the sweep's folder."""
 
-    def __init__(self, start: Start, limits: Limits, book: Ledger, folder: Path, view: SweepView):
-        self._start = start
-        self._limits = limits
-        self._book = book
-        self._folder = folder
-        self._view = view
-        self._running: list[RunningJob] = []
-        self._failures: dict[str, int] = {}
+    start: Start
+    limits: Limits
+    book: Ledger
+    folder: Path
+    view: SweepView
+    _running: list[RunningJob] = field(default_factory=list)
+    _failures: dict[str, int] = field(default_factory=dict)
 
     def run(self, source: JobSource, interrupter: Interrupter) -> dict[str, Job]:
         """The jobs that ended, by identity.
@@ -125,7 +123,7 @@ class JobScheduler:
         interrupter.cleanups.append(self._stop_now)
         while True:
             try:
-                while not interrupter.asked and len(self._running) < self._limits.jobs:
+                while not interrupter.asked and len(self._running) < self.limits.jobs:
                     job = to_retry.popleft() if to_retry else source.next()
                     if job is None:
                         break
@@ -134,14 +132,13 @@ class JobScheduler:
                     break
                 wait([running.process.sentinel for running in self._running], SECONDS_BETWEEN_LOOKS)
                 for running in list(self._running):
-                    running.process.receive()
                     job = self._poll_job(running, source, interrupter.asked)
                     if job is not None and self._is_retried(job, running, interrupter.asked):
                         to_retry.append(job)
                     elif job is not None:
                         ended[job.identity] = job
                         source.job_ended(job)
-                self._view.update(self._running)
+                self.view.update(self._running)
             except errors.AndironError as error:  # of the source, such as a study on a full disk
                 failed = failed or error
                 interrupter.stop(errors.one_line(error))
@@ -152,11 +149,11 @@ class JobScheduler:
 
     def _start_job(self, job: Job) -> None:
         places = {running.place for running in self._running}
-        place = min(set(range(self._limits.jobs)) - places)
-        process = self._start(job, place)
-        facts = {"threads": job.threads, "pause_at": job.pause_at}
-        self._book.add("started", job=job.identity, pid=process.pid, **facts)
-        started = ledger.job_after(job, {"event": "started", **facts})
+        place = min(set(range(self.limits.jobs)) - places)
+        process = self.start(job, place)
+        started = self.book.record(
+            job, "started", pid=process.pid, threads=job.threads, pause_at=job.pause_at
+        )
         self._running.append(RunningJob(started, process, place, time.monotonic()))
 
     def _poll_job(
@@ -170,7 +167,7 @@ class JobScheduler:
         if code is not None:
             self._running.remove(running)
             return self._record_end(running, code)
-        now, minutes = time.monotonic(), self._limits.job_minutes
+        now, minutes = time.monotonic(), self.limits.job_minutes
         if running.stopped_at is None and asked:
             running.stopped_at = now
             running.process.send(max(asked.exit_code - SIGNALLED, signal.SIGINT))
@@ -180,7 +177,7 @@ class JobScheduler:
                 running.stopped_at = now
                 running.stopped_as = State.TIMED_OUT if is_over_time else State.PRUNED
                 running.process.send(signal.SIGTERM)
-        elif running.stopped_as and now - running.stopped_at > self._limits.grace_seconds:
+        elif running.stopped_as and now - running.stopped_at > self.limits.grace_seconds:
             running.process.kill()
         return None
 
@@ -190,17 +187,18 @@ class JobScheduler:
             running.process.kill()
         running.is_wrong = code == EXIT_USAGE
         status, reason = self._outcome(running, code)
-        run_dir = running.run_dir
-        facts = {
-            "status": status,
-            "reason": reason,
-            "folder": str(run_dir.relative_to(self._folder)) if run_dir else running.job.folder,
-            "run": ledger.run_in(RunFolder(run_dir)) if run_dir else None,
-            "objective": _first(running.process.replies.get("objective")),
-            "seconds": round(time.monotonic() - running.since, 3),
-        }
-        self._book.add("ended", job=running.job.identity, exit_code=code, **facts)
-        return ledger.job_after(running.job, {"event": "ended", **facts})
+        folder, objective = running.run_folder, running.process.replies.get("objective")
+        return self.book.record(
+            running.job,
+            "ended",
+            exit_code=code,
+            status=status,
+            reason=reason,
+            folder=str(folder.path.relative_to(self.folder)) if folder else running.job.folder,
+            run=ledger.run_in(folder) if folder else None,
+            objective=objective[0] if isinstance(objective, list) else objective,  # of several
+            seconds=round(time.monotonic() - running.since, 3),
+        )
 
     def _outcome(self, running: RunningJob, code: int) -> tuple[State, str | None]:
         facts = running.process.replies
@@ -209,7 +207,7 @@ class JobScheduler:
         if running.stopped_as == State.PRUNED:
             return State.PRUNED, None
         if running.stopped_as == State.TIMED_OUT:
-            limit = readable.duration(60 * (self._limits.job_minutes or 0))
+            limit = readable.duration(60 * (self.limits.job_minutes or 0))
             return State.TIMED_OUT, f"took longer than {limit}"
         if code < 0:
             name = signal.Signals(-code).name
@@ -227,8 +225,8 @@ class JobScheduler:
         is_hopeless = running.is_wrong or (job.status is not None and job.status.is_final)
         failures = 0 if is_hopeless else self._failures.get(job.identity, 0) + 1
         self._failures[job.identity] = failures
-        retried = 0 < failures <= self._limits.retries and not asked
-        self._view.job_ended(job, retried)
+        retried = 0 < failures <= self.limits.retries and not asked
+        self.view.job_ended(job, retried)
         return retried
 
     def _stop_now(self) -> None:
@@ -241,8 +239,3 @@ class JobScheduler:
             left = [process for process in left if process.send(0)]
         for process in left:
             process.kill()
-
-
-def _first(objective: float | list[float | None] | None) -> float | None:
-    """The objective by which jobs are compared: the first of several."""
-    return objective[0] if isinstance(objective, list) else objective

@@ -1,24 +1,21 @@
 """Runs the sweeper `optuna`: asks a study for trials, trains them, reports their values."""
 
-import itertools
 import logging
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from hydra.core.config_loader import ConfigLoader
-from hydra.core.utils import JobReturn, JobStatus
+from hydra.core.utils import JobStatus
 from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig
 
 from andiron import errors
 from andiron.comparison import objective, recorded_run
 from andiron.config import composition, optuna_package, violations
-from andiron.plain import improvement
 from andiron.plain.states import State
-from andiron.run_folder import RunFolder
 from andiron.sweep import launching, ledger, settled, sweep_folder
 from andiron.sweep.ledger import Job, Ledger
 from andiron.sweep.scheduling import RunningJob
@@ -27,7 +24,6 @@ from andiron.sweep.sweep_screen import SweepScreen
 
 log = logging.getLogger("andiron")
 LINES = "andiron.writers.JsonLinesWriter"
-Trials = Sequence[tuple[Any, list[str]]]  # of optuna, with the overrides of their runs
 
 
 def run(
@@ -53,7 +49,6 @@ def run(
     if options.pruner:
         own_launcher(f"hydra.sweeper.pruner={options.pruner}", launcher, [plain])
     folder = sweep_folder.of(config)
-    folder.mkdir(parents=True, exist_ok=True)
     known = ledger.read(folder)  # before locking: closing a file releases its lock
     with closing(Ledger(folder)) as book:
         sweep_study = study.SweepStudy(folder, space, goals, options)
@@ -103,54 +98,49 @@ def _is_logged(plain: Mapping[str, Any]) -> bool:
 def _run_in_processes(
     launcher: launching.Launcher, study: Any, book: Ledger, known: ledger.Sweep
 ) -> list[Exception]:
-    folder, metric = known.folder, study.objectives[0].name
+    metric = study.objectives[0].name
     book.add("sweep", command=sys.argv, objective=metric)
     launcher.announce(f"{study.left} trials")
-    view = SweepScreen([], metric, launching.as_typed(folder), proposed=study.left)
+    place = launching.as_typed(known.folder)
+    view = SweepScreen([], study.shared, metric, place, proposed=study.left)
     proposals = Proposals(study, book, known, launcher.threads, view)
-    ended: dict[str, Job] = {}
-    with launching.comparing_at_end(folder, known.jobs):
-        launcher.run(book, proposals, proposals.overrides, view, ended)
-    return launcher.failures(ended.values())
+    return launcher.failures(launcher.run(book, proposals, view, known.jobs))
 
 
+@dataclass
 class Proposals:
-    """Supplies the jobs that a study proposes; `overrides` maps each identity to its overrides."""
+    """Supplies the jobs that a study proposes."""
 
-    def __init__(
-        self,
-        study: Any,
-        book: Ledger,
-        known: ledger.Sweep,
-        threads: str | None,
-        view: SweepScreen,
-    ):
-        self.overrides: dict[str, list[str]] = {}
-        self._study, self._book, self._known = study, book, known
-        self._threads, self._view = threads, view
-        self._trials: dict[str, list[Any]] = {}  # running, by job identity
-        self._sizes: dict[str, int] = {}  # of metrics.jsonl when last read, by job identity
+    study: Any
+    book: Ledger
+    known: ledger.Sweep
+    threads: str | None
+    view: SweepScreen
+    _trials: dict[str, list[Any]] = field(default_factory=dict)  # running, by job identity
+    _sizes: dict[str, int] = field(default_factory=dict)  # of metrics.jsonl when last read
 
     def next(self) -> Job | None:
         """The next job; trials with the values of a done or running job share its result."""
-        while self._study.left:
-            trial, overrides = self._study.ask()
-            (job,) = settled.jobs(self._known, [overrides], len(self._known.jobs))
-            self._view.varied[job.identity] = self._study.varied(trial)
+        while self.study.left:
+            trial, overrides = self.study.ask()
+            (job,) = settled.jobs(self.known, [overrides], len(self.known.jobs))
             is_running = job.identity in self._trials
             self._trials.setdefault(job.identity, []).append(trial)
-            if self._known.current(job).status == State.DONE:
-                self._view.job_ended(job, retried=False)
+            if self.known.current(job).status == State.DONE:
+                self.view.job_ended(job, retried=False)
                 self.job_ended(job)
             elif not is_running:
-                return self._plan_job(job, overrides)
+                if job.identity not in self.known.jobs:
+                    self.known.jobs[job.identity] = job
+                    self.book.plan(job)
+                return replace(job, status=None, threads=self.threads)
         return None
 
     def is_pruned(self, running: RunningJob) -> bool:
         """Whether the study prunes the job, checked after each validation."""
-        if running.run_dir is None:
+        folder, job = running.run_folder, running.job
+        if folder is None:
             return False
-        folder, job = RunFolder(running.run_dir), running.job
         try:
             size = folder.metrics.stat().st_size
         except OSError:  # not written yet
@@ -159,40 +149,26 @@ class Proposals:
             return False
         self._sizes[job.identity] = size
         try:
-            values = list(_validations(folder, self._study.objectives[0].name))
+            logged = list(recorded_run.validations(folder, self.study.objectives[0].name))
         except errors.DataError as error:  # too large, or damaged: the run continues
             log.debug("not pruned: %s", error)
             return False
-        return any([self._study.report(trial, values) for trial in self._trials[job.identity]])
+        values = [value for _, value in logged]
+        return any([self.study.report(trial, values) for trial in self._trials[job.identity]])
 
     def job_ended(self, job: Job) -> None:
         """Reports the job to the study, unless it was interrupted and will be resumed."""
-        self._known.jobs[job.identity] = job
+        self.known.jobs[job.identity] = job
         trials = self._trials.pop(job.identity)
         if job.status == State.INTERRUPTED:
             return
-        folder = self._known.run_of(job)
+        folder = self.known.run_of(job)
         values = None
         if job.status == State.DONE and folder is not None:
-            values = [objective.value(folder, goal.name) for goal in self._study.objectives]
+            values = [objective.value(folder, goal.name) for goal in self.study.objectives]
+        is_bad = job.status is not None and job.status.is_bad_trial
         for trial in trials:
-            is_bad = job.status is not None and job.status.is_bad_trial
-            self._study.tell(trial, values, pruned=is_bad)
-
-    def _plan_job(self, job: Job, overrides: list[str]) -> Job:
-        if job.identity not in self._known.jobs:
-            self._known.jobs[job.identity] = job
-            self._book.plan(job)
-        self.overrides[job.identity] = overrides
-        return replace(job, status=None, threads=self._threads)
-
-
-def _validations(folder: RunFolder, name: str) -> Iterator[float]:
-    """The values of a metric such as `valid/accuracy`, in order."""
-    split, metric = improvement.split_and_metric(name)
-    for line in recorded_run.epoch_lines(folder):
-        if line.split == split and metric in line.values:
-            yield float(line.values[metric])
+            self.study.tell(trial, values, pruned=is_bad)
 
 
 def _run_in_batches(
@@ -201,21 +177,14 @@ def _run_in_batches(
     """Runs trials with any launcher, `jobs` at a time; returns the errors of failed jobs."""
     failed = []
     while study.left:
-        batch = [study.ask() for _ in range(min(jobs, study.left))]
-        for (trial, _), returned in zip(batch, _launch_batch(launcher, config, batch), strict=True):
-            value, diverged = returned._return_value, False  # the property would raise the error
-            if returned.status is not JobStatus.COMPLETED:
-                diverged = isinstance(value, errors.DivergedError)
+        trials, overrides = zip(*(study.ask() for _ in range(min(jobs, study.left))), strict=True)
+        # trials that wait to be repeated are asked for first, so the numbers are consecutive
+        results = launching.launch_jobs(launcher, config, overrides, first=trials[0].number)
+        for trial, result in zip(trials, results, strict=True):
+            value = result._return_value  # the property would raise the error
+            if result.status is JobStatus.COMPLETED:
+                study.tell(trial, value if isinstance(value, list) else [value], pruned=False)
+            else:
                 failed.append(value)
-                value = None
-            study.tell(trial, value if isinstance(value, list) else [value], pruned=diverged)
+                study.tell(trial, None, pruned=isinstance(value, errors.DivergedError))
     return failed
-
-
-def _launch_batch(launcher: Launcher, config: DictConfig, batch: Trials) -> list[JobReturn]:
-    """The results of a batch; a launcher needs consecutive numbers, so gaps split the batch."""
-    returned: list[JobReturn] = []
-    for _, group in itertools.groupby(enumerate(batch), lambda pair: pair[1][0].number - pair[0]):
-        trials, overrides = zip(*(entry for _, entry in group), strict=True)
-        returned += launching.launch_jobs(launcher, config, overrides, first=trials[0].number)
-    return returned

@@ -1,8 +1,8 @@
 """The jobs of a sweep: jobs in the ledger keep their number, new jobs get the next."""
 
 import functools
-from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from andiron.sweep import ledger
@@ -23,7 +23,7 @@ def jobs(known: Sweep, overrides: Sequence[Sequence[str]], first: int) -> list[J
             number = position if position not in taken else max(taken) + 1
             job = Job(key, number, tuple(ledger.training_overrides(texts)))
             taken.add(number)
-        numbered.append(job)
+        numbered.append(replace(job, arguments=tuple(texts)))
     return numbered
 
 
@@ -51,12 +51,6 @@ def representative(
     return few
 
 
-def differing_overrides(jobs: Sequence[Job]) -> dict[str, list[str]]:
-    """The overrides that not all jobs share, by job identity; of a single job, all."""
-    number = Counter(text for job in jobs for text in set(job.overrides))
-    return {
-        job.identity: [
-            text for text in job.overrides if number[text] < len(jobs) or len(jobs) == 1
-        ]
-        for job in jobs
-    }
+def shared_overrides(jobs: Sequence[Job]) -> set[str]:
+    """The overrides that all jobs share; of a single job, none."""
+    return set.intersection(*(set(job.overrides) for job in jobs)) if len(jobs) > 1 else set()

@@ -41,25 +41,24 @@ class Results:
     changes: Mapping[str, Any]  # options with which the best run was resumed
     is_by_objective: bool  # `metric` is the sweep's own
 
-    def write(self) -> str | None:
-        """Writes the summary and, if an option was varied, the plot; returns a problem or None."""
+    def write(self) -> None:
+        """Writes the summary and, if an option was varied, the plot.
+
+        Raises: SweepError if they cannot be written.
+        """
         options = varied(self.jobs)
         summary = as_csv(self.jobs, options, self.metric)
         values = {job.identity: job.objective for job in self.jobs if job.objective is not None}
         paused = {job.identity for job in self.jobs if job.status == State.PAUSED}
-        numbers = {
-            name: {job: _number_or_text(text) for job, text in texts.items()}
-            for name, texts in options.items()
-        }
-        picture = option_effects.picture(numbers, values, self.metric, paused)
+        picture = option_effects.picture(options, values, self.metric, paused)
         contents = {SUMMARY: errors.printable(summary).encode(), PICTURE: picture}
         try:
             for name, content in contents.items():
                 if content is not None:
                     files.write(self.folder / name, content)
         except OSError as error:
-            return f"{error.filename} could not be written ({files.reason(error)})"
-        return None
+            why = f"could not be written ({files.reason(error)})"
+            raise errors.SweepError(f"{error.filename} {why}") from error
 
     def as_text(self, most: int | None = None) -> str:
         """The table of all groups or the `most` best, and the command that repeats the best run."""
@@ -86,12 +85,13 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     Raises: SelectionError if no job is done, or no done job has this metric.
     """
     sweep = ledger.read(folder)
-    jobs = {key: sweep.current(job) for key, job in sweep.jobs.items()}
-    by_path: dict[Path, Job] = {}
-    for job in jobs.values():
-        if job.status in (State.DONE, State.PAUSED) and (run := sweep.run_of(job)):
-            by_path[run.path] = job
-    runs = recorded_run.read(RunFolder(path) for path in by_path)
+    jobs = [*map(sweep.current, sweep.jobs.values())]
+    by_path = {
+        run.path: job
+        for job in jobs
+        if job.status in (State.DONE, State.PAUSED) and (run := sweep.run_of(job))
+    }
+    runs = recorded_run.read(map(RunFolder, by_path))
     measured = [run for run in runs if run.metrics]
     done = [run for run in measured if by_path[run.path].status == State.DONE]
     if not done:
@@ -103,7 +103,7 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     direction = direction or run_values.known_direction(name, done)
     rows = seed_groups.compared(done, name, direction, measured)
     values = {by_path[run.path].identity: run_values.value_of(run, name) for run in measured}
-    compared = [replace(job, objective=values.get(key)) for key, job in jobs.items()]
+    compared = [replace(job, objective=values.get(job.identity)) for job in jobs]
     best = run_values.best_first(rows[0].runs, name, direction)[0] if direction else None
     changes = recorded_run.changes(best.folder) if best else {}
     best_job = by_path[best.path] if best else None
@@ -137,12 +137,13 @@ def as_csv(
 def varied(jobs: Sequence[Job]) -> dict[str, dict[str, str]]:
     """The values of each option in which jobs differ, by job identity; at most `MOST_OPTIONS`."""
     options: dict[str, dict[str, str]] = {}
-    for identity, texts in settled.differing_overrides(jobs).items():
-        for text in texts:
+    shared = settled.shared_overrides(jobs)
+    for job in jobs:
+        for text in job.overrides:
             option, _, value = text.partition("=")
             name = option.lstrip("+~")
-            if name in options or len(options) < MOST_OPTIONS:
-                options.setdefault(name, {})[identity] = value
+            if text not in shared and (name in options or len(options) < MOST_OPTIONS):
+                options.setdefault(name, {})[job.identity] = value
     return options
 
 
@@ -164,10 +165,3 @@ def command_of(job: Job, sweep: Sequence[str]) -> str:
         flags = command_arguments.of_the_configuration(arguments)
     line = f"{threads}{shlex.join([*start, *job.overrides, *flags])}"
     return errors.printable(line.replace("\n", "\\n"))
-
-
-def _number_or_text(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rich.console import Console
 from rich.live import Live
@@ -13,11 +13,9 @@ from rich.text import Text
 from andiron import errors
 from andiron.plain import improvement, readable
 from andiron.plain.states import State
-from andiron.run_folder import RunFolder
 from andiron.screen.watch import WatchedRun
 from andiron.sweep.ledger import Job
 from andiron.sweep.scheduling import RunningJob
-from andiron.sweep.settled import differing_overrides
 
 SECONDS_BETWEEN_DRAWINGS = 0.5
 MOST_ROWS = 30  # of running jobs
@@ -28,26 +26,27 @@ class SweepScreen:
     """Shows jobs as they run and end.
 
     `planned` are all jobs of the sweep, also done ones; a search proposes `proposed` more later.
+    `shared` are the overrides of all jobs, which are not shown.
     """
 
     def __init__(
-        self, planned: Sequence[Job], metric: str | None, folder: str, *, proposed: int = 0
+        self,
+        planned: Sequence[Job],
+        shared: Collection[str],
+        metric: str | None,
+        folder: str,
+        *,
+        proposed: int = 0,
     ):
-        self.varied = differing_overrides(planned)  # by job identity
+        self._shared = shared
         self._metric = metric
         self._folder = folder
-        self._number = len(planned) + proposed
         self._states = Counter(job.status or "waiting" for job in planned)
         self._states["waiting"] += proposed
         self._paused = {job.identity for job in planned if job.status == State.PAUSED}
         self._watched: dict[str, WatchedRun] = {}
-        self._rows: list[tuple[str, ...]] = []
-        self._running = Counter[str]()  # running jobs, by their state before
         self._drawn_at = 0.0
-        self._console = Console()
-        self._live = Live(
-            console=self._console, get_renderable=self._table, auto_refresh=False, transient=True
-        )
+        self._live = Live(console=Console(), auto_refresh=False, transient=True)
 
     def __enter__(self) -> "SweepScreen":
         if sys.stdout.isatty():
@@ -61,23 +60,21 @@ class SweepScreen:
         """Redraws the table at most every `SECONDS_BETWEEN_DRAWINGS`."""
         if self._live.is_started and time.monotonic() - self._drawn_at > SECONDS_BETWEEN_DRAWINGS:
             self._drawn_at = time.monotonic()
-            self._running = Counter(self._state_before(entry.job) for entry in running)
-            self._rows = [self._job_row(job) for job in running[:MOST_ROWS]]
-            self._live.refresh()
+            self._live.update(self._table(running), refresh=True)
 
     def job_ended(self, job: Job, retried: bool) -> None:
         """Prints a line about the job."""
         self._states[self._state_before(job)] -= 1
         self._states["waiting" if retried else str(job.status)] += 1
+        self._paused.discard(job.identity)
         if job.status == State.PAUSED:
             self._paused.add(job.identity)
-        else:
-            self._paused.discard(job.identity)
+        metric, number = self._metric or "objective", self._states.total()
         words = [
-            f"[{self._number - self._states['waiting']}/{self._number}]",
-            " ".join(self.varied[job.identity]),
+            f"[{number - self._states['waiting']}/{number}]",
+            self._differing(job),
             str(job.status),
-            self._objective(job),
+            f"{metric} {readable.number(job.objective)}" if job.objective is not None else "",
             f"in {readable.duration(job.seconds or 0)}," if job.status == State.DONE else "",
             f"({readable.shortened(job.reason, MOST_OF_A_REASON)})" if job.reason else "",
             f"{self._folder}/{job.folder}" if job.folder else f"job {job.number}",
@@ -88,17 +85,15 @@ class SweepScreen:
     def _state_before(self, job: Job) -> str:
         return State.PAUSED if job.identity in self._paused else "waiting"
 
-    def _objective(self, job: Job) -> str:
-        if job.objective is None:
-            return ""
-        return f"{self._metric or 'objective'} {readable.number(job.objective)}"
+    def _differing(self, job: Job) -> str:
+        return " ".join(text for text in job.overrides if text not in self._shared)
 
     def _job_row(self, running: RunningJob) -> tuple[str, ...]:
-        job, folder = running.job, running.run_dir
-        overrides = " ".join(self.varied[job.identity])
+        job, folder = running.job, running.run_folder
+        overrides = self._differing(job)
         if folder is None:
             return str(job.number), overrides, "", "", ""
-        view = self._watched.setdefault(job.identity, WatchedRun(RunFolder(folder))).view()
+        view = self._watched.setdefault(job.identity, WatchedRun(folder)).view()
         split, metric = improvement.split_and_metric(self._metric or "valid/loss")
         value = view.curves.latest.get(split, {}).get(metric)
         return (
@@ -109,14 +104,14 @@ class SweepScreen:
             "" if view.left is None else readable.duration(view.left),
         )
 
-    def _table(self) -> Table:
-        running_states = self._running & self._states  # some may have ended since
-        states = self._states - running_states + Counter(running=running_states.total())
+    def _table(self, running: Sequence[RunningJob]) -> Table:
+        before = Counter(self._state_before(entry.job) for entry in running)
+        states = self._states - before + Counter(running=len(running))
         counts = (f"{number} {state}" for state, number in states.items())
         title = f"{self._folder}: {', '.join(counts)}"
         metric = self._metric or "valid/loss"
         headers = ("job", "differs in", "epoch", metric, "left")
         table = Table(*headers, title=Text(errors.printable(title)), title_justify="left")
-        for row in self._rows:
+        for row in map(self._job_row, running[:MOST_ROWS]):
             table.add_row(*(Text(errors.printable(cell), overflow="ellipsis") for cell in row))
         return table

@@ -11,7 +11,7 @@ from hydra.types import RunMode
 from omegaconf import OmegaConf
 
 from andiron.config import composition
-from andiron.sweep.job_composition import JobComposition
+from andiron.sweep.job_configs import JobConfigs
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 
@@ -45,7 +45,7 @@ def sweep() -> Iterator[SimpleNamespace]:
     ],
 )
 def test_a_composed_job_equals_hydras_own(sweep, jobs):
-    jobs_together = JobComposition(sweep.loader, sweep.config)
+    jobs_together = JobConfigs(sweep.loader, sweep.config)
     for overrides in jobs:
         found = jobs_together.composed(overrides)
         alone = sweep.loader.load_sweep_config(sweep.config, overrides)
@@ -64,7 +64,7 @@ def test_jobs_that_differ_in_plain_values_are_composed_once(sweep, monkeypatch):
         "load_sweep_config",
         lambda config, overrides: composed.append(overrides) or by_hydra(config, overrides),
     )
-    jobs_together = JobComposition(sweep.loader, sweep.config)
+    jobs_together = JobConfigs(sweep.loader, sweep.config)
 
     for seed in range(4):
         for optimizer in ("adam", "sgd"):
@@ -78,4 +78,4 @@ def test_jobs_that_differ_in_plain_values_are_composed_once(sweep, monkeypatch):
 
 def test_a_job_that_cannot_be_composed_is_refused(sweep):
     with pytest.raises(Exception, match="nonsense"):
-        JobComposition(sweep.loader, sweep.config).composed(["seed=1", "model.nonsense=1"])
+        JobConfigs(sweep.loader, sweep.config).composed(["seed=1", "model.nonsense=1"])

@@ -6,11 +6,12 @@ import pty
 import struct
 import sys
 import termios
+from collections import deque
 
 import pytest
 
 from andiron.screen import terminal
-from andiron.screen.held_output import HeldOutput
+from andiron.screen.dashboard import held_output
 from andiron.screen.rows import piece
 from andiron.screen.terminal import ENTER, LEAVE, Terminal
 
@@ -124,13 +125,11 @@ def test_a_file_or_a_dumb_terminal_has_no_screen(monkeypatch, ends):
 
 
 def test_what_is_printed_while_it_is_held_comes_after_it(capsys):
-    held = HeldOutput()
-    held.hold()
-    print("one\ntwo")
-    print("three", file=sys.stderr)
-    assert list(held.lines) == ["one", "two", "three"]
-    held.release()
+    lines = deque()
+    with held_output(lines):
+        print("one\ntwo")
+        print("three", file=sys.stderr)
+        assert list(lines) == ["one", "two", "three"]
     print("four")
-    held.release()
 
     assert capsys.readouterr().out == "one\ntwo\nthree\nfour\n"

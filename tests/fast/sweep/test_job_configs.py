@@ -7,7 +7,6 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.types import RunMode
 
 from andiron.config import composition
-from andiron.sweep.job_composition import JobComposition
 from andiron.sweep.job_configs import JobConfigs
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
@@ -19,7 +18,7 @@ def test_jobs_are_composed_as_alone_and_invalid_ones_give_none():
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
         loader = GlobalHydra.instance().config_loader()
         sweep = loader.load_configuration("train", ["jobs=2"], RunMode.MULTIRUN)
-        configs = JobConfigs(JobComposition(loader, sweep))
+        configs = JobConfigs(loader, sweep)
         configs.compose_ahead(jobs[:3])
         found = [configs.of(each) for each in jobs]
         alone = [composition.composed(CONF, each) for each in (jobs[0], jobs[3])]
@@ -34,7 +33,7 @@ def test_shared_problems_are_those_of_the_first_and_the_last_job():
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
         loader = GlobalHydra.instance().config_loader()
         sweep = loader.load_configuration("train", [], RunMode.MULTIRUN)
-        configs = JobConfigs(JobComposition(loader, sweep))
+        configs = JobConfigs(loader, sweep)
 
         (shared,) = configs.shared_problems([["lr=1", "name=a/b"], ["lr=-1", "name=a/b"]])
         assert shared.startswith("name=a/b: ")

@@ -21,9 +21,6 @@ class Attempt(JobProcess):
         self.sentinel, writer = os.pipe()
         os.close(writer)  # ready at once
 
-    def receive(self):
-        pass
-
     def poll(self):
         return self.code
 

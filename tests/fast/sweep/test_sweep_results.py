@@ -57,8 +57,8 @@ def test_the_command_of_a_job_repeats_script_and_folders_of_the_sweep():
 
 def test_the_plot_has_numbers_and_names_but_not_the_seed():
     objectives = {"a": 0.5, "c": 0.75}
-    seeds = {"seed": {"a": 1, "c": 2}}
-    options = {"lr": {"a": 1e-3, "c": 1.0}, "loss": {"a": [1, 2], "c": "$mse"}} | seeds
+    seeds = {"seed": {"a": "1", "c": "2"}}
+    options = {"lr": {"a": "1e-3", "c": "1.0"}, "loss": {"a": "[1,2]", "c": "$mse"}} | seeds
 
     assert option_effects.picture(options, objectives, "valid/$loss").startswith(b"\x89PNG")
     assert option_effects.picture(seeds, objectives, "valid/loss") is None
@@ -71,7 +71,7 @@ def test_points_of_paused_jobs_are_hollow_and_have_no_mean(monkeypatch):
     monkeypatch.setattr(
         Axes, "plot", lambda *given, **style: drawn.append(style) or plot(*given, **style)
     )
-    options = {"lr": {"a": 0.1, "b": 0.2, "c": 0.2}}
+    options = {"lr": {"a": "0.1", "b": "0.2", "c": "0.2"}}
     objectives = {"a": 0.5, "b": 0.75, "c": 0.7}
 
     option_effects.picture(options, objectives, "valid/loss", {"b"})
@@ -82,12 +82,12 @@ def test_points_of_paused_jobs_are_hollow_and_have_no_mean(monkeypatch):
     assert [each.get("label") for each in drawn] == [None, None, None, "mean"]
 
     drawn.clear()
-    option_effects.picture({"lr": {"a": 0.1, "b": 0.2}}, objectives, "valid/loss")
+    option_effects.picture({"lr": {"a": "0.1", "b": "0.2"}}, objectives, "valid/loss")
     assert [each.get("label") for each in drawn] == [None, None]
 
 
 def test_an_option_of_jobs_without_objective_has_no_panel():
-    options = {"lr": {"a": 1.0, "c": 2.0}, "fault": {"b": "raises"}}
+    options = {"lr": {"a": "1.0", "c": "2.0"}, "fault": {"b": "raises"}}
 
     assert option_effects.picture(options, {"a": 0.5, "c": 0.75}, "valid/loss") is not None
     assert option_effects.picture({"fault": {"b": "raises"}}, {"a": 0.5}, "valid/loss") is None

@@ -5,7 +5,8 @@ search continues as it would have.
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy
@@ -32,8 +33,7 @@ def sampler(options: SearchOptions, space: SearchSpace, number: int) -> samplers
     """
     seed = int(numpy.random.SeedSequence([options.seed, number]).generate_state(1)[0])
     extra = options.sampler_options or {}
-
-    def make() -> samplers.BaseSampler:
+    with _option_errors(f"sampler={options.sampler}", "sampler_options", extra):
         if options.sampler == "tpe":
             # running trials count as bad, so that others explore elsewhere
             return samplers.TPESampler(**{"seed": seed, "constant_liar": True} | extra)
@@ -41,20 +41,16 @@ def sampler(options: SearchOptions, space: SearchSpace, number: int) -> samplers
             return samplers.RandomSampler(seed=seed, **extra)
         if options.sampler == "grid":
             return _Grid(space.grid(), seed=options.seed, **extra)
-        quiet = {"independent_sampler": samplers.RandomSampler(seed=seed)}
+        quiet: dict[str, Any] = {
+            "independent_sampler": samplers.RandomSampler(seed=seed),
+            "warn_independent_sampling": False,
+        }
         if options.sampler == "qmc":
             scrambled = {"seed": options.seed, "scramble": True}  # one sequence for the study
-            return samplers.QMCSampler(
-                **quiet | scrambled | {"warn_independent_sampling": False} | extra
-            )
+            return samplers.QMCSampler(**quiet | scrambled | extra)
         if extra.get("with_margin"):
             raise ValueError("with_margin is not supported here")
-        return PickleFreeCmaEs(**quiet | {"seed": seed, "warn_independent_sampling": False} | extra)
-
-    built: samplers.BaseSampler = _build(
-        f"sampler={options.sampler}", "sampler_options", extra, make
-    )
-    return built
+        return PickleFreeCmaEs(**quiet | {"seed": seed} | extra)
 
 
 def random_overrides(space: SearchSpace, number: int, seed: int) -> list[list[str]]:
@@ -74,18 +70,17 @@ def pruner(options: SearchOptions) -> pruners.BasePruner:
     extra = options.pruner_options or {}
     if options.pruner == "percentile":
         extra = {"percentile": 25.0} | extra
-    kind = PRUNERS[options.pruner]
-    built: pruners.BasePruner = _build(
-        f"pruner={options.pruner}", "pruner_options", extra, lambda: kind(**extra)
-    )
-    return built
+    with _option_errors(f"pruner={options.pruner}", "pruner_options", extra):
+        return PRUNERS[options.pruner](**extra)
 
 
-def _build(chosen: str, option: str, extra: Mapping[str, Any], make: Any) -> Any:
+@contextmanager
+def _option_errors(chosen: str, option: str, extra: Mapping[str, Any]) -> Iterator[None]:
+    """Raises: ConfigError naming the `option` whose values `extra` optuna does not accept."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", exceptions.ExperimentalWarning)
         try:
-            return make()
+            yield
         except (TypeError, ValueError) as error:
             why = f"does not fit hydra.sweeper.{chosen}: {error}"
             raise errors.ConfigError([f"hydra.sweeper.{option}={dict(extra)}: {why}"]) from error

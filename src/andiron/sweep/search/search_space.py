@@ -53,14 +53,13 @@ class SearchSpace:
         Raises: ConfigError naming the options without a finite list of values.
         """
         values = {option: _enumerated(kind) for option, kind in self.options.items()}
-        endless = [option for option, listed in values.items() if listed is None]
-        if endless:
+        if endless := [option for option, listed in values.items() if not listed]:
             raise errors.ConfigError(
                 f"{option}: an interval has no grid; give values as {option}=1,2,3 or "
                 f"{option}=range(1,9,2), or choose another hydra.sweeper.sampler"
                 for option in endless
             )
-        return {option: listed for option, listed in values.items() if listed is not None}
+        return values
 
 
 def search_space(params: Mapping[str, Any], arguments: Iterable[str], loader: Any) -> SearchSpace:
@@ -103,7 +102,14 @@ def distribution(override: Override) -> Kind:
     """
     sweep = override.value()
     tags = set(getattr(sweep, "tags", ()))
-    if tags - _fitting_tags(sweep):
+    match sweep:
+        case IntervalSweep():
+            fitting = {"log", "int"}
+        case RangeSweep(start=int(), step=1 | -1):
+            fitting = {"log"}
+        case _:
+            fitting = set()
+    if tags - fitting:
         allowed = "log and int are tags of an interval, log of a range of integers with step 1"
         raise ValueError(f"tag {', '.join(sorted(tags))}: {allowed}")
     if isinstance(sweep, IntervalSweep):
@@ -132,26 +138,19 @@ def _of_range(sweep: RangeSweep, *, is_log: bool) -> Kind:
     return FloatDistribution(low, high, step=float(step))
 
 
-def _fitting_tags(sweep: Any) -> set[str]:
-    if isinstance(sweep, IntervalSweep):
-        return {"log", "int"}
-    is_range = isinstance(sweep, RangeSweep) and isinstance(sweep.start, int)
-    return {"log"} if is_range and abs(sweep.step) == 1 else set()
-
-
 def _ends(kind: Kind) -> list[Any]:
     if isinstance(kind, CategoricalDistribution):
         return list(kind.choices)
     return [kind.low, kind.high]
 
 
-def _enumerated(kind: Kind) -> list[Any] | None:
-    """Every value, as the study has it; None for an interval or more than `MOST_VALUES`."""
+def _enumerated(kind: Kind) -> list[Any]:
+    """Every value, as the study has it; empty for an interval or more than `MOST_VALUES`."""
     if isinstance(kind, CategoricalDistribution):
         return list(kind.choices)
     count = 0 if kind.step is None else round((kind.high - kind.low) / kind.step) + 1
-    if not 0 < count <= MOST_VALUES:
-        return None
+    if count > MOST_VALUES:
+        return []
     return [kind.low + index * (kind.step or 0) for index in range(count)]
 
 

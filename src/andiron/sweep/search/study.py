@@ -23,7 +23,10 @@ OPTUNA_DIRECTIONS = {"lowest": "minimize", "highest": "maximize"}
 
 
 class SweepStudy:
-    """The study in a sweep's folder; `left` is the number of trials still to start."""
+    """The study in a sweep's folder.
+
+    `left` is the number of trials still to start, `shared` the overrides that all jobs share.
+    """
 
     def __init__(
         self,
@@ -37,7 +40,7 @@ class SweepStudy:
         Raises: ConfigError for invalid options, or another search in the folder; and as `tell`.
         """
         self._space, self._options = space, options
-        self.objectives = tuple(objectives)
+        self.shared, self.objectives = space.fixed, tuple(objectives)
         samplers.sampler(options, space, 0)  # checks its options before anything is written
         pruner = samplers.pruner(options)
         if options.pruner and len(objectives) > 1:
@@ -75,10 +78,6 @@ class SweepStudy:
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             trial = self.optuna.ask({**self._space.options})
         return trial, self._space.overrides(trial.params)
-
-    def varied(self, trial: Trial) -> list[str]:
-        """The overrides of the searched options only."""
-        return self._space.overrides(trial.params)[len(self._space.fixed) :]
 
     def report(self, trial: Trial, values: Sequence[float]) -> bool:
         """Reports the objective at each validation so far; returns whether to prune the trial.
