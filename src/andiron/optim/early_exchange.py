@@ -23,9 +23,14 @@ class EarlyExchange:
     waits for an exchange that another one has not begun. `sums` begins those that backward left.
     """
 
-    def __init__(self, world: World, large: Mapping[str, nn.Parameter]):
-        self._world, self._parameters = world, large
-        self.names = [*large]
+    def __init__(self, world: World, trained: Mapping[str, nn.Parameter]):
+        self._world = world
+        self._parameters = {
+            name: parameter
+            for name, parameter in trained.items()
+            if world.size > 1 and parameter.nbytes >= LARGE_BYTES and parameter.is_contiguous()
+        }
+        self.names = [*self._parameters]
         self._order = self.names[::-1]
         self._weight: Weight | None = None  # of the step whose gradients are added up early
         self._computed: dict[str, tuple[Tensor, int]] = {}  # and the version of each tensor

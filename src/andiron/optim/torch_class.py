@@ -86,12 +86,12 @@ def without_dynamo(kind: Kind) -> Kind:
     unwrapped.
     """
     methods = {name: getattr(kind, name) for name in ("add_param_group", "step")}
-    plain = {name: inspect.unwrap(each) for name, each in methods.items() if _is_in_torch(each)}
+    plain = {
+        name: inspect.unwrap(method)
+        for name, method in methods.items()
+        if method.__module__.startswith("torch.optim.")
+    }
     return type(kind.__name__, (kind,), plain)
-
-
-def _is_in_torch(method: Callable[..., Any]) -> bool:
-    return method.__module__.startswith("torch.optim.")
 
 
 def _accepts(kind: Kind, tensor: Tensor, options: Mapping[str, Any]) -> bool:
