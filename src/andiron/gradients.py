@@ -40,14 +40,6 @@ class Gradients(dict[str, Tensor]):
         shapes = [f"{name}: {list(tensor.shape)}" for name, tensor in self.items()]
         return f"Gradients({', '.join(shapes)})"
 
-    def remove(self, name: str) -> Tensor | None:
-        """The gradient of `name`, removed from here; None if there is none."""
-        return self.pop(name, None)
-
-    def register(self, name: str, gradient: Tensor) -> None:
-        """Sets the gradient of `name`."""
-        self[name] = gradient
-
     def take(self, module: nn.Module) -> "Gradients":
         """The gradients of `module`'s parameters, removed from here.
 

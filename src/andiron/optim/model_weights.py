@@ -6,7 +6,6 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from andiron import errors
 from andiron.gradients import Tensors
 
 
@@ -47,12 +46,7 @@ def swapped_in(tensors: Tensors, model: nn.Module) -> Iterator[None]:
         copy(before, entries(model))
 
 
-def check_names(saved: Tensors, expected: Tensors, problem: str) -> None:
-    """Raises: ValueError that begins with `problem` and lists the missing and unknown names."""
-    if saved.keys() == expected.keys():
-        return
-    missing = [name for name in expected if name not in saved]
-    unknown = [f"{name!r}{errors.nearest(name, missing)}" for name in saved if name not in expected]
-    parts = ["it lacks " + ", ".join(map(repr, missing))] if missing else []
-    parts += ["it has " + ", ".join(unknown)] if unknown else []
-    raise ValueError(f"{problem}: {'; '.join(parts)}")
+def check_alike(saved: Tensors, expected: Tensors, problem: str) -> None:
+    """Raises: ValueError that begins with `problem` and lists the differences, if there are any."""
+    if found := [*differences(saved, expected)]:
+        raise ValueError(f"{problem}: {'; '.join(found)}")

@@ -14,8 +14,6 @@ from andiron.optim.ownership import BASE
 from andiron.optim.torch_schedule import OfGroup, TorchPlateau, TorchSchedule
 from andiron.schedules import Constant, Schedule, from_value
 
-TorchRate = LRScheduler | TorchSchedule | TorchPlateau
-
 
 def adapted(
     optimizer: torch.optim.Optimizer, lr: float | Schedule | LRScheduler | None, model: nn.Module

@@ -92,10 +92,6 @@ class Recorder:
             pieces = [gzip.compress(b"".join(pieces), GZIP_LEVEL, mtime=0)]
         write(path, pieces)
 
-    def load(self, path: Path | str) -> Record:
-        """The record in a file of any recorder: see `load`."""
-        return load(path)
-
 
 def CompactRecorder() -> Recorder:
     """The smallest files: MessagePack, gzip, half floats and the narrowest integers."""
