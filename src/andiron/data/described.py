@@ -59,7 +59,7 @@ def of_splits(splits: Splits) -> Described:
 def of_loader(loader: Any) -> Described:
     """The record of a data set of which only the loader of its training part is known."""
     dataset, batcher = getattr(loader, "dataset", loader), getattr(loader, "batcher", None)
-    inputs = getattr(dataset, "inputs", None)
+    inputs: Any = getattr(dataset, "inputs", None)
     is_known = batcher is not None and isinstance(inputs, Tensor)
     return Described(
         type(dataset).__name__,

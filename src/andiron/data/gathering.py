@@ -43,7 +43,9 @@ class Gather:
                 name = getattr(augmentation, "name", type(augmentation).__name__)
                 what = "changes targets, and samples with weights keep theirs"
                 raise errors.DataError(f"augmentation: {name} {what}; leave one of the two out")
-        return WeightedBatch(*augmented, raw.weights) if is_weighted else augmented
+        if is_weighted:
+            return WeightedBatch(augmented.inputs, augmented.targets, raw.weights)
+        return augmented
 
     def __getitem__(self, request: Request) -> Any:
         """The same in a worker process; returns errors, as torch would add its traceback."""
