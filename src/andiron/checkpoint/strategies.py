@@ -123,8 +123,8 @@ class AnyOf:
 
 def best(strategy: Strategy, saved: Sequence[Saved]) -> Saved | None:
     """The best checkpoint by the first metric of a strategy; None if it keeps none."""
-    ranked = [rule.ranked(saved) for rule in keeping_best(strategy)[:1]]
-    return ranked[0][0] if ranked and ranked[0] else None
+    rules = keeping_best(strategy)[:1]
+    return next((checkpoint for rule in rules for checkpoint in rule.ranked(saved)), None)
 
 
 def keeping_best(strategy: Strategy | None) -> list[KeepBest]:

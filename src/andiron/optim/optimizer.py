@@ -66,7 +66,9 @@ class Optimizer:
         self._kind = kind
         self._model: nn.Module = model
         self.name = torch_class.public_name(kind)
-        self._lends_copies = torch_class.overwrites_gradients(kind)
+        # schedulefree's step overwrites the gradients; torch's and ours do not
+        own = ("torch.optim.", "andiron.optim.")
+        self._lends_copies = not kind.step.__module__.startswith(own)
         # torch wraps it for its profiler later, at 30 us a step
         self._inner_step: Callable[..., Any] = torch_class.without_dynamo(kind).step
         self._inner = inner

@@ -67,11 +67,6 @@ def needs_closure(step: Callable[..., Any]) -> bool:
     return closure is not None and closure.default is closure.empty
 
 
-def overwrites_gradients(kind: Kind) -> bool:
-    """Whether `step` may overwrite the gradients: schedulefree's does, torch's and ours do not."""
-    return not kind.step.__module__.startswith(("torch.optim.", "andiron.optim."))
-
-
 def public_name(kind: Kind) -> str:
     """`torch.optim.Adam` instead of the module that defines it; other classes by their module."""
     is_public = getattr(torch.optim, kind.__name__, None) is kind

@@ -184,9 +184,8 @@ def _pieces(format: str, stored: Stored) -> files.Pieces:
 
 
 def _read_mapped(path: Path) -> Stored:
-    tensors = safetensors_codec.load_tensors(path)
-    with safetensors.safe_open(path, framework="pt") as file:
-        return _with_metadata(tensors, file.metadata())
+    _, metadata = safetensors_codec.header_of(path)
+    return _with_metadata(safetensors_codec.load_tensors(path), metadata)
 
 
 def _read_unmapped(content: bytes) -> Stored:
@@ -202,8 +201,8 @@ def _read_unmapped(content: bytes) -> Stored:
     return _with_metadata(tensors, metadata)
 
 
-def _with_metadata(tensors: dict[str, Any], metadata: dict[str, str] | None) -> Stored:
-    if not metadata or record.VERSION_KEY not in metadata:
+def _with_metadata(tensors: dict[str, Any], metadata: dict[str, str]) -> Stored:
+    if record.VERSION_KEY not in metadata:
         return Stored(tensors, {}, {})
     keys = (record.VERSION_KEY, "dtypes", "values")
     head = {key: files.parsed_json(metadata[key].encode()) for key in keys}

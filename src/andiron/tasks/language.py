@@ -100,7 +100,11 @@ class LanguageModel(Supervised):
         prompt = torch.tensor([self.prompt], device=device)
         tokens = generate(prompt, self.sample_length, generator=generator, **self.settings)
         text = decoded([*self.prompt, *tokens[0].tolist()], self.vocabulary)
-        return {"sample": _code_block(text)}
+        shown = "".join(
+            each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}"
+            for each in text
+        )
+        return {"sample": fenced(shown, "text")}
 
     def _num_bytes(self, logits: Tensor, targets: Tensor) -> Tensor | int | None:
         """The number of bytes of the targets; None without a vocabulary and 256 classes."""
@@ -128,12 +132,3 @@ def encoded(text: str, vocabulary: Sequence[str] | None, name: str = "prompt") -
         missing = f"the vocabulary has no {', '.join(map(repr, unknown[:10]))}"
         raise ValueError(f"{name}={text[:40]!r}: {missing}; use characters that it has")
     return [numbers[character] for character in text]
-
-
-def _code_block(text: str) -> str:
-    """A Markdown code block of the text; control characters become replacement characters."""
-    shown = "".join(
-        each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}"
-        for each in text
-    )
-    return fenced(shown, "text")
