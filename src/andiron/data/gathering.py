@@ -41,8 +41,10 @@ class Gather:
             augmented = _augmented(augmentation, augmented, draws)
             if is_weighted and augmented.targets is not raw.targets:
                 name = getattr(augmentation, "name", type(augmentation).__name__)
-                what = "changes targets, and samples with weights keep theirs"
-                raise errors.DataError(f"augmentation: {name} {what}; leave one of the two out")
+                raise errors.DataError(
+                    f"augmentation: {name} changes targets, and samples with weights keep theirs; "
+                    "leave one of the two out"
+                )
         if is_weighted:
             return WeightedBatch(augmented.inputs, augmented.targets, raw.weights)
         return augmented

@@ -43,7 +43,9 @@ def check_measured(
             there = f"available: {', '.join(directions) or 'nothing'}"
             problems.append(f"{option}.metric={metric}: not measured on {split}{hint}; {there}")
         elif better != direction:
-            why = f"{metric} is better the other way; leave it null, or give {better}"
-            problems.append(f"{option}.direction={direction}: {why}")
+            problems.append(
+                f"{option}.direction={direction}: {metric} is better the other way; leave it null, "
+                f"or give {better}"
+            )
     if problems:
         raise errors.ConfigError(problems)

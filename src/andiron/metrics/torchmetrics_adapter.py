@@ -153,6 +153,7 @@ def _direction(metric: Any, innermost: Any, requested: bool | None) -> bool:
     own = innermost if isinstance(metric, WrapperMetric) else metric
     better = own.higher_is_better if requested is None else requested
     if better is None and not computed_values.is_picture(metric):
-        problem = f"{type(metric).__name__} does not define it; give true or false"
-        raise ValueError(f"higher_is_better: {problem}")
+        raise ValueError(
+            f"higher_is_better: {type(metric).__name__} does not define it; give true or false"
+        )
     return bool(better)

@@ -29,14 +29,16 @@ class Adaptive(torch.optim.Optimizer):
         for group in self.param_groups:
             betas = group["betas"]
             if len(betas) != len(self.slots) or not all(0 <= beta < 1 for beta in betas):
-                allowed = f"should be {len(self.slots)} numbers from 0 to below 1"
-                raise ValueError(f"betas={betas}: {allowed}")
+                raise ValueError(
+                    f"betas={betas}: should be {len(self.slots)} numbers from 0 to below 1"
+                )
             for name in ("lr", "eps", "weight_decay"):
                 if not group[name] >= 0:
                     raise ValueError(f"{name}={group[name]}: should be at least 0")
             if any(parameter.is_complex() for parameter in group["params"]):
-                remedy = "use torch.optim.Adam for them"
-                raise ValueError(f"complex parameters are not supported; {remedy}")
+                raise ValueError(
+                    "complex parameters are not supported; use torch.optim.Adam for them"
+                )
 
     @torch.no_grad()
     def step(self, closure: Closure | None = None) -> Tensor | None:  # type: ignore[override]

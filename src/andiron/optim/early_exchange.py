@@ -44,8 +44,10 @@ class EarlyExchange:
         Raises: ValueError if the step has called `backward` with a weight before.
         """
         if self._weight is not None:
-            why = "a train_step called backward with a weight twice"
-            raise ValueError(f"{why}; leave weight out of both, or add the losses first")
+            raise ValueError(
+                "a train_step called backward with a weight twice; leave weight out of both, or "
+                "add the losses first"
+            )
         if not _is_on_gpu(weight) and not weight:
             yield None
             return
@@ -87,8 +89,10 @@ class EarlyExchange:
                     "had begun to add it up over all processes; leave weight out of backward"
                 )
         if self._weight is not None and weight is not self._weight and weight != self._weight:
-            why = f"TrainOutput has weight={weight}, backward was given weight={self._weight}"
-            raise ValueError(f"{why}; give both the number of targets that count")
+            raise ValueError(
+                f"TrainOutput has weight={weight}, backward was given weight={self._weight}; give "
+                "both the number of targets that count"
+            )
         return self._weight is not None
 
     def sums(self, entries: Mapping[str, Tensor]) -> dict[str, Tensor]:

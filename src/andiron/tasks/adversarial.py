@@ -123,8 +123,10 @@ class Adversarial(nn.Module):
     def _logits(self, images: Tensor) -> Float[Tensor, " batch"]:
         logits: Tensor = self.discriminator(images)
         if logits.numel() != len(images):
-            shown = f"{list(logits.shape)} for {len(images)} images"
-            raise errors.DataError(f"the discriminator gives {shown}; should be a logit each")
+            raise errors.DataError(
+                f"the discriminator gives {list(logits.shape)} for {len(images)} images; should be "
+                "a logit each"
+            )
         return logits.reshape(-1).float()
 
     def _fixed_latents(self, number: int, purpose: str) -> Float[Tensor, "number latent"]:

@@ -194,9 +194,10 @@ class Criterion:
 
     def _mismatch(self, output: Tensor, targets: Tensor, reason: str) -> errors.DataError:
         name = getattr(self.loss, "__name__", type(self.loss).__name__)
-        shapes = f"output {list(output.shape)} with targets {list(targets.shape)}"
-        found = f"{name} cannot compare {shapes} ({targets.dtype})"
-        return errors.DataError(f"loss: {found}: {reason}")
+        return errors.DataError(
+            f"loss: {name} cannot compare output {list(output.shape)} with targets "
+            f"{list(targets.shape)} ({targets.dtype}): {reason}"
+        )
 
     @torch.inference_mode(False)  # a tensor from inference mode cannot be used in training
     def _move_to(self, device: torch.device) -> None:

@@ -51,8 +51,10 @@ def _numbers(name: str, place: str, result: Any) -> Iterator[tuple[str, float]]:
         kind = (
             f"a tensor {[*result.shape]}" if isinstance(result, Tensor) else type(result).__name__
         )
-        problem = f"torchmetrics computes {kind}; only numbers can be logged: change its arguments"
-        raise TypeError(f"{name}: {problem}")
+        raise TypeError(
+            f"{name}: torchmetrics computes {kind}; only numbers can be logged: change its "
+            "arguments"
+        )
     by_name = result if isinstance(result, Mapping) else dict(enumerate(result))
     for key, inner in by_name.items():
         yield from _numbers(name, f"{place}/{key}" if place else str(key), inner)

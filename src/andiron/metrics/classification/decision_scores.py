@@ -90,8 +90,9 @@ class Counted:
             return measured.logits.argmax(-1, keepdim=True)
         classes = measured.logits.shape[-1]
         if self.top_k > classes:
-            remedy = f"there are {classes} classes; give a smaller one"
-            raise errors.MismatchError(f"{self.name}: top_k={self.top_k}: {remedy}")
+            raise errors.MismatchError(
+                f"{self.name}: top_k={self.top_k}: there are {classes} classes; give a smaller one"
+            )
         # not topk, whose order of equal logits is undefined
         return measured.logits.argsort(dim=-1, descending=True, stable=True)[:, : self.top_k]
 
@@ -109,8 +110,9 @@ class TopCounted(Counted):
 
     def __post_init__(self) -> None:
         if self.num_classes is not None and self.top_k > max(1, self.num_classes):
-            allowed = f"should be at most {self.num_classes}, the number of classes"
-            raise ValueError(f"top_k={self.top_k}: {allowed}")
+            raise ValueError(
+                f"top_k={self.top_k}: should be at most {self.num_classes}, the number of classes"
+            )
 
 
 @dataclass(kw_only=True)
