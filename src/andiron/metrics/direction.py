@@ -36,12 +36,16 @@ def check_measured(
         better = improvement.direction_of(metric, directions)
         if split not in measured:
             hint = errors.nearest(split, measured)
-            there = f"available: {', '.join(measured)}"
-            problems.append(f"{option}.split={split}: nothing is measured on it{hint}; {there}")
+            problems.append(
+                f"{option}.split={split}: nothing is measured on it{hint}; available: "
+                f"{', '.join(measured)}"
+            )
         elif better is None:
             hint = errors.nearest(metric, directions)
-            there = f"available: {', '.join(directions) or 'nothing'}"
-            problems.append(f"{option}.metric={metric}: not measured on {split}{hint}; {there}")
+            problems.append(
+                f"{option}.metric={metric}: not measured on {split}{hint}; available: "
+                f"{', '.join(directions) or 'nothing'}"
+            )
         elif better != direction:
             problems.append(
                 f"{option}.direction={direction}: {metric} is better the other way; leave it null, "

@@ -134,14 +134,17 @@ def _owners(metric: Any) -> list[Any]:
 
     name = type(metric).__name__
     if not isinstance(metric, Metric):
-        remedy = "give each metric of torchmetrics by itself"
-        raise ValueError(f"metric={name}: has no states of its own to add up; {remedy}")
+        raise ValueError(
+            f"metric={name}: has no states of its own to add up; give each metric of torchmetrics "
+            "by itself"
+        )
     owners = [each for each in metric.modules() if isinstance(each, Metric)]
     for owner in owners:
         if isinstance(owner, MinMaxMetric | Running):
-            kind = type(owner).__name__
-            remedy = "give the metric inside it: the best value of a run is in its summary"
-            raise ValueError(f"metric={name}: {kind} depends on the order of batches; {remedy}")
+            raise ValueError(
+                f"metric={name}: {type(owner).__name__} depends on the order of batches; give the "
+                "metric inside it: the best value of a run is in its summary"
+            )
     metric.eval()  # a user's feature network treats every batch alike
     return owners
 

@@ -58,11 +58,15 @@ class Adversarial(nn.Module):
         parts = ("generator", "discriminator", "latent")
         missing = [name for name in parts if not hasattr(network, name)]
         if missing:
-            remedy = "choose a network that has, such as GAN"
-            raise ValueError(f"{type(network).__name__} has no {', '.join(missing)}; {remedy}")
+            raise ValueError(
+                f"{type(network).__name__} has no {', '.join(missing)}; choose a network that has, "
+                "such as GAN"
+            )
         if input_mean is None or input_std is None:
-            remedy = "give both (0.5 for images in [-1, 1])"
-            raise ValueError(f"input_mean and input_std: the data does not give them; {remedy}")
+            raise ValueError(
+                "input_mean and input_std: the data does not give them; give both (0.5 for images "
+                "in [-1, 1])"
+            )
         self.generator, self.discriminator, self.latent = (getattr(network, part) for part in parts)
         self.grid = grid
         mean, std = (  # [channels, 1, 1]
