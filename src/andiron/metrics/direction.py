@@ -35,15 +35,14 @@ def check_measured(
         directions = directions_of(measured.get(split, ()))
         better = improvement.direction_of(metric, directions)
         if split not in measured:
-            hint = errors.nearest(split, measured)
             problems.append(
-                f"{option}.split={split}: nothing is measured on it{hint}; available: "
-                f"{', '.join(measured)}"
+                f"{option}.split={split}: nothing is measured on it"
+                f"{errors.nearest(split, measured)}; available: {', '.join(measured)}"
             )
         elif better is None:
-            hint = errors.nearest(metric, directions)
             problems.append(
-                f"{option}.metric={metric}: not measured on {split}{hint}; available: "
+                f"{option}.metric={metric}: not measured on {split}"
+                f"{errors.nearest(metric, directions)}; available: "
                 f"{', '.join(directions) or 'nothing'}"
             )
         elif better != direction:

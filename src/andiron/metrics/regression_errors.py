@@ -156,9 +156,10 @@ def _averaged(scores: Outputs, average: str, defined: Tensor | None = None) -> R
     Raises: ValueError for an unknown average.
     """
     if average not in AVERAGES:
-        meaning = "uniform (the mean over the outputs) or none (each by itself)"
-        hint = errors.nearest(average, AVERAGES)
-        raise ValueError(f"average={average}: should be {meaning}{hint}")
+        raise ValueError(
+            f"average={average}: should be uniform (the mean over the outputs) or none (each by "
+            f"itself){errors.nearest(average, AVERAGES)}"
+        )
     has_value = [True] * len(scores) if defined is None else defined.tolist()
     if average == "uniform":
         return float(scores.mean()) if all(has_value) else None

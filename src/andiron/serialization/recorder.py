@@ -59,8 +59,10 @@ class Recorder:
         for option, allowed in ("format", SUFFIXES), ("precision", number_formats.PRECISIONS):
             value = getattr(self, option)
             if value not in allowed:
-                hint = errors.nearest(value, allowed)
-                raise ValueError(f"{option} is {value!r}; choose from {', '.join(allowed)}{hint}")
+                raise ValueError(
+                    f"{option} is {value!r}; choose from {', '.join(allowed)}"
+                    f"{errors.nearest(value, allowed)}"
+                )
 
     @property
     def suffix(self) -> str:
@@ -121,9 +123,9 @@ def load(path: Path | str, *, most_numbers: int = MOST_NUMBERS) -> Record:
         return number_formats.restored(readers[format](content, most_values))
     except WRONG_CONTENT as error:
         what = "gzip of a " if is_compressed else ""
-        why = str(error) or type(error).__name__
         raise errors.DataError(
-            f"{path}: not a whole {what}{TITLES[format]} record ({why}); restore it from a copy"
+            f"{path}: not a whole {what}{TITLES[format]} record "
+            f"({str(error) or type(error).__name__}); restore it from a copy"
         ) from error
     except OSError as error:
         raise safetensors_codec.not_opened(path, error) from error
