@@ -44,9 +44,7 @@ class Optimizer:
         if not parameters:
             kind, owner = type(model).__name__, optimizer_class.__name__
             raise ValueError(f"{kind} has no trainable parameter for {owner} to own")
-        inner_class = torch_class.without_dynamo(optimizer_class)
-        name = torch_class.public_name(optimizer_class)
-        inner = torch_class.constructed(inner_class, name, parameters, options)
+        inner = torch_class.constructed(optimizer_class, parameters, options)
         self._own(optimizer_class, inner, model, parameters)
 
     @classmethod

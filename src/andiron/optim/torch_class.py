@@ -28,7 +28,7 @@ def named_parameters(model: nn.Module, names: Collection[str] | None) -> dict[st
 
 
 def constructed(
-    kind: Kind, name: str, parameters: Mapping[str, nn.Parameter], options: Mapping[str, Any]
+    kind: Kind, parameters: Mapping[str, nn.Parameter], options: Mapping[str, Any]
 ) -> Any:
     """The torch optimizer of these parameters.
 
@@ -36,7 +36,7 @@ def constructed(
     """
     options = {**_defaults(kind, options), **options}
     try:
-        return kind(list(parameters.values()), **options)
+        return without_dynamo(kind)(list(parameters.values()), **options)
     except ValueError as error:
         refused = [
             f"{key!r} {list(tensor.shape)}"
@@ -46,7 +46,8 @@ def constructed(
         if not refused or not _accepts(kind, torch.zeros(2, 2), options):
             raise
         raise ValueError(
-            f"{name} does not take {', '.join(refused)}; give them to another group ({error})"
+            f"{public_name(kind)} does not take {', '.join(refused)}; give them to another group "
+            f"({error})"
         ) from error
 
 

@@ -112,7 +112,9 @@ def load(path: Path | str, *, most_numbers: int = MOST_NUMBERS) -> Record:
     format, is_compressed = _kind(path)
     try:
         if format == "safetensors" and not is_compressed:
-            return number_formats.restored(_read_mapped(path))
+            _, metadata = safetensors_codec.header_of(path)
+            tensors = safetensors_codec.load_tensors(path)
+            return number_formats.restored(_with_metadata(tensors, metadata))
         content = _content(path, SMALLEST_LIMIT + LARGEST_NUMBER * most_numbers, is_compressed)
         most_values = files.VALUES_LIMIT + 4 * most_numbers
         readers = {
@@ -183,11 +185,6 @@ def _pieces(format: str, stored: Stored) -> files.Pieces:
     metadata = {key: json_format.as_text(value) for key, value in stored.head().items()}
     # "pt": what other readers look for
     return safetensors_codec.chunks(stored.tensors, {"format": "pt"} | metadata)
-
-
-def _read_mapped(path: Path) -> Stored:
-    _, metadata = safetensors_codec.header_of(path)
-    return _with_metadata(safetensors_codec.load_tensors(path), metadata)
 
 
 def _read_unmapped(content: bytes) -> Stored:

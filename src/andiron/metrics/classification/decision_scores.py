@@ -82,7 +82,10 @@ class Counted:
             measured = rows(item, f"{self.name} with top_k={self.top_k}", CLASSES)
         if measured.kind == CLASSES:
             return (_of_classes(measured, self._predictions(measured)),)
-        return (_of_answers(measured, self.threshold),)
+        yes = measured.only(measured.decided(self.threshold))
+        true = measured.indices() == 1
+        total = torch.ones_like(true) if measured.counted is None else measured.counted
+        return (torch.stack([yes & true, yes, true, total]).sum(1),)
 
     def _predictions(self, measured: Rows) -> Int[Tensor, "rows predictions"]:
         """The predicted classes of each row: those with the largest logits."""
@@ -214,10 +217,3 @@ def _of_classes(
     predicted = ones[:, None].expand_as(predictions).flatten()
     sums = torch.zeros(3 * classes, dtype=torch.int32, device=index.device)
     return sums.scatter_add_(0, index, torch.cat([right, predicted, ones])).view(3, classes)
-
-
-def _of_answers(measured: Rows, threshold: float) -> Int[Tensor, "4 ..."]:
-    yes = measured.only(measured.decided(threshold))
-    true = measured.indices() == 1
-    total = torch.ones_like(true) if measured.counted is None else measured.counted
-    return torch.stack([yes & true, yes, true, total]).sum(1)
