@@ -40,14 +40,6 @@ class Gradients(dict[str, Tensor]):
         shapes = [f"{name}: {list(tensor.shape)}" for name, tensor in self.items()]
         return f"Gradients({', '.join(shapes)})"
 
-    def remove(self, name: str) -> Tensor | None:
-        """The gradient of `name`, removed from here; None if there is none."""
-        return self.pop(name, None)
-
-    def register(self, name: str, gradient: Tensor) -> None:
-        """Sets the gradient of `name`."""
-        self[name] = gradient
-
     def take(self, module: nn.Module) -> "Gradients":
         """The gradients of `module`'s parameters, removed from here.
 
@@ -103,25 +95,20 @@ def backward(loss: Tensor, model: nn.Module, weight: Tensor | float | None = Non
 
 
 def _run_backward(loss: Tensor) -> None:
-    """Runs backward outside autocast: it takes its dtypes from the forward pass."""
-    if torch.is_autocast_enabled(loss.device.type):
-        with torch.autocast(loss.device.type, enabled=False):
-            _run_whole(loss)
-    else:
-        _run_whole(loss)
+    """`loss.backward()` outside autocast: it takes its dtypes from the forward pass.
 
-
-def _run_whole(loss: Tensor) -> None:
-    """`loss.backward()`; a plain scalar on a CPU goes straight to torch's engine, with a cached 1.
-
-    Tensor.backward creates that 1 every time, through three layers of Python: 16 us of a 300 us
-    step. On other devices it also passes its context to the device threads.
+    A plain scalar on a CPU goes straight to torch's engine, with a cached 1. Tensor.backward
+    creates that 1 every time, through three layers of Python: 16 us of a 300 us step. On other
+    devices it also passes its context to the device threads.
     """
+    kind = loss.device.type
     is_plain = type(loss) is Tensor and loss.is_cpu and loss.is_floating_point() and not loss.dim()
-    if is_plain and _engine_agrees() and not torch._C._are_functorch_transforms_active():
-        _run_engine(loss)
-    else:
-        loss.backward()  # type: ignore[no-untyped-call]
+    is_cast = torch.is_autocast_enabled(kind)
+    with torch.autocast(kind, enabled=False) if is_cast else nullcontext():
+        if is_plain and _engine_agrees() and not torch._C._are_functorch_transforms_active():
+            _run_engine(loss)
+        else:
+            loss.backward()  # type: ignore[no-untyped-call]
 
 
 def _run_engine(loss: Tensor) -> None:

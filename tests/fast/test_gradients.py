@@ -294,27 +294,27 @@ def test_a_name_asked_for_twice_is_taken_once() -> None:
     assert list(rest) == ["weight"]
 
 
-def test_remove_gives_the_gradient_once_and_then_none() -> None:
+def test_pop_gives_the_gradient_once_and_then_none() -> None:
     model = scaled()
     whole = plain(loss_of(model), model)
     rest = gradients.backward(loss_of(model), model)
-    removed = rest.remove("scale")
+    removed = rest.pop("scale", None)
     assert removed is not None and torch.equal(removed, whole["scale"])
-    assert rest.remove("scale") is None
+    assert rest.pop("scale", None) is None
     assert list(rest) == REACHED[1:]
 
 
-def test_register_replaces_in_place_and_adds_at_the_end() -> None:
+def test_setting_replaces_in_place_and_adds_at_the_end() -> None:
     found = Gradients({"weight": torch.zeros(2, 3)}, nn.Linear(3, 2))
-    found.register("bias", torch.ones(2))
-    found.register("weight", torch.full((2, 3), 4.0))
+    found["bias"] = torch.ones(2)
+    found["weight"] = torch.full((2, 3), 4.0)
     assert same(found, {"weight": torch.full((2, 3), 4.0), "bias": torch.ones(2)})
 
 
 def test_a_gradients_value_is_independent_of_the_mapping_it_was_made_from() -> None:
     tensors = {"weight": torch.zeros(2, 3), "bias": torch.ones(2)}
     found = Gradients(tensors, nn.Linear(3, 2))
-    found.remove("bias")
+    del found["bias"]
     assert list(tensors) == ["weight", "bias"]
 
 

@@ -49,8 +49,10 @@ def load(folder: Path) -> Checkpoint:
     state = manifest.read_json(folder / STATE)
     updates = state.get("updates") if isinstance(state, dict) else None
     if type(updates) is not int or updates != listed.updates:
-        found = f"updates are {updates!r}, not {listed.updates}: damaged"
-        raise errors.DataError(f"{folder / STATE}: {found}; use another checkpoint")
+        raise errors.DataError(
+            f"{folder / STATE}: updates are {updates!r}, not {listed.updates}: damaged; use "
+            "another checkpoint"
+        )
     tensors = {
         name: serialization.load_tensors(folder / name) for name in listed.entries if name != STATE
     }

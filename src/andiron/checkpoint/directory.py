@@ -59,8 +59,9 @@ def entries(store: Store) -> list[str]:
     try:
         return store.names()
     except OSError as error:
-        remedy = "make it readable, or resume from a copy"
-        raise errors.DataError(f"{store}: cannot be read ({error.strerror}); {remedy}") from error
+        raise errors.DataError(
+            f"{store}: cannot be read ({error.strerror}); make it readable, or resume from a copy"
+        ) from error
 
 
 def set_aside(store: Store, name: str, ending: str, taken: set[str]) -> str:

@@ -4,6 +4,7 @@ First writes to fresh memory cost a page fault a page, more than the copy itself
 """
 
 import collections
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,18 +55,13 @@ class HostBuffers:
                 targets, sources = zip(*of_kind, strict=True)
                 torch._foreach_copy_(targets, sources, non_blocking=is_cuda)
         devices = {tensor.device for _, tensor in pairs[True]}
-        return HostCopy(contents.from_files(copies, plain_copy(state)), tuple(map(_event, devices)))
+        # training keeps changing the state: it is copied by the encoder that will write it
+        plain = json.loads(json.dumps(state))
+        return HostCopy(contents.from_files(copies, plain), tuple(map(_event, devices)))
 
     def give_back(self, copy: HostCopy) -> None:
         """Reclaims the memory of a copy that is no longer read."""
         self._free.append(copy.checkpoint)
-
-
-def plain_copy(value: Any) -> Any:
-    """A copy of a state's dictionaries and lists: training keeps changing the original."""
-    if isinstance(value, dict):
-        return {name: plain_copy(inner) for name, inner in value.items()}
-    return [plain_copy(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _memory(tensor: Tensor, free: Tensor | None) -> Tensor:

@@ -57,7 +57,7 @@ def checkpointing(
     if also_best and metric is None:
         raise ValueError(f"also_best={also_best}: metric is null; move one of these there")
     if metric is not None:
-        followed = {metric: direction or "lowest"} | (also_best or {})
+        followed: dict[str, Direction] = {metric: direction or "lowest", **(also_best or {})}
         rules += tuple(KeepBest(name, split, way, best) for name, way in followed.items())
     if keep_every_updates is not None:
         rules += (KeepEvery(keep_every_updates),)

@@ -7,7 +7,7 @@ checkpoints.
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from andiron.checkpoint import contents
 from andiron.checkpoint.contents import Checkpoint
@@ -80,6 +80,30 @@ class Checkpointer(Protocol):
 
     def adopt(self, folder: Path, checkpoint: Checkpoint) -> None:
         """Takes over the checkpoints of the run that resumes from this one."""
+
+
+class SilentCheckpointer:
+    """The checkpointer of a process whose peer writes the run's checkpoints.
+
+    It has the peer's cadence, so that both save at the same updates.
+    """
+
+    def __init__(
+        self, store: Store, strategy: Strategy, cadence: Cadence, run: str | None = None
+    ):
+        self.store, self.strategy, self.cadence = store, strategy, cadence
+        self.saved: list[Saved] = []
+
+    def ignore(self, *args: Any, **kwargs: Any) -> None:
+        """Does nothing."""
+
+    sign = save = turn_back = adopt = ignore
+
+    def wait(self) -> bool:
+        """True: there is nothing to write."""
+        return True
+
+    close = wait
 
 
 class LocalStore:

@@ -12,8 +12,8 @@ from typing import Any
 
 from andiron import errors
 from andiron.checkpoint import contents
-from andiron.plain import improvement
 from andiron.protocols import Values
+from andiron.ranges import Count, Direction, checked
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ class Saved:
 Strategy = Callable[[Sequence[Saved]], set[str]]
 
 
+@checked
 @dataclass(frozen=True)
 class KeepLast:
     """The newest `number` checkpoints.
@@ -63,15 +64,13 @@ class KeepLast:
     Raises: ValueError if that is less than 1.
     """
 
-    number: int
-
-    def __post_init__(self) -> None:
-        _check_count("last", self.number)
+    number: Count
 
     def __call__(self, saved: Sequence[Saved]) -> set[str]:
         return {checkpoint.name for checkpoint in saved[-self.number :]}
 
 
+@checked
 @dataclass(frozen=True)
 class KeepBest:
     """The `number` checkpoints with the best finite values of a metric, the earliest of equals.
@@ -81,17 +80,8 @@ class KeepBest:
 
     metric: str
     split: str = "valid"
-    direction: str = "lowest"
-    number: int = 1
-
-    def __post_init__(self) -> None:
-        _check_count("best", self.number)
-        if self.direction not in improvement.DIRECTIONS:
-            allowed = " or ".join(improvement.DIRECTIONS)
-            raise ValueError(
-                f"direction={self.direction}: should be {allowed}; choose one of "
-                "these"
-            )
+    direction: Direction = "lowest"
+    number: Count = 1
 
     def __call__(self, saved: Sequence[Saved]) -> set[str]:
         return {checkpoint.name for checkpoint in self.ranked(saved)[: self.number]}
@@ -104,6 +94,7 @@ class KeepBest:
         return [saved[number] for number in sorted(finite, key=lambda n: sign * values[n])]
 
 
+@checked
 @dataclass(frozen=True)
 class KeepEvery:
     """The first checkpoint at or after each multiple of `updates` and before the next multiple.
@@ -111,10 +102,7 @@ class KeepEvery:
     Raises: ValueError if that is less than 1.
     """
 
-    updates: int
-
-    def __post_init__(self) -> None:
-        _check_count("keep_every_updates", self.updates)
+    updates: Count
 
     def __call__(self, saved: Sequence[Saved]) -> set[str]:
         first: dict[int, str] = {}
@@ -135,8 +123,8 @@ class AnyOf:
 
 def best(strategy: Strategy, saved: Sequence[Saved]) -> Saved | None:
     """The best checkpoint by the first metric of a strategy; None if it keeps none."""
-    ranked = [rule.ranked(saved) for rule in keeping_best(strategy)[:1]]
-    return ranked[0][0] if ranked and ranked[0] else None
+    rules = keeping_best(strategy)[:1]
+    return next((checkpoint for rule in rules for checkpoint in rule.ranked(saved)), None)
 
 
 def keeping_best(strategy: Strategy | None) -> list[KeepBest]:
@@ -145,13 +133,6 @@ def keeping_best(strategy: Strategy | None) -> list[KeepBest]:
     return [rule for rule in rules if isinstance(rule, KeepBest)]
 
 
-def last_and_best(*, last: int, metric: str, split: str, direction: str) -> AnyOf:
+def last_and_best(*, last: int, metric: str, split: str, direction: Direction) -> AnyOf:
     """The `last` newest checkpoints and the best by `metric` on `split`."""
     return AnyOf((KeepLast(last), KeepBest(metric, split, direction)))
-
-
-def _check_count(name: str, value: int) -> None:
-    if value < 1:
-        raise ValueError(
-            f"{name}={value}: should be 1 or more; give a whole number, or leave the rule out"
-        )

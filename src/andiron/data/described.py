@@ -46,30 +46,33 @@ class Described:
 
 def of_splits(splits: Splits) -> Described:
     """The record of this data set; its batcher may be a user's own."""
-    inputs = getattr(splits.train, "inputs", None)
-    dtype = getattr(inputs, "dtype", None)
     return Described(
         splits.name,
         splits.batcher,
         splits.facts,
         splits.evaluation_batch_size,
-        None if dtype is None else str(dtype).removeprefix("torch."),
+        _input_dtype(splits.train),
         splits.class_counts,
     )
 
 
 def of_loader(loader: Any) -> Described:
     """The record of a data set of which only the loader of its training part is known."""
-    batcher = getattr(loader, "batcher", None)
-    inputs = getattr(getattr(loader, "dataset", None), "inputs", None)
-    facts, dtype = {}, None
-    if batcher is not None and isinstance(inputs, Tensor):
-        facts, dtype = {"input_shape": [*inputs.shape[1:]]}, str(inputs.dtype)
-    name = type(getattr(loader, "dataset", loader)).__name__
-    size = getattr(loader, "batch_size", None) or 1
+    dataset, batcher = getattr(loader, "dataset", loader), getattr(loader, "batcher", None)
+    inputs: Any = getattr(dataset, "inputs", None)
+    is_known = batcher is not None and isinstance(inputs, Tensor)
     return Described(
-        name, batcher or ArrayBatcher(), facts, size, dtype and dtype.removeprefix("torch.")
+        type(dataset).__name__,
+        batcher or ArrayBatcher(),
+        {"input_shape": [*inputs.shape[1:]]} if is_known else {},
+        getattr(loader, "batch_size", None) or 1,
+        _input_dtype(dataset) if is_known else None,
     )
+
+
+def _input_dtype(dataset: Any) -> str | None:
+    dtype = getattr(getattr(dataset, "inputs", None), "dtype", None)
+    return None if dtype is None else str(dtype).removeprefix("torch.")
 
 
 def as_plain(data: Splits | Described) -> dict[str, Any]:

@@ -27,8 +27,10 @@ class ForeignLoader:
     def __init__(self, batches: Iterable[Any], seed: int, device: torch.device):
         kind = type(batches).__name__
         if isinstance(batches, Iterator):
-            remedy = "give a torch DataLoader, a list of batches, or andiron.data.DataLoaderBuilder"
-            raise TypeError(f"{kind} cannot be iterated once an epoch; {remedy}")
+            raise TypeError(
+                f"{kind} cannot be iterated once an epoch; give a torch DataLoader, a list of "
+                "batches, or andiron.data.DataLoaderBuilder"
+            )
         self._batches = batches
         self._seed = seed
         self._device = device

@@ -19,7 +19,11 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True)
 class Gather:
-    """Gathers and augments the stored samples of a request."""
+    """Gathers and augments the stored samples of a request.
+
+    Raises: DataError for an augmentation that changes the targets of samples with weights: it mixes
+    samples.
+    """
 
     dataset: Dataset
     augmentations: tuple[Augmentation, ...]
@@ -31,25 +35,19 @@ class Gather:
         raw = drawn(self.dataset, indices, draws)
         if type(raw) is tuple and len(raw) == 2:  # the (inputs, targets) of a user's data set
             raw = RawBatch(*raw)
-        if self.augmentations and isinstance(raw, WeightedBatch):
-            return self._weighted(raw, draws)
+        is_weighted = isinstance(raw, WeightedBatch)
+        augmented = RawBatch(raw.inputs, raw.targets) if is_weighted else raw
         for augmentation in self.augmentations:
-            raw = _augmented(augmentation, raw, draws)
-        return raw
-
-    def _weighted(self, raw: WeightedBatch, draws: Draws) -> WeightedBatch:
-        """Augmented samples with their weights.
-
-        Raises: DataError for an augmentation that changes targets: it mixes samples.
-        """
-        plain = RawBatch(raw.inputs, raw.targets)
-        for augmentation in self.augmentations:
-            plain = _augmented(augmentation, plain, draws)
-            if plain.targets is not raw.targets:
+            augmented = _augmented(augmentation, augmented, draws)
+            if is_weighted and augmented.targets is not raw.targets:
                 name = getattr(augmentation, "name", type(augmentation).__name__)
-                what = "changes targets, and samples with weights keep theirs"
-                raise errors.DataError(f"augmentation: {name} {what}; leave one of the two out")
-        return WeightedBatch(plain.inputs, plain.targets, raw.weights)
+                raise errors.DataError(
+                    f"augmentation: {name} changes targets, and samples with weights keep theirs; "
+                    "leave one of the two out"
+                )
+        if is_weighted:
+            return WeightedBatch(augmented.inputs, augmented.targets, raw.weights)
+        return augmented
 
     def __getitem__(self, request: Request) -> Any:
         """The same in a worker process; returns errors, as torch would add its traceback."""

@@ -11,7 +11,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from andiron import errors
 from andiron.checkpoint import Checkpointer, FileCheckpointer, LocalStore, Store, last_and_best
-from andiron.checkpoint.silent import SilentCheckpointer
+from andiron.checkpoint.store import SilentCheckpointer
 from andiron.checkpoint.strategies import Strategy
 from andiron.config.options import Clip, LearnerOptions
 from andiron.data import Splits

@@ -16,7 +16,7 @@ from andiron.learner.group_statistics import GroupStatistics
 from andiron.learner.nonfinite import Nonfinite, Step
 from andiron.learner.precision import Precision
 from andiron.optim import GradientsAccumulator, GroupedOptimizer
-from andiron.optim.sam import perturbed
+from andiron.optim.model_weights import perturbed
 from andiron.optim.sliced_mean import SlicedMean
 from andiron.optim.transformations import Chain
 from andiron.protocols import Loader, TrainOutput, Values

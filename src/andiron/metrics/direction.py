@@ -35,15 +35,20 @@ def check_measured(
         directions = directions_of(measured.get(split, ()))
         better = improvement.direction_of(metric, directions)
         if split not in measured:
-            hint = errors.nearest(split, measured)
-            there = f"available: {', '.join(measured)}"
-            problems.append(f"{option}.split={split}: nothing is measured on it{hint}; {there}")
+            problems.append(
+                f"{option}.split={split}: nothing is measured on it"
+                f"{errors.nearest(split, measured)}; available: {', '.join(measured)}"
+            )
         elif better is None:
-            hint = errors.nearest(metric, directions)
-            there = f"available: {', '.join(directions) or 'nothing'}"
-            problems.append(f"{option}.metric={metric}: not measured on {split}{hint}; {there}")
+            problems.append(
+                f"{option}.metric={metric}: not measured on {split}"
+                f"{errors.nearest(metric, directions)}; available: "
+                f"{', '.join(directions) or 'nothing'}"
+            )
         elif better != direction:
-            why = f"{metric} is better the other way; leave it null, or give {better}"
-            problems.append(f"{option}.direction={direction}: {why}")
+            problems.append(
+                f"{option}.direction={direction}: {metric} is better the other way; leave it null, "
+                f"or give {better}"
+            )
     if problems:
         raise errors.ConfigError(problems)

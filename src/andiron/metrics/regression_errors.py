@@ -112,9 +112,10 @@ def _targets_and_differences(name: str, item: Any) -> tuple[Batch, Batch]:
     """y and y - y', in float64 where the device has it."""
     output, targets = item.output, item.targets
     if output.shape != targets.shape:  # they might broadcast
-        found = f"an output {list(output.shape)} and targets {list(targets.shape)}"
-        remedy = f"measures a value against each target, but has {found}; it is for regression"
-        raise errors.MismatchError(f"{name}: {remedy}")
+        raise errors.MismatchError(
+            f"{name}: measures a value against each target, but has an output {list(output.shape)} "
+            f"and targets {list(targets.shape)}; it is for regression"
+        )
     kind = torch.float32 if targets.device.type == "mps" else torch.float64
     targets = targets.to(kind).reshape(len(targets), -1)
     return targets, targets - output.to(kind).reshape(len(targets), -1)
@@ -155,9 +156,10 @@ def _averaged(scores: Outputs, average: str, defined: Tensor | None = None) -> R
     Raises: ValueError for an unknown average.
     """
     if average not in AVERAGES:
-        meaning = "uniform (the mean over the outputs) or none (each by itself)"
-        hint = errors.nearest(average, AVERAGES)
-        raise ValueError(f"average={average}: should be {meaning}{hint}")
+        raise ValueError(
+            f"average={average}: should be uniform (the mean over the outputs) or none (each by "
+            f"itself){errors.nearest(average, AVERAGES)}"
+        )
     has_value = [True] * len(scores) if defined is None else defined.tolist()
     if average == "uniform":
         return float(scores.mean()) if all(has_value) else None

@@ -134,14 +134,17 @@ def _owners(metric: Any) -> list[Any]:
 
     name = type(metric).__name__
     if not isinstance(metric, Metric):
-        remedy = "give each metric of torchmetrics by itself"
-        raise ValueError(f"metric={name}: has no states of its own to add up; {remedy}")
+        raise ValueError(
+            f"metric={name}: has no states of its own to add up; give each metric of torchmetrics "
+            "by itself"
+        )
     owners = [each for each in metric.modules() if isinstance(each, Metric)]
     for owner in owners:
         if isinstance(owner, MinMaxMetric | Running):
-            kind = type(owner).__name__
-            remedy = "give the metric inside it: the best value of a run is in its summary"
-            raise ValueError(f"metric={name}: {kind} depends on the order of batches; {remedy}")
+            raise ValueError(
+                f"metric={name}: {type(owner).__name__} depends on the order of batches; give the "
+                "metric inside it: the best value of a run is in its summary"
+            )
     metric.eval()  # a user's feature network treats every batch alike
     return owners
 
@@ -153,6 +156,7 @@ def _direction(metric: Any, innermost: Any, requested: bool | None) -> bool:
     own = innermost if isinstance(metric, WrapperMetric) else metric
     better = own.higher_is_better if requested is None else requested
     if better is None and not computed_values.is_picture(metric):
-        problem = f"{type(metric).__name__} does not define it; give true or false"
-        raise ValueError(f"higher_is_better: {problem}")
+        raise ValueError(
+            f"higher_is_better: {type(metric).__name__} does not define it; give true or false"
+        )
     return bool(better)

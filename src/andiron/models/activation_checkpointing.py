@@ -37,8 +37,9 @@ def apply(model: nn.Module, pattern: str) -> list[str]:
             chosen[name] = module
     if not chosen:
         hint = errors.nearest(pattern, modules) or f"; available: {', '.join(modules) or 'none'}"
-        kind = type(model).__name__
-        raise ValueError(f"no submodule of {kind} has {pattern!r} in its name{hint}")
+        raise ValueError(
+            f"no submodule of {type(model).__name__} has {pattern!r} in its name{hint}"
+        )
     for module in chosen.values():
         module.forward = partial(_recomputed, module, module.forward)
     return [*chosen]

@@ -131,11 +131,14 @@ class GPT(nn.Module):
         if not tokens.shape[1]:
             raise ValueError("there is no token to follow; begin with one, such as a line break")
         if temperature < 0:
-            allowed = "positive, or 0 for the likeliest token"
-            raise ValueError(f"temperature={temperature}: should be {allowed}")
+            raise ValueError(
+                f"temperature={temperature}: should be positive, or 0 for the likeliest token"
+            )
         if top_k is not None and not 1 <= top_k <= vocabulary_size:
-            allowed = f"between 1 and the {vocabulary_size} tokens there are, or None for all"
-            raise ValueError(f"top_k={top_k}: should be {allowed}")
+            raise ValueError(
+                f"top_k={top_k}: should be between 1 and the {vocabulary_size} tokens there are, "
+                "or None for all"
+            )
 
 
 class Embedding(nn.Embedding):

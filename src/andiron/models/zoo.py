@@ -73,15 +73,18 @@ def _weights(name: str, weights: str | None) -> Any:
     networks = models.list_models(module=models)
     if name not in networks:
         hint = errors.nearest(name, networks) or f"; available: {', '.join(networks)}"
-        problem = "torchvision has no classification network of that name"
-        raise ValueError(f"name={name}: {problem}{hint}")
+        raise ValueError(
+            f"name={name}: torchvision has no classification network of that name{hint}"
+        )
     if weights is None:
         return None
     sets = models.get_model_weights(name).__members__
     if weights not in sets:
         hint = errors.nearest(weights, sets) or f"; available: {', '.join(sets) or 'none'}"
-        problem = f"torchvision has no such weights for {name} (null starts from random ones)"
-        raise ValueError(f"weights={weights}: {problem}{hint}")
+        raise ValueError(
+            f"weights={weights}: torchvision has no such weights for {name} (null starts from "
+            f"random ones){hint}"
+        )
     return sets[weights]
 
 

@@ -17,7 +17,49 @@ Params = Iterable[Tensor] | Iterable[dict[str, Any]]
 Closure = Callable[[], Tensor]
 
 
-class Adan(torch.optim.Optimizer):
+class Adaptive(torch.optim.Optimizer):
+    """Steps by running means of the gradients; abstract: see `_update`."""
+
+    slots: tuple[str, ...]  # the running means of a parameter, each with a beta
+    # of a group, then of its parameters the states, weights, gradients, and tensors of each slot
+    _update: Callable[..., None]
+
+    def __init__(self, params: Params, options: dict[str, Any]):
+        super().__init__(params, options)
+        for group in self.param_groups:
+            betas = group["betas"]
+            if len(betas) != len(self.slots) or not all(0 <= beta < 1 for beta in betas):
+                raise ValueError(
+                    f"betas={betas}: should be {len(self.slots)} numbers from 0 to below 1"
+                )
+            for name in ("lr", "eps", "weight_decay"):
+                if not group[name] >= 0:
+                    raise ValueError(f"{name}={group[name]}: should be at least 0")
+            if any(parameter.is_complex() for parameter in group["params"]):
+                raise ValueError(
+                    "complex parameters are not supported; use torch.optim.Adam for them"
+                )
+
+    @torch.no_grad()
+    def step(self, closure: Closure | None = None) -> Tensor | None:  # type: ignore[override]
+        """Steps every parameter that has a gradient; returns the loss of `closure`."""
+        with torch.enable_grad():
+            loss = closure() if closure else None
+        for group in self.param_groups:
+            weights = [parameter for parameter in group["params"] if parameter.grad is not None]
+            states = [self.state[parameter] for parameter in weights]
+            for parameter, state in zip(weights, states):
+                for slot in self.slots:
+                    if slot not in state:
+                        state[slot] = torch.zeros_like(parameter)
+                state["step"] = state.get("step", 0) + 1
+            slot_tensors = ([state[slot] for state in states] for slot in self.slots)
+            grads = [parameter.grad for parameter in weights]
+            self._update(group, states, weights, grads, *slot_tensors)
+        return loss
+
+
+class Adan(Adaptive):
     """Adaptive Nesterov momentum, with b1, b2, b3 = betas and the gradient g_t of step t.
 
     m = b1 m + (1 - b1) g_t;  v = b2 v + (1 - b2) (g_t - g_{t-1})
@@ -29,6 +71,8 @@ class Adan(torch.optim.Optimizer):
     Source: Xie et al. 2022, arXiv:2208.06677, algorithm 1, whose betas are 1 - b.
     """
 
+    slots = ("exp_avg", "exp_avg_diff", "exp_avg_sq")
+
     def __init__(
         self,
         params: Params,
@@ -39,17 +83,30 @@ class Adan(torch.optim.Optimizer):
     ):
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         super().__init__(params, options)
-        _check(self, num_betas=3)
 
-    def step(self, closure: Closure | None = None) -> Tensor | None:  # type: ignore[override]
-        """Steps every parameter that has a gradient; returns the loss of `closure`."""
-        loss = _loss(closure)
-        for group in self.param_groups:
-            _adan(group, *_with_gradients(self, group, ("exp_avg", "exp_avg_diff", "exp_avg_sq")))
-        return loss
+    def _update(
+        self, group: dict[str, Any], states: list[dict[str, Any]], weights: list[Tensor],
+        grads: list[Tensor], means: list[Tensor], mean_differences: list[Tensor],
+        mean_squares: list[Tensor],
+    ) -> None:  # fmt: skip
+        lr, (b1, b2, b3) = group["lr"], group["betas"]
+        for state, grad in zip(states, grads):
+            state.setdefault("previous_grad", grad.clone())
+        previous = [state["previous_grad"] for state in states]
+        differences = torch._foreach_sub(grads, previous)
+        torch._foreach_copy_(previous, grads)
+        torch._foreach_lerp_(means, grads, 1 - b1)
+        torch._foreach_lerp_(mean_differences, list(differences), 1 - b2)
+        ahead = torch._foreach_add(grads, list(differences), alpha=b2)
+        roots = _roots(mean_squares, list(ahead), b3, group["eps"], states)
+        scales = [-lr / (1 - b1 ** state["step"]) for state in states]
+        torch._foreach_addcdiv_(weights, means, roots, scales)
+        scales = [-lr * b2 / (1 - b2 ** state["step"]) for state in states]
+        torch._foreach_addcdiv_(weights, mean_differences, roots, scales)
+        torch._foreach_div_(weights, 1 + lr * group["weight_decay"])
 
 
-class Lamb(torch.optim.Optimizer):
+class Lamb(Adaptive):
     """Adam with a step proportional to the norm of each tensor, for large batches.
 
     m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
@@ -60,6 +117,8 @@ class Lamb(torch.optim.Optimizer):
     Raises: ValueError for an option out of range, or complex parameters.
     Source: You et al. 2020, arXiv:1904.00962, algorithm 2, with phi(z) = z.
     """
+
+    slots = ("exp_avg", "exp_avg_sq")
 
     def __init__(
         self,
@@ -72,54 +131,22 @@ class Lamb(torch.optim.Optimizer):
     ):
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         super().__init__(params, options | {"always_adapt": always_adapt})
-        _check(self, num_betas=2)
 
-    def step(self, closure: Closure | None = None) -> Tensor | None:  # type: ignore[override]
-        """Steps every parameter that has a gradient; returns the loss of `closure`."""
-        loss = _loss(closure)
-        for group in self.param_groups:
-            _lamb(group, *_with_gradients(self, group, ("exp_avg", "exp_avg_sq")))
-        return loss
-
-
-@torch.no_grad()
-def _adan(
-    group: dict[str, Any], states: list[dict[str, Any]], weights: list[Tensor], grads: list[Tensor],
-    means: list[Tensor], mean_differences: list[Tensor], mean_squares: list[Tensor],
-) -> None:  # fmt: skip
-    lr, (b1, b2, b3) = group["lr"], group["betas"]
-    for state, grad in zip(states, grads):
-        state.setdefault("previous_grad", grad.clone())
-    previous = [state["previous_grad"] for state in states]
-    differences = torch._foreach_sub(grads, previous)
-    torch._foreach_copy_(previous, grads)
-    torch._foreach_lerp_(means, grads, 1 - b1)
-    torch._foreach_lerp_(mean_differences, list(differences), 1 - b2)
-    ahead = torch._foreach_add(grads, list(differences), alpha=b2)
-    roots = _roots(mean_squares, list(ahead), b3, group["eps"], states)
-    scales = [-lr / (1 - b1 ** state["step"]) for state in states]
-    torch._foreach_addcdiv_(weights, means, roots, scales)
-    scales = [-lr * b2 / (1 - b2 ** state["step"]) for state in states]
-    torch._foreach_addcdiv_(weights, mean_differences, roots, scales)
-    torch._foreach_div_(weights, 1 + lr * group["weight_decay"])
-
-
-@torch.no_grad()
-def _lamb(
-    group: dict[str, Any], states: list[dict[str, Any]], weights: list[Tensor], grads: list[Tensor],
-    means: list[Tensor], mean_squares: list[Tensor],
-) -> None:  # fmt: skip
-    b1, b2 = group["betas"]
-    torch._foreach_lerp_(means, grads, 1 - b1)
-    roots = _roots(mean_squares, grads, b2, group["eps"], states)
-    updates = list(torch._foreach_div(means, roots))
-    torch._foreach_div_(updates, [1 - b1 ** state["step"] for state in states])
-    torch._foreach_add_(updates, weights, alpha=group["weight_decay"])
-    if group["weight_decay"] or group["always_adapt"]:
-        norms = zip(torch._foreach_norm(weights), torch._foreach_norm(updates))
-        ratios = [torch.where((w > 0) & (r > 0), w / r, 1.0) for w, r in norms]
-        torch._foreach_mul_(updates, ratios)
-    torch._foreach_add_(weights, updates, alpha=-group["lr"])
+    def _update(
+        self, group: dict[str, Any], states: list[dict[str, Any]], weights: list[Tensor],
+        grads: list[Tensor], means: list[Tensor], mean_squares: list[Tensor],
+    ) -> None:  # fmt: skip
+        b1, b2 = group["betas"]
+        torch._foreach_lerp_(means, grads, 1 - b1)
+        roots = _roots(mean_squares, grads, b2, group["eps"], states)
+        updates = list(torch._foreach_div(means, roots))
+        torch._foreach_div_(updates, [1 - b1 ** state["step"] for state in states])
+        torch._foreach_add_(updates, weights, alpha=group["weight_decay"])
+        if group["weight_decay"] or group["always_adapt"]:
+            norms = zip(torch._foreach_norm(weights), torch._foreach_norm(updates))
+            ratios = [torch.where((w > 0) & (r > 0), w / r, 1.0) for w, r in norms]
+            torch._foreach_mul_(updates, ratios)
+        torch._foreach_add_(weights, updates, alpha=-group["lr"])
 
 
 def _roots(
@@ -132,39 +159,3 @@ def _roots(
     torch._foreach_div_(roots, [math.sqrt(1 - beta ** state["step"]) for state in states])
     torch._foreach_add_(roots, eps)
     return roots
-
-
-def _with_gradients(
-    optimizer: torch.optim.Optimizer, group: dict[str, Any], slots: Sequence[str]
-) -> list[list[Any]]:
-    """States, weights, gradients and each slot of the group's parameters that have a gradient.
-
-    The state's `step` counts this step.
-    """
-    weights = [parameter for parameter in group["params"] if parameter.grad is not None]
-    states = [optimizer.state[parameter] for parameter in weights]
-    for parameter, state in zip(weights, states):
-        for slot in slots:
-            if slot not in state:
-                state[slot] = torch.zeros_like(parameter)
-        state["step"] = state.get("step", 0) + 1
-    slot_tensors = ([state[slot] for state in states] for slot in slots)
-    return [states, weights, [parameter.grad for parameter in weights], *slot_tensors]
-
-
-def _loss(closure: Closure | None) -> Tensor | None:
-    with torch.enable_grad():
-        return closure() if closure else None
-
-
-def _check(optimizer: torch.optim.Optimizer, num_betas: int) -> None:
-    """Raises: ValueError for an option out of range, or complex parameters."""
-    for group in optimizer.param_groups:
-        betas = group["betas"]
-        if len(betas) != num_betas or not all(0 <= beta < 1 for beta in betas):
-            raise ValueError(f"betas={betas}: should be {num_betas} numbers from 0 to below 1")
-        for name in ("lr", "eps", "weight_decay"):
-            if not group[name] >= 0:
-                raise ValueError(f"{name}={group[name]}: should be at least 0")
-        if any(parameter.is_complex() for parameter in group["params"]):
-            raise ValueError("complex parameters are not supported; use torch.optim.Adam for them")

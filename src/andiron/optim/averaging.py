@@ -123,17 +123,15 @@ class WeightAverage:
         Raises: ValueError if names or shapes are not this model's, before anything is loaded.
         """
         problem = "saved averages belong to another model"
-        model_weights.check_names(state, self._tensors, problem)
-        for name, tensor in state.items():
-            if tensor.shape != self._tensors[name].shape:
-                shapes = f"{list(tensor.shape)}, in the model {list(self._tensors[name].shape)}"
-                raise ValueError(f"{problem}: {name!r} has shape {shapes}")
+        model_weights.check_alike(state, self._tensors, problem)
         model_weights.copy(state, self._tensors)
         self.count = count
 
     def _entries_of(self, model: nn.Module) -> dict[str, Tensor]:
         own = model_weights.entries(model)
-        model_weights.check_names(own, self._tensors, "not the model that is averaged")
+        if differing := sorted(own.keys() ^ self._tensors.keys()):
+            names = ", ".join(map(repr, differing))
+            raise ValueError(f"not the model that is averaged: only one of them has {names}")
         return own
 
 

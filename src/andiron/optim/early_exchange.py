@@ -23,9 +23,14 @@ class EarlyExchange:
     waits for an exchange that another one has not begun. `sums` begins those that backward left.
     """
 
-    def __init__(self, world: World, large: Mapping[str, nn.Parameter]):
-        self._world, self._parameters = world, large
-        self.names = [*large]
+    def __init__(self, world: World, trained: Mapping[str, nn.Parameter]):
+        self._world = world
+        self._parameters = {
+            name: parameter
+            for name, parameter in trained.items()
+            if world.size > 1 and parameter.nbytes >= LARGE_BYTES and parameter.is_contiguous()
+        }
+        self.names = [*self._parameters]
         self._order = self.names[::-1]
         self._weight: Weight | None = None  # of the step whose gradients are added up early
         self._computed: dict[str, tuple[Tensor, int]] = {}  # and the version of each tensor
@@ -39,8 +44,10 @@ class EarlyExchange:
         Raises: ValueError if the step has called `backward` with a weight before.
         """
         if self._weight is not None:
-            why = "a train_step called backward with a weight twice"
-            raise ValueError(f"{why}; leave weight out of both, or add the losses first")
+            raise ValueError(
+                "a train_step called backward with a weight twice; leave weight out of both, or "
+                "add the losses first"
+            )
         if not _is_on_gpu(weight) and not weight:
             yield None
             return
@@ -82,8 +89,10 @@ class EarlyExchange:
                     "had begun to add it up over all processes; leave weight out of backward"
                 )
         if self._weight is not None and weight is not self._weight and weight != self._weight:
-            why = f"TrainOutput has weight={weight}, backward was given weight={self._weight}"
-            raise ValueError(f"{why}; give both the number of targets that count")
+            raise ValueError(
+                f"TrainOutput has weight={weight}, backward was given weight={self._weight}; give "
+                "both the number of targets that count"
+            )
         return self._weight is not None
 
     def sums(self, entries: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""The tensors that `model.state_dict()` saves, and how to swap others in temporarily."""
+"""The tensors that `model.state_dict()` saves, and contexts that change them temporarily."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,8 +6,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from andiron import errors
-from andiron.gradients import Tensors
+from andiron.gradients import Gradients, Tensors, global_norm
 
 
 def entries(model: nn.Module) -> dict[str, Tensor]:
@@ -47,12 +46,28 @@ def swapped_in(tensors: Tensors, model: nn.Module) -> Iterator[None]:
         copy(before, entries(model))
 
 
-def check_names(saved: Tensors, expected: Tensors, problem: str) -> None:
-    """Raises: ValueError that begins with `problem` and lists the missing and unknown names."""
-    if saved.keys() == expected.keys():
-        return
-    missing = [name for name in expected if name not in saved]
-    unknown = [f"{name!r}{errors.nearest(name, missing)}" for name in saved if name not in expected]
-    parts = ["it lacks " + ", ".join(map(repr, missing))] if missing else []
-    parts += ["it has " + ", ".join(unknown)] if unknown else []
-    raise ValueError(f"{problem}: {'; '.join(parts)}")
+@contextmanager
+def perturbed(model: nn.Module, ascent: Gradients, rho: float) -> Iterator[None]:
+    """A context with `model` at w + rho * g / ||g||, g = `ascent`; on exit at w, bit for bit.
+
+    The gradients of SAM, sharpness-aware minimisation, are those computed inside, applied at w.
+    Source: Foret et al. 2021, arXiv:2010.01412, equation 2 and algorithm 1.
+    """
+    parameters = dict(model.named_parameters())
+    moved: list[Tensor] = [parameters[name] for name in ascent]
+    before = [parameter.detach().clone() for parameter in moved]
+    # 1e-12: gradients of zeros have no direction
+    scale = rho / (global_norm(ascent) + 1e-12)
+    with torch.no_grad():
+        torch._foreach_add_(moved, list(torch._foreach_mul(list(ascent.values()), scale)))
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            torch._foreach_copy_(moved, before)
+
+
+def check_alike(saved: Tensors, expected: Tensors, problem: str) -> None:
+    """Raises: ValueError that begins with `problem` and lists the differences, if there are any."""
+    if found := [*differences(saved, expected)]:
+        raise ValueError(f"{problem}: {'; '.join(found)}")

@@ -44,9 +44,7 @@ class Optimizer:
         if not parameters:
             kind, owner = type(model).__name__, optimizer_class.__name__
             raise ValueError(f"{kind} has no trainable parameter for {owner} to own")
-        inner_class = torch_class.without_dynamo(optimizer_class)
-        name = torch_class.public_name(optimizer_class)
-        inner = torch_class.constructed(inner_class, name, parameters, options)
+        inner = torch_class.constructed(optimizer_class, parameters, options)
         self._own(optimizer_class, inner, model, parameters)
 
     @classmethod
@@ -66,7 +64,9 @@ class Optimizer:
         self._kind = kind
         self._model: nn.Module = model
         self.name = torch_class.public_name(kind)
-        self._lends_copies = torch_class.overwrites_gradients(kind)
+        # schedulefree's step overwrites the gradients; torch's and ours do not
+        own = ("torch.optim.", "andiron.optim.")
+        self._lends_copies = not kind.step.__module__.startswith(own)
         # torch wraps it for its profiler later, at 30 us a step
         self._inner_step: Callable[..., Any] = torch_class.without_dynamo(kind).step
         self._inner = inner

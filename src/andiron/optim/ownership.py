@@ -28,8 +28,10 @@ def assign(model: nn.Module, rules: Mapping[str, Rule]) -> Owned:
         *_overlaps(claims, parameters),
     ]
     if BASE in rules:
-        meaning = "the name of the group that owns what no rule claims; choose another"
-        problems.append(f"param_groups.{BASE}: {meaning}")
+        problems.append(
+            f"param_groups.{BASE}: the name of the group that owns what no rule claims; choose "
+            "another"
+        )
     if problems:
         raise errors.ConfigError(problems)
     claimed = {parameter.name for claim in claims.values() for parameter in claim}

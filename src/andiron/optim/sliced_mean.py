@@ -1,6 +1,6 @@
 """The mean gradients of one batch, computed in slices by several processes."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -8,11 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from andiron.distributed import Sliced, World
-from andiron.gradients import Gradients, exchanged
-from andiron.optim import early_exchange
+from andiron.gradients import Gradients, Tensors, exchanged
 from andiron.optim.accumulator import add_up, multiply
 from andiron.optim.early_exchange import NO_ENTRY, EarlyExchange
 from andiron.optim.running_statistics import RunningStatistics
+
+TAIL = ""  # no parameter has this name
 
 
 class SlicedMean:
@@ -30,8 +31,7 @@ class SlicedMean:
         trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
         detached = {name: parameter.detach() for name, parameter in trained.items()}
         self._layout: dict[str, Tensor] = {**detached, **self._statistics.tensors}
-        large = {name: parameter for name, parameter in trained.items() if _is_large(parameter)}
-        self._exchange = EarlyExchange(world, large if world.size > 1 else {})
+        self._exchange = EarlyExchange(world, trained)
         self._device = next((p.device for p in model.parameters()), torch.device("cpu"))
         self._sums: list[tuple[Gradients, Tensor]] = []  # of whole subtrees, and their weights
         self._slice: tuple[Gradients, Tensor] | None = None  # the sum of the current slice
@@ -94,7 +94,7 @@ class SlicedMean:
         """
         values = self._statistics.of_slice()
         if self._slice is None:
-            self._slice = self._gradients({}), torch.zeros((), device=self._device)
+            self._slice = Gradients({}, self._model), torch.zeros((), device=self._device)
         elif values:
             gradients, weight = self._slice
             gradients.update({name: value * weight for name, value in values.items()})
@@ -121,56 +121,42 @@ class SlicedMean:
     def _over_processes(self, sums: Gradients, weight: Tensor) -> tuple[Gradients, Tensor]:
         """The sums of all processes; a parameter without a gradient in any of them has no entry.
 
-        Large ones are exchanged where they lie, the others in one tensor for each dtype. That of
-        float32 carries the weight, the loss, the world's notes, and who has a gradient.
+        Large ones are exchanged where they lie, the others in one tensor for each dtype. The tail
+        of float32 carries the weight, the loss, the world's notes, and who has a gradient.
         """
         loss = torch.zeros(()) if sums.loss is None else sums.loss
         flags = [float(sums.loss is not None), *(float(name in sums) for name in self._layout)]
         head = torch.stack([weight, loss.to(self._device, torch.float32)])
         tail = torch.cat([head, torch.tensor([*self._world.notes, *flags], device=self._device)])
-        names_by_dtype: dict[torch.dtype, list[str]] = {torch.float32: []}
-        for name, tensor in self._layout.items():
-            names_by_dtype.setdefault(tensor.dtype, []).append(name)
-        entries = {n: sums[n] if n in sums else self._no_entry(n) for n in self._layout}
-        large = {name: entries[name].contiguous() for name in self._exchange.names}
-        merged = self._exchange.sums(large)
-        for dtype, names in names_by_dtype.items():
-            small = [name for name in names if name not in large]
-            flat = [entries[name].reshape(-1) for name in small]
-            if dtype == torch.float32:
-                flat.append(tail)
-            packed = torch.cat(flat) if flat else tail[:0]
+        layout = {**self._layout, TAIL: tail}
+        missing = self._layout.keys() - sums
+        entries = {name: torch.full_like(layout[name], NO_ENTRY) for name in missing}
+        entries |= {**sums, TAIL: tail}
+        merged = self._exchange.sums(
+            {name: entries[name].contiguous() for name in self._exchange.names}
+        )
+        small = {name: tensor for name, tensor in layout.items() if name not in merged}
+        for dtype in dict.fromkeys(tensor.dtype for tensor in small.values()):
+            of_dtype = {name: tensor for name, tensor in small.items() if tensor.dtype == dtype}
+            packed = torch.cat([entries[name].reshape(-1) for name in of_dtype])
             self._world.add_up([packed])
-            if dtype == torch.float32:
-                packed, tail = torch.split(packed, [len(packed) - len(tail), len(tail)])
-            merged |= self._unpack(small, packed)
-        weight, loss, *rest = tail.unbind()
+            merged |= _unpacked(packed, of_dtype)
+        weight, loss, *rest = merged.pop(TAIL).unbind()
         asking, seconds, has_loss, *has_entry = torch.stack(rest).tolist()
         self._world.take_notes(asking, seconds)
         flagged = zip(self._layout, has_entry, strict=True)
-        gradients = self._gradients({name: merged[name] for name, has in flagged if has})
+        gradients = Gradients({name: merged[name] for name, has in flagged if has}, self._model)
         gradients.loss = loss if has_loss else None
         return gradients, weight
 
-    def _unpack(self, names: list[str], packed: Tensor) -> dict[str, Tensor]:
-        """Tensors in memory of their own: a kernel may round differently at another alignment."""
-        if not names:
-            return {}
-        shapes = [self._layout[name] for name in names]
-        parts = torch.split(packed, [tensor.numel() for tensor in shapes])
-        tensors = [torch.empty_like(tensor) for tensor in shapes]
-        torch._foreach_copy_(tensors, [p.view(t.shape) for p, t in zip(parts, shapes, strict=True)])
-        return dict(zip(names, tensors, strict=True))
 
-    def _no_entry(self, name: str) -> Tensor:
-        return torch.full_like(self._layout[name], NO_ENTRY)
-
-    def _gradients(self, tensors: Mapping[str, Tensor]) -> Gradients:
-        return Gradients(tensors, self._model)
-
-
-def _is_large(parameter: Tensor) -> bool:
-    return parameter.nbytes >= early_exchange.LARGE_BYTES and parameter.is_contiguous()
+def _unpacked(packed: Tensor, like: Tensors) -> dict[str, Tensor]:
+    """Tensors in memory of their own: a kernel may round differently at another alignment."""
+    parts = torch.split(packed, [tensor.numel() for tensor in like.values()])
+    tensors = {name: torch.empty_like(tensor) for name, tensor in like.items()}
+    sources = [part.view(t.shape) for part, t in zip(parts, like.values(), strict=True)]
+    torch._foreach_copy_([*tensors.values()], sources)
+    return tensors
 
 
 def _sum_of(

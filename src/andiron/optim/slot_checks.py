@@ -69,7 +69,9 @@ def _slot_problems(optimizer: Optimizer, state: Tensors) -> Iterator[str]:
         is_allowed = is_open and _is_plausible(tensor, parameter, optimizer)
         expected |= {key: tensor} if is_allowed else {}
         expected |= {f"{name}/{other}": each for other, each in own_slots.items()}
-        if slot.endswith(TEXT) and not _is_same(tensor, own_slots.get(slot)):
+        if slot.endswith(TEXT) and not (
+            slot in own_slots and torch.equal(tensor, own_slots[slot])
+        ):
             yield f"{key!r} is not the text that a step leaves"
     yield from model_weights.differences(state, expected)
     for key, tensor in state.items():
@@ -90,10 +92,6 @@ def _is_plausible(tensor: Tensor, parameter: nn.Parameter, optimizer: Optimizer)
     """Whether each dimension is 1, one of the parameter's, or the total element count."""
     total = sum(each.numel() for each in optimizer.parameters.values())
     return {*tensor.shape} <= {*parameter.shape, 1, parameter.numel(), total}
-
-
-def _is_same(text: Tensor, expected: Tensor | None) -> bool:
-    return expected is not None and torch.equal(text, expected)
 
 
 def _count_problems(key: str, slot: str, tensor: Tensor) -> Iterator[str]:

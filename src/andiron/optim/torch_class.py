@@ -28,7 +28,7 @@ def named_parameters(model: nn.Module, names: Collection[str] | None) -> dict[st
 
 
 def constructed(
-    kind: Kind, name: str, parameters: Mapping[str, nn.Parameter], options: Mapping[str, Any]
+    kind: Kind, parameters: Mapping[str, nn.Parameter], options: Mapping[str, Any]
 ) -> Any:
     """The torch optimizer of these parameters.
 
@@ -36,7 +36,7 @@ def constructed(
     """
     options = {**_defaults(kind, options), **options}
     try:
-        return kind(list(parameters.values()), **options)
+        return without_dynamo(kind)(list(parameters.values()), **options)
     except ValueError as error:
         refused = [
             f"{key!r} {list(tensor.shape)}"
@@ -46,7 +46,8 @@ def constructed(
         if not refused or not _accepts(kind, torch.zeros(2, 2), options):
             raise
         raise ValueError(
-            f"{name} does not take {', '.join(refused)}; give them to another group ({error})"
+            f"{public_name(kind)} does not take {', '.join(refused)}; give them to another group "
+            f"({error})"
         ) from error
 
 
@@ -67,11 +68,6 @@ def needs_closure(step: Callable[..., Any]) -> bool:
     return closure is not None and closure.default is closure.empty
 
 
-def overwrites_gradients(kind: Kind) -> bool:
-    """Whether `step` may overwrite the gradients: schedulefree's does, torch's and ours do not."""
-    return not kind.step.__module__.startswith(("torch.optim.", "andiron.optim."))
-
-
 def public_name(kind: Kind) -> str:
     """`torch.optim.Adam` instead of the module that defines it; other classes by their module."""
     is_public = getattr(torch.optim, kind.__name__, None) is kind
@@ -86,12 +82,12 @@ def without_dynamo(kind: Kind) -> Kind:
     unwrapped.
     """
     methods = {name: getattr(kind, name) for name in ("add_param_group", "step")}
-    plain = {name: inspect.unwrap(each) for name, each in methods.items() if _is_in_torch(each)}
+    plain = {
+        name: inspect.unwrap(method)
+        for name, method in methods.items()
+        if method.__module__.startswith("torch.optim.")
+    }
     return type(kind.__name__, (kind,), plain)
-
-
-def _is_in_torch(method: Callable[..., Any]) -> bool:
-    return method.__module__.startswith("torch.optim.")
 
 
 def _accepts(kind: Kind, tensor: Tensor, options: Mapping[str, Any]) -> bool:

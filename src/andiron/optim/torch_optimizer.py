@@ -14,8 +14,6 @@ from andiron.optim.ownership import BASE
 from andiron.optim.torch_schedule import OfGroup, TorchPlateau, TorchSchedule
 from andiron.schedules import Constant, Schedule, from_value
 
-TorchRate = LRScheduler | TorchSchedule | TorchPlateau
-
 
 def adapted(
     optimizer: torch.optim.Optimizer, lr: float | Schedule | LRScheduler | None, model: nn.Module
@@ -40,8 +38,9 @@ def _schedule(lr: Any, optimizer: torch.optim.Optimizer) -> Schedule | None:
     elif isinstance(lr, LRScheduler):
         lr = TorchSchedule(lr)
     if isinstance(lr, TorchSchedule | TorchPlateau) and lr.scheduler.optimizer is not optimizer:
-        kind = type(lr.scheduler).__name__
-        raise errors.MismatchError(f"{kind} was made for another optimizer; give `build` that one")
+        raise errors.MismatchError(
+            f"{type(lr.scheduler).__name__} was made for another optimizer; give `build` that one"
+        )
     return None if lr is None else from_value(lr)
 
 

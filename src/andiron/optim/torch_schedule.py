@@ -63,7 +63,7 @@ class TorchSchedule:
 
     def state_dict(self) -> dict[str, Any]:
         """The completed updates, and the state of the scheduler and its groups as JSON."""
-        return {"updates": self._updates, "torch": _captured(self.scheduler)}
+        return {"updates": self._updates, "torch": json.dumps(_states(self.scheduler))}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues from a saved state.
@@ -100,7 +100,7 @@ class TorchPlateau:
 
     def state_dict(self) -> dict[str, Any]:
         """The state of the scheduler and its groups as JSON."""
-        return {"torch": _captured(self.scheduler)}
+        return {"torch": json.dumps(_states(self.scheduler))}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues from a saved state; ValueError for the state of another scheduler."""
@@ -127,29 +127,25 @@ def _rates(scheduler: LRScheduler) -> list[float]:
     return [float(group["lr"]) for group in scheduler.optimizer.param_groups]
 
 
-def _captured(scheduler: LRScheduler) -> str:
+def _states(scheduler: LRScheduler) -> list[dict[str, Any]]:
     """The plain values of the scheduler's state and of its optimizer's groups."""
-    return json.dumps([_plain(scheduler.state_dict()), *_groups(scheduler)])
-
-
-def _groups(scheduler: LRScheduler) -> list[dict[str, Any]]:
     groups = scheduler.optimizer.param_groups
-    return [_plain({key: group[key] for key in group if key != "params"}) for group in groups]
+    settings = ({key: group[key] for key in group if key != "params"} for group in groups)
+    return [*map(_plain, (scheduler.state_dict(), *settings))]
 
 
 def _restore(scheduler: LRScheduler, text: str) -> None:
     try:
-        state, *groups = json.loads(text)
-        own, own_groups = _plain(scheduler.state_dict()), _groups(scheduler)
-        is_own = state.keys() == own.keys() and len(groups) == len(own_groups)
-        is_own &= all(saved.keys() == now.keys() for saved, now in zip(groups, own_groups))
-    except (ValueError, AttributeError) as error:
-        raise ValueError(f"not the state of a {type(scheduler).__name__}") from error
+        saved = json.loads(text)
+        is_own = [each.keys() for each in saved] == [each.keys() for each in _states(scheduler)]
+    except (ValueError, AttributeError, TypeError):
+        is_own = False
     if not is_own:
         raise ValueError(f"not the state of this {type(scheduler).__name__}")
+    state, *groups = saved
     scheduler.load_state_dict({**scheduler.state_dict(), **state})
-    for group, saved in zip(scheduler.optimizer.param_groups, groups, strict=True):
-        group.update({key: _typed(value, group[key]) for key, value in saved.items()})
+    for group, values in zip(scheduler.optimizer.param_groups, groups, strict=True):
+        group.update({key: _typed(value, group[key]) for key, value in values.items()})
 
 
 def _typed(value: Any, now: Any) -> Any:

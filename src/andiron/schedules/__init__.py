@@ -1,7 +1,6 @@
 """Learning rate schedules: functions of the number of completed updates, t = 0, 1, 2, ..."""
 
 from andiron.schedules.combinations import (
-    Combination,
     Composed,
     Sequential,
     Warmup,
@@ -23,7 +22,6 @@ from andiron.schedules.multi_phase import CosineRestarts, OneCycle, WarmupStable
 from andiron.schedules.plateau import Plateau
 
 __all__ = [
-    "Combination",
     "Composed",
     "Constant",
     "Cosine",

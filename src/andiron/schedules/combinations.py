@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator
 
@@ -25,24 +25,6 @@ REDUCTIONS: dict[str, Callable[[list[float]], float]] = {
     "sum": sum,
     "mean": lambda values: sum(values) / len(values),
 }
-
-
-class Combination(Protocol):
-    """A schedule that contains others, and gives the length of each before any is built.
-
-    They are its attribute `schedules`, or `schedule` for one. A configuration may omit the length
-    of an inner schedule: `inner_updates` then gives it; without this method, each inner schedule
-    has the whole length.
-    """
-
-    @staticmethod
-    def inner_updates(num_updates: int, arguments: Mapping[str, Any]) -> Iterable[int]:
-        """The share of `num_updates` of each inner schedule.
-
-        `arguments` are the constructor's, by name; inner schedules are not built yet.
-        Raises: ValueError, beginning with an argument's name, if an inner schedule would never run.
-        """
-        ...
 
 
 @checked
@@ -124,7 +106,14 @@ class Warmup:
 def inner_updates(
     schedule_class: Any, num_updates: int, arguments: Mapping[str, Any]
 ) -> Iterable[int]:
-    """The number of updates of each schedule inside a `schedule_class`; see `Combination`."""
+    """The number of updates of each schedule inside a `schedule_class`.
+
+    Inner schedules are its attribute `schedules`, or `schedule` for one. A configuration may omit
+    the length of an inner schedule: a static method of the class, `inner_updates(num_updates,
+    arguments)`, then gives that of each; without it each has the whole length. `arguments` are the
+    constructor's, by name; inner schedules are not built yet.
+    Raises: ValueError, beginning with an argument's name, if an inner schedule would never run.
+    """
     lengths = getattr(schedule_class, "inner_updates", None)
     return itertools.repeat(num_updates) if lengths is None else lengths(num_updates, arguments)
 

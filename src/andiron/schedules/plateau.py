@@ -77,7 +77,9 @@ class Plateau:
         Raises: ValueError for a negative learning rate, or a best value that is not a number.
         """
         if state["lr"] < 0 or isinstance(state["best"], str | list | dict):
-            problem = f"lr={state['lr']}, best={state['best']}: should be a rate and a number"
-            raise ValueError(f"{problem}, in the state of a Plateau")
+            raise ValueError(
+                f"lr={state['lr']}, best={state['best']}: should be a rate and a number, in the "
+                "state of a Plateau"
+            )
         self.lr, self.best = state["lr"], state["best"]
         self.validations_without_gain = state["epochs_without_gain"]

@@ -49,8 +49,10 @@ def places(module: nn.Module, layout: str) -> Places:
     file of this layout cannot hold.
     """
     if layout not in LAYOUTS:
-        hint = errors.nearest(layout, LAYOUTS)
-        raise ValueError(f"layout is {layout!r}; choose from {', '.join(LAYOUTS)}{hint}")
+        raise ValueError(
+            f"layout is {layout!r}; choose from {', '.join(LAYOUTS)}"
+            f"{errors.nearest(layout, LAYOUTS)}"
+        )
     own = module.state_dict(keep_vars=True)
     _check_tensors(own)
     if layout == "torch":

@@ -59,8 +59,10 @@ class Recorder:
         for option, allowed in ("format", SUFFIXES), ("precision", number_formats.PRECISIONS):
             value = getattr(self, option)
             if value not in allowed:
-                hint = errors.nearest(value, allowed)
-                raise ValueError(f"{option} is {value!r}; choose from {', '.join(allowed)}{hint}")
+                raise ValueError(
+                    f"{option} is {value!r}; choose from {', '.join(allowed)}"
+                    f"{errors.nearest(value, allowed)}"
+                )
 
     @property
     def suffix(self) -> str:
@@ -92,10 +94,6 @@ class Recorder:
             pieces = [gzip.compress(b"".join(pieces), GZIP_LEVEL, mtime=0)]
         write(path, pieces)
 
-    def load(self, path: Path | str) -> Record:
-        """The record in a file of any recorder: see `load`."""
-        return load(path)
-
 
 def CompactRecorder() -> Recorder:
     """The smallest files: MessagePack, gzip, half floats and the narrowest integers."""
@@ -114,7 +112,9 @@ def load(path: Path | str, *, most_numbers: int = MOST_NUMBERS) -> Record:
     format, is_compressed = _kind(path)
     try:
         if format == "safetensors" and not is_compressed:
-            return number_formats.restored(_read_mapped(path))
+            _, metadata = safetensors_codec.header_of(path)
+            tensors = safetensors_codec.load_tensors(path)
+            return number_formats.restored(_with_metadata(tensors, metadata))
         content = _content(path, SMALLEST_LIMIT + LARGEST_NUMBER * most_numbers, is_compressed)
         most_values = files.VALUES_LIMIT + 4 * most_numbers
         readers = {
@@ -125,9 +125,9 @@ def load(path: Path | str, *, most_numbers: int = MOST_NUMBERS) -> Record:
         return number_formats.restored(readers[format](content, most_values))
     except WRONG_CONTENT as error:
         what = "gzip of a " if is_compressed else ""
-        why = str(error) or type(error).__name__
         raise errors.DataError(
-            f"{path}: not a whole {what}{TITLES[format]} record ({why}); restore it from a copy"
+            f"{path}: not a whole {what}{TITLES[format]} record "
+            f"({str(error) or type(error).__name__}); restore it from a copy"
         ) from error
     except OSError as error:
         raise safetensors_codec.not_opened(path, error) from error
@@ -187,12 +187,6 @@ def _pieces(format: str, stored: Stored) -> files.Pieces:
     return safetensors_codec.chunks(stored.tensors, {"format": "pt"} | metadata)
 
 
-def _read_mapped(path: Path) -> Stored:
-    tensors = safetensors_codec.load_tensors(path)
-    with safetensors.safe_open(path, framework="pt") as file:
-        return _with_metadata(tensors, file.metadata())
-
-
 def _read_unmapped(content: bytes) -> Stored:
     tensors = {
         name: safetensors_codec.from_bytes(
@@ -206,8 +200,8 @@ def _read_unmapped(content: bytes) -> Stored:
     return _with_metadata(tensors, metadata)
 
 
-def _with_metadata(tensors: dict[str, Any], metadata: dict[str, str] | None) -> Stored:
-    if not metadata or record.VERSION_KEY not in metadata:
+def _with_metadata(tensors: dict[str, Any], metadata: dict[str, str]) -> Stored:
+    if record.VERSION_KEY not in metadata:
         return Stored(tensors, {}, {})
     keys = (record.VERSION_KEY, "dtypes", "values")
     head = {key: files.parsed_json(metadata[key].encode()) for key in keys}

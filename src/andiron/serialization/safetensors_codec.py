@@ -49,6 +49,9 @@ class Entry:
     end: int
 
 
+Header = tuple[dict[str, Entry], dict[str, str]]  # the entries of tensors, and the metadata
+
+
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Writes named tensors to a safetensors file, atomically."""
     files.write_pieces(path, chunks(tensors))
@@ -60,7 +63,7 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     Raises: DataError if the file is missing, truncated or not a safetensors file.
     """
     try:
-        check_file(path)
+        header_of(path)  # refuses other files before the library reads them
         return safetensors.torch.load_file(path)
     except OSError as error:
         raise not_opened(path, error) from error
@@ -70,8 +73,8 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
         ) from error
 
 
-def check_file(path: Path) -> None:
-    """Refuses files that cannot be safetensors files, before the library reads them.
+def header_of(path: Path) -> Header:
+    """The header of a safetensors file: see `read_header`.
 
     Raises: OSError; ValueError for a pipe, a device, a folder, or a header that is damaged or
     lists too many tensors for memory.
@@ -82,7 +85,7 @@ def check_file(path: Path) -> None:
             file.seek(offset)
             return file.read(length)
 
-        read_header(read, os.fstat(file.fileno()).st_size)
+        return read_header(read, os.fstat(file.fileno()).st_size)
 
 
 def not_opened(path: Path, error: OSError) -> errors.DataError:
@@ -157,7 +160,7 @@ def from_bytes(data: bytes | bytearray, dtype: torch.dtype, shape: Sequence[int]
 
 def read_header(
     read: Callable[[int, int], bytes | bytearray], size: int
-) -> tuple[dict[str, Entry], dict[str, str]]:
+) -> Header:
     """The entry of each tensor by name, and the metadata, of a file with `size` bytes.
 
     `read(offset, length)` returns bytes of the file. The data are not read.

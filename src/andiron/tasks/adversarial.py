@@ -58,11 +58,15 @@ class Adversarial(nn.Module):
         parts = ("generator", "discriminator", "latent")
         missing = [name for name in parts if not hasattr(network, name)]
         if missing:
-            remedy = "choose a network that has, such as GAN"
-            raise ValueError(f"{type(network).__name__} has no {', '.join(missing)}; {remedy}")
+            raise ValueError(
+                f"{type(network).__name__} has no {', '.join(missing)}; choose a network that has, "
+                "such as GAN"
+            )
         if input_mean is None or input_std is None:
-            remedy = "give both (0.5 for images in [-1, 1])"
-            raise ValueError(f"input_mean and input_std: the data does not give them; {remedy}")
+            raise ValueError(
+                "input_mean and input_std: the data does not give them; give both (0.5 for images "
+                "in [-1, 1])"
+            )
         self.generator, self.discriminator, self.latent = (getattr(network, part) for part in parts)
         self.grid = grid
         mean, std = (  # [channels, 1, 1]
@@ -123,8 +127,10 @@ class Adversarial(nn.Module):
     def _logits(self, images: Tensor) -> Float[Tensor, " batch"]:
         logits: Tensor = self.discriminator(images)
         if logits.numel() != len(images):
-            shown = f"{list(logits.shape)} for {len(images)} images"
-            raise errors.DataError(f"the discriminator gives {shown}; should be a logit each")
+            raise errors.DataError(
+                f"the discriminator gives {list(logits.shape)} for {len(images)} images; should be "
+                "a logit each"
+            )
         return logits.reshape(-1).float()
 
     def _fixed_latents(self, number: int, purpose: str) -> Float[Tensor, "number latent"]:

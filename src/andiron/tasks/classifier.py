@@ -67,8 +67,10 @@ class CrossEntropy:
         if not class_counts or min(class_counts) < 1:
             shown = f"class_counts are {class_counts and [*class_counts]}"
             cause = shown if class_counts else "the data does not give its class_counts"
-            remedy = "each class needs samples, or give a weight for each"
-            raise ValueError(f"loss.class_weights=balanced: {cause}; {remedy}")
+            raise ValueError(
+                f"loss.class_weights=balanced: {cause}; each class needs samples, or give a weight "
+                "for each"
+            )
         weights = [sum(class_counts) / (len(class_counts) * count) for count in class_counts]
         return CrossEntropy(weights, self.label_smoothing, ignored_index=self.ignored_index)
 

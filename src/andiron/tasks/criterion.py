@@ -122,8 +122,9 @@ class Criterion:
             raise self._mismatch(output, targets, str(error).partition("\n")[0]) from error
         if not isinstance(loss, Tensor) or loss.dim():
             shown = f"a tensor {[*loss.shape]}" if isinstance(loss, Tensor) else type(loss).__name__
-            remedy = "have it return the mean over the batch"
-            raise errors.MismatchError(f"loss gives {shown}, not one number; {remedy}")
+            raise errors.MismatchError(
+                f"loss gives {shown}, not one number; have it return the mean over the batch"
+            )
         return loss
 
     def weight(self, targets: Tensor, marked: Tensor | None = None) -> Weight:
@@ -194,9 +195,10 @@ class Criterion:
 
     def _mismatch(self, output: Tensor, targets: Tensor, reason: str) -> errors.DataError:
         name = getattr(self.loss, "__name__", type(self.loss).__name__)
-        shapes = f"output {list(output.shape)} with targets {list(targets.shape)}"
-        found = f"{name} cannot compare {shapes} ({targets.dtype})"
-        return errors.DataError(f"loss: {found}: {reason}")
+        return errors.DataError(
+            f"loss: {name} cannot compare output {list(output.shape)} with targets "
+            f"{list(targets.shape)} ({targets.dtype}): {reason}"
+        )
 
     @torch.inference_mode(False)  # a tensor from inference mode cannot be used in training
     def _move_to(self, device: torch.device) -> None:
@@ -248,16 +250,20 @@ def at_least_float32(values: Tensor) -> Tensor:
 
 def _check_loss(loss: Any) -> None:
     if isinstance(loss, type):
-        remedy = "give an object of it, in YAML without _partial_"
-        raise ValueError(f"loss={loss.__name__}: is a class; {remedy}")
+        raise ValueError(
+            f"loss={loss.__name__}: is a class; give an object of it, in YAML without _partial_"
+        )
     reduction = _setting(loss, "reduction")
     if reduction not in (None, "mean"):
-        remedy = "should be mean, so that batches of any size weigh alike"
-        raise ValueError(f"loss.reduction={reduction}: {remedy}")
+        raise ValueError(
+            f"loss.reduction={reduction}: should be mean, so that batches of any size weigh alike"
+        )
     names = dict(loss.named_parameters()) if isinstance(loss, nn.Module) else {}
     if names:
-        remedy = "that would not be trained; put them in the network"
-        raise ValueError(f"loss has parameters ({', '.join(names)}) {remedy}")
+        raise ValueError(
+            f"loss has parameters ({', '.join(names)}) that would not be trained; put them in the "
+            "network"
+        )
 
 
 def _setting(loss: Any, name: str) -> Any:

@@ -60,8 +60,10 @@ class LanguageModel(Supervised):
         self.settings = {"temperature": temperature, "top_k": top_k}
         num_tokens = BYTES if vocabulary is None else len(vocabulary)
         if top_k is not None and not 1 <= top_k <= num_tokens:
-            allowed = f"should be between 1 and the {num_tokens} tokens there are, or null for all"
-            raise ValueError(f"top_k={top_k}: {allowed}")
+            raise ValueError(
+                f"top_k={top_k}: should be between 1 and the {num_tokens} tokens there are, or "
+                "null for all"
+            )
         if bytes_per_token is None and vocabulary is not None:
             bytes_per_token = [len(token.encode()) for token in vocabulary]
         table = None if bytes_per_token is None else torch.tensor([*bytes_per_token])
@@ -100,7 +102,11 @@ class LanguageModel(Supervised):
         prompt = torch.tensor([self.prompt], device=device)
         tokens = generate(prompt, self.sample_length, generator=generator, **self.settings)
         text = decoded([*self.prompt, *tokens[0].tolist()], self.vocabulary)
-        return {"sample": _code_block(text)}
+        shown = "".join(
+            each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}"
+            for each in text
+        )
+        return {"sample": fenced(shown, "text")}
 
     def _num_bytes(self, logits: Tensor, targets: Tensor) -> Tensor | int | None:
         """The number of bytes of the targets; None without a vocabulary and 256 classes."""
@@ -125,15 +131,8 @@ def encoded(text: str, vocabulary: Sequence[str] | None, name: str = "prompt") -
     numbers = {token: number for number, token in enumerate(vocabulary)}
     unknown = sorted({*text} - numbers.keys())
     if unknown:
-        missing = f"the vocabulary has no {', '.join(map(repr, unknown[:10]))}"
-        raise ValueError(f"{name}={text[:40]!r}: {missing}; use characters that it has")
+        raise ValueError(
+            f"{name}={text[:40]!r}: the vocabulary has no {', '.join(map(repr, unknown[:10]))}; "
+            "use characters that it has"
+        )
     return [numbers[character] for character in text]
-
-
-def _code_block(text: str) -> str:
-    """A Markdown code block of the text; control characters become replacement characters."""
-    shown = "".join(
-        each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}"
-        for each in text
-    )
-    return fenced(shown, "text")

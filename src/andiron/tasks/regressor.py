@@ -72,13 +72,17 @@ class Regressor(Supervised):
         super().__init__(network, Criterion(loss or MeanSquaredError()))
         # the shapes would fit, but the loss would be meaningless
         if isinstance(loss, (*CLASS_LOSS_MODULES, *ANSWER_LOSSES)):
-            remedy = "choose one of values, such as loss=mean_squared_error"
-            raise ValueError(f"loss: {type(loss).__name__} is of classes; {remedy}")
+            raise ValueError(
+                f"loss: {type(loss).__name__} is of classes; choose one of values, such as "
+                "loss=mean_squared_error"
+            )
         mean = _numbers(0.0 if target_mean is None else target_mean)
         std = _numbers(1.0 if target_std is None else target_std)
         if not bool((std > 0).all()):
-            remedy = "should be greater than 0; a constant target cannot be learned"
-            raise ValueError(f"target_std={target_std}: {remedy}")
+            raise ValueError(
+                f"target_std={target_std}: should be greater than 0; a constant target cannot be "
+                "learned"
+            )
         self.register_buffer("target_mean", mean, persistent=False)
         self.register_buffer("target_std", std, persistent=False)
 

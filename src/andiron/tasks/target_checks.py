@@ -13,8 +13,10 @@ TOLERANCE = 1e-3  # of a sum of probabilities: rounding of bfloat16, and of prin
 
 def misfit(task: object, output: Tensor, targets: Tensor, remedy: str) -> errors.DataError:
     """The error for an output whose shape does not fit the targets."""
-    shapes = f"the network gives {list(output.shape)} for targets {list(targets.shape)}"
-    return errors.DataError(f"{type(task).__name__}: {shapes}; {remedy}")
+    return errors.DataError(
+        f"{type(task).__name__}: the network gives {list(output.shape)} for targets "
+        f"{list(targets.shape)}; {remedy}"
+    )
 
 
 def of_classes(targets: Tensor, num_classes: int, ignored_index: int | None) -> None:

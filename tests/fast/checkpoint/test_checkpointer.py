@@ -25,6 +25,7 @@ from andiron.checkpoint import (
     FileCheckpointer,
     KeepEvery,
     KeepLast,
+    LocalStore,
     checkpointer,
     load,
     newest_whole,
@@ -379,14 +380,25 @@ def test_an_average_whose_name_no_file_can_have_is_refused(tmp_path):
     [lambda saver: save(saver, 20), FileCheckpointer.wait, FileCheckpointer.close],
     ids=["save", "wait", "close"],
 )
-def test_an_unwritable_state_raises_at_the_next_call_and_leaves_nothing(tmp_path, later):
-    saver = FileCheckpointer(tmp_path, KeepLast(1))
-    saver.save(10, Checkpoint({}, {}, {"updates": 10, "device": torch.device("cpu")}), {})
+def test_a_mistake_of_a_store_raises_at_the_next_call_and_leaves_nothing(tmp_path, later):
+    class Mistaken(LocalStore):
+        def write(self, name, pieces):
+            raise TypeError("a mistake")
+
+    saver = FileCheckpointer(Mistaken(tmp_path), KeepLast(1))
+    save(saver, 10)
     saver._writer.finish()
-    with pytest.raises(TypeError, match="Object of type device is not JSON serializable"):
+    with pytest.raises(TypeError, match="a mistake"):
         later(saver)
     assert names(tmp_path) == set() and saver.saved == []
     saver.close()
+
+
+def test_an_unwritable_state_raises_and_leaves_nothing(tmp_path):
+    saver = FileCheckpointer(tmp_path, KeepLast(1))
+    with pytest.raises(TypeError, match="Object of type device is not JSON serializable"):
+        saver.save(10, Checkpoint({}, {}, {"updates": 10, "device": torch.device("cpu")}), {})
+    assert saver.close() and names(tmp_path) == set() and saver.saved == []
 
 
 def test_closing_ends_the_thread(tmp_path):

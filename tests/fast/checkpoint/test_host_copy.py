@@ -9,7 +9,7 @@ from checkpoints_made import checkpoint, equal, rich, until
 
 from andiron.checkpoint import Checkpoint, contents
 from andiron.checkpoint.background_writer import Background
-from andiron.checkpoint.host_copy import HostBuffers, plain_copy
+from andiron.checkpoint.host_copy import HostBuffers
 
 
 def buffers_of(checkpoint):
@@ -86,7 +86,7 @@ def test_copying_a_parameter_leaves_no_graph():
 
 def test_plain_values_are_copied_all_the_way_down():
     value = {"a": [1, {"b": [2.5, None, "text"]}], "c": (1, 2)}
-    copy = plain_copy(value)
+    copy = HostBuffers().copy(Checkpoint({}, {}, {}), value).checkpoint.state
     assert copy == {"a": [1, {"b": [2.5, None, "text"]}], "c": [1, 2]}
     value["a"][1]["b"].append(3)
     assert copy["a"][1]["b"] == [2.5, None, "text"]

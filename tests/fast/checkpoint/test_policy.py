@@ -59,9 +59,12 @@ def test_a_rule_that_is_null_is_left_out():
 @pytest.mark.parametrize(
     "arguments, said",
     [
-        ({"last": 0}, "last=0: should be 1 or more"),
-        ({"keep_every_updates": 0}, "keep_every_updates=0: should be 1 or more"),
-        ({"best": 0}, "best=0: should be 1 or more"),
+        ({"last": 0}, "number=0: should be greater than or equal to 1 (KeepLast)"),
+        (
+            {"keep_every_updates": 0},
+            "updates=0: should be greater than or equal to 1 (KeepEvery)",
+        ),
+        ({"best": 0}, "number=0: should be greater than or equal to 1 (KeepBest)"),
         (
             {"metric": None, "also_best": {"accuracy": "highest"}},
             "also_best={'accuracy': 'highest'}: metric is null; move one of these there",

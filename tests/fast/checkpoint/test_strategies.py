@@ -213,20 +213,19 @@ def test_strategies_are_data():
     [
         (
             lambda: KeepLast(0),
-            "last=0: should be 1 or more; give a whole number, or leave the rule out",
+            "number=0: should be greater than or equal to 1 (KeepLast)",
         ),
         (
             lambda: KeepBest("loss", number=0),
-            "best=0: should be 1 or more; give a whole number, or leave the rule out",
+            "number=0: should be greater than or equal to 1 (KeepBest)",
         ),
         (
             lambda: KeepEvery(-5),
-            "keep_every_updates=-5: should be 1 or more; give a whole number, or leave the rule "
-            "out",
+            "updates=-5: should be greater than or equal to 1 (KeepEvery)",
         ),
         (
             lambda: KeepBest("loss", direction="up"),
-            "direction=up: should be lowest or highest; choose one of these",
+            "direction=up: should be 'lowest' or 'highest' (KeepBest)",
         ),
     ],
 )

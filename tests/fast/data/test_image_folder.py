@@ -254,9 +254,8 @@ def test_a_missing_folder_is_told_with_the_option(tmp_path):
     with pytest.raises(errors.DataError) as raised:
         load(tmp_path / "nowhere")
     expected = (
-        f"{tmp_path / 'nowhere'}: no such folder; set data.path to one with a folder of images "
-        "for each "
-        "class"
+        f"{tmp_path / 'nowhere'}: no such folder; set data.path, or data.valid_sets, to one with a "
+        "folder of images for each class"
     )
     assert str(raised.value) == expected
 

@@ -185,7 +185,7 @@ def test_a_gradient_of_another_shape_is_refused_before_the_kernel(gradient):
         optimizer.step(0.1, model, gradients.backward(model.loss(update), model))
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     found = gradients.backward(model.loss(2), model)
-    found.register("first.weight", gradient)
+    found["first.weight"] = gradient
     with pytest.raises(RuntimeError, match="size"):
         optimizer.step(0.1, model, found)
     assert same(model.state_dict(), before)

@@ -415,7 +415,7 @@ def test_a_gradient_of_an_unowned_parameter_is_refused() -> None:
     optimizer = Optimizer(torch.optim.Adam, model)
     before = copies(model.state_dict())
     given = gradients.backward(model(torch.ones(5, 3)).sum(), model)
-    given.register("head.weight", torch.ones(2, 3))
+    given["head.weight"] = torch.ones(2, 3)
     with pytest.raises(KeyError) as error:
         optimizer.step(0.1, model, given)
     assert (

@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from andiron import gradients
 from andiron.optim import Optimizer
-from andiron.optim.sam import perturbed
+from andiron.optim.model_weights import perturbed
 
 RHO = 0.05
 

@@ -61,15 +61,14 @@ class Torchvision:
 
     def _check_image(self, image: Any, others: Sequence[Tensor]) -> Tensor:
         if not isinstance(image, Tensor):
-            kind = type(image).__name__
             raise errors.DataError(
-                f"augmentation.{self.name}: returns {kind}, not a tensor; "
-                "end with a transform that returns one"
+                f"augmentation.{self.name}: returns {type(image).__name__}, not a tensor; end with "
+                "a transform that returns one"
             )
         if others and image.shape != others[0].shape:
-            shapes = f"{list(others[0].shape)} and {list(image.shape)}"
             raise errors.DataError(
-                f"augmentation.{self.name}: returns images of {shapes} in one batch; end with a "
-                "transform that gives them one shape, such as torchvision.transforms.v2.Resize"
+                f"augmentation.{self.name}: returns images of {list(others[0].shape)} and "
+                f"{list(image.shape)} in one batch; end with a transform that gives them one "
+                "shape, such as torchvision.transforms.v2.Resize"
             )
         return image

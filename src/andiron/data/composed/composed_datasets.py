@@ -26,7 +26,7 @@ SAMPLES_AT_ONCE = 1024  # gathered where targets come only together with inputs
 
 
 class Derived(ABC):
-    """Samples derived from `dataset`; abstract: see `drawn`."""
+    """Samples derived from `dataset`, or from several; abstract: see `drawn`."""
 
     dataset: Dataset
 
@@ -93,7 +93,7 @@ class Mapped(Derived):
         return sample_name(self.dataset, index)
 
 
-class Concatenated:
+class Concatenated(Derived):
     """The samples of several data sets in a row; a batch is one gather from each that it needs.
 
     Raises: ValueError if there is no data set, one is empty, or samples differ in shape or dtype.
@@ -119,12 +119,7 @@ class Concatenated:
     def __len__(self) -> int:
         return int(self._begins[-1])
 
-    def __getitems__(self, indices: Indices) -> RawBatch | WeightedBatch:
-        """The samples at `indices`, in this order."""
-        return self.drawn(indices, None)
-
     def drawn(self, indices: Indices, draws: Draws | None) -> RawBatch | WeightedBatch:
-        """The same; random transforms of `datasets` take their numbers from `draws`."""
         chosen = _index_tensor(indices, len(self))
         owners = torch.bucketize(chosen, self._begins, right=True) - 1
         parts = []

@@ -49,9 +49,8 @@ def torch_dataset(
     Raises: DataError naming the part that is not such a data set, or the fault of its samples.
     """
     named = {"train": train, "valid": valid, "test": test}
-    sizes = {"train": samples_per_epoch}
     datasets = {
-        name: _adapted(name, dataset, collate, sizes)
+        name: _adapted(name, dataset, collate, samples_per_epoch)
         for name, dataset in named.items()
         if not isinstance(dataset, int | float | str)
     }
@@ -68,18 +67,18 @@ def torch_dataset(
     )
 
     def read_set(dataset: Any) -> tuple[Samples, str]:
-        adapted = _adapted("valid_sets", dataset, collate, {})
+        adapted = _adapted("valid_sets", dataset, collate)
         return adapted, _fingerprint({"valid_sets": adapted})
 
     return splits.with_sets(made, valid_sets, read_set)
 
 
 def _adapted(
-    name: str, dataset: Any, collate: Collate | None, sizes: Mapping[str, int | None]
+    name: str, dataset: Any, collate: Collate | None, size: int | None = None
 ) -> Samples:
-    if name in sizes and isinstance(dataset, IterableDataset):
-        return _streamed(dataset, collate or default_collate, sizes[name])
-    if sizes.get(name):
+    if name == "train" and isinstance(dataset, IterableDataset):
+        return _streamed(dataset, collate or default_collate, size)
+    if name == "train" and size:
         raise errors.DataError(
             f"data.samples_per_epoch: data.{name} is no IterableDataset, and an epoch has all of "
             "its samples; leave it out"

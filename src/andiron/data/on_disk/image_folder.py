@@ -1,5 +1,6 @@
 """Images in a folder for each class."""
 
+import logging
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -8,16 +9,19 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from andiron import errors
 from andiron.data import fingerprint, splits
 from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import Dataset
-from andiron.data.on_disk import image_cache, image_scan, image_tree
+from andiron.data.on_disk import image_cache, image_tree
 from andiron.data.on_disk.image_decoding import ImageFolderDataset
 from andiron.data.on_disk.stored import StoredDataset
 from andiron.data.splits import TEST_SEED, Parts, Splits
+from andiron.plain import readable
 from andiron.ranges import Count, Index, Proportion, Seed, SetName, Validation
 from andiron.recording import keep_arguments
 
+log = logging.getLogger("andiron")
 # ImageNet's, as torchvision's weights expect; for grey images the means over channels
 BATCHERS = {
     3: ImageBatcher((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
@@ -108,8 +112,8 @@ def _read(
     if decoded == "once":
         dataset, unreadable, checksum = image_cache.decoded(images, folder)
     elif scan or max_unreadable:
-        unreadable = image_scan.unreadable(images)
-    skipped = image_scan.skipped(images, unreadable, max_unreadable)
+        unreadable = _unreadable(images)
+    skipped = _skipped(images, unreadable, max_unreadable)
     if skipped:
         tree = tree.without({*skipped})
         names = enumerate(images.names)
@@ -118,6 +122,33 @@ def _read(
         sizes = (f"{name}\0{(root / name).stat().st_size}\n" for name in tree.names)
         checksum = fingerprint.of_texts(sizes)
     return _Images(tree, dataset, checksum, skipped)
+
+
+def _unreadable(images: ImageFolderDataset) -> dict[str, str]:
+    """Why files cannot be read as an image, by name; decodes all of them."""
+    log.info("%s: decoding all %d images, to find unreadable ones", images.root, len(images))
+    made = image_cache.in_threads(images.decoded_or_problem, images.names)
+    problems = zip(images.names, made, strict=True)
+    return {name: problem for name, problem in problems if isinstance(problem, str)}
+
+
+def _skipped(images: ImageFolderDataset, unreadable: Mapping[str, str], most: int) -> list[str]:
+    """The names of the unreadable files, at most `most`, which are logged.
+
+    Raises: DataError listing them if there are more.
+    """
+    if not unreadable:
+        return []
+    found = f"{images.root}: {len(unreadable)} of {len(images)} images cannot be read"
+    listed = readable.listed([f"{name}: {why}" for name, why in unreadable.items()])
+    if len(unreadable) > most:
+        allowed = f"; data.max_unreadable={most} skips fewer" if most else ""
+        raise errors.DataError(
+            f"{found}{allowed}:\n{listed}\nreplace or remove them, or skip them with "
+            f"data.max_unreadable={len(unreadable)}"
+        )
+    log.warning("%s, and are skipped:\n%s", found, errors.printable(listed))
+    return sorted(unreadable)
 
 
 def _facts(

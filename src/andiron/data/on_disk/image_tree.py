@@ -56,10 +56,6 @@ def find(root: Path) -> ImageTree:
     Names that begin with a dot are ignored, and files with other suffixes, which are logged.
     Raises: DataError if the folder is missing, has fewer than two classes, or one without images.
     """
-    if not root.is_dir():
-        raise errors.DataError(
-            f"{root}: no such folder; set data.path to one with a folder of images for each class"
-        )
     if not (root / "train").is_dir():
         return _tree(root, {"": _class_names(root)})
     strange = [name for name in _folders(root) if name not in PARTS]
@@ -79,9 +75,6 @@ def find_set(root: Path, class_names: Sequence[str]) -> ImageTree:
 
     Raises: DataError as `find`, and for another class.
     """
-    if not root.is_dir():
-        remedy = "name one with a folder of images for each class"
-        raise errors.DataError(f"{root}: no such folder; {remedy}")
     names = _class_names(root)
     _check_known(root, names, class_names, "the training data have no such class")
     return _tree(root, {"": names}, class_names)
@@ -116,6 +109,11 @@ def _class_names(folder: Path) -> list[str]:
 
 
 def _folders(folder: Path) -> list[str]:
+    if not folder.is_dir():
+        raise errors.DataError(
+            f"{folder}: no such folder; set data.path, or data.valid_sets, to one with a folder of "
+            "images for each class"
+        )
     return sorted(
         entry.name
         for entry in os.scandir(folder)

@@ -69,7 +69,7 @@ def safetensors(
         pair = _arrays(Path(other), inputs, targets)
         for array, like in zip(pair, (of_inputs, of_targets), strict=True):
             _check_alike(array, like)
-        _check_targets(pair[1], facts.get("num_classes"))
+        _check_targets(pair[1], facts.get("num_classes", 0))
         return _dataset(*pair, in_memory), fingerprint.of_file(Path(other))
 
     return splits.with_sets(made, valid_sets, read_set)
@@ -80,7 +80,17 @@ def _arrays(file: Path, inputs: str, targets: str) -> tuple[StoredArray, StoredA
     arrays = stored.arrays_in(file)
     of_inputs = _named(arrays, file, "inputs", inputs)
     of_targets = _columns(_named(arrays, file, "targets", targets))
-    _check_sizes(of_inputs, of_targets)
+    for array in (of_inputs, of_targets):
+        if not array.shape or not torch.Size(array.shape).numel():
+            raise errors.DataError(
+                f"{array.file.path}: {array.name!r} of shape {list(array.shape)} "
+                "has no rows to learn from"
+            )
+    if len(of_inputs) != len(of_targets):
+        raise errors.DataError(
+            f"{of_inputs.file.path}: {of_inputs.name!r} has {len(of_inputs)} rows and "
+            f"{of_targets.name!r} {len(of_targets)}; each input needs one target"
+        )
     return of_inputs, of_targets
 
 
@@ -104,18 +114,15 @@ def _check_alike(array: StoredArray, like: StoredArray) -> None:
         )
 
 
-def _check_targets(targets: StoredArray, num_classes: int | None) -> None:
+def _check_targets(targets: StoredArray, num_classes: int) -> None:
     """Refuses targets that are not finite, or not one of the classes."""
-    for indices, rows in targets.chunks():
-        if targets.dtype.is_floating_point:
-            stored.check_finite(targets, rows, indices)
-        elif num_classes is not None:
-            largest = int(_classes(targets, indices, rows.long()).max())
-            if largest >= num_classes:
-                raise errors.DataError(
-                    f"{targets.file.path}: {targets.name!r} has the class {largest}, and the "
-                    f"training data have {num_classes}, counted from 0; remove those samples"
-                )
+    for classes in _classes(targets) or ():
+        largest = int(classes.max())
+        if largest >= num_classes:
+            raise errors.DataError(
+                f"{targets.file.path}: {targets.name!r} has the class {largest}, and the "
+                f"training data have {num_classes}, counted from 0; remove those samples"
+            )
 
 
 def _named(arrays: Mapping[str, StoredArray], file: Path, option: str, name: str) -> StoredArray:
@@ -137,29 +144,11 @@ def _columns(targets: StoredArray) -> StoredArray:
     return dataclasses.replace(targets, shape=(*targets.shape, 1)) if is_column else targets
 
 
-def _check_sizes(inputs: StoredArray, targets: StoredArray) -> None:
-    for array in (inputs, targets):
-        if not array.shape or not torch.Size(array.shape).numel():
-            raise errors.DataError(
-                f"{array.file.path}: {array.name!r} of shape {list(array.shape)} "
-                "has no rows to learn from"
-            )
-    if len(inputs) != len(targets):
-        raise errors.DataError(
-            f"{inputs.file.path}: {inputs.name!r} has {len(inputs)} rows and {targets.name!r} "
-            f"{len(targets)}; each input needs one target"
-        )
-
-
 def _described(targets: StoredArray) -> tuple[Classes | None, dict[str, Any]]:
     """The class of every sample, if any, and the facts of the checked targets."""
-    if targets.dtype.is_floating_point:
-        for indices, rows in targets.chunks():
-            stored.check_finite(targets, rows, indices)
+    classes = _classes(targets)
+    if classes is None:
         return None, {"num_outputs": torch.Size(targets.shape[1:]).numel()}
-    if targets.dtype == torch.bool and len(targets.shape) == 2:
-        return None, {"num_outputs": targets.shape[1]}
-    classes = [_classes(targets, indices, rows.long()) for indices, rows in targets.chunks()]
     largest = max(int(numbers.max()) for numbers in classes)
     if not 1 <= largest < MOST_CLASSES:
         raise errors.DataError(
@@ -171,7 +160,18 @@ def _described(targets: StoredArray) -> tuple[Classes | None, dict[str, Any]]:
     return (torch.cat(classes) if len(targets.shape) == 1 else None), {"num_classes": largest + 1}
 
 
-def _classes(targets: StoredArray, indices: Tensor, rows: Samples) -> Tensor:
+def _classes(targets: StoredArray) -> list[Tensor] | None:
+    """The checked classes in chunks; None for values to predict, which are checked, and labels."""
+    if targets.dtype.is_floating_point:
+        for indices, rows in targets.chunks():
+            stored.check_finite(targets, rows, indices)
+    elif targets.dtype != torch.bool or len(targets.shape) != 2:
+        chunks = targets.chunks()
+        return [_checked_classes(targets, indices, rows.long()) for indices, rows in chunks]
+    return None
+
+
+def _checked_classes(targets: StoredArray, indices: Tensor, rows: Samples) -> Tensor:
     """The checked rows, or the largest of several targets a sample; some may be IGNORED."""
     wrong = rows < 0 if rows.dim() == 1 else (rows < 0) & (rows != IGNORED)
     if wrong.any():

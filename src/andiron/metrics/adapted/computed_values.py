@@ -30,7 +30,9 @@ def value_of(name: str, metric: Any, result: Any) -> Result:
     Raises: TypeError for anything else, such as a map of each sample.
     """
     if is_picture(metric):
-        return _pictures(metric.plot, result)
+        if isinstance(result, Tensor) and result.ndim == 3:  # several labels, each with a matrix
+            return {str(label): _picture(metric.plot, each) for label, each in enumerate(result)}
+        return _picture(metric.plot, result)
     numbers = dict(_numbers(name, "", result))
     if [*numbers] == [""]:
         number = numbers[""]
@@ -51,8 +53,10 @@ def _numbers(name: str, place: str, result: Any) -> Iterator[tuple[str, float]]:
         kind = (
             f"a tensor {[*result.shape]}" if isinstance(result, Tensor) else type(result).__name__
         )
-        problem = f"torchmetrics computes {kind}; only numbers can be logged: change its arguments"
-        raise TypeError(f"{name}: {problem}")
+        raise TypeError(
+            f"{name}: torchmetrics computes {kind}; only numbers can be logged: change its "
+            "arguments"
+        )
     by_name = result if isinstance(result, Mapping) else dict(enumerate(result))
     for key, inner in by_name.items():
         yield from _numbers(name, f"{place}/{key}" if place else str(key), inner)
@@ -60,13 +64,6 @@ def _numbers(name: str, place: str, result: Any) -> Iterator[tuple[str, float]]:
 
 def _class_with(metric: Any, method: str) -> type:
     return next(each for each in type(metric).__mro__ if method in vars(each))
-
-
-def _pictures(plot: Callable[..., Any], result: Any) -> Result:
-    """One picture; for several labels with a matrix each, one by label number."""
-    if isinstance(result, Tensor) and result.ndim == 3:
-        return {str(label): _picture(plot, each) for label, each in enumerate(result)}
-    return _picture(plot, result)
 
 
 def _picture(plot: Callable[..., Any], result: Any) -> UInt8[Tensor, "3 height width"]:

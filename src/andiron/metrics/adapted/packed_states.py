@@ -67,7 +67,9 @@ def parts_of(states: Sequence[State]) -> Iterator[Tensor]:
         if not all(isinstance(each, Tensor) for each in value):
             found = next(type(each).__name__ for each in value if not isinstance(each, Tensor))
             raise TypeError(f"its state {state.name} has a {found}; a checkpoint saves tensors")
-        yield _flat(value)
+        # an empty one, joined with any other, takes its dtype
+        empty = torch.empty(0, dtype=torch.bool)
+        yield torch.cat([each.flatten() for each in value]) if value else empty
         yield _shapes(value)
 
 
@@ -94,12 +96,6 @@ def _reduced(state: State, rows: Tensor) -> Tensor:
     if state.reduction is dim_zero_sum and rows.is_floating_point():
         return rows.double().sum(0)  # many batches: as exact as sums without gathering
     return state.reduction(rows)  # type: ignore[misc]  # None has `lacks_reduction`
-
-
-def _flat(values: Sequence[Tensor]) -> Tensor:
-    if not values:
-        return torch.empty(0, dtype=torch.bool)  # joined with any other, it takes its dtype
-    return torch.cat([each.flatten() for each in values])
 
 
 def _shapes(values: Sequence[Tensor]) -> Int[Tensor, "values 8"]:

@@ -47,9 +47,10 @@ class Accuracy:
 
     def __call__(self, item: Any) -> Parts:
         if item.output.dim() != item.targets.dim() + 1:
-            shapes = f"output {list(item.output.shape)}, targets {list(item.targets.shape)}"
-            remedy = "use HammingAccuracy for yes-or-no answers"
-            raise errors.MismatchError(f"accuracy: no logit for each class ({shapes}); {remedy}")
+            raise errors.MismatchError(
+                f"accuracy: no logit for each class (output {list(item.output.shape)}, targets "
+                f"{list(item.targets.shape)}); use HammingAccuracy for yes-or-no answers"
+            )
         return item.output.argmax(dim=-1) == item.targets, outputs.num_targets(item)
 
     def count_items(self, items: Sequence[ClassificationOutput]) -> Parts:
@@ -74,8 +75,9 @@ class TopKAccuracy:
 
     def __post_init__(self) -> None:
         if self.num_classes is not None and self.k > self.num_classes:
-            allowed = f"should be at most {self.num_classes}, the number of classes"
-            raise ValueError(f"k={self.k}: {allowed}")
+            raise ValueError(
+                f"k={self.k}: should be at most {self.num_classes}, the number of classes"
+            )
         self.name = self.name or f"top_{self.k}_accuracy"
 
     def __call__(self, item: Any) -> Parts:

@@ -11,21 +11,14 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from andiron.metrics.classification.classifier_rows import BINARY, CLASSES
-from andiron.metrics.classification.decision_scores import Counted, Counts, unpacked
+from andiron.metrics.classification.decision_scores import Counted, unpacked
 
 
 @dataclass(kw_only=True)
 class Agreement(Counted):
-    """A value computed from the counts of all classes; abstract: see `of_counts`."""
+    """A value computed from the counts of all classes, None where it is undefined; abstract."""
 
     kinds = (CLASSES, BINARY)
-
-    def value(self, sums: Tensor) -> float | None:
-        return self.of_counts(unpacked(sums).both_sides())
-
-    def of_counts(self, counts: Counts) -> float | None:
-        """The value; None where it is undefined."""
-        raise NotImplementedError
 
 
 @dataclass(kw_only=True)
@@ -37,7 +30,8 @@ class BalancedAccuracy(Agreement):
 
     name: str = "balanced_accuracy"
 
-    def of_counts(self, counts: Counts) -> float | None:
+    def value(self, sums: Tensor) -> float | None:
+        counts = unpacked(sums).both_sides()
         true = counts.support > 0
         recalls = counts.true_positives[true] / counts.support[true]
         return float(recalls.mean()) if true.any() else None
@@ -55,8 +49,8 @@ class MatthewsCorrelation(Agreement):
 
     name: str = "matthews_correlation"
 
-    def of_counts(self, counts: Counts) -> float | None:
-        c, s, p, t = _symbols(counts)
+    def value(self, sums: Tensor) -> float | None:
+        c, s, p, t = _symbols(sums)
         if not s:
             return None
         product = float(s**2 - p @ p) * float(s**2 - t @ t)
@@ -73,13 +67,14 @@ class CohenKappa(Agreement):
 
     name: str = "cohen_kappa"
 
-    def of_counts(self, counts: Counts) -> float | None:
-        c, s, p, t = _symbols(counts)
+    def value(self, sums: Tensor) -> float | None:
+        c, s, p, t = _symbols(sums)
         expected = float(p @ t)
         return (c * s - expected) / (s**2 - expected) if s**2 > expected else None
 
 
-def _symbols(counts: Counts) -> tuple[float, float, Tensor, Tensor]:
+def _symbols(sums: Tensor) -> tuple[float, float, Tensor, Tensor]:
     """c right, s in all, p predicted and t true of each class."""
+    counts = unpacked(sums).both_sides()
     right, total = float(counts.true_positives.sum()), float(counts.support.sum())
     return right, total, counts.predicted, counts.support

@@ -49,6 +49,7 @@ def named(class_names: Sequence[str] | None, number: int) -> list[str]:
     """
     names = [*(map(str, range(number)) if class_names is None else class_names)]
     if len(names) != number:
-        counts = f"{len(names)} names for {number} classes"
-        raise ValueError(f"class_names={names}: {counts}; give one for each")
+        raise ValueError(
+            f"class_names={names}: {len(names)} names for {number} classes; give one for each"
+        )
     return names

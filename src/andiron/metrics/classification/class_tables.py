@@ -55,14 +55,13 @@ class PerClass(TopCounted):
     name: str = "per_class"
 
     def value(self, sums: Tensor) -> str:
-        by_class = scores(sums, self.class_names)
         lines = [
             [
                 each.name,
                 *(f"{score:.4f}" if each.is_present else "-" for score in each.ratios),
                 each.support,
             ]
-            for each in by_class
+            for each in scores(sums, self.class_names)
         ]
         return table(["class", "precision", "recall", "F1", "support"], lines)
 

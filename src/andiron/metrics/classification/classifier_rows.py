@@ -34,8 +34,10 @@ class Rows:
         if self.kind == CLASSES:
             return self.logits.argmax(-1)
         if not 0 < threshold < 1:
-            allowed = "should be between 0 and 1, both excluded; 0.5 is the usual one"
-            raise ValueError(f"threshold={threshold}: {allowed}")
+            raise ValueError(
+                f"threshold={threshold}: should be between 0 and 1, both excluded; 0.5 is the "
+                "usual one"
+            )
         return self.logits > math.log(threshold / (1 - threshold))
 
     def indices(self) -> Int[Tensor, "rows ..."]:
@@ -59,8 +61,10 @@ def rows(item: Any, name: str = "", *allowed: str) -> Rows:
     """
     kind = kind_of(item.output, item.targets)
     if allowed and kind not in allowed:
-        found = f"measures answers that are {', or '.join(allowed)}, not {kind}"
-        raise errors.MismatchError(f"{name}: {found}; leave it out of this task's metrics")
+        raise errors.MismatchError(
+            f"{name}: measures answers that are {', or '.join(allowed)}, not {kind}; leave it out "
+            "of this task's metrics"
+        )
     logits, targets, known = item.output, item.targets, known_targets(item)
     if kind == CLASSES:
         logits, targets = logits.flatten(0, -2), targets.flatten()
@@ -79,6 +83,7 @@ def kind_of(logits: Tensor, targets: Tensor) -> str:
         if logits.shape == targets.shape and logits.ndim in (1, 2):
             return BINARY if logits.ndim == 1 else LABELS
     dtype = str(targets.dtype).removeprefix("torch.")
-    found = f"output {[*logits.shape]} with {dtype} targets {[*targets.shape]}"
-    wanted = "integer targets [...] with logits [..., classes], or both [batch] or [batch, labels]"
-    raise errors.MismatchError(f"{found}: not a classifier's; give {wanted}")
+    raise errors.MismatchError(
+        f"output {[*logits.shape]} with {dtype} targets {[*targets.shape]}: not a classifier's; "
+        "give integer targets [...] with logits [..., classes], or both [batch] or [batch, labels]"
+    )

@@ -68,6 +68,7 @@ class Counted:
     name: str = ""
     higher_is_better = True
     kinds: ClassVar[Sequence[str]] = ()  # of answers that it is defined for; empty for all
+    top_k = 1  # the number of classes predicted for each target
 
     def __call__(self, item: Any) -> Parts:
         """The counts of a batch; nothing is read back from the device.
@@ -75,14 +76,28 @@ class Counted:
         The shape gives the kind: [3, classes], [4, labels], or [4] for a binary item; see
         `unpacked`. A target that is neither a class nor IGNORED raises.
         """
-        measured = rows(item, self.name, *self.kinds)
+        if self.top_k == 1:
+            measured = rows(item, self.name, *self.kinds)
+        else:  # no yes or no
+            measured = rows(item, f"{self.name} with top_k={self.top_k}", CLASSES)
         if measured.kind == CLASSES:
             return (_of_classes(measured, self._predictions(measured)),)
-        return (_of_answers(measured, self.threshold),)
+        yes = measured.only(measured.decided(self.threshold))
+        true = measured.indices() == 1
+        total = torch.ones_like(true) if measured.counted is None else measured.counted
+        return (torch.stack([yes & true, yes, true, total]).sum(1),)
 
     def _predictions(self, measured: Rows) -> Int[Tensor, "rows predictions"]:
-        """The predicted classes of each row: the one with the largest logit."""
-        return measured.logits.argmax(-1, keepdim=True)
+        """The predicted classes of each row: those with the largest logits."""
+        if self.top_k == 1:
+            return measured.logits.argmax(-1, keepdim=True)
+        classes = measured.logits.shape[-1]
+        if self.top_k > classes:
+            raise errors.MismatchError(
+                f"{self.name}: top_k={self.top_k}: there are {classes} classes; give a smaller one"
+            )
+        # not topk, whose order of equal logits is undefined
+        return measured.logits.argsort(dim=-1, descending=True, stable=True)[:, : self.top_k]
 
 
 @dataclass(kw_only=True)
@@ -98,23 +113,9 @@ class TopCounted(Counted):
 
     def __post_init__(self) -> None:
         if self.num_classes is not None and self.top_k > max(1, self.num_classes):
-            allowed = f"should be at most {self.num_classes}, the number of classes"
-            raise ValueError(f"top_k={self.top_k}: {allowed}")
-
-    def __call__(self, item: Any) -> Parts:
-        if self.top_k > 1:  # no yes or no
-            rows(item, f"{self.name} with top_k={self.top_k}", CLASSES)
-        return super().__call__(item)
-
-    def _predictions(self, measured: Rows) -> Int[Tensor, "rows predictions"]:
-        if self.top_k == 1:
-            return super()._predictions(measured)
-        classes = measured.logits.shape[-1]
-        if self.top_k > classes:
-            remedy = f"there are {classes} classes; give a smaller one"
-            raise errors.MismatchError(f"{self.name}: top_k={self.top_k}: {remedy}")
-        # not topk, whose order of equal logits is undefined
-        return measured.logits.argsort(dim=-1, descending=True, stable=True)[:, : self.top_k]
+            raise ValueError(
+                f"top_k={self.top_k}: should be at most {self.num_classes}, the number of classes"
+            )
 
 
 @dataclass(kw_only=True)
@@ -216,10 +217,3 @@ def _of_classes(
     predicted = ones[:, None].expand_as(predictions).flatten()
     sums = torch.zeros(3 * classes, dtype=torch.int32, device=index.device)
     return sums.scatter_add_(0, index, torch.cat([right, predicted, ones])).view(3, classes)
-
-
-def _of_answers(measured: Rows, threshold: float) -> Int[Tensor, "4 ..."]:
-    yes = measured.only(measured.decided(threshold))
-    true = measured.indices() == 1
-    total = torch.ones_like(true) if measured.counted is None else measured.counted
-    return torch.stack([yes & true, yes, true, total]).sum(1)

@@ -42,8 +42,10 @@ class WorstErrors:
         """
         measured, inputs = rows(item, self.name, CLASSES), batch.inputs
         if inputs.ndim != 4 or inputs.shape[1] not in (1, 3) or len(inputs) != len(item.targets):
-            allowed = "should be images [batch, 1 or 3, height, width]; leave the metric out"
-            raise errors.MismatchError(f"{self.name}: inputs are {[*inputs.shape]}; {allowed}")
+            raise errors.MismatchError(
+                f"{self.name}: inputs are {[*inputs.shape]}; should be images [batch, 1 or 3, "
+                "height, width]; leave the metric out"
+            )
         log_p = measured.logits.float().log_softmax(-1)
         losses = -log_p.gather(-1, measured.indices()[:, None])[:, 0]
         losses = losses.masked_fill(measured.targets == IGNORED, -torch.inf)

@@ -35,8 +35,10 @@ def predictions_and_targets(
     """
     classes = item.output.shape[-1]
     if vocabulary is None and classes != BYTES:
-        remedy = "give vocabulary: the text of each token"
-        raise errors.MismatchError(f"the text of {classes} different tokens is unknown; {remedy}")
+        raise errors.MismatchError(
+            f"the text of {classes} different tokens is unknown; give vocabulary: the text of each "
+            "token"
+        )
     targets = item.targets.cpu()
     sides = item.output.argmax(dim=-1).cpu(), targets
     predicted, wanted = (_texts(side, targets, vocabulary) for side in sides)

@@ -47,9 +47,10 @@ class BitsPerByte:
     def __call__(self, item: Any) -> Parts:
         num_bytes = getattr(item, "num_bytes", None)
         if num_bytes is None:
-            missing = f"{type(item).__name__} has no number of bytes of its targets"
-            remedy = f"give it num_bytes, or leave the metric out: ~metrics.{self.name}"
-            raise errors.DataError(f"{self.name}: {missing}; {remedy}")
+            raise errors.DataError(
+                f"{self.name}: {type(item).__name__} has no number of bytes of its targets; give "
+                f"it num_bytes, or leave the metric out: ~metrics.{self.name}"
+            )
         return _summed_loss(item)[0] / math.log(2), num_bytes
 
 
