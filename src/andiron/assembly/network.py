@@ -73,9 +73,10 @@ def model(
         _check_forward("loss", config.loss)
     own_facts = getattr(kind, "network_facts", {})  # one logit for a binary task
     with _weights_counted(config.model, size_limit):
-        network = targets.build("model", config.model, **(splits.offered | own_facts))
-        is_module = isinstance(network, nn.Module)
-        targets.check_kind("model", config.model, network, is_module, "a torch.nn.Module")
+        offered = splits.offered | own_facts
+        network = targets.build_instance(
+            "model", config.model, nn.Module, "a torch.nn.Module", **offered
+        )
         if lazy_modules.has_lazy(network):
             lazy_modules.initialise(network, config.model, splits.facts)
     if config.channels_last:

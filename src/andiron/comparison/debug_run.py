@@ -83,5 +83,5 @@ def _differences(config: Train, straight: Path, resumed: Path) -> list[Any]:
     from andiron.assembly import configured_store  # both import torch
     from andiron.comparison import bit_comparison
 
-    stores = partial(configured_store.store, config)
+    stores = partial(configured_store.store, config.checkpoint)
     return bit_comparison.compare(straight, resumed, stores)

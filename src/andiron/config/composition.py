@@ -38,7 +38,7 @@ def checked_config(config: DictConfig) -> schema.Train:
     problems = diagnosis.problems(config)
     if problems:
         raise errors.ConfigError(problems)
-    return schema.with_absolute_paths(schema.Train(**diagnosis.plain(config)))
+    return schema.Train(**diagnosis.plain(config)).with_absolute_paths()
 
 
 def composed(conf_dir: Path, overrides: list[str]) -> schema.Train:
@@ -55,9 +55,8 @@ def composed(conf_dir: Path, overrides: list[str]) -> schema.Train:
     return checked_config(config)
 
 
-def unused_parts(config: schema.Train, overrides: Iterable[str]) -> list[str]:
+def unused_parts(target: str, overrides: Iterable[str]) -> list[str]:
     """A line for each override that chooses a model or a loss that the task does not take."""
-    target = str(config.task["_target_"])
     task = signature(target)
     if task is None or task.is_open_ended or target.startswith("andiron."):
         return []

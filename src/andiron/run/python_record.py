@@ -19,8 +19,8 @@ from torch import nn
 from andiron import recording, schedules
 from andiron.checkpoint import KeepBest, KeepLast, checkpointing
 from andiron.checkpoint.strategies import Strategy
-from andiron.config import from_python, leaves
-from andiron.config.schema import FROM_PYTHON, Train
+from andiron.config import leaves
+from andiron.config.schema import FROM_PYTHON
 from andiron.data import Splits, described
 from andiron.disk import files
 from andiron.optim import Group, group_table
@@ -147,8 +147,8 @@ def record_start(
     rates = {name: _group_rate(group, built.schedule) for name, group in built.groups.items()}
     run_record.write(folder, {folder.config: files.as_indented_json(plain)} | _code(folder, built))
     metadata.record_start(
-        _configuration(plain),
         folder,
+        plain,
         built.data or described.of_loader(train),
         device=built.device,
         groups=group_table.param_groups(built.groups, rates, built.schedule),
@@ -166,13 +166,12 @@ def record_resume(folder: RunFolder, built: Built, train: Any, updates: int) -> 
         metadata.check_data(folder, built.data, {})
     changes = leaves.differences(_without_entry(before), _without_entry(plain))
     metadata.record_resume(
-        _configuration(plain),
         folder,
+        plain,
         built.data or described.of_loader(train),
         device=built.device,
         updates=updates,
         changes=leaves.by_name(changes),
-        content=files.as_indented_json(plain),
     )
     run_record.write(folder, _code(folder, built))
 
@@ -189,10 +188,6 @@ def _group_rate(group: Group, whole: Schedule) -> float | None:
 
 def _without_entry(plain: Mapping[str, Any]) -> dict[str, Any]:
     return {name: plain[name] for name in plain if name != FROM_PYTHON}
-
-
-def _configuration(plain: Mapping[str, Any]) -> Train:
-    return from_python.filled(_without_entry(plain))
 
 
 def _code(folder: RunFolder, built: Built) -> dict[Path, bytes]:

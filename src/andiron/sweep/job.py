@@ -109,7 +109,8 @@ def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
             reply({"paused": str(error)})
             return _objective_so_far(config, folder)
 
-    checked = partial(resume_arguments.checked_start, known=request.checked)
+    check = composition.checked_config if request.checked is None else lambda _: request.checked
+    checked = partial(resume_arguments.checked_start, check=check)
     return run_job(
         hydra_context=request.hydra_context,
         task_function=composition.Composed(train_job, checked, request.command),

@@ -27,7 +27,7 @@ def file_of(folder: RunFolder, config: Train, name: str, data: Described) -> Pat
     Raises: RunFolderError, listing the available names, if there is no such file; DataError for a
     file that is damaged, changed, or outside the run's folder.
     """
-    store = configured_store.store(config, folder.checkpoints)
+    store = configured_store.store(config.checkpoint, folder.checkpoints)
     if name == BEST:
         file = _best_file(folder, config, store, data)
     else:
@@ -67,8 +67,8 @@ def _best_file(folder: RunFolder, config: Train, store: Store, data: Described) 
     """The model file of the best existing checkpoint; None if the run selected none."""
     if config.checkpoint is None:
         return None
-    metrics = configured_learner.measured(config, data.offered)
-    strategy = configured_learner.checkpointing(config.checkpoint, metrics).strategy
+    metrics = configured_learner.measured(config.metrics, data.offered)
+    strategy = configured_learner.checkpointing(config.checkpoint, [*metrics.values()]).strategy
     best = strategies.best(strategy, _existing_checkpoints(folder, store))
     if best is None:
         return None

@@ -95,8 +95,8 @@ class Leader:
 
         return reported
 
-    def share(self, experiment: Any, config: Train) -> "SharedExperiment":
-        """The module `experiment`, whose runs are built in all processes."""
+    def share(self, build: Callable[..., Any], config: Train) -> Callable[..., Any]:
+        """`build` or `resume` of `experiment`, to be called in all processes."""
         from andiron import distributed
         from andiron.assembly import devices
 
@@ -110,7 +110,13 @@ class Leader:
         self._world = self._at_end.enter_context(joined)
         self._interrupter.connect(self._world)
         _end_with_parent(signal.SIGTERM)  # the run is then stopped and saved
-        return SharedExperiment(experiment, self._world)
+
+        def build_everywhere(*args: Any, interrupter: Any, **options: Any) -> Any:
+            self._world.decided(lambda: (build.__name__, args, options))
+            self._world.any(False)  # the others have opened their logs: the folder may be removed
+            return build(*args, **options, interrupter=interrupter, world=self._world)
+
+        return build_everywhere
 
     def dismiss(self, code: int) -> None:
         """Ends processes that still wait for work, and prevents restarts that would fail again."""
@@ -118,28 +124,6 @@ class Leader:
             _root(0, self._size).set(FINAL, str(code))
         if self._world is None:
             _store(0, self._size).set(START, json.dumps({"exit_code": code}))
-
-
-@dataclasses.dataclass(frozen=True)
-class SharedExperiment:
-    """`andiron.training.experiment` for rank 0; every call is made in all processes."""
-
-    experiment: Any
-    world: Any
-
-    def build(self, *args: Any, interrupter: Any, **options: Any) -> Any:
-        """`experiment.build` in all processes."""
-        return self._call_everywhere("build", args, options, interrupter)
-
-    def resume(self, *args: Any, interrupter: Any, **options: Any) -> Any:
-        """`experiment.resume` in all processes."""
-        return self._call_everywhere("resume", args, options, interrupter)
-
-    def _call_everywhere(self, name: str, args: Any, options: Any, interrupter: Any) -> Any:
-        self.world.decided(lambda: (name, args, options))
-        self.world.any(False)  # the others have opened their logs: the folder may be removed again
-        method = getattr(self.experiment, name)
-        return method(*args, **options, interrupter=interrupter, world=self.world)
 
 
 def follow(signals: Signals, rank: int, size: int) -> int:
