@@ -78,10 +78,10 @@ def _report_failure(error: BaseException, reply: Reply) -> int:
         name = "diverged" if isinstance(error, errors.NonFiniteError) else "error"
         problems = error.problems if isinstance(error, errors.ConfigError) else [str(error)]
         reply({name: "; ".join(problems)})
-        return command_line.exit_code_of(error)
+        return signals.exit_code(error)
     traceback.print_exception(error)
     reply({"error": errors.reason(error)})
-    return command_line.EXIT_FAILED
+    return signals.EXIT_FAILED
 
 
 def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:

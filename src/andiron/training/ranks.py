@@ -17,7 +17,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.cli import command_line
-from andiron.cli.signals import Signals, exit_code
+from andiron.cli.signals import EXIT_USAGE, Signals, exit_code
 from andiron.config import arguments as command_arguments
 from andiron.config.schema import Train
 from andiron.interrupter import SECONDS_BETWEEN_LOOKS
@@ -58,11 +58,9 @@ def lead(arguments: list[str], conf_dir: Path | None, signals: Signals, size: in
                 reason = f"torchrun started {size} processes, and a sweep starts its own"
                 raise errors.ConfigError([f"sweep: {reason}; start it with python"])
             train = leader.reporting(train_run.Training(arguments, signals, share=leader.share))
-            code = command_line.main(train, conf_dir, arguments, signals=signals, resumes=True)
-        except errors.ConfigError as error:
-            print(f"error: {error}", file=sys.stderr)
-            code = command_line.exit_code_of(error)
-        except KeyboardInterrupt as error:
+            command_line.main(train, conf_dir, arguments, signals=signals, resumes=True)
+            code = 0
+        except (errors.AndironError, KeyboardInterrupt) as error:
             code = exit_code(error)
             raise
         except SystemExit as error:  # of Hydra, which has shown its help
@@ -90,7 +88,7 @@ class Leader:
                 if self._world is not None:
                     self._world.fail(error)
                 if isinstance(error, errors.NonFiniteError):
-                    _root(0, self._size).set(FINAL, str(command_line.exit_code_of(error)))
+                    _root(0, self._size).set(FINAL, str(exit_code(error)))
                 raise
 
         return reported
@@ -120,7 +118,7 @@ class Leader:
 
     def dismiss(self, code: int) -> None:
         """Ends processes that still wait for work, and prevents restarts that would fail again."""
-        if code == command_line.EXIT_USAGE:
+        if code == EXIT_USAGE:
             _root(0, self._size).set(FINAL, str(code))
         if self._world is None:
             _store(0, self._size).set(START, json.dumps({"exit_code": code}))
@@ -160,7 +158,7 @@ def follow(signals: Signals, rank: int, size: int) -> int:
                 run.run()
     except errors.AndironError as error:
         log.error("%s", error)
-        return command_line.exit_code_of(error)
+        return exit_code(error)
     except KeyboardInterrupt as error:
         log.info("stopped: %s", error)
         return exit_code(error)
