@@ -8,7 +8,8 @@ from pathlib import Path
 
 from andiron import __version__, errors
 from andiron.cli.signals import Signals, installed
-from andiron.config import arguments as command_arguments, composition, diagnosis, trust, user_files
+from andiron.config import arguments as command_arguments
+from andiron.config import composition, diagnosis, flags, trust, user_files
 from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
 from andiron.ranges import MOST
@@ -31,7 +32,7 @@ def main(
     a run.
     Raises: AndironError; Interrupted for one of these signals.
     """
-    if command_arguments.asks_version(arguments):
+    if flags.prints_only(arguments, ["--version"]):
         print(f"andiron {__version__}")  # Hydra would print its own
         return
     conf_dir = conf_dir or user_files.default_conf_dir()

@@ -46,10 +46,8 @@ def composed(conf_dir: Path, overrides: list[str]) -> schema.Train:
 
     Raises: ConfigError with every mistake in them.
     """
-    GlobalHydra.instance().clear()
     try:
-        with hydra.initialize_config_dir(str(conf_dir), version_base="1.3"):
-            config = hydra.compose("train", overrides=overrides)
+        config = diagnosis.composed_by_hydra(conf_dir, overrides)
     except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
         raise errors.ConfigError(diagnosis.explain(overrides, conf_dir, error)) from error
     return checked_config(config)
@@ -169,9 +167,9 @@ class Composed:
 
 def register_resolvers() -> None:
     """Registers the resolvers that conf/hydra/output uses."""
-    OmegaConf.register_new_resolver("andiron.name_suffix", name_suffix, replace=True)
-    OmegaConf.register_new_resolver("andiron.debug_folder", debug_folder, replace=True)
-    OmegaConf.register_new_resolver("andiron.sweep_folder", sweep_folder, replace=True)
+    for resolver in (name_suffix, debug_folder, sweep_folder):
+        name = f"andiron.{resolver.__name__}"
+        OmegaConf.register_new_resolver(name, resolver, replace=True)
 
 
 def _user_error(error: Exception, arguments: list[str], conf_dir: Path) -> errors.AndironError:
