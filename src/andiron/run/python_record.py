@@ -115,11 +115,14 @@ def config_of(built: Built, train: Any) -> dict[str, Any]:
     if built.strategy is not None:
         components.add("checkpoint", _as_configured(built.strategy))
     if built.data is None:
-        components.missing["data"] = _described_loader(train)
+        reason = "the builder was not given it: LearnerBuilder(...).data(splits)"
+        kind = recording.described(train)["class"]
+        components.missing["data"] = {"class": kind, "reason": reason}
     else:
         components.add("data", built.data)
     optimizers = {name: _optimizer_node(group) for name, group in built.groups.items()}
-    single = [*optimizers.values()] if len(optimizers) == 1 else []
+    nodes = [*optimizers.values()]
+    single = {"optimizer": nodes[0]} if len(nodes) == 1 else {}
     entry = {
         "built_at": built.code.built_at,
         "not_recorded": components.missing,
@@ -132,7 +135,7 @@ def config_of(built: Built, train: Any) -> dict[str, Any]:
         "device": str(built.device),
         **{name: value for name, value in known.items() if value is not None},
         **components.nodes,
-        **dict(zip(("optimizer",), single, strict=False)),
+        **single,
     }
 
 
@@ -204,11 +207,6 @@ def _as_configured(strategy: Strategy) -> Any:
             followed: Any = {"metric": metric, "split": split, "direction": direction}
             return recording.call(checkpointing, last=last, **followed, best=number)
     return strategy
-
-
-def _described_loader(loader: Any) -> dict[str, str]:
-    reason = "the builder was not given it: LearnerBuilder(...).data(splits)"
-    return {"class": recording.described(loader)["class"], "reason": reason}
 
 
 def _optimizer_node(group: Group) -> dict[str, Any]:
