@@ -31,7 +31,11 @@ def build(config: Train, model: nn.Module, **lengths: int) -> GroupedOptimizer:
     expanded = _expand_rules(config.param_groups or {}, model)
     nodes = targets.in_updates(expanded, lengths["updates_per_epoch"])
     with targets.refusals_named("param_groups"):
-        owned = ownership.assign(model, {name: _rule(node) for name, node in nodes.items()})
+        rules_by_name = {
+            name: Rule(_match(node["match"]), node.get("exclude") and _match(node["exclude"]))
+            for name, node in nodes.items()
+        }
+        owned = ownership.assign(model, rules_by_name)
     groups: list[Group] = []
     problems: list[str] = []
     for name, parameters in owned.items():
@@ -94,11 +98,6 @@ def _expand_rules(groups: Mapping[str, Any], model: nn.Module) -> dict[str, Any]
         targets.check_kind(f"param_groups.{name}", node, rules_of_model, are_rules, takes)
         expanded |= rules_of_model
     return expanded
-
-
-def _rule(node: targets.Node) -> Rule:
-    exclude = node.get("exclude")
-    return Rule(_match(node["match"]), exclude and _match(exclude))
 
 
 def _match(match: str | Mapping[str, Any]) -> Match:

@@ -55,7 +55,9 @@ def check_kind(option: str, node: Node, instance: Any, is_right: bool, takes: st
     """Raises ConfigError if an object is of the wrong kind; `takes` describes the right one.
     """
     if not is_right:
-        raise refused(option, node, f"gives {_described(instance)}; {option} takes {takes}")
+        is_plain = instance is None or isinstance(instance, bool | int | float | str)
+        gives = repr(instance) if is_plain else f"an object of {type(instance).__name__}"
+        raise refused(option, node, f"gives {gives}; {option} takes {takes}")
 
 
 @contextmanager
@@ -226,11 +228,6 @@ def _call(option: str, node: Node, function: Any, arguments: Values) -> Any:
         if shortage is None:
             raise
         raise refused(option, node, f"{shortage}; make it smaller") from error
-
-
-def _described(instance: Any) -> str:
-    is_plain = instance is None or isinstance(instance, bool | int | float | str)
-    return repr(instance) if is_plain else f"an object of {type(instance).__name__}"
 
 
 def _check_arguments(

@@ -34,9 +34,10 @@ def file_of(folder: RunFolder, config: Train, name: str, data: Described) -> Pat
         file = _final_file(folder, name) or _checkpoint_file(folder, store, name)
     if file is None:
         available = ", ".join(_available(folder, config, store, data)) or "none yet"
+        has_best = name != BEST or (config.checkpoint or {}).get("metric")
+        why = "" if has_best else " (checkpoint.metric is null: it kept no best checkpoint)"
         raise errors.RunFolderError(
-            f"weights={name}: {folder.path} has no such weights{_explanation(name, config)}; "
-            f"available: {available}"
+            f"weights={name}: {folder.path} has no such weights{why}; available: {available}"
         )
     is_local = isinstance(store, LocalStore) and store.folder == folder.checkpoints
     is_fetched = file.parent != folder.path and not is_local  # by a user's own store
@@ -113,9 +114,3 @@ def _available(folder: RunFolder, config: Train, store: Store, data: Described) 
     if _best_file(folder, config, store, data):
         yield BEST
     yield from sorted(filter(None, map(contents.average_in, files)))
-
-
-def _explanation(name: str, config: Train) -> str:
-    if name != BEST or (config.checkpoint or {}).get("metric"):
-        return ""
-    return " (checkpoint.metric is null: it kept no best checkpoint)"

@@ -285,10 +285,7 @@ class Training:
                 reason = "this installation lacks andiron/comparison, which compares the runs"
                 raise errors.ConfigError([f"debug=true: {reason}; install all of andiron"])
 
-            def train_one(config: Train, folder: Path, interrupter: Interrupter) -> None:
-                train(config, folder, hydra_record, interrupter)
-
-            debug_run.run(config, run_dir, train_one, interrupter)
+            debug_run.run(config, run_dir, partial(train, hydra_record=hydra_record), interrupter)
             return None
         with saved_before_launcher(self.signals):
             train(config, run_dir, hydra_record, interrupter, trusted, self.share)
