@@ -87,8 +87,12 @@ def metrics_of(
     names = (chosen or {}).get(name, metrics)
     if unknown := [metric for metric in names if metric not in metrics]:
         hint = errors.nearest(unknown[0], metrics)
-        why = f"{unknown[0]!r} is no entry of metrics{hint}; there is: {', '.join(metrics)}"
-        raise errors.ConfigError([f"valid_sets_metrics.{name}: {why}"])
+        raise errors.ConfigError(
+            [
+                f"valid_sets_metrics.{name}: {unknown[0]!r} is no entry of metrics{hint}; there "
+                f"is: {', '.join(metrics)}"
+            ]
+        )
     return [metric for key, metric in metrics.items() if key in names]
 
 
@@ -198,6 +202,7 @@ def _averages(config: Train, built: Components) -> dict[str, averaging.Rule]:
     ]
     if idle and not config.debug:
         why = f"no weights enter it in the {built.num_updates} updates of this run"
-        remedy = "start earlier, or train for longer"
-        raise errors.ConfigError(f"averages.{name}: {why}; {remedy}" for name in idle)
+        raise errors.ConfigError(
+            f"averages.{name}: {why}; start earlier, or train for longer" for name in idle
+        )
     return rules

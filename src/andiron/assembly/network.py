@@ -176,10 +176,18 @@ def _check_task(config: Train, kind: Any, splits: Splits | Described) -> None:
     wanted = getattr(kind, "wanted_fact", None)
     title = kind.__name__
     if wanted and facts and wanted not in facts:
-        found = f"{title} is for {wanted}, and {splits.name} has {facts[0]}"
         is_guess = "kind" in config.data and config.data["kind"] is None
         or_kind = f", or data.kind={KINDS_OF[wanted]} to read its target so" if is_guess else ""
-        raise errors.ConfigError([f"task: {found}; set {TASKS_OF[facts[0]]}{or_kind}"])
+        raise errors.ConfigError(
+            [
+                f"task: {title} is for {wanted}, and {splits.name} has {facts[0]}; set "
+                f"{TASKS_OF[facts[0]]}{or_kind}"
+            ]
+        )
     if config.loss is not None and kind is Adversarial:
-        problem = f"loss={config.loss['_target_']}: {title} has its own two losses"
-        raise errors.ConfigError([f"{problem}; leave it out with ~loss"])
+        raise errors.ConfigError(
+            [
+                f"loss={config.loss['_target_']}: {title} has its own two losses; leave it out "
+                "with ~loss"
+            ]
+        )

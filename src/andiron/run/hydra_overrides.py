@@ -49,8 +49,10 @@ def check(path: Path, overrides: list[str], groups: Groups, trusted: Trust) -> N
         elif override is not None and not override.is_delete():
             placed.append(nested({tuple(override.key_or_group.split(".")): override.value()}))
     if refused:
-        remedy = "give resume=<run folder> alone, which reads config.json and not these"
-        raise errors.RunFolderError(f"{path}: {'; '.join(refused)}; {remedy}")
+        raise errors.RunFolderError(
+            f"{path}: {'; '.join(refused)}; give resume=<run folder> alone, which reads "
+            "config.json and not these"
+        )
     for plain in placed:
         trusted.check(plain)
 

@@ -58,8 +58,9 @@ def read(folder: RunFolder) -> dict[str, Any]:
     origin = run_record.read_json(folder, folder.provenance)
     origin = {"resumes": [], **origin} if isinstance(origin, dict) else {}
     if not _is_well_formed(origin):
-        reason = "code, data or resumes are malformed; restore it"
-        raise errors.DataError(f"{folder.provenance}: damaged: {reason}")
+        raise errors.DataError(
+            f"{folder.provenance}: damaged: code, data or resumes are malformed; restore it"
+        )
     return origin
 
 

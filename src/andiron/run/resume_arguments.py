@@ -67,8 +67,10 @@ def refuse(arguments: list[str]) -> None:
     """
     values = _values(arguments)
     if names := [name for name in ("resume", "resume_allow") if values.get(name)]:
-        reason = "this command trains nothing, so it has nothing to resume; leave it out"
-        raise errors.ConfigError(f"{name}: {reason}" for name in names)
+        raise errors.ConfigError(
+            f"{name}: this command trains nothing, so it has nothing to resume; leave it out"
+            for name in names
+        )
 
 
 def checked_start(config: DictConfig, check: Check = composition.checked_config) -> Train:
@@ -156,8 +158,10 @@ def _recorded_overrides(folder: RunFolder, conf_dirs: list[Path], trusted: Trust
         run_record.check(folder, path)
         overrides = hydra_overrides.read(path)
     except (OSError, ValueError, errors.DataError) as error:
-        remedy = f"give resume=<run folder> alone: {folder.config.name} is enough for that"
-        raise errors.RunFolderError(f"{path}: cannot be read ({error}); {remedy}") from error
+        raise errors.RunFolderError(
+            f"{path}: cannot be read ({error}); give resume=<run folder> alone: "
+            f"{folder.config.name} is enough for that"
+        ) from error
     kept = _without(overrides, *schema.INSTRUCTIONS)
     hydra_overrides.check(path, kept, diagnosis.groups(*conf_dirs), trusted)
     return kept

@@ -42,8 +42,9 @@ def file_of(folder: RunFolder, config: Train, name: str, data: Described) -> Pat
     is_local = isinstance(store, LocalStore) and store.folder == folder.checkpoints
     is_fetched = file.parent != folder.path and not is_local  # by a user's own store
     if not is_fetched and not file.resolve().is_relative_to(folder.path.resolve()):
-        reason = "a link leads out of the run's folder"
-        raise errors.DataError(f"{file}: {reason}; copy the file into it")
+        raise errors.DataError(
+            f"{file}: a link leads out of the run's folder; copy the file into it"
+        )
     return file
 
 

@@ -151,8 +151,9 @@ def _write_pictures(folder: Path, evaluation: Any) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        problem = f"cannot be written ({error.strerror}); name another folder"
-        raise errors.OutputError(f"{folder}: {problem}") from error
+        raise errors.OutputError(
+            f"{folder}: cannot be written ({error.strerror}); name another folder"
+        ) from error
     for name, picture in pictures.items():
         file = f"{re.sub(r'[^A-Za-z0-9_-]', '_', name)[:120]}.png"
         named_output.write(folder / file, [png.of_pixels(picture)])

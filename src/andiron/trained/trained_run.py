@@ -152,9 +152,9 @@ class Run:
         """
         if not self.config.data:
             reason = self.unrecorded.get("data", "config.json names none")
-            remedy = "evaluate the run on other data: data=<name>"
             raise errors.DataError(
-                f"{self.folder.path}: its data set is not on record ({reason}); {remedy}"
+                f"{self.folder.path}: its data set is not on record ({reason}); evaluate the run "
+                "on other data: data=<name>"
             )
         with components.unwritten():
             return components.data(self.config)

@@ -55,8 +55,12 @@ def lead(arguments: list[str], conf_dir: Path | None, signals: Signals, size: in
         try:
             options = command_arguments.parsed(arguments)
             if options.multirun or "hydra.mode=MULTIRUN" in options.overrides:
-                reason = f"torchrun started {size} processes, and a sweep starts its own"
-                raise errors.ConfigError([f"sweep: {reason}; start it with python"])
+                raise errors.ConfigError(
+                    [
+                        f"sweep: torchrun started {size} processes, and a sweep starts its own; "
+                        "start it with python"
+                    ]
+                )
             train = leader.reporting(train_run.Training(arguments, signals, share=leader.share))
             command_line.main(train, conf_dir, arguments, signals=signals, resumes=True)
             code = 0

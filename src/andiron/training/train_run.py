@@ -46,8 +46,12 @@ def train(
     """
     folder, interrupter = RunFolder(run_dir), interrupter or Interrupter()
     if config.resume is not None and config.overwrite:
-        why = f"would remove the run that resume={config.resume} resumes; leave one of them out"
-        raise errors.ConfigError([f"overwrite=true: {why}"])
+        raise errors.ConfigError(
+            [
+                f"overwrite=true: would remove the run that resume={config.resume} resumes; leave "
+                "one of them out"
+            ]
+        )
     try:
         interrupter.begin(config.interrupted_exit_code)
         if config.resume is not None and _can_be_resumed(config, folder, interrupter):

@@ -95,8 +95,10 @@ def _inputs(model: nn.Module, described: Described, stored: Any) -> tuple[Tensor
     raw = getattr(stored, "inputs", None)
     inputs = getattr(described.batcher(stored, torch.device("cpu")), "inputs", None)
     if not isinstance(raw, Tensor) or not isinstance(inputs, Tensor):
-        problem = f"the batches of {described.name} have no tensor `inputs`"
-        raise errors.DataError(f"{problem}; only models of one tensor are exported")
+        raise errors.DataError(
+            f"the batches of {described.name} have no tensor `inputs`; only models of one tensor "
+            "are exported"
+        )
     return raw, inputs
 
 
@@ -116,12 +118,16 @@ def _outputs(model: nn.Module, batches: list[Tensor]) -> list[Tensor]:
             outputs = [model(batch) for batch in batches]
     except (RuntimeError, ValueError, IndexError) as error:
         shape = [*batches[0].shape]
-        problem = f"does not take the inputs of the data, {shape} ({errors.first_line(error)})"
-        raise errors.DataError(f"{type(model).__name__} {problem}") from error
+        raise errors.DataError(
+            f"{type(model).__name__} does not take the inputs of the data, {shape} "
+            f"({errors.first_line(error)})"
+        ) from error
     for output in outputs:
         if not isinstance(output, Tensor):
-            reason = f"{type(model).__name__} gives {type(output).__name__}"
-            raise errors.DataError(f"{reason}; only models whose output is one tensor are exported")
+            raise errors.DataError(
+                f"{type(model).__name__} gives {type(output).__name__}; only models whose output "
+                "is one tensor are exported"
+            )
     return outputs
 
 
