@@ -32,4 +32,4 @@ def stores(run_dir: Path) -> Stores:
     if not path.exists():
         return LocalStore
     trusted = Trust().with_config(files.read_json(path))
-    return partial(configured_store.store, Train.load(path, trusted))
+    return partial(configured_store.store, Train.load(path, trusted).checkpoint)

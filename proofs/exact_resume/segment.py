@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from andiron.cli import command_line, process
-from andiron.cli.signals import Signals
+from andiron.cli.signals import EXIT_FAILED, Signals
 from andiron.disk import files
 from andiron.interrupter import Interrupter
 from andiron.training import train_run
@@ -80,7 +80,7 @@ def run_here(piece: Piece) -> Ended:
             code = _run(piece, watched)
         except Exception as error:  # a process would exit with a traceback
             traceback.print_exception(error)
-            code = command_line.EXIT_FAILED
+            code = EXIT_FAILED
     watched.asked = None
     gc.collect()  # the exception holds frames, which hold the worker processes
     return Ended(code, watched.moments, said.getvalue(), time.perf_counter() - started)
@@ -116,9 +116,10 @@ def run_apart(piece: Piece) -> Ended:
 @process.command
 def _run(piece: Piece, watched: Watched) -> int:
     task = functools.partial(train_run.train, interrupter=watched)
-    return command_line.main(
+    command_line.main(
         task, piece.conf_dir, list(piece.arguments), signals=Signals(watched), resumes=True
     )
+    return 0
 
 
 def _start(order: Path, standard_error: int) -> "subprocess.Popen[bytes]":

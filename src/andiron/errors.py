@@ -181,8 +181,10 @@ def exits_refused() -> Iterator[None]:
             if module.partition(".")[0] not in sys.stdlib_module_names:
                 function = f"{module}.{code.co_qualname} ({code.co_filename}:{trace.tb_lineno})"
             trace = trace.tb_next
-        why = f"ended the process (sys.exit({error.code!r})); raise an error there instead"
-        raise AndironError(f"{function}: {why}") from error
+        raise AndironError(
+            f"{function}: ended the process (sys.exit({error.code!r})); raise an error there "
+            "instead"
+        ) from error
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

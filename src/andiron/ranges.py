@@ -85,14 +85,20 @@ def checked(owner: Class) -> Class:
             try:
                 bound.arguments[name] = adapter(name).validate_python(value)
             except ValidationError as error:
-                messages = " or ".join(dict.fromkeys(each["msg"] for each in error.errors()))
-                allowed = messages.replace("Input should be ", "")
-                problem = f"{name}={value}: should be {allowed} ({owner.__name__})"
+                problem = f"{name}={value}: should be {allowed_values(error)} ({owner.__name__})"
                 raise ValueError(problem) from None
         constructor(self, *bound.args, **bound.kwargs)
 
     owner.__init__ = check_and_construct  # type: ignore[misc]
     return owner
+
+
+def allowed_values(error: ValidationError) -> str:
+    """The values that an option takes, of pydantic's messages for each member of a union."""
+    messages = " or ".join(dict.fromkeys(each["msg"] for each in error.errors()))
+    # pydantic's word for a list is JSON's
+    allowed = messages.replace("a valid array", "a list, in brackets: [...]")
+    return allowed.replace("Input should be ", "")
 
 
 def kind(allowed: str, is_allowed: Callable[[Any], Any], written_as: Any) -> PlainValidator:
@@ -171,10 +177,6 @@ def _are_nodes(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(map(_is_node, value))
 
 
-def _is_function(value: Any) -> bool:
-    return _is_text(value, DOTTED_NAME) or _is_node(value)
-
-
 # a number of updates, or of epochs, converted to updates when the run is built
 Horizon = Annotated[
     Any,
@@ -243,7 +245,7 @@ Function = Annotated[
     Any,
     kind(
         "a _target_ and its arguments, or a function's dotted name",
-        _is_function,
+        lambda value: _is_text(value, DOTTED_NAME) or _is_node(value),
         str | dict[str, Any],
     ),
 ]

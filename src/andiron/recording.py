@@ -10,6 +10,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -83,9 +84,9 @@ def node_of(value: Any, leave_out: Collection[str] = ()) -> Any:
         return name_of(value)
     if isinstance(value, functools.partial) and not value.args:
         return {"_target_": name_of(value.func), "_partial_": True} | _nodes(value.keywords)
-    name, arguments = name_of(_maker(value)), arguments_of(value)
+    maker, arguments = _call_of(value)
     kept = {name: arguments[name] for name in arguments if name not in leave_out}
-    return {"_target_": name, **_nodes(kept, _maker(value))}
+    return {"_target_": name_of(maker), **_nodes(kept, maker)}
 
 
 def arguments_of(value: Any) -> dict[str, Any]:
@@ -94,23 +95,7 @@ def arguments_of(value: Any) -> dict[str, Any]:
     They are known if the call was kept, for a dataclass, and if the class takes none.
     Raises: NotRecordedError.
     """
-    kind = type(value)
-    if kept := getattr(value, "__dict__", {}).get(KEPT):
-        maker, arguments, named = kept
-        return _by_name(maker, arguments, named)
-    if dataclasses.is_dataclass(kind) and _is_plain_constructor(kind):
-        fields = [field for field in dataclasses.fields(kind) if field.init]
-        return {field.name: getattr(value, field.name) for field in fields}
-    try:
-        takes_none = not inspect.signature(kind).parameters
-    except ValueError:
-        takes_none = False
-    if takes_none:
-        return {}
-    raise NotRecordedError(
-        f"the arguments of {kind.__name__} were not kept: decorate the class with "
-        f"@keep_arguments, or make it by call({kind.__name__}, ...), both of andiron.recording"
-    )
+    return _call_of(value)[1]
 
 
 def name_of(target: Any) -> str:
@@ -144,9 +129,23 @@ def _keep(result: Any, maker: Any, arguments: tuple[Any, ...], named: dict[str, 
         vars(result)[KEPT] = maker, arguments, named
 
 
-def _maker(value: Any) -> Any:
-    kept = getattr(value, "__dict__", {}).get(KEPT)
-    return kept[0] if kept else type(value)
+def _call_of(value: Any) -> tuple[Any, dict[str, Any]]:
+    """The maker of an object, and its arguments by name; raises as `arguments_of`."""
+    kind = type(value)
+    if kept := getattr(value, "__dict__", {}).get(KEPT):
+        maker, arguments, named = kept
+        return maker, _by_name(maker, arguments, named)
+    if dataclasses.is_dataclass(kind) and _is_plain_constructor(kind):
+        fields = [field for field in dataclasses.fields(kind) if field.init]
+        return kind, {field.name: getattr(value, field.name) for field in fields}
+    with suppress(ValueError):
+        if not inspect.signature(kind).parameters:
+            return kind, {}
+    name_of(kind)  # a class without a name has that reason
+    raise NotRecordedError(
+        f"the arguments of {kind.__name__} were not kept: decorate the class with "
+        f"@keep_arguments, or make it by call({kind.__name__}, ...), both of andiron.recording"
+    )
 
 
 def _nodes(arguments: Mapping[str, Any], maker: Any = None) -> dict[str, Any]:

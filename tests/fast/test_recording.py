@@ -11,7 +11,6 @@ from torch.nn import functional
 from andiron import data, models, recording, tasks
 from andiron.assembly import targets
 from andiron.checkpoint import last_and_best
-from andiron.config import from_python
 from andiron.recording import NotRecordedError, keep_arguments, node_of
 from andiron.run import metadata
 from andiron.schedules import Cosine
@@ -118,5 +117,5 @@ def test_a_subclass_has_arguments_of_its_own():
 
 
 def test_a_rate_that_is_not_on_record_is_no_hyperparameter():
-    assert "lr" not in metadata.hyperparameters(from_python.filled({}))
-    assert metadata.hyperparameters(from_python.filled({"lr": 0.1}))["lr"] == 0.1
+    assert "lr" not in metadata.hyperparameters({})
+    assert metadata.hyperparameters({"lr": 0.1})["lr"] == 0.1

@@ -345,7 +345,7 @@ def test_validating_on_the_test_set_is_reported(tmp_path):
 
 
 def test_hyperparameters_are_flat_without_repetitions(folder):
-    flat = run_metadata.hyperparameters(Train.load(folder / "config.json"))
+    flat = run_metadata.hyperparameters(read(folder, "config.json"))
     assert flat == {
         "lr": 1e-3,
         "batch_size": 64,

@@ -34,7 +34,7 @@ with initialize_config_dir(sys.argv[1] + "/conf", version_base="1.3"):
     config = compose("train", overrides=["patience_of_saints=0"])
     print(*diagnosis.problems(config))
     config = schema.Train(**diagnosis.plain(compose("train", overrides=["patience_of_saints=2.5"])))
-print(schema.hyperparameters(config)["patience_of_saints"])
+print(schema.hyperparameters(vars(config))["patience_of_saints"])
 print(schema.resume_policy()["patience_of_saints"])
 assert "torch" not in sys.modules
 """

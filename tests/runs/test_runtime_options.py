@@ -67,7 +67,7 @@ def test_only_options_that_were_set_are_hyperparameters(tmp_path):
         tmp_path / "run", "param_groups=muon", "clip=1.0", "averages=ema", "precision=bf16"
     )
     config = Train.load(built.folder.config)
-    found = metadata.hyperparameters(config)
+    found = metadata.hyperparameters(vars(config))
     assert {
         name: found[name]
         for name in ("clip", "precision", "param_groups.hidden.lr", "param_groups.hidden.optimizer")

@@ -3,8 +3,7 @@
 
 import dataclasses
 import math
-import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,7 +25,6 @@ from andiron.data import (
     host_memory,
     worker_limits,
 )
-from andiron.data.augment.sample_random import Augmentation
 from andiron.data.composed.derived_splits import few
 from andiron.disk import files
 from andiron.distributed import ALONE, World
@@ -76,7 +74,7 @@ def build(
     if trusted is None:
         components = world.after_first(make)
     else:
-        target_kinds.check(config, trusted)
+        target_kinds.check(dataclasses.asdict(config), trusted)
         with unwritten():
             components = world.after_first(make)
     host_memory.map_once([loader.dataset for loader in components.loaders], world)
@@ -169,16 +167,11 @@ def _loader(
     if name != "train":
         batch_size = max(config.batch_size, splits.evaluation_batch_size)
         return builder.batch_size(batch_size).build(dataset)
+    takes = "a function of a raw batch and its draws, which gives the batch"
+    offered = splits.offered
     augmentations = [
-        _augmentation(f"augmentation.{each}", node, splits)
-        for each, node in (config.augmentation or {}).items()
+        targets.build_instance(f"augmentation.{name}", node, Callable, takes, name=name, **offered)
+        for name, node in (config.augmentation or {}).items()
     ]
     training = builder.batch_size(config.batch_size).shuffle(config.seed)
     return training.augment(*augmentations).build(dataset)
-
-
-def _augmentation(option: str, node: targets.Node, splits: Splits) -> Augmentation:
-    augmentation = targets.build(option, node, name=option.partition(".")[2], **splits.offered)
-    takes = "a function of a raw batch and its draws, which gives the batch"
-    targets.check_kind(option, node, augmentation, callable(augmentation), takes)
-    return typing.cast(Augmentation, augmentation)

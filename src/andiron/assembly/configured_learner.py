@@ -9,7 +9,7 @@ from andiron.assembly import targets
 from andiron.assembly.components import Components
 from andiron.assembly.grouped_optimizer import gradient_transformations
 from andiron.checkpoint import Checkpointing, contents
-from andiron.config.schema import Node, Train
+from andiron.config.schema import Node, Nodes, Train
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner, LearnerBuilder
 from andiron.learner.observers import Observer
@@ -30,9 +30,10 @@ def learner(
     interrupter: Interrupter | None = None,
 ) -> Learner:
     """The learner of `built`, with the configured metrics, averages, checkpoints and options."""
-    metrics = measured(config, built.splits.offered)
+    by_name = measured(config.metrics, built.splits.offered)
+    metrics, chosen = [*by_name.values()], config.valid_sets_metrics
     training = [each for each in metrics if not getattr(each, "validation_only", False)]
-    sets = {name: metrics_of(config, metrics, name) for name in ("valid", *built.splits.more)}
+    sets = {name: metrics_of(name, by_name, chosen) for name in ("valid", *built.splits.more)}
     if config.objective is not None:
         several = config.objective if isinstance(config.objective, list) else [config.objective]
         for each in several:
@@ -51,7 +52,7 @@ def learner(
         .early_stopping(
             **{name: _stopping(f"early_stopping.{name}", ends[name], metrics) for name in ends}
         )
-        .observers(**_observers(config, built, run_dir))
+        .observers(**_observers(config.observers or {}, model=built.model, run_dir=run_dir))
         .gradient_transforms(*gradient_transformations("gradients", config.gradients))
         .with_writers(**(writers or {}))
     )
@@ -64,32 +65,35 @@ def learner(
         run = run_record.identity(folder) if run_record.holds_run(folder) else None
         builder.with_file_checkpointer(saving.strategy, saving.cadence, saving.store, run)
     if config.render:
-        renderer = targets.build("render", config.render, run_dir=run_dir)
-        is_renderer = isinstance(renderer, Renderer)
         takes = "an object with start, epoch_ended, stop and show"
-        targets.check_kind("render", config.render, renderer, is_renderer, takes)
-        builder.renderer(renderer)
+        builder.renderer(
+            targets.build_instance("render", config.render, Renderer, takes, run_dir=run_dir)
+        )
     return builder.build(built.model, built.optimizer, built.schedule)
 
 
-def measured(config: Train, offered: Mapping[str, Any]) -> list[Any]:
-    """The configured metrics; `offered` are facts of the data."""
-    return [_metric(name, node, offered) for name, node in config.metrics.items()]
+def measured(nodes: Nodes, offered: Mapping[str, Any]) -> dict[str, Any]:
+    """The configured metrics by name; `offered` are facts of the data."""
+    return {name: _metric(name, node, offered) for name, node in nodes.items()}
 
 
-def metrics_of(config: Train, metrics: list[Any], name: str) -> list[Any]:
-    """The metrics of a split: `valid_sets_metrics` for a set named there, else all.
+def metrics_of(
+    name: str, metrics: Mapping[str, Any], chosen: Mapping[str, list[str]] | None
+) -> list[Any]:
+    """The metrics of a split: those that `chosen`, of `valid_sets_metrics`, names for it, else all.
 
     Raises: ConfigError for an unknown metric.
     """
-    chosen = (config.valid_sets_metrics or {}).get(name)
-    if chosen is None:
-        return metrics
-    if unknown := [metric for metric in chosen if metric not in config.metrics]:
-        hint = errors.nearest(unknown[0], config.metrics)
-        why = f"{unknown[0]!r} is no entry of metrics{hint}; there is: {', '.join(config.metrics)}"
-        raise errors.ConfigError([f"valid_sets_metrics.{name}: {why}"])
-    return [metric for key, metric in zip(config.metrics, metrics, strict=True) if key in chosen]
+    names = (chosen or {}).get(name, metrics)
+    if unknown := [metric for metric in names if metric not in metrics]:
+        hint = errors.nearest(unknown[0], metrics)
+        raise errors.ConfigError(
+            [
+                f"valid_sets_metrics.{name}: {unknown[0]!r} is no entry of metrics{hint}; there "
+                f"is: {', '.join(metrics)}"
+            ]
+        )
+    return [metric for key, metric in metrics.items() if key in names]
 
 
 def _add_sets(
@@ -126,12 +130,12 @@ def writer(name: str, node: Node, folder: RunFolder) -> Writer:
     return instance
 
 
-def checkpointing(node: Node, metrics: list[Any]) -> Checkpointing:
+def checkpointing(node: Node, metrics: Sequence[Any]) -> Checkpointing:
     """The configured strategy; its metric gives the direction."""
-    rule = _waiting("checkpoint", node, metrics)  # or a user's strategy
+    rule = _waiting("checkpoint", node, metrics)
     takes = "a function from the saved checkpoints to the names that are kept"
-    targets.check_kind("checkpoint", node, rule, callable(rule) or isinstance(rule, Checkpointing),
-                       takes)  # fmt: skip
+    is_right = callable(rule) or isinstance(rule, Checkpointing)
+    targets.check_kind("checkpoint", node, rule, is_right, takes)
     return rule if isinstance(rule, Checkpointing) else Checkpointing(rule)
 
 
@@ -159,28 +163,26 @@ def _check_objective(objective: str, measured: Mapping[str, Sequence[Any]]) -> N
         raise errors.ConfigError([why])
 
 
-def _waiting(option: str, node: Node, metrics: list[Any]) -> Any:
+def _waiting(option: str, node: Node, metrics: Sequence[Any]) -> Any:
     """Builds an object that depends on a metric's improvement, with the metric's direction."""
     own = improvement.direction_of(str(node.get("metric")), directions_of(metrics))
     return targets.build(option, node, direction=own or "lowest")
 
 
-def _stopping(option: str, node: Node, metrics: list[Any]) -> Any:
+def _stopping(option: str, node: Node, metrics: Sequence[Any]) -> Any:
     rule = _waiting(option, node, metrics)
     is_rule = all(hasattr(rule, name) for name in ("observe", "decision", "metric", "split"))
     targets.check_kind(option, node, rule, is_rule, "a rule, as andiron.learner.EarlyStopping")
     return rule
 
 
-def _observers(config: Train, built: Components, run_dir: Path) -> dict[str, Observer]:
+def _observers(nodes: Nodes, **offered: Any) -> dict[str, Observer]:
     """The configured observers, whose constructors may take `model`, the task, and `run_dir`."""
-    observers = {}
-    for name, node in (config.observers or {}).items():
-        option = f"observers.{name}"
-        observers[name] = observer = targets.build(option, node, model=built.model, run_dir=run_dir)
-        takes = "an object with after_update(learner, step) or after_validation(learner, step)"
-        targets.check_kind(option, node, observer, isinstance(observer, Observer), takes)
-    return observers
+    takes = "an object with after_update(learner, step) or after_validation(learner, step)"
+    return {
+        name: targets.build_instance(f"observers.{name}", node, Observer, takes, **offered)
+        for name, node in nodes.items()
+    }
 
 
 def _averages(config: Train, built: Components) -> dict[str, averaging.Rule]:
@@ -188,10 +190,11 @@ def _averages(config: Train, built: Components) -> dict[str, averaging.Rule]:
     if unfit := [name for name in nodes if not contents.is_own(contents.AVERAGE.format(name))]:
         why = "is part of a file name and cannot contain a slash"
         raise errors.ConfigError(f"averages.{name}: {why}; rename it" for name in unfit)
-    rules = {name: targets.build(f"averages.{name}", node) for name, node in nodes.items()}
-    for name, rule in rules.items():
-        is_rule, takes = isinstance(rule, averaging.Rule), "an object with weight(updates, count)"
-        targets.check_kind(f"averages.{name}", nodes[name], rule, is_rule, takes)
+    kind, takes = averaging.Rule, "an object with weight(updates, count)"
+    rules = {
+        name: targets.build_instance(f"averages.{name}", node, kind, takes)
+        for name, node in nodes.items()
+    }
     idle = [
         name
         for name, rule in rules.items()
@@ -199,6 +202,7 @@ def _averages(config: Train, built: Components) -> dict[str, averaging.Rule]:
     ]
     if idle and not config.debug:
         why = f"no weights enter it in the {built.num_updates} updates of this run"
-        remedy = "start earlier, or train for longer"
-        raise errors.ConfigError(f"averages.{name}: {why}; {remedy}" for name in idle)
+        raise errors.ConfigError(
+            f"averages.{name}: {why}; start earlier, or train for longer" for name in idle
+        )
     return rules

@@ -4,18 +4,16 @@ from pathlib import Path
 
 from andiron.assembly import target_kinds, targets
 from andiron.checkpoint import Checkpointing, LocalStore, Store
-from andiron.config.schema import Train
 from andiron.config.trust import Trust
 
 
-def store(config: Train, checkpoints: Path, trusted: Trust | None = None) -> Store:
-    """The store of a run's checkpoints; `checkpoints` is their folder or name.
+def store(node: targets.Node | None, checkpoints: Path, trusted: Trust | None = None) -> Store:
+    """The store that the option `checkpoint` names; `checkpoints` is its folder or name.
 
-    With `trusted`, the configuration comes from a run folder and is checked first.
+    With `trusted`, the node comes from a run folder and is checked first.
     Raises: ConfigError.
     """
     if trusted is not None:
-        target_kinds.check(config, trusted)
-    node = config.checkpoint
+        target_kinds.check({"checkpoint": node}, trusted)
     built = node and targets.build("checkpoint", node, direction="lowest")
     return built.store(checkpoints) if isinstance(built, Checkpointing) else LocalStore(checkpoints)

@@ -52,8 +52,9 @@ def deterministic(is_on: bool) -> Iterator[None]:
         refused = REFUSED.search(str(error))
         if refused is None:
             raise
-        why = f"torch has no deterministic kernel for {refused[1]} on this device"
-        remedy = "give deterministic=false, or replace the layer or loss that uses it"
-        raise errors.MismatchError(f"deterministic=true: {why}; {remedy}") from error
+        raise errors.MismatchError(
+            f"deterministic=true: torch has no deterministic kernel for {refused[1]} on this "
+            "device; give deterministic=false, or replace the layer or loss that uses it"
+        ) from error
     finally:
         torch.use_deterministic_algorithms(was_on)

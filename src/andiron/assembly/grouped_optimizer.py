@@ -1,7 +1,6 @@
 """The configured optimizers: one for each group of parameters."""
 
 import importlib.util
-import typing
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,7 +31,11 @@ def build(config: Train, model: nn.Module, **lengths: int) -> GroupedOptimizer:
     expanded = _expand_rules(config.param_groups or {}, model)
     nodes = targets.in_updates(expanded, lengths["updates_per_epoch"])
     with targets.refusals_named("param_groups"):
-        owned = ownership.assign(model, {name: _rule(node) for name, node in nodes.items()})
+        rules_by_name = {
+            name: Rule(_match(node["match"]), node.get("exclude") and _match(node["exclude"]))
+            for name, node in nodes.items()
+        }
+        owned = ownership.assign(model, rules_by_name)
     groups: list[Group] = []
     problems: list[str] = []
     for name, parameters in owned.items():
@@ -71,39 +74,30 @@ def gradient_transformations(option: str, nodes: Mapping[str, Any] | None) -> li
 
     A node names a function of gradients, with its other arguments, or a factory of one.
     """
-    built = {
-        f"{option}.{name}": targets.build_function(
-            f"{option}.{name}", node, num_given=1, named=("seed", "update")
-        )
-        for name, node in (nodes or {}).items()
-    }
-    for name, each in zip(built, (nodes or {}).values(), strict=True):
-        takes = "a function of the gradients, which gives gradients"
-        targets.check_kind(name, each, built[name], callable(built[name]), takes)
-    return [*built.values()]
+    built = []
+    for name, node in (nodes or {}).items():
+        place, takes = f"{option}.{name}", "a function of the gradients, which gives gradients"
+        function = targets.build_function(place, node, num_given=1, named=("seed", "update"))
+        targets.check_kind(place, node, function, callable(function), takes)
+        built.append(function)
+    return built
 
 
 def _expand_rules(groups: Mapping[str, Any], model: nn.Module) -> dict[str, Any]:
     """The rules by group name; a `_target_` among them creates several from the model."""
     expanded: dict[str, Any] = {}
+    takes = "a function of the model to rules by name"
     for name, node in groups.items():
-        is_maker, option = "_target_" in node, f"param_groups.{name}"
-        expanded |= _rules_from_model(option, node, model) if is_maker else {name: node}
+        if "_target_" not in node:
+            expanded[name] = node
+            continue
+        rules_of_model = targets.build(f"param_groups.{name}", node, model=model)
+        are_rules = isinstance(rules_of_model, Mapping) and all(
+            isinstance(each, Mapping) and "match" in each for each in rules_of_model.values()
+        )
+        targets.check_kind(f"param_groups.{name}", node, rules_of_model, are_rules, takes)
+        expanded |= rules_of_model
     return expanded
-
-
-def _rules_from_model(option: str, node: targets.Node, model: nn.Module) -> Mapping[str, Any]:
-    built = targets.build(option, node, model=model)
-    are_rules = isinstance(built, Mapping) and all(
-        isinstance(each, Mapping) and "match" in each for each in built.values()
-    )
-    targets.check_kind(option, node, built, are_rules, "a function of the model to rules by name")
-    return typing.cast(Mapping[str, Any], built)
-
-
-def _rule(node: targets.Node) -> Rule:
-    exclude = node.get("exclude")
-    return Rule(_match(node["match"]), None if exclude is None else _match(exclude))
 
 
 def _match(match: str | Mapping[str, Any]) -> Match:

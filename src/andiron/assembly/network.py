@@ -73,9 +73,10 @@ def model(
         _check_forward("loss", config.loss)
     own_facts = getattr(kind, "network_facts", {})  # one logit for a binary task
     with _weights_counted(config.model, size_limit):
-        network = targets.build("model", config.model, **(splits.offered | own_facts))
-        is_module = isinstance(network, nn.Module)
-        targets.check_kind("model", config.model, network, is_module, "a torch.nn.Module")
+        offered = splits.offered | own_facts
+        network = targets.build_instance(
+            "model", config.model, nn.Module, "a torch.nn.Module", **offered
+        )
         if lazy_modules.has_lazy(network):
             lazy_modules.initialise(network, config.model, splits.facts)
     if config.channels_last:
@@ -175,10 +176,18 @@ def _check_task(config: Train, kind: Any, splits: Splits | Described) -> None:
     wanted = getattr(kind, "wanted_fact", None)
     title = kind.__name__
     if wanted and facts and wanted not in facts:
-        found = f"{title} is for {wanted}, and {splits.name} has {facts[0]}"
         is_guess = "kind" in config.data and config.data["kind"] is None
         or_kind = f", or data.kind={KINDS_OF[wanted]} to read its target so" if is_guess else ""
-        raise errors.ConfigError([f"task: {found}; set {TASKS_OF[facts[0]]}{or_kind}"])
+        raise errors.ConfigError(
+            [
+                f"task: {title} is for {wanted}, and {splits.name} has {facts[0]}; set "
+                f"{TASKS_OF[facts[0]]}{or_kind}"
+            ]
+        )
     if config.loss is not None and kind is Adversarial:
-        problem = f"loss={config.loss['_target_']}: {title} has its own two losses"
-        raise errors.ConfigError([f"{problem}; leave it out with ~loss"])
+        raise errors.ConfigError(
+            [
+                f"loss={config.loss['_target_']}: {title} has its own two losses; leave it out "
+                "with ~loss"
+            ]
+        )

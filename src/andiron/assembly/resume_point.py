@@ -100,10 +100,13 @@ def _check_horizon(config: Train, built: Components, changes: Changes) -> None:
         schedule(update) != built.schedule(update) for update in range(horizons["num_updates"])
     ):
         names = ", ".join(before)
-        lengths = f"{horizons['updates_per_epoch']} updates an epoch, not {built.updates_per_epoch}"
-        remedy = f"resume with scheduler=constant and resume_allow=[{names}, scheduler]"
-        why = f"the schedule was built for {lengths}; leave it, or {remedy}"
-        raise errors.ConfigError([f"{names}: {why}"])
+        raise errors.ConfigError(
+            [
+                f"{names}: the schedule was built for {horizons['updates_per_epoch']} updates an "
+                f"epoch, not {built.updates_per_epoch}; leave it, or resume with "
+                f"scheduler=constant and resume_allow=[{names}, scheduler]"
+            ]
+        )
 
 
 def _adjusted(saved: Checkpoint, config: Train, built: Components, changes: Changes) -> Checkpoint:

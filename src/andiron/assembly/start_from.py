@@ -56,7 +56,7 @@ def _weights_in(folder: RunFolder, trusted: Trust) -> Path:
     store: Store = LocalStore(folder.checkpoints)
     if folder.config.exists():
         config = run_record.config(folder, trusted)
-        store = configured_store.store(config, folder.checkpoints, trusted)
+        store = configured_store.store(config.checkpoint, folder.checkpoints, trusted)
     if not checkpoint.names(store):
         return folder.model
     path, _ = checkpoint.newest_whole(store, run_record.identity(folder))

@@ -4,25 +4,22 @@
 what the user trusts are imported here.
 """
 
-import dataclasses
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from andiron.assembly import targets
 from andiron.config import node_checks, trust
-from andiron.config.schema import Train
 from andiron.config.trust import Option, Trust
 
 PLACES = node_checks.SUPPLIED["writers"]  # arguments that the run fills in, all inside its folder
 
 
-def check(config: Train, trusted: Trust) -> None:
-    """Refuses a name of another kind of object than its option takes.
+def check(plain: Mapping[str, Any], trusted: Trust) -> None:
+    """Refuses a name in a configuration of another kind of object than its option takes.
 
     Raises: ConfigError listing every such name.
     """
-    plain = dataclasses.asdict(config)
     trusted.check(plain)
     refused = [each for node in trust.nodes(plain) for each in _refusals(*node, trusted)]
     if refused:

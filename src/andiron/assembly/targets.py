@@ -55,7 +55,9 @@ def check_kind(option: str, node: Node, instance: Any, is_right: bool, takes: st
     """Raises ConfigError if an object is of the wrong kind; `takes` describes the right one.
     """
     if not is_right:
-        raise refused(option, node, f"gives {_described(instance)}; {option} takes {takes}")
+        is_plain = instance is None or isinstance(instance, bool | int | float | str)
+        gives = repr(instance) if is_plain else f"an object of {type(instance).__name__}"
+        raise refused(option, node, f"gives {gives}; {option} takes {takes}")
 
 
 @contextmanager
@@ -69,13 +71,13 @@ def refusals_named(option: str, function: Any = None) -> Iterator[None]:
         raise errors.ConfigError([f"{option}{'.' if is_argument else ': '}{error}"]) from error
 
 
-def build(option: str, node: Node, **offered: Any) -> Any:
+def build(option: str, node: Node, /, **offered: Any) -> Any:
     """The result of calling the node's `_target_` with its arguments; nodes inside are built first.
 
     `offered` values fill parameters of the same name that the node omits or sets to null.
     Raises: ConfigError if the target cannot be used or its arguments do not fit its signature.
     """
-    function, arguments = _target_and_arguments(option, node, offered)
+    function, arguments = target_and_arguments(option, node, offered)
     if node.get("_partial_"):
         return functools.partial(function, **arguments)
     _check_arguments(option, function, arguments)
@@ -94,6 +96,13 @@ def build(option: str, node: Node, **offered: Any) -> Any:
     return instance
 
 
+def build_instance(option: str, node: Node, kind: Any, takes: str, /, **offered: Any) -> Any:
+    """As `build`; refuses an object that is not an instance of `kind`, which `takes` describes."""
+    instance = build(option, node, **offered)
+    check_kind(option, node, instance, isinstance(instance, kind), takes)
+    return instance
+
+
 def build_schedule(
     option: str, node: Node, *, num_updates: int, updates_per_epoch: int
 ) -> schedules.Schedule:
@@ -104,11 +113,11 @@ def build_schedule(
     """
     node = in_updates(node, updates_per_epoch)
     with refusals_named(option):  # of a user's class
-        schedule = build(option, node, num_updates=num_updates)
+        schedule: schedules.Schedule = build(option, node, num_updates=num_updates)
     takes = "a function of the completed updates, which gives the learning rate"
     is_function = callable(schedule) and not isinstance(schedule, torch.nn.Module)
     check_kind(option, node, schedule, is_function, takes)
-    return typing.cast(schedules.Schedule, schedule)
+    return schedule
 
 
 def check_rate(option: str, node: Node, schedule: schedules.Schedule) -> None:
@@ -130,7 +139,7 @@ def build_function(option: str, node: Node, num_given: int, named: Sequence[str]
     such as the class weights of losses.
     Raises: ConfigError if the target cannot be used or refuses its arguments.
     """
-    function, arguments = _target_and_arguments(option, node, {})
+    function, arguments = target_and_arguments(option, node, {})
     parameters = inspect.signature(function).parameters
     for name, value in arguments.items():
         allowed = _type_names(parameters[name]) if name in parameters else set()
@@ -168,7 +177,7 @@ def in_updates(value: Any, updates_per_epoch: int) -> Any:
     return max(1, round(float(epochs[1]) * updates_per_epoch)) if epochs else value
 
 
-def _target_and_arguments(option: str, node: Node, offered: Values) -> tuple[Any, dict[str, Any]]:
+def target_and_arguments(option: str, node: Node, offered: Values) -> tuple[Any, dict[str, Any]]:
     """The node's callable, and its arguments with the offered ones among its parameters."""
     function = resolve(f"{option}._target_", node["_target_"])
     arguments = {key: value for key, value in node.items() if key not in ("_target_", "_partial_")}
@@ -219,11 +228,6 @@ def _call(option: str, node: Node, function: Any, arguments: Values) -> Any:
         if shortage is None:
             raise
         raise refused(option, node, f"{shortage}; make it smaller") from error
-
-
-def _described(instance: Any) -> str:
-    is_plain = instance is None or isinstance(instance, bool | int | float | str)
-    return repr(instance) if is_plain else f"an object of {type(instance).__name__}"
 
 
 def _check_arguments(

@@ -1,21 +1,20 @@
-"""Shared by all commands with a configuration: the log on the terminal, and the exit code."""
+"""Shared by all commands with a configuration: composition, trust, and the log on the terminal."""
 
 import argparse
 import dataclasses
 import logging
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from andiron import __version__, errors
-from andiron.cli.signals import Signals, exit_code, installed
-from andiron.config import arguments as command_arguments, composition, diagnosis, trust, user_files
+from andiron.cli.signals import Signals, installed
+from andiron.config import arguments as command_arguments
+from andiron.config import composition, diagnosis, flags, trust, user_files
 from andiron.config.trust import Trust
 from andiron.interrupter import Interrupter
 from andiron.ranges import MOST
 from andiron.run import resume_arguments
 
-EXIT_FAILED, EXIT_USAGE = 1, 2  # interrupted: 128 + the signal, unless the config sets another
 log = logging.getLogger("andiron")
 
 
@@ -26,31 +25,26 @@ def main(
     *,
     signals: Signals | None = None,
     resumes: bool = False,
-) -> int:
-    """Calls `task` for the composed run, or for each run of a sweep; returns the exit code.
+) -> None:
+    """Calls `task` for the composed run, or for each run of a sweep.
 
     `signals` handles the stopping signals meanwhile. Only with `resumes` may the arguments resume
     a run.
-    Raises: Interrupted for one of these signals.
+    Raises: AndironError; Interrupted for one of these signals.
     """
-    if command_arguments.asks_version(arguments):
+    if flags.prints_only(arguments, ["--version"]):
         print(f"andiron {__version__}")  # Hydra would print its own
-        return 0
+        return
     conf_dir = conf_dir or user_files.default_conf_dir()
     show_log()
-    try:
-        arguments = sys.argv[1:] = command_arguments.in_order(arguments)  # Hydra reads them there
-        with installed(signals or Signals(Interrupter())):
-            user_files.check(diagnosis.user_dirs(arguments))
-            if resumes:
-                resume_arguments.run(task, conf_dir, arguments)
-            else:
-                resume_arguments.refuse(arguments)
-                composition.run(task, conf_dir, command_arguments.in_this_process(arguments))
-    except errors.AndironError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return exit_code_of(error)
-    return 0
+    arguments = sys.argv[1:] = command_arguments.in_order(arguments)  # Hydra reads them there
+    with installed(signals or Signals(Interrupter())):
+        user_files.check(diagnosis.user_dirs(arguments))
+        if resumes:
+            resume_arguments.run(task, conf_dir, arguments)
+        else:
+            resume_arguments.refuse(arguments)
+            composition.run(task, conf_dir, command_arguments.in_this_process(arguments))
 
 
 def add_trust(parser: argparse.ArgumentParser) -> None:
@@ -70,28 +64,6 @@ def count(text: str) -> int:
     if not 1 <= value <= MOST:
         raise ValueError(text)
     return value
-
-
-def exit_code_of(error: errors.AndironError) -> int:
-    """The exit code of a command that ends with this error."""
-    return EXIT_USAGE if isinstance(error, errors.ConfigError) else EXIT_FAILED
-
-
-def ended(
-    act: Callable[[argparse.Namespace], int | None],
-    options: argparse.Namespace,
-    interrupted: str = "interrupted",
-) -> int:
-    """Calls `act` and prints its errors; returns its exit code, 0 for None."""
-    try:
-        with errors.exits_refused():
-            return act(options) or 0
-    except errors.AndironError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return exit_code_of(error)
-    except KeyboardInterrupt as error:
-        print(interrupted, file=sys.stderr)
-        return exit_code(error)
 
 
 def trusted(options: argparse.Namespace) -> Trust:

@@ -11,7 +11,6 @@ from andiron.cli import streams
 from andiron.cli.signals import exit_code, outcome
 from andiron.config import flags
 
-EXIT_USAGE = 2
 # variables of torchrun and mpirun: the number of processes, and the rank of this one
 NUMBERS_OF_PROCESSES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")
 OF_TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
@@ -21,12 +20,17 @@ Main = Callable[Arguments, int]
 
 
 def command(
-    main: Main[Arguments], *, trains: bool = False, joins_others: bool = False
+    main: Main[Arguments],
+    *,
+    trains: bool = False,
+    joins_others: bool = False,
+    interrupted: str = "interrupted",
 ) -> Main[Arguments]:
     """Wraps a main function: the process is checked first, and a lost result ends the command.
 
-    Ctrl-C ends it with one line, also during imports. Without `joins_others`, several processes of
-    torchrun are refused: each would silently do the same work.
+    An error of Andiron ends it with its message, Ctrl-C with the line `interrupted`, also during
+    imports. Without `joins_others`, several processes of torchrun are refused: each would silently
+    do the same work.
     """
 
     @functools.wraps(main)
@@ -34,7 +38,7 @@ def command(
         has_result = not trains or flags.prints_only(sys.argv[1:])
         try:
             with streams.safe_streams(has_result=has_result):
-                return _run(lambda: main(*args, **kwargs), joins_others=joins_others)
+                return _run(lambda: main(*args, **kwargs), joins_others, interrupted)
         except streams.ResultLost as lost:
             return lost.exit_code
 
@@ -45,15 +49,16 @@ def command(
 training_command = functools.partial(command, trains=True)
 
 
-def _run(main: Callable[[], int], *, joins_others: bool) -> int:
-    lines = problems(sys.argv[1:], os.environ, joins_others=joins_others)
-    if lines:
-        print(f"error: {errors.ConfigError(lines)}", file=sys.stderr)
-        return EXIT_USAGE
+def _run(main: Callable[[], int], joins_others: bool, interrupted: str) -> int:
     try:
+        if lines := problems(sys.argv[1:], os.environ, joins_others=joins_others):
+            raise errors.ConfigError(lines)
         return main()
+    except errors.AndironError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return exit_code(error)
     except KeyboardInterrupt as error:
-        print("; ".join(["interrupted", *outcome(error)]), file=sys.stderr)
+        print("; ".join([interrupted, *outcome(error)]), file=sys.stderr)
         return exit_code(error)
 
 

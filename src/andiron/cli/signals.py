@@ -15,6 +15,7 @@ from andiron.interrupter import Interrupter
 # SIGXCPU: the CPU time of `ulimit -t` is over
 NAMES = ("SIGINT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGXCPU")
 STOPPING = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]  # Windows has two
+EXIT_FAILED, EXIT_USAGE = 1, 2  # interrupted: 128 + the signal, unless the config sets another
 SECONDS_SPARED = 60  # twice what SLURM waits between SIGTERM and SIGKILL, by default
 SECONDS_TO_START = 15  # half of that: the longest that a signal waits for Hydra to compose
 SAVES = "the current update will be finished and saved; Ctrl-C again ends the run at once"
@@ -130,9 +131,11 @@ def _at_exit(number: signal.Signals) -> Any:
     return (lambda *_: os._exit(128 + number)) if number == signal.SIGINT else signal.SIG_IGN
 
 
-def exit_code(error: KeyboardInterrupt) -> int:
-    """The exit code of a process that was interrupted by `error`."""
-    return error.exit_code if isinstance(error, errors.Interrupted) else 128 + signal.SIGINT
+def exit_code(error: BaseException) -> int:
+    """The exit code of a process that ends with this error, of Andiron or an interruption."""
+    if isinstance(error, KeyboardInterrupt):
+        return error.exit_code if isinstance(error, errors.Interrupted) else 128 + signal.SIGINT
+    return EXIT_USAGE if isinstance(error, errors.ConfigError) else EXIT_FAILED
 
 
 def outcome(error: KeyboardInterrupt) -> list[str]:

@@ -46,19 +46,13 @@ class SafeStream:
             self._handle_error(error)
         return len(text)
 
-    def flush(self) -> None:
-        """Writes the buffered text."""
+    def flush(self, *, at_end: bool = False) -> None:
+        """Writes the buffered text, or discards it `at_end`, so that nothing can fail at exit."""
         try:
             self._stream.flush()
         except (OSError, ValueError) as error:
-            self._handle_error(error)
-
-    def end(self) -> None:
-        """Writes or discards the buffered text, so that nothing can fail at exit."""
-        try:
-            self._stream.flush()
-        except (OSError, ValueError) as error:
-            self._discard()
+            if at_end:
+                self._discard()
             self._handle_error(error)
 
     def __getattr__(self, name: str) -> Any:
@@ -98,9 +92,9 @@ def safe_streams(*, has_result: bool = False) -> Iterator[None]:
             yield
         finally:
             try:
-                output.end()
+                output.flush(at_end=True)
             finally:
-                error.end()
+                error.flush(at_end=True)
                 sys.stdout, sys.stderr = before
 
 

@@ -12,7 +12,6 @@ from andiron.interrupter import Interrupter
 from andiron.plain import readable
 
 STOPPED_AFTER = 2  # updates, before the resume
-Run = Callable[[Train, Path, Interrupter], None]
 log = logging.getLogger("andiron")
 
 
@@ -31,7 +30,7 @@ class _StopsEarly(Interrupter):
         return super().at(split, updates, batch)
 
 
-def run(config: Train, run_dir: Path, train: Run, outer: Interrupter) -> None:
+def run(config: Train, run_dir: Path, train: Callable[..., None], outer: Interrupter) -> None:
     """Trains, validates, tests and saves on a few batches, then again with a stop and a resume.
 
     Both runs are in folders of `run_dir`. Torch's anomaly detection checks the gradients, and a
@@ -44,21 +43,21 @@ def run(config: Train, run_dir: Path, train: Run, outer: Interrupter) -> None:
     log.info("debug: two epochs on a few batches, into %s", run_dir)
     straight, resumed = run_dir / "straight", run_dir / "resumed"
     with autograd.set_detect_anomaly(True):
-        train(small, straight, outer)
+        train(small, straight, interrupter=outer)
         if config.checkpoint is None:
             log.info("debug: everything ran; without checkpoints, resuming was not tried")
             return
         again = dataclasses.replace(small, render=None)
         try:
-            train(again, resumed, _StopsEarly(outer))
+            train(again, resumed, interrupter=_StopsEarly(outer))
         except errors.Interrupted:
             if outer.asked:
                 raise outer.asked from None
-        train(dataclasses.replace(again, resume="auto"), resumed, outer)
+        train(dataclasses.replace(again, resume="auto"), resumed, interrupter=outer)
     from andiron.assembly import configured_store
     from andiron.comparison import bit_comparison
 
-    stores = partial(configured_store.store, config)
+    stores = partial(configured_store.store, config.checkpoint)
     if differences := bit_comparison.compare(straight, resumed, stores):
         raise errors.AndironError(
             f"debug: the stopped and resumed run differs from the uninterrupted one: "

@@ -67,11 +67,6 @@ def in_this_process(arguments: list[str]) -> list[str]:
     return ["hydra/launcher=basic", *arguments] if parsed(arguments).multirun else arguments
 
 
-def asks_version(arguments: list[str]) -> bool:
-    """Whether `--version` is among them; Hydra's parser takes its first letters too."""
-    return any(len(argument) > 2 and "--version".startswith(argument) for argument in arguments)
-
-
 def parsed_override(text: str) -> Override | None:
     """The argument as an override; None if it is not valid."""
     try:

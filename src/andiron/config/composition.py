@@ -38,7 +38,7 @@ def checked_config(config: DictConfig) -> schema.Train:
     problems = diagnosis.problems(config)
     if problems:
         raise errors.ConfigError(problems)
-    return schema.with_absolute_paths(schema.Train(**diagnosis.plain(config)))
+    return schema.Train(**diagnosis.plain(config)).with_absolute_paths()
 
 
 def composed(conf_dir: Path, overrides: list[str]) -> schema.Train:
@@ -46,18 +46,15 @@ def composed(conf_dir: Path, overrides: list[str]) -> schema.Train:
 
     Raises: ConfigError with every mistake in them.
     """
-    GlobalHydra.instance().clear()
     try:
-        with hydra.initialize_config_dir(str(conf_dir), version_base="1.3"):
-            config = hydra.compose("train", overrides=overrides)
+        config = diagnosis.composed_by_hydra(conf_dir, overrides)
     except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
         raise errors.ConfigError(diagnosis.explain(overrides, conf_dir, error)) from error
     return checked_config(config)
 
 
-def unused_parts(config: schema.Train, overrides: Iterable[str]) -> list[str]:
+def unused_parts(target: str, overrides: Iterable[str]) -> list[str]:
     """A line for each override that chooses a model or a loss that the task does not take."""
-    target = str(config.task["_target_"])
     task = signature(target)
     if task is None or task.is_open_ended or target.startswith("andiron."):
         return []
@@ -170,9 +167,9 @@ class Composed:
 
 def register_resolvers() -> None:
     """Registers the resolvers that conf/hydra/output uses."""
-    OmegaConf.register_new_resolver("andiron.name_suffix", name_suffix, replace=True)
-    OmegaConf.register_new_resolver("andiron.debug_folder", debug_folder, replace=True)
-    OmegaConf.register_new_resolver("andiron.sweep_folder", sweep_folder, replace=True)
+    for resolver in (name_suffix, debug_folder, sweep_folder):
+        name = f"andiron.{resolver.__name__}"
+        OmegaConf.register_new_resolver(name, resolver, replace=True)
 
 
 def _user_error(error: Exception, arguments: list[str], conf_dir: Path) -> errors.AndironError:

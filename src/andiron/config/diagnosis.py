@@ -1,6 +1,5 @@
 """Every mistake in a command line or a composed configuration; Hydra stops at the first."""
 
-from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +51,9 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
         return lines + files
     valid = [text for text in valid if text.lstrip("+~").partition(".")[0] not in wrong]
     lines += _schema_problems(valid, conf_dir)
-    return lines or [_location_flags(options) + _message(error)]
-
-
-def _location_flags(options: Namespace) -> str:
-    """The flags that locate the configuration, as a prefix of a message that may be about them."""
-    names = "config_dir", "config_name", "config_path"
-    values = {f"--{name.replace('_', '-')}": getattr(options, name) for name in names}
-    return "".join(f"{flag}={value}: " for flag, value in values.items() if value is not None)
+    flags = command_arguments.of_the_configuration(arguments)  # which may be wrong
+    place = "".join(map("{}={}: ".format, flags[::2], flags[1::2]))
+    return lines or [place + _message(error)]
 
 
 def _file_problems(error: Exception, folders: list[Path]) -> list[str]:
@@ -181,11 +175,16 @@ def _with_first_value(override: Override, choices: Groups) -> str:
     return f"{key if override.key_or_group in choices else '++' + key.lstrip('+')}={value}"
 
 
-def _schema_problems(overrides: list[str], conf_dir: Path) -> list[str]:
+def composed_by_hydra(conf_dir: Path, overrides: list[str]) -> DictConfig:
+    """The configuration as Hydra composes it from these overrides."""
     GlobalHydra.instance().clear()
+    with initialize_config_dir(str(conf_dir), version_base="1.3"):
+        return compose("train", overrides=overrides)
+
+
+def _schema_problems(overrides: list[str], conf_dir: Path) -> list[str]:
     try:
-        with initialize_config_dir(str(conf_dir), version_base="1.3"):
-            return problems(compose("train", overrides=overrides))
+        return problems(composed_by_hydra(conf_dir, overrides))
     except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
         return [_message(error)]
 

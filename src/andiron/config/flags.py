@@ -11,11 +11,11 @@ PRINTING = ("-h", "-c", "-i", "-sc", "--help", "--hydra-help", "--version", "--c
             "--shell-completion")  # fmt: skip
 
 
-def prints_only(arguments: Sequence[str]) -> bool:
-    """Whether a flag, or the first letters of one, asks for information instead of a run."""
+def prints_only(arguments: Sequence[str], flags: Sequence[str] = PRINTING) -> bool:
+    """Whether one of `flags`, or its first letters, asks for information instead of a run."""
     names = [argument.partition("=")[0] for argument in arguments]
     return any(
         flag == name or (len(name) > 2 and flag.startswith(name))
         for name in names
-        for flag in PRINTING
+        for flag in flags
     )

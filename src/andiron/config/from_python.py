@@ -30,13 +30,9 @@ class Unrecorded:
     built_at: str
     reasons: Mapping[str, str]
 
-    def reason(self, option: str) -> str:
-        """Why a component is not on record."""
-        return self.reasons.get(option, "it is not on record")
-
 
 def parsed(path: Path, plain: Mapping[str, Any], trust: Trust) -> tuple[Train, Unrecorded]:
-    """The configuration in config.json, without the components that are not on record: {}.
+    """The configuration in config.json; a component that is not on record is {}, a rate NaN.
 
     The file is untrusted: what commands build from it may name only what `trust` allows.
     Raises: ConfigError naming every wrong value, and every refused name.
@@ -50,21 +46,10 @@ def parsed(path: Path, plain: Mapping[str, Any], trust: Trust) -> tuple[Train, U
     if lines or unknown:
         lines += [f"{name}: no such option" for name in unknown]
         raise errors.ConfigError(f"{path}: {line}" for line in lines)
-    return filled(recorded), _unrecorded(plain[FROM_PYTHON])
-
-
-def filled(recorded: Mapping[str, Any]) -> Train:
-    """The configuration of these options; a component that is not among them is {}, a rate NaN."""
     required = [field.name for field in dataclasses.fields(Train) if field.default is MISSING]
     empty: dict[str, Any] = {name: {} for name in required if name in schema.NODE_GROUPS}
-    return Train(**(empty | {"metrics": {}, "lr": math.nan} | dict(recorded)))
-
-
-def built(config: Train) -> Train:
-    """The configuration with only the components that commands build."""
-    return dataclasses.replace(
-        config, optimizer={}, scheduler={}, averages=None, early_stopping=None, gradients=None
-    )
+    known = empty | {"metrics": {}, "lr": math.nan} | recorded
+    return Train(**known), _unrecorded(plain[FROM_PYTHON])
 
 
 def _unrecorded(entry: Any) -> Unrecorded:

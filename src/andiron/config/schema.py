@@ -166,13 +166,17 @@ class Train(LearnerOptions):
 
     def save(self, path: Path) -> None:
         """Writes the configuration to `path` as JSON that `load` reads back equal."""
-        files.write(path, self.as_json())
+        files.write_json(path, self.recorded())
 
-    def as_json(self) -> bytes:
-        """The content of config.json, without the instructions to the command."""
+    def recorded(self) -> dict[str, Any]:
+        """The content of config.json: the plain options without the instructions to the command."""
         plain = dataclasses.asdict(self)
-        recorded = {name: value for name, value in plain.items() if name not in INSTRUCTIONS}
-        return files.as_indented_json(recorded)
+        return {name: value for name, value in plain.items() if name not in INSTRUCTIONS}
+
+    def with_absolute_paths(self) -> "Train":
+        """The configuration with paths made absolute against the current directory."""
+        start_from = self.start_from and os.path.abspath(self.start_from)
+        return dataclasses.replace(self, data=_absolute(self.data), start_from=start_from)
 
     @classmethod
     def load(cls, path: Path, trust: Trust = LIST_ALONE) -> "Train":
@@ -199,12 +203,6 @@ class Train(LearnerOptions):
         return cls(**recorded)
 
 
-def with_absolute_paths(config: Train) -> Train:
-    """The configuration with paths made absolute against the current directory."""
-    start_from = config.start_from and os.path.abspath(config.start_from)
-    return dataclasses.replace(config, data=_absolute(config.data), start_from=start_from)
-
-
 def _absolute(node: Node, paths: Sequence[str] = PATH_ARGUMENTS) -> Node:
     """The node of a data set with absolute paths, also in the nodes inside it."""
     absolute = {
@@ -223,14 +221,14 @@ def resume_policy() -> dict[str, Resume]:
     return {field.name: field.metadata["resume"] for field in dataclasses.fields(Train)}
 
 
-def hyperparameters(config: Train) -> dict[str, Any]:
+def hyperparameters(plain: Options) -> dict[str, Any]:
     """The options that distinguish runs; rarely set options only if they are set."""
-    options = {}
-    for field in dataclasses.fields(Train):
-        value, hparam = getattr(config, field.name), field.metadata["hparam"]
-        if hparam is True or (hparam and value != field.default):
-            options[field.name] = value
-    return options
+    return {
+        field.name: plain[field.name]
+        for field in dataclasses.fields(Train)
+        if (hparam := field.metadata["hparam"]) and field.name in plain
+        if hparam is True or plain[field.name] != field.default
+    }
 
 
 def problems(plain: Options) -> Problems:

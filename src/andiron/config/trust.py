@@ -157,9 +157,11 @@ def of_user(
     trusted = list(packages)
     said = {pair for argument in arguments for pair in _names_in_override(argument, conf_dirs)}
     for folder in conf_dirs:
-        trusted += _listed_packages(folder / "train.yaml")
         for path in folder.rglob("*.yaml"):
             text = path.read_text(encoding="utf-8", errors="replace")
+            if path == folder / "train.yaml":
+                listed = _mapping_in(text).get("trust")
+                trusted += map(str, listed if isinstance(listed, list) else ())
             if any(not name.startswith(OURS) for name in NAMED.findall(text)):
                 pairs = _names_in_file(path, text, folder)
                 said |= {pair for pair in pairs if not pair[1].startswith(OURS)}
@@ -233,12 +235,7 @@ def _is_listed(place: str, name: str) -> bool:
 
 def _names_in_file(path: Path, text: str, folder: Path) -> Iterator[tuple[str, str]]:
     group = path.relative_to(folder).parts[0]
-    try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError:  # Hydra reports it when the file is composed
-        return
-    if not isinstance(content, dict):
-        return
+    content = _mapping_in(text)
     placed = {group: content} if group in LISTED and "@package _global_" not in text else content
     yield from names(placed)
 
@@ -256,10 +253,10 @@ def _names_in_override(argument: str, conf_dirs: Sequence[Path]) -> Iterator[tup
                 yield from _names_in_file(path, path.read_text(encoding="utf-8"), folder)
 
 
-def _listed_packages(path: Path) -> list[str]:
+def _mapping_in(text: str) -> dict[str, Any]:
+    """The content of a YAML file; {} for a file that is invalid: Hydra reports it."""
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError):
-        return []
-    packages = content.get("trust") if isinstance(content, dict) else None
-    return [str(package) for package in packages] if isinstance(packages, list) else []
+        content = yaml.safe_load(text)
+    except yaml.YAMLError:
+        content = None
+    return content if isinstance(content, dict) else {}

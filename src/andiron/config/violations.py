@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import pydantic
 
-from andiron import errors
+from andiron import errors, ranges
 from andiron.config.signatures import Signature, fields_of
 
 Schema = TypeVar("Schema")
@@ -57,14 +57,13 @@ def _type_problem(kind: Any, value: Any) -> str:
         # through JSON: strict mode then accepts a list for a tuple, and converts nothing else
         _adapter(kind).validate_json(json.dumps(value, default=str))
     except pydantic.ValidationError as error:
-        details = error.errors()  # one for each member of a union
-    else:
-        return ""
-    item = next((part for part in details[0]["loc"] if isinstance(part, int)), None)
-    if details[0]["type"] == "missing":
-        return f"item {item} is missing"
-    allowed = " or ".join(dict.fromkeys(map(_allowed_values, details)))
-    return f"should be {allowed}" + ("" if item is None else f" (item {item})")
+        first = error.errors()[0]  # of a member of a union
+        item = next((part for part in first["loc"] if isinstance(part, int)), None)
+        if first["type"] == "missing":
+            return f"item {item} is missing"
+        place = "" if item is None else f" (item {item})"
+        return f"should be {ranges.allowed_values(error)}{place}"
+    return ""
 
 
 @cache
@@ -74,9 +73,3 @@ def _adapter(kind: Any) -> Any:
         return pydantic.TypeAdapter(kind, config=pydantic.ConfigDict(strict=True))
     except (pydantic.PydanticUserError, TypeError):
         return pydantic.TypeAdapter(Any)
-
-
-def _allowed_values(detail: Any) -> str:
-    allowed = str(detail["msg"]).removeprefix("Input should be ")
-    # pydantic's word for a list is JSON's
-    return "a list, in brackets: [...]" if allowed == "a valid array" else allowed

@@ -42,25 +42,30 @@ def check_writing(path: Path) -> None:
     why = _refusal.get()
     if why is not None:
         raise PermissionError(errno.EPERM, why, str(path))
-    for folder, (opened_as, real) in _guarded.items():
+    for folder in _guarded:
         if folder in path.parents:
-            _check_guarded(folder, opened_as, real, path)
+            _check_guarded(folder, path)
 
 
 @contextmanager
 def guarded(folder: Path) -> Iterator[None]:
     """A context that refuses writes to another folder of that name, or through links in it."""
-    _guarded[folder] = os.stat(folder), os.path.realpath(folder)
+    _guard(folder)
     try:
         yield
     finally:
         del _guarded[folder]
 
 
-def _check_guarded(folder: Path, opened_as: os.stat_result, real: str, path: Path) -> None:
+def _guard(folder: Path) -> None:
+    _guarded[folder] = os.stat(folder), os.path.realpath(folder)
+
+
+def _check_guarded(folder: Path, path: Path) -> None:
     if not folder.exists():  # removed or renamed: a new one is written
         folder.mkdir(parents=True)
-        opened_as, real = _guarded[folder] = os.stat(folder), os.path.realpath(folder)
+        _guard(folder)
+    opened_as, real = _guarded[folder]
     if not os.path.samestat(os.stat(folder), opened_as):
         why = "another folder took the place of the run's"
         raise OSError(errno.ESTALE, why, str(folder))

@@ -52,8 +52,9 @@ class Cadence:
         values = {name: value for name, value in vars(self).items() if value is not None}
         for name, value in values.items():
             if not 0 < value < math.inf:
-                remedy = "give one, or leave it out"
-                raise ValueError(f"{name}={value}: should be a finite number above 0; {remedy}")
+                raise ValueError(
+                    f"{name}={value}: should be a finite number above 0; give one, or leave it out"
+                )
         if not values:
             raise ValueError("nothing is ever due; give updates, epochs or minutes")
 
@@ -67,8 +68,10 @@ class Cadence:
         if isinstance(value, str):
             match = EVERY.fullmatch(value)
             if match is None:
-                allowed = "like 500 (updates), 2epochs or 10minutes"
-                raise ValueError(f"{value}: should be {allowed}; write one of these")
+                raise ValueError(
+                    f"{value}: should be like 500 (updates), 2epochs or 10minutes; write one of "
+                    "these"
+                )
             value = {f"{match[2]}s": float(match[1])}
         return cls(**value)
 

@@ -31,8 +31,10 @@ def check(what: str, num_bytes: int) -> None:
     Raises: ValueError that begins with `what`.
     """
     if num_bytes > of_machine():
-        why = f"takes {in_words(num_bytes)}, and this machine has {in_words(of_machine())}"
-        raise ValueError(f"{what}: {why}; make it smaller")
+        raise ValueError(
+            f"{what}: takes {in_words(num_bytes)}, and this machine has {in_words(of_machine())}; "
+            "make it smaller"
+        )
 
 
 def shortage(error: BaseException) -> str | None:

@@ -32,7 +32,7 @@ GIT = (
 ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
 VARIABLES = {
     "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none",
-    "GIT_LITERAL_PATHSPECS": "1", UNSET: "",
+    UNSET: "",
 }  # fmt: skip
 DIFF = (  # the user's git settings must not change the patch
     "diff --binary --no-ext-diff --no-textconv --no-color --no-relative -U3 --submodule=short "
@@ -59,10 +59,8 @@ def gather(config_dirs: Iterable[Path] = ()) -> tuple[dict[str, Any], Patches]:
             continue
         uncommitted = _uncommitted_changes(root, patches, has_code=root in with_code)
         repositories[root] = {"root": root, "revision": revision.decode().strip(), **uncommitted}
-        place = os.path.join(root, "")
-        inside = [file.removeprefix(place) for file in modules if file.startswith(place)]
-        for name in _list_files(root, "", *inside) if inside else ():
-            modules.pop(place + name, None)
+        for name in _list_files(root):
+            modules.pop(os.path.join(root, name), None)
     git = repositories.pop(own, None) if own else None
     for root, record in repositories.items():
         name = os.path.basename(root)
@@ -111,21 +109,21 @@ def _uncommitted_changes(root: str, patches: Patches, *, has_code: bool) -> dict
         filters = [name for scope, name in pairs if scope in ("local", "worktree")]
         required = [f"{name.rpartition('.')[0]}.required" for name in filters]
         settings = [f"--config-env={name}={UNSET}" for name in (*filters, *required)]
-    patch = _git(root, DIFF, settings=settings)
+    patch = _git(root, DIFF, settings)
     file = f"dirty-{hashlib.sha256(patch).hexdigest()[:16]}.patch" if patch else None
     patches |= {file: patch} if file and patch else {}
     generated = cache(_is_generated)
     names = [
         name
         for name in _list_files(root, "--others --exclude-standard --directory")
-        if not any(map(generated, [Path(root, name), *_folders_above(root, name)]))
+        if not any(generated(Path(root, place)) for place in _with_folders(name))
     ]
     return {"dirty": patch != b"", "uncommitted": file, "untracked": names[:MOST_UNTRACKED]}
 
 
-def _folders_above(root: str, name: str) -> list[Path]:
-    """The folders between the repository's root and a name in it."""
-    return [Path(root, folder) for folder in list(PurePath(name).parents)[:-1]]
+def _with_folders(name: str) -> list[PurePath]:
+    """A name in a repository, and the folders above it."""
+    return [PurePath(name), *PurePath(name).parents][:-1]
 
 
 def _is_generated(path: Path) -> bool:
@@ -146,21 +144,19 @@ def _is_generated(path: Path) -> bool:
     return True
 
 
-def _list_files(root: str, arguments: str, *paths: str) -> list[str]:
-    return _split(_git(root, f"ls-files -z {arguments} --", paths=paths))
+def _list_files(root: str, arguments: str = "") -> list[str]:
+    return _split(_git(root, f"ls-files -z {arguments}"))
 
 
 def _split(output: bytes | None) -> list[str]:
     return os.fsdecode(output or b"").split("\0")[:-1]
 
 
-def _git(
-    root: str, arguments: str, *, paths: Iterable[str] = (), settings: Iterable[str] = ()
-) -> bytes | None:
+def _git(root: str, arguments: str, settings: Iterable[str] = ()) -> bytes | None:
     """The output of git in a repository; None if git fails or is not installed."""
     environment = {name: value for name, value in os.environ.items() if name not in ELSEWHERE}
     variables = environment | VARIABLES | {"GIT_CEILING_DIRECTORIES": os.path.dirname(root)}
-    command = [*GIT.split(), *settings, *arguments.split(), *paths]
+    command = [*GIT.split(), *settings, *arguments.split()]
     try:
         result = subprocess.run(
             command, cwd=root, env=variables, capture_output=True, timeout=30, check=False

@@ -6,14 +6,12 @@ packages and sweeps could do more, so they are refused.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import yaml
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from hydra.errors import HydraException
 
 from andiron import errors
+from andiron.config.arguments import parsed_override
 from andiron.config.leaves import nested
 from andiron.config.trust import Trust
 from andiron.disk import files
@@ -21,22 +19,16 @@ from andiron.disk import files
 Groups = Mapping[str, list[str]]  # the choices of every config group
 
 
-class _PlainLoader(yaml.SafeLoader):  # type: ignore[misc]
-    """YAML without aliases: a small file cannot stand for a large value."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise ValueError("has an alias; a list of overrides needs none")
-        return super().compose_node(parent, index)
-
-
 def read(path: Path) -> list[str]:
     """The list of overrides in the file.
 
     Raises: OSError or ValueError if it is not a small file with a list of strings.
     """
+    text = files.read_text(path)
     try:
-        overrides = yaml.load(files.read_text(path), _PlainLoader)
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            raise ValueError("has an alias; a list of overrides needs none")  # they stand for more
+        overrides = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(" ".join(str(error).split())) from error
     if not isinstance(overrides, list) or not all(isinstance(text, str) for text in overrides):
@@ -57,17 +49,18 @@ def check(path: Path, overrides: list[str], groups: Groups, trusted: Trust) -> N
         elif override is not None and not override.is_delete():
             placed.append(nested({tuple(override.key_or_group.split(".")): override.value()}))
     if refused:
-        remedy = "give resume=<run folder> alone, which reads config.json and not these"
-        raise errors.RunFolderError(f"{path}: {'; '.join(refused)}; {remedy}")
+        raise errors.RunFolderError(
+            f"{path}: {'; '.join(refused)}; give resume=<run folder> alone, which reads "
+            "config.json and not these"
+        )
     for plain in placed:
         trusted.check(plain)
 
 
 def _parse(text: str, groups: Groups) -> tuple[Override | None, str | None]:
     """The override, and why a run folder may not contain it."""
-    try:
-        override = OverridesParser.create().parse_override(text)
-    except HydraException:
+    override = parsed_override(text)
+    if override is None:
         return None, "is not a valid Hydra override"
     key = str(override.key_or_group)
     if override.package is not None and override.package.startswith(("hydra", "_global_")):

@@ -1,6 +1,5 @@
 """The record of a run in its folder, written at its start and at each resume."""
 
-import dataclasses
 import json
 import logging
 import re
@@ -14,7 +13,6 @@ import torch
 from andiron import errors
 from andiron.config import composition, schema
 from andiron.config.leaves import leaves
-from andiron.config.schema import Train
 from andiron.data import Splits, described
 from andiron.data.described import Described
 from andiron.disk import files
@@ -36,16 +34,19 @@ log = logging.getLogger("andiron")
 
 
 def record_start(
-    config: Train,
     folder: RunFolder,
+    plain: Mapping[str, Any],
     splits: Splits | Described,
     *,
     device: torch.device,
     groups: dict[str, Any],
     session: Sessions,
 ) -> None:
-    """Writes provenance, data facts and parameter owners, as files and to `session`."""
-    origin, patches = origin_of(config, splits, device)
+    """Writes provenance, data facts and parameter owners, as files and to `session`.
+
+    `plain` are the options of the run.
+    """
+    origin, patches = origin_of(plain["seed"], splits, device)
     as_json = files.as_indented_json
     contents = {
         folder.provenance: as_json(origin),
@@ -54,11 +55,11 @@ def record_start(
     }
     run_record.write(folder, contents | _patch_contents(folder, patches))
     texts = {
-        "config": fenced(json.dumps(dataclasses.asdict(config), indent=2), "json"),
+        "config": fenced(json.dumps(plain, indent=2), "json"),
         "param_groups": group_table.as_markdown(groups),
         "provenance": fenced(json.dumps(origin, indent=2), "json"),
     }
-    session.start_session(hyperparameters(config), texts)
+    session.start_session(hyperparameters(plain), texts)
 
 
 def check_data(folder: RunFolder, splits: Splits, changes: Mapping[str, list[Any]]) -> None:
@@ -95,22 +96,21 @@ def check_data(folder: RunFolder, splits: Splits, changes: Mapping[str, list[Any
 
 
 def record_resume(
-    config: Train,
     folder: RunFolder,
+    plain: Mapping[str, Any],
     splits: Splits | Described,
     *,
     device: torch.device,
     updates: int,
     changes: Mapping[str, list[Any]],
-    content: bytes | None = None,
 ) -> None:
     """Adds a resume from `updates` to the record: its changes, command, code and machine.
 
-    `content` is that of config.json, if it has more than the configuration.
+    `plain` is the new content of config.json.
     """
     before = provenance.read(folder)
     resumes = before["resumes"]
-    origin, patches = origin_of(config, splits, device)
+    origin, patches = origin_of(plain["seed"], splits, device)
     entry = {
         "updates": updates,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -130,22 +130,21 @@ def record_resume(
         )
     resumed = {**before, "resumes": [*resumes, entry]}
     contents = {
-        folder.config: content or config.as_json(),
+        folder.config: files.as_indented_json(plain),
         folder.provenance: files.as_indented_json(resumed),
     }
     run_record.write(folder, contents | _patch_contents(folder, patches))
 
 
-def hyperparameters(config: Train) -> dict[str, Plain]:
+def hyperparameters(plain: Mapping[str, Any]) -> dict[str, Plain]:
     """The flat hyperparameters of a run: numbers, and each node's class and arguments.
 
-    A node's class has the name of the node. A schedule's copies of `lr` are left out, and the NaN
-    that stands for the unknown `lr` of a run started from Python.
+    A node's class has the name of the node. A schedule's copies of `lr` are left out.
     """
     flat: dict[str, Plain] = {}
-    for path, value in leaves(schema.hyperparameters(config)):
-        is_copy = len(path) == 2 and path[0] == "scheduler" and value == config.lr
-        if value is None or value == {} or value != value or is_copy:
+    for path, value in leaves(schema.hyperparameters(plain)):
+        is_copy = len(path) == 2 and path[0] == "scheduler" and value == plain.get("lr")
+        if value is None or value == {} or is_copy:
             continue
         if path[-1] == "_target_":
             flat[".".join(path[:-1])] = value.rpartition(".")[2]
@@ -164,7 +163,7 @@ def _decisive_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> 
 
 
 def origin_of(
-    config: Train, splits: Splits | Described, device: torch.device
+    seed: int, splits: Splits | Described, device: torch.device
 ) -> tuple[dict[str, Any], Patches]:
     """The content of provenance.json, and patches of uncommitted changes by file name."""
     data: dict[str, Any] = {"name": splits.name, "sha256": None}
@@ -173,7 +172,7 @@ def origin_of(
         if splits.more_fingerprints:
             data["valid_sets"] = dict(splits.more_fingerprints)
     return provenance.gather(
-        seed=config.seed, data=data, device=device, config_dirs=composition.config_dirs()
+        seed=seed, data=data, device=device, config_dirs=composition.config_dirs()
     )
 
 

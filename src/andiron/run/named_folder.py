@@ -38,8 +38,9 @@ def absolute(path: str | Path) -> Path:
     Raises: RunFolderError if `..` follows a link in it.
     """
     if files.is_ambiguous(path):
-        reason = "leads elsewhere, because .. follows a link; give the folder itself"
-        raise errors.RunFolderError(f"{path}: {reason}")
+        raise errors.RunFolderError(
+            f"{path}: leads elsewhere, because .. follows a link; give the folder itself"
+        )
     return Path(os.path.abspath(path))
 
 

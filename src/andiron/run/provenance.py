@@ -55,17 +55,11 @@ def read(folder: RunFolder) -> dict[str, Any]:
 
     Raises: DataError if it is missing or damaged.
     """
-    path = folder.provenance
-    try:
-        origin = dict(run_record.read_json(folder, path))
-    except (ValueError, TypeError) as error:
-        raise errors.DataError(
-            f"{path}: missing or damaged ({error}); restore it from a copy"
-        ) from error
-    origin.setdefault("resumes", [])
+    origin = run_record.read_json(folder, folder.provenance)
+    origin = {"resumes": [], **origin} if isinstance(origin, dict) else {}
     if not _is_well_formed(origin):
         raise errors.DataError(
-            f"{path}: damaged: code, data or resumes are malformed; restore it"
+            f"{folder.provenance}: damaged: code, data or resumes are malformed; restore it"
         )
     return origin
 

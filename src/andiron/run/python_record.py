@@ -19,9 +19,9 @@ from torch import nn
 from andiron import recording, schedules
 from andiron.checkpoint import KeepBest, KeepLast, checkpointing
 from andiron.checkpoint.strategies import Strategy
-from andiron.config import from_python, leaves
+from andiron.config import leaves
 from andiron.config.options import LearnerOptions
-from andiron.config.schema import FROM_PYTHON, Train
+from andiron.config.schema import FROM_PYTHON
 from andiron.data import Splits, described
 from andiron.disk import files
 from andiron.optim import Group, group_table
@@ -115,11 +115,14 @@ def config_of(built: Built, train: Any) -> dict[str, Any]:
     if built.strategy is not None:
         components.add("checkpoint", _as_configured(built.strategy))
     if built.data is None:
-        components.missing["data"] = _described_loader(train)
+        reason = "the builder was not given it: LearnerBuilder(...).data(splits)"
+        kind = recording.described(train)["class"]
+        components.missing["data"] = {"class": kind, "reason": reason}
     else:
         components.add("data", built.data)
     optimizers = {name: _optimizer_node(group) for name, group in built.groups.items()}
-    single = [*optimizers.values()] if len(optimizers) == 1 else []
+    nodes = [*optimizers.values()]
+    single = {"optimizer": nodes[0]} if len(nodes) == 1 else {}
     entry = {
         "built_at": built.code.built_at,
         "not_recorded": components.missing,
@@ -132,7 +135,7 @@ def config_of(built: Built, train: Any) -> dict[str, Any]:
         "device": str(built.device),
         **{name: value for name, value in known.items() if value is not None},
         **components.nodes,
-        **dict(zip(("optimizer",), single, strict=False)),
+        **single,
     }
 
 
@@ -147,8 +150,8 @@ def record_start(
     rates = {name: _group_rate(group, built.schedule) for name, group in built.groups.items()}
     run_record.write(folder, {folder.config: files.as_indented_json(plain)} | _code(folder, built))
     metadata.record_start(
-        _configuration(plain),
         folder,
+        plain,
         built.data or described.of_loader(train),
         device=built.device,
         groups=group_table.param_groups(built.groups, rates, built.schedule),
@@ -166,13 +169,12 @@ def record_resume(folder: RunFolder, built: Built, train: Any, updates: int) -> 
         metadata.check_data(folder, built.data, {})
     changes = leaves.differences(_without_entry(before), _without_entry(plain))
     metadata.record_resume(
-        _configuration(plain),
         folder,
+        plain,
         built.data or described.of_loader(train),
         device=built.device,
         updates=updates,
         changes=leaves.by_name(changes),
-        content=files.as_indented_json(plain),
     )
     run_record.write(folder, _code(folder, built))
 
@@ -191,10 +193,6 @@ def _without_entry(plain: Mapping[str, Any]) -> dict[str, Any]:
     return {name: plain[name] for name in plain if name != FROM_PYTHON}
 
 
-def _configuration(plain: Mapping[str, Any]) -> Train:
-    return from_python.filled(_without_entry(plain))
-
-
 def _code(folder: RunFolder, built: Built) -> dict[Path, bytes]:
     text = built.code.text
     return {} if text is None else {folder.code: text.encode()[:MOST_CODE]}
@@ -209,11 +207,6 @@ def _as_configured(strategy: Strategy) -> Any:
             followed: Any = {"metric": metric, "split": split, "direction": direction}
             return recording.call(checkpointing, last=last, **followed, best=number)
     return strategy
-
-
-def _described_loader(loader: Any) -> dict[str, str]:
-    reason = "the builder was not given it: LearnerBuilder(...).data(splits)"
-    return {"class": recording.described(loader)["class"], "reason": reason}
 
 
 def _optimizer_node(group: Group) -> dict[str, Any]:

@@ -128,8 +128,10 @@ def refuse_inner_runs(folder: RunFolder) -> None:
     for entry in own_entries(folder):
         for path in entry.rglob(folder.manifest.name):
             if run_record.holds_run(RunFolder(path.parent)):
-                reason = "is another run, among the files of this one; move it elsewhere first"
-                raise errors.RunFolderError(f"{path.parent}: {reason}")
+                raise errors.RunFolderError(
+                    f"{path.parent}: is another run, among the files of this one; move it "
+                    "elsewhere first"
+                )
 
 
 def remove(folder: RunFolder, *, keeps_manifest: bool = False) -> None:

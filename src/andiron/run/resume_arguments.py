@@ -1,8 +1,8 @@
 """`resume=` on a command line: the run that it names, and the configuration to resume with."""
 
-import dataclasses
 import os
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from omegaconf import DictConfig
 from andiron import errors
 from andiron.config import arguments as command_arguments
 from andiron.config import composition, diagnosis, schema, trust
+from andiron.config.composition import Check
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.run import claim, hydra_overrides, named_folder, resume_policy, run_record
@@ -37,16 +38,16 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
     conf_dirs = [conf_dir, *diagnosis.user_dirs(arguments)]
     packages = _strings(values, "trust")
     trusted = trust.of_user(conf_dirs, packages, arguments)
-    config = dataclasses.replace(
+    config = replace(
         run_record.config(folder, trusted),
         resume=str(folder.path),
         resume_allow=_strings(values, "resume_allow"),
         overwrite=bool(values.get("overwrite")),
         trust=packages,
     )
-    flags = [argument for argument in arguments if not _is_override(argument)]
-    overrides = list(filter(_is_override, arguments))
-    overrides = _without(overrides, *schema.INSTRUCTIONS, "hydra.run.dir")
+    given = command_arguments.parsed(arguments).overrides
+    flags = arguments[len(given) :]  # they come last
+    overrides = _without(given, *schema.INSTRUCTIONS, "hydra.run.dir")
     task = partial(task, trusted=trusted)
     if not (flags or overrides):  # the record alone, however conf/ has changed
         task(config, folder.path, {})
@@ -55,7 +56,8 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
     kept = _without(recorded, *map(_key, overrides))
     run_dir = f"hydra.run.dir={composition.quoted(str(folder.path))}"
     all_arguments = [*kept, *overrides, run_dir, *flags]
-    composition.run(task, conf_dir, all_arguments, check=partial(_with_changes, config, recorded))
+    check = partial(_with_changes, asdict(config), recorded)
+    composition.run(task, conf_dir, all_arguments, check=check)
 
 
 def refuse(arguments: list[str]) -> None:
@@ -65,50 +67,48 @@ def refuse(arguments: list[str]) -> None:
     """
     values = _values(arguments)
     if names := [name for name in ("resume", "resume_allow") if values.get(name)]:
-        reason = "this command trains nothing, so it has nothing to resume; leave it out"
-        raise errors.ConfigError(f"{name}: {reason}" for name in names)
+        raise errors.ConfigError(
+            f"{name}: this command trains nothing, so it has nothing to resume; leave it out"
+            for name in names
+        )
 
 
-def checked_start(config: DictConfig, known: Train | None = None) -> Train:
+def checked_start(config: DictConfig, check: Check = composition.checked_config) -> Train:
     """The composed configuration; `resume=auto` needs a folder that is the same at every start.
 
-    `known` is the already checked configuration, to skip the check.
+    `check` gives the checked configuration.
 
     Raises: ConfigError with every mistake.
     """
-    checked = known or composition.checked_config(config)
-    overrides = HydraConfig.get().overrides.hydra
-    if unused := composition.unused_parts(checked, HydraConfig.get().overrides.task):
-        raise errors.ConfigError(unused)
+    checked, chosen = check(config), HydraConfig.get().overrides
+    problems = composition.unused_parts(str(checked.task["_target_"]), chosen.task)
     if checked.resume is None and checked.resume_allow:
         allowed = ",".join(checked.resume_allow)
-        raise errors.ConfigError(
-            [
-                f"resume_allow=[{allowed}]: allows changes to a resumed run, and none is resumed; "
-                "name it with resume=<run folder>, or leave resume_allow out"
-            ]
-        )
-    has_folder = (
-        any(text.startswith(FOLDER_OPTIONS) for text in overrides) or checked.sweep_name is not None
+        problems += [
+            f"resume_allow=[{allowed}]: allows changes to a resumed run, and none is resumed; "
+            "name it with resume=<run folder>, or leave resume_allow out"
+        ]
+    has_folder = checked.sweep_name is not None or any(
+        text.startswith(FOLDER_OPTIONS) for text in chosen.hydra
     )
     if checked.debug and (has_folder or checked.resume is not None):
-        raise errors.ConfigError(
-            [
-                "debug=true: makes runs of its own below outputs/debug; leave hydra.run.dir, "
-                "hydra.sweep.dir, resume and restart out"
-            ]
-        )
-    if checked.resume == "auto" and not has_folder:
-        raise errors.ConfigError(
-            [
-                "resume=auto: without a fixed folder every start would be a new run; give "
-                "hydra.run.dir=<folder> too, the same each time, or hydra.sweep.dir for a sweep"
-            ]
-        )
+        problems += [
+            "debug=true: makes runs of its own below outputs/debug; leave hydra.run.dir, "
+            "hydra.sweep.dir, resume and restart out"
+        ]
+    elif checked.resume == "auto" and not has_folder:
+        problems += [
+            "resume=auto: without a fixed folder every start would be a new run; give "
+            "hydra.run.dir=<folder> too, the same each time, or hydra.sweep.dir for a sweep"
+        ]
+    if problems:
+        raise errors.ConfigError(problems)
     return checked
 
 
-def _with_changes(config: Train, recorded: list[str], composed: DictConfig) -> Train:
+def _with_changes(
+    config: dict[str, Any], recorded: list[str], composed: DictConfig
+) -> Train:
     """The recorded configuration with the changes of the overrides, without changes in conf/.
 
     Raises: ConfigError with every mistake.
@@ -116,10 +116,10 @@ def _with_changes(config: Train, recorded: list[str], composed: DictConfig) -> T
     composition.checked_config(composed)
     before = hydra.compose("train", overrides=recorded)
     own = resume_policy.changes(diagnosis.plain(before), diagnosis.plain(composed))
-    plain = resume_policy.applied(dataclasses.asdict(config), own)
+    plain = resume_policy.applied(config, own)
     if problems := schema.problems(plain):
         raise errors.ConfigError(problems.values())
-    return schema.with_absolute_paths(Train(**plain))
+    return Train(**plain).with_absolute_paths()
 
 
 def _named_folder(values: dict[str, Any], arguments: list[str]) -> RunFolder:
@@ -158,8 +158,10 @@ def _recorded_overrides(folder: RunFolder, conf_dirs: list[Path], trusted: Trust
         run_record.check(folder, path)
         overrides = hydra_overrides.read(path)
     except (OSError, ValueError, errors.DataError) as error:
-        remedy = f"give resume=<run folder> alone: {folder.config.name} is enough for that"
-        raise errors.RunFolderError(f"{path}: cannot be read ({error}); {remedy}") from error
+        raise errors.RunFolderError(
+            f"{path}: cannot be read ({error}); give resume=<run folder> alone: "
+            f"{folder.config.name} is enough for that"
+        ) from error
     kept = _without(overrides, *schema.INSTRUCTIONS)
     hydra_overrides.check(path, kept, diagnosis.groups(*conf_dirs), trusted)
     return kept
@@ -173,16 +175,12 @@ def _strings(values: dict[str, Any], option: str) -> list[str]:
 def _values(arguments: list[str]) -> dict[str, Any]:
     """The value of each valid override by key, text for a sweep; Hydra reports the invalid ones."""
     values = {}
-    for argument in filter(_is_override, arguments):
+    for argument in command_arguments.parsed(arguments).overrides:
         parsed = command_arguments.parsed_override(argument)
         if parsed is not None:
             text = argument.partition("=")[2]
             values[parsed.key_or_group] = text if parsed.is_sweep_override() else parsed.value()
     return values
-
-
-def _is_override(argument: str) -> bool:
-    return argument.startswith("~") or ("=" in argument and not argument.startswith("-"))
 
 
 def _without(overrides: list[str], *keys: str) -> list[str]:

@@ -34,7 +34,8 @@ def check(changes: Differences, allowed: Sequence[str]) -> None:
     """
     allowable = [option for option, policy in schema.resume_policy().items() if policy == "ask"]
     problems = [
-        _unknown_option(name, allowable)
+        f"resume_allow=[{name}]: names no option that can be allowed"
+        f"{errors.nearest(name, allowable)}; allowed: {', '.join(allowable)}"
         for name in allowed
         if name.partition(".")[0] not in allowable
     ]
@@ -89,10 +90,3 @@ def _policy_of(path: Path) -> str:
 
 def _displayed_value(side: Any) -> Any:
     return "nothing" if side is MISSING else side
-
-
-def _unknown_option(name: str, allowable: Sequence[str]) -> str:
-    return (
-        f"resume_allow=[{name}]: names no option that can be allowed"
-        f"{errors.nearest(name, allowable)}; allowed: {', '.join(allowable)}"
-    )

@@ -11,7 +11,8 @@ from andiron.trained import named_output
 @process.command
 def main(conf_dir: Path | None = None) -> int:
     """Runs `python scripts/plan.py`; returns the exit code."""
-    return command_line.main(_plan, conf_dir, command_line.in_folder(sys.argv[1:], "plan"))
+    command_line.main(_plan, conf_dir, command_line.in_folder(sys.argv[1:], "plan"))
+    return 0
 
 
 def _plan(config: Train, run_dir: Path, hydra_record: dict[str, str]) -> None:

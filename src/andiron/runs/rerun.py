@@ -48,7 +48,7 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
     signals = Signals(Interrupter())
     with installed(signals):
         train_run.train(config, into, {}, signals.interrupter, trusted)
-    stores = partial(configured_store.store, config)
+    stores = partial(configured_store.store, config.checkpoint)
     differences = bit_comparison.compare(path, into, stores)
     if not differences:
         print(f"exact: {bit_comparison.counts(path, stores)} are the same bits")
@@ -63,7 +63,7 @@ def changes(folder: RunFolder, config: Train, trusted: Trust = LIST_ALONE) -> It
     """A line for each recorded fact of code, versions, hardware or data that differs now."""
     size_limit = SizeLimit.of(serialization.load_tensors(folder.model), str(folder.model))
     parts = components.build(config, trusted, size_limit)
-    origin, _ = metadata.origin_of(config, parts.splits, parts.device)
+    origin, _ = metadata.origin_of(config.seed, parts.splits, parts.device)
     for name, (was, is_now) in provenance.differences(provenance.read(folder), origin).items():
         yield f"{name}: {was}, now {is_now}"
 

@@ -78,8 +78,9 @@ def main(conf_dir: Path | None = None) -> int:
             f"--first {span.first} --last {span.last} --updates {span.updates}: should be "
             f"0 < first < last, and at least {FEWEST_POINTS} updates"
         )
-    return command_line.main(
+    command_line.main(
         lambda config, run_dir, record: find_lr(config, run_dir, span),
         conf_dir,
         command_line.in_folder(overrides, "find_lr"),
     )
+    return 0

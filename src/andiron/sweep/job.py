@@ -75,10 +75,10 @@ def _report_failure(error: BaseException, reply: Reply) -> int:
         name = "diverged" if isinstance(error, errors.NonFiniteError) else "error"
         problems = error.problems if isinstance(error, errors.ConfigError) else [str(error)]
         reply({name: "; ".join(problems)})
-        return command_line.exit_code_of(error)
+        return signals.exit_code(error)
     traceback.print_exception(error)
     reply({"error": errors.reason(error)})
-    return command_line.EXIT_FAILED
+    return signals.EXIT_FAILED
 
 
 def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
@@ -106,7 +106,8 @@ def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
             reply({"paused": str(error)})
             return _objective_so_far(config, folder)
 
-    checked = partial(resume_arguments.checked_start, known=request.checked)
+    check = composition.checked_config if request.checked is None else lambda _: request.checked
+    checked = partial(resume_arguments.checked_start, check=check)
     return run_job(
         hydra_context=request.hydra_context,
         task_function=composition.Composed(train_job, checked, request.command),

@@ -27,22 +27,24 @@ def file_of(folder: RunFolder, config: Train, name: str, data: Described) -> Pat
     Raises: RunFolderError, listing the available names, if there is no such file; DataError for a
     file that is damaged, changed, or outside the run's folder.
     """
-    store = configured_store.store(config, folder.checkpoints)
+    store = configured_store.store(config.checkpoint, folder.checkpoints)
     if name == BEST:
         file = _best_file(folder, config, store, data)
     else:
         file = _final_file(folder, name) or _checkpoint_file(folder, store, name)
     if file is None:
         available = ", ".join(_available(folder, config, store, data)) or "none yet"
+        has_best = name != BEST or (config.checkpoint or {}).get("metric")
+        why = "" if has_best else " (checkpoint.metric is null: it kept no best checkpoint)"
         raise errors.RunFolderError(
-            f"weights={name}: {folder.path} has no such weights{_explanation(name, config)}; "
-            f"available: {available}"
+            f"weights={name}: {folder.path} has no such weights{why}; available: {available}"
         )
     is_local = isinstance(store, LocalStore) and store.folder == folder.checkpoints
     is_fetched = file.parent != folder.path and not is_local  # by a user's own store
     if not is_fetched and not file.resolve().is_relative_to(folder.path.resolve()):
-        reason = "a link leads out of the run's folder"
-        raise errors.DataError(f"{file}: {reason}; copy the file into it")
+        raise errors.DataError(
+            f"{file}: a link leads out of the run's folder; copy the file into it"
+        )
     return file
 
 
@@ -67,8 +69,8 @@ def _best_file(folder: RunFolder, config: Train, store: Store, data: Described) 
     """The model file of the best existing checkpoint; None if the run selected none."""
     if config.checkpoint is None:
         return None
-    metrics = configured_learner.measured(config, data.offered)
-    strategy = configured_learner.checkpointing(config.checkpoint, metrics).strategy
+    metrics = configured_learner.measured(config.metrics, data.offered)
+    strategy = configured_learner.checkpointing(config.checkpoint, [*metrics.values()]).strategy
     best = strategies.best(strategy, _existing_checkpoints(folder, store))
     if best is None:
         return None
@@ -113,9 +115,3 @@ def _available(folder: RunFolder, config: Train, store: Store, data: Described) 
     if _best_file(folder, config, store, data):
         yield BEST
     yield from sorted(filter(None, map(contents.average_in, files)))
-
-
-def _explanation(name: str, config: Train) -> str:
-    if name != BEST or (config.checkpoint or {}).get("metric"):
-        return ""
-    return " (checkpoint.metric is null: it kept no best checkpoint)"

@@ -21,6 +21,7 @@ MOST_LETTERS = 24  # of a cell: a table then fits 80 columns
 log = logging.getLogger("andiron")
 
 
+@errors.exits_refused()
 def evaluate(options: argparse.Namespace) -> None:
     """Prints the run's evaluation, and writes pictures of the worst errors with --pictures.
 
@@ -150,8 +151,9 @@ def _write_pictures(folder: Path, evaluation: Any) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        problem = f"cannot be written ({error.strerror}); name another folder"
-        raise errors.OutputError(f"{folder}: {problem}") from error
+        raise errors.OutputError(
+            f"{folder}: cannot be written ({error.strerror}); name another folder"
+        ) from error
     for name, picture in pictures.items():
         file = f"{re.sub(r'[^A-Za-z0-9_-]', '_', name)[:120]}.png"
         named_output.write(folder / file, [png.of_pixels(picture)])
@@ -175,7 +177,6 @@ def main() -> int:
     pictures = "write the worst errors and the pictures of metrics to this folder, as PNG files"
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help=pictures)
     parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
-    run_arguments.add_weights(parser)
     run_arguments.add_device(parser)
-    command_line.add_trust(parser)
-    return command_line.ended(evaluate, parser.parse_args())
+    evaluate(parser.parse_args())
+    return 0

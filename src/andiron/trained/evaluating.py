@@ -61,11 +61,11 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
     Raises: DataError for an unknown part, or samples that cannot be evaluated.
     """
     dataset, data, precision = _part_of(splits, part), run.preprocessing, run.precision
-    metrics = configured_learner.measured(run.config, data.offered)
+    by_name = configured_learner.measured(run.config.metrics, data.offered)
     for option in run.unrecorded:
         if option.startswith("metrics."):
             log.warning("%s is not measured: %s", option, run.unrecorded[option])
-    metrics = configured_learner.metrics_of(run.config, metrics, part)
+    metrics = configured_learner.metrics_of(part, by_name, run.config.valid_sets_metrics)
     by_class, losses, tally = ByClass(), SampleLosses(), Tally(metrics)
 
     def count(item: Any) -> None:

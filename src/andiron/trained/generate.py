@@ -4,6 +4,7 @@ import argparse
 import json
 import math
 import sys
+from functools import partial
 
 from andiron import errors
 from andiron.cli import command_line, process
@@ -12,6 +13,7 @@ from andiron.run import named_folder
 from andiron.trained import run_arguments
 
 
+@errors.exits_refused()
 def generate(options: argparse.Namespace) -> None:
     """Prints the prompt and its continuation, or both as one JSON object.
 
@@ -53,7 +55,7 @@ def _temperature(text: str) -> float:
     return value
 
 
-@process.command
+@partial(process.command, interrupted="\ninterrupted")
 def main() -> int:
     """Runs `python scripts/generate.py`; returns the exit code."""
     parser = run_arguments.parser("Continue a text with a trained language model.")
@@ -69,8 +71,7 @@ def main() -> int:
     parser.add_argument("--top-k", type=command_line.count, metavar="K", help=top_k)
     seed = "seed of the sampling (default: 0)"
     parser.add_argument("--seed", type=int, default=0, metavar="N", help=seed)
-    run_arguments.add_weights(parser)
     run_arguments.add_device(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
-    command_line.add_trust(parser)
-    return command_line.ended(generate, parser.parse_args(), "\ninterrupted")
+    generate(parser.parse_args())
+    return 0

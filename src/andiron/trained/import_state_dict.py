@@ -5,7 +5,6 @@ import functools
 import pickle
 import re
 import struct
-import sys
 import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,6 @@ from andiron.disk import files
 from andiron.serialization import module_file
 from andiron.trained import named_output
 
-EXIT_DONE, EXIT_UNUSABLE = 0, 1
 UNPICKLING_ERRORS = (
     pickle.UnpicklingError, RuntimeError, EOFError, ValueError, LookupError, AttributeError,
     TypeError, AssertionError, ArithmeticError, MemoryError, struct.error, zipfile.BadZipFile,
@@ -51,7 +49,7 @@ def import_state_dict(
         f"{name} ({_type_name(value)})" for name, value in content.items() if name not in tensors
     ]
     if not tensors:
-        others = [".".join(above) for above in _dicts_with_tensors(content)]
+        others = _dicts_with_tensors(content)
         hint = f"there are tensors under {', '.join(others)}: name one with --key"
         holds = hint if others else f"it holds {', '.join(left_out) or 'nothing'}"
         place = f" under {key!r}" if key else ""
@@ -114,18 +112,16 @@ def _check_sizes(tensors: Mapping[str, Tensor], path: Path) -> None:
         )
 
 
-def _dicts_with_tensors(content: Mapping[Any, Any]) -> list[tuple[str, ...]]:
+def _dicts_with_tensors(content: Mapping[Any, Any]) -> list[str]:
     """The paths of the inner dicts that hold tensors; a shared dict is listed once."""
-    paths, seen = [], {id(content)}
-    waiting: list[tuple[tuple[str, ...], Mapping[Any, Any]]] = [((), content)]
-    while waiting:
-        above, node = waiting.pop(0)
-        if above and any(isinstance(value, Tensor) for value in node.values()):
-            paths.append(above)
+    paths, seen, places = [], {id(content)}, [("", content)]
+    for path, node in places:  # which grows
+        if path and any(isinstance(value, Tensor) for value in node.values()):
+            paths.append(path)
         for name, value in node.items():
             if isinstance(value, Mapping) and id(value) not in seen:
                 seen.add(id(value))
-                waiting.append(((*above, str(name)), value))
+                places.append((f"{path}.{name}".lstrip("."), value))
     return paths
 
 
@@ -181,18 +177,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rename = "rename tensors; may be repeated; applied in order"
     parser.add_argument("--rename", action="append", default=[], metavar="REGEX=NEW", help=rename)
     options = parser.parse_args(arguments)
-    try:
-        renames = dict(_split_rename(text) for text in options.rename)
-        number, left_out = import_state_dict(
-            options.source, options.target, key=options.key, rename=renames
-        )
-    except errors.AndironError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return EXIT_UNUSABLE
+    renames = dict(map(_split_rename, options.rename))
+    number, left_out = import_state_dict(
+        options.source, options.target, key=options.key, rename=renames
+    )
     print(errors.printable(f"{options.target}: {number} tensors"))
     for name in left_out:
         print(errors.printable(f"left out: {name}"))
-    return EXIT_DONE
+    return 0
 
 
 def _split_rename(text: str) -> tuple[str, str]:

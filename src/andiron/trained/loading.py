@@ -51,8 +51,11 @@ def load(
     config, unrecorded = _recorded_config(folder, trusted)
     buildable = dataclasses.replace(config, start_from=None, compile=False, writers=None)
     if unrecorded is not None:
-        buildable = from_python.built(buildable)
-    target_kinds.check(buildable, trusted)
+        buildable = dataclasses.replace(  # the other components are not built
+            buildable,
+            optimizer={}, scheduler={}, averages=None, early_stopping=None, gradients=None,
+        )  # fmt: skip
+    target_kinds.check(dataclasses.asdict(buildable), trusted)
     on = devices.resolve(config.device if device is None else device)
     data = _described_data(folder, buildable)
     file = chosen_weights.file_of(folder, buildable, weights, data)

@@ -54,8 +54,9 @@ def write(path: Path, pieces: files.Pieces, inputs: Inputs = ()) -> None:
         with open(opened, "wb") as stream:
             stream.writelines(pieces)
     except OSError as error:
-        reason = f"cannot be written ({error.strerror}); name another file"
-        raise errors.OutputError(f"{path}: {reason}") from error
+        raise errors.OutputError(
+            f"{path}: cannot be written ({error.strerror}); name another file"
+        ) from error
 
 
 def check_folder(path: Path, *, is_inside_allowed: bool = False, hint: str = "") -> None:

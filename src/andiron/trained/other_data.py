@@ -91,7 +91,7 @@ def _with_overrides(config: Train, overrides: Sequence[str]) -> Train:
     problems += [line for option, line in found if option.partition(".")[0] == "data"]
     if problems:
         raise errors.ConfigError(problems)
-    return schema.with_absolute_paths(changed)
+    return changed.with_absolute_paths()
 
 
 def _with_run_classes(other: Splits, data: Described) -> Splits:

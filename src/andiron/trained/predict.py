@@ -13,6 +13,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.cli import command_line, process
+from andiron.cli.signals import EXIT_FAILED
 from andiron.run import named_folder
 from andiron.trained import named_output, run_arguments
 from andiron.trained.named_output import STDIN
@@ -23,6 +24,7 @@ SECONDS_BETWEEN_COUNTS = 0.2  # on a terminal
 Row = dict[str, Any]
 
 
+@errors.exits_refused()
 def predict(options: argparse.Namespace) -> int:
     """Writes the predictions, then reports unreadable inputs; returns the exit code.
 
@@ -44,7 +46,7 @@ def predict(options: argparse.Namespace) -> int:
         named_output.write(options.output, (line.encode() for line in lines), read)
     for problem in samples.unreadable.values():
         print(errors.printable(f"error: {problem}"), file=sys.stderr)
-    return command_line.EXIT_FAILED if samples.unreadable else 0
+    return EXIT_FAILED if samples.unreadable else 0
 
 
 def _inputs(arguments: list[str], run: Any) -> Iterator[Any]:
@@ -157,7 +159,5 @@ def main() -> int:
     parser.add_argument("--top", type=command_line.count, default=1, metavar="N", help=top)
     size = "inputs per batch (default: the validation batch size, for identical bits)"
     parser.add_argument("--batch-size", type=command_line.count, metavar="N", help=size)
-    run_arguments.add_weights(parser)
     run_arguments.add_device(parser)
-    command_line.add_trust(parser)
-    return command_line.ended(predict, parser.parse_args())
+    return predict(parser.parse_args())

@@ -78,9 +78,10 @@ def of_batch(
             f"{type(task).__name__} gives {type(outputs).__name__} for {len(names)} inputs, and "
             "no tensor with a row for each; call run.model yourself"
         )
-    read = next((read for kind, read in READERS.items() if isinstance(task, kind)), _no_fields)
     rows = outputs.cpu().clone()  # out of inference mode: a normal tensor
-    for name, output, fields in zip(names, rows, read(rows, facts), strict=True):
+    readers = [read for kind, read in READERS.items() if isinstance(task, kind)]
+    read: Fields = readers[0](rows, facts) if readers else iter([{}] * len(names))
+    for name, output, fields in zip(names, rows, read, strict=True):
         yield Prediction(name, output, **fields)
 
 
@@ -139,10 +140,6 @@ def named(names: Sequence[str] | None, number: int) -> list[str]:
 
 def _byte(token: int) -> str:
     return chr(token) if token < 128 else f"\\x{token:02x}"
-
-
-def _no_fields(outputs: Tensor, facts: Facts) -> Fields:
-    return iter([{}] * len(outputs))
 
 
 READERS: dict[type[nn.Module], Callable[[Tensor, Facts], Fields]] = {

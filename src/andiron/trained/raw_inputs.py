@@ -60,8 +60,10 @@ def of(
     """
     samples = _samples(inputs, data, delimiter, keep)
     if keep and not samples.kept:
-        what = "these inputs are not rows of a table with columns; leave it out"
-        raise errors.DataError(f"keep={', '.join(keep)}: {what}")
+        raise errors.DataError(
+            f"keep={', '.join(keep)}: these inputs are not rows of a table with columns; leave it "
+            "out"
+        )
     return samples
 
 

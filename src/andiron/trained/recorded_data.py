@@ -108,8 +108,9 @@ def _check_numbers(batcher: Batcher, facts: Mapping[str, Any]) -> None:
             if not lowest <= number <= FLOAT32.max:
                 names = TableEncoding.of_facts(facts).names if "columns" in facts else []
                 column = f" of column {names[place]!r}" if len(names) == len(numbers) else ""
-                allowed = f"from {lowest:.1e} to {FLOAT32.max:.1e}"
-                raise ValueError(f"{name}{column} is {number}, not {allowed}")
+                raise ValueError(
+                    f"{name}{column} is {number}, not from {lowest:.1e} to {FLOAT32.max:.1e}"
+                )
 
 
 def _validated(kind: Any, plain: Any) -> Any:

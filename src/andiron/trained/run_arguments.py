@@ -8,16 +8,13 @@ from andiron.run_folder import RunFolder
 
 
 def parser(description: str) -> argparse.ArgumentParser:
-    """A parser whose first argument is the run."""
+    """A parser whose first argument is the run, with `--weights` and `--trust`."""
     run_parser = argparse.ArgumentParser(description=description)
     run_parser.add_argument("run", help="a run folder, or latest")
-    return run_parser
-
-
-def add_weights(parser: argparse.ArgumentParser) -> None:
-    """Adds `--weights` to a command that uses a trained model."""
     weights = "last, best, or the name of an average such as ema (default: last)"
-    parser.add_argument("--weights", default="last", metavar="NAME", help=weights)
+    run_parser.add_argument("--weights", default="last", metavar="NAME", help=weights)
+    command_line.add_trust(run_parser)
+    return run_parser
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:

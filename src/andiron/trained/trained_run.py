@@ -73,7 +73,7 @@ class Run:
 
         Raises: DataError for unsuitable inputs, listing all wrong rows.
         """
-        return raw_inputs.of(inputs, self.preprocessing, self.delimiter, keep)
+        return raw_inputs.of(inputs, self.preprocessing, _delimiter(self.config.data), keep)
 
     def predictions(self, samples: Samples, batch_size: int | None = None) -> Iterator[Prediction]:
         """As `predict`, one at a time; omits the samples in `samples.unreadable`.
@@ -122,11 +122,6 @@ class Run:
         return Precision(self.config.precision, self.device)
 
     @property
-    def delimiter(self) -> str | None:
-        """The delimiter of the CSV files; None if it is detected from the header."""
-        return _delimiter(self.config.data)
-
-    @property
     def batch_size(self) -> int:
         """The batch size of the run's validation."""
         return max(self.config.batch_size, self.preprocessing.evaluation_batch_size)
@@ -157,16 +152,16 @@ class Run:
         """
         if not self.config.data:
             reason = self.unrecorded.get("data", "config.json names none")
-            remedy = "evaluate the run on other data: data=<name>"
             raise errors.DataError(
-                f"{self.folder.path}: its data set is not on record ({reason}); {remedy}"
+                f"{self.folder.path}: its data set is not on record ({reason}); evaluate the run "
+                "on other data: data=<name>"
             )
         with components.unwritten():
             return components.data(self.config)
 
 
 def _delimiter(node: Mapping[str, Any]) -> str | None:
-    """The delimiter of the CSV files, also of data sets inside another."""
+    """The delimiter of the CSV files, also of data sets inside another; None to detect it."""
     inner = [_delimiter(value) for value in node.values() if isinstance(value, Mapping)]
     delimiter = node.get("delimiter", inner[0] if inner else None)
     return None if delimiter is None else str(delimiter)

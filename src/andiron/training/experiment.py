@@ -16,7 +16,6 @@ from andiron.assembly import (
 )  # fmt: skip
 from andiron.assembly.components import Components
 from andiron.assembly.network import SizeLimit
-from andiron.checkpoint import directory
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.distributed import World
@@ -120,8 +119,8 @@ def build(
         if built.world.rank:
             return experiment
         metadata.record_start(
-            config,
             folder,
+            dataclasses.asdict(config),
             built.splits,
             device=built.device,
             groups=group_table.param_groups(groups, experiment.learner.rates, built.schedule),
@@ -152,7 +151,7 @@ def resume(
     world = world or World(slices=config.slices)
     path, checkpoint = saved = world.decided(
         lambda: resume_point.newest(
-            configured_store.store(config, folder.checkpoints, trusted),
+            configured_store.store(config.checkpoint, folder.checkpoints, trusted),
             run_record.identity(folder),
         )
     )
@@ -165,24 +164,14 @@ def resume(
         if world.rank:
             return experiment
         metadata.record_resume(
-            config,
             folder,
+            config.recorded(),
             built.splits,
             device=built.device,
             updates=experiment.learner.updates,
             changes=changes,
         )
     return experiment
-
-
-def has_checkpoint(config: Train, folder: RunFolder, trusted: Trust | None = None) -> bool:
-    """Whether the store that the configuration names has a checkpoint, intact or damaged.
-
-    With `trusted`, the configuration was read from the folder.
-    Raises: ConfigError; DataError if the store cannot be read.
-    """
-    store = configured_store.store(config, folder.checkpoints, trusted)
-    return any(name.startswith("step-") for name in directory.entries(store))
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.cli import command_line
-from andiron.cli.signals import Signals, exit_code
+from andiron.cli.signals import EXIT_USAGE, Signals, exit_code
 from andiron.config import arguments as command_arguments
 from andiron.config.schema import Train
 from andiron.interrupter import SECONDS_BETWEEN_LOOKS
@@ -55,14 +55,16 @@ def lead(arguments: list[str], conf_dir: Path | None, signals: Signals, size: in
         try:
             options = command_arguments.parsed(arguments)
             if options.multirun or "hydra.mode=MULTIRUN" in options.overrides:
-                reason = f"torchrun started {size} processes, and a sweep starts its own"
-                raise errors.ConfigError([f"sweep: {reason}; start it with python"])
+                raise errors.ConfigError(
+                    [
+                        f"sweep: torchrun started {size} processes, and a sweep starts its own; "
+                        "start it with python"
+                    ]
+                )
             train = leader.reporting(train_run.Training(arguments, signals, share=leader.share))
-            code = command_line.main(train, conf_dir, arguments, signals=signals, resumes=True)
-        except errors.ConfigError as error:
-            print(f"error: {error}", file=sys.stderr)
-            code = command_line.exit_code_of(error)
-        except KeyboardInterrupt as error:
+            command_line.main(train, conf_dir, arguments, signals=signals, resumes=True)
+            code = 0
+        except (errors.AndironError, KeyboardInterrupt) as error:
             code = exit_code(error)
             raise
         except SystemExit as error:  # of Hydra, which has shown its help
@@ -90,13 +92,13 @@ class Leader:
                 if self._world is not None:
                     self._world.fail(error)
                 if isinstance(error, errors.NonFiniteError):
-                    _root(0, self._size).set(FINAL, str(command_line.exit_code_of(error)))
+                    _root(0, self._size).set(FINAL, str(exit_code(error)))
                 raise
 
         return reported
 
-    def share(self, experiment: Any, config: Train) -> "SharedExperiment":
-        """The module `experiment`, whose runs are built in all processes."""
+    def share(self, build: Callable[..., Any], config: Train) -> Callable[..., Any]:
+        """`build` or `resume` of `experiment`, to be called in all processes."""
         from andiron import distributed
         from andiron.assembly import devices
 
@@ -110,36 +112,20 @@ class Leader:
         self._world = self._at_end.enter_context(joined)
         self._interrupter.connect(self._world)
         _end_with_parent(signal.SIGTERM)  # the run is then stopped and saved
-        return SharedExperiment(experiment, self._world)
+
+        def build_everywhere(*args: Any, interrupter: Any, **options: Any) -> Any:
+            self._world.decided(lambda: (build.__name__, args, options))
+            self._world.any(False)  # the others have opened their logs: the folder may be removed
+            return build(*args, **options, interrupter=interrupter, world=self._world)
+
+        return build_everywhere
 
     def dismiss(self, code: int) -> None:
         """Ends processes that still wait for work, and prevents restarts that would fail again."""
-        if code == command_line.EXIT_USAGE:
+        if code == EXIT_USAGE:
             _root(0, self._size).set(FINAL, str(code))
         if self._world is None:
             _store(0, self._size).set(START, json.dumps({"exit_code": code}))
-
-
-@dataclasses.dataclass(frozen=True)
-class SharedExperiment:
-    """`andiron.training.experiment` for rank 0; every call is made in all processes."""
-
-    experiment: Any
-    world: Any
-
-    def build(self, *args: Any, interrupter: Any, **options: Any) -> Any:
-        """`experiment.build` in all processes."""
-        return self._call_everywhere("build", args, options, interrupter)
-
-    def resume(self, *args: Any, interrupter: Any, **options: Any) -> Any:
-        """`experiment.resume` in all processes."""
-        return self._call_everywhere("resume", args, options, interrupter)
-
-    def _call_everywhere(self, name: str, args: Any, options: Any, interrupter: Any) -> Any:
-        self.world.decided(lambda: (name, args, options))
-        self.world.any(False)  # the others have opened their logs: the folder may be removed again
-        method = getattr(self.experiment, name)
-        return method(*args, **options, interrupter=interrupter, world=self.world)
 
 
 def follow(signals: Signals, rank: int, size: int) -> int:
@@ -176,7 +162,7 @@ def follow(signals: Signals, rank: int, size: int) -> int:
                 run.run()
     except errors.AndironError as error:
         log.error("%s", error)
-        return command_line.exit_code_of(error)
+        return exit_code(error)
     except KeyboardInterrupt as error:
         log.info("stopped: %s", error)
         return exit_code(error)

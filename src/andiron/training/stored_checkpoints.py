@@ -3,7 +3,6 @@
 from typing import Any
 
 from andiron.config import node_checks
-from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.disk import files
 from andiron.interrupter import Interrupter
@@ -11,14 +10,20 @@ from andiron.run_folder import RunFolder
 
 
 def has_checkpoint(
-    config: Train, folder: RunFolder, interrupter: Interrupter, trusted: Trust | None = None
+    checkpoint: Any, folder: RunFolder, interrupter: Interrupter, trusted: Trust | None = None
 ) -> bool:
-    """Whether a checkpoint exists, intact or damaged; imports torch only for a user's own store."""
-    if store_of(config.checkpoint) is None:
+    """Whether a checkpoint exists, intact or damaged; imports torch only for a user's own store.
+
+    With `trusted`, the option `checkpoint` was read from the folder.
+    Raises: ConfigError; DataError if the store cannot be read.
+    """
+    if store_of(checkpoint) is None:
         return folder.has_checkpoint()
     with interrupter.held_back():  # an exception within torch's import can abort the process
-        from andiron.training import experiment
-    return experiment.has_checkpoint(config, folder, trusted)
+        from andiron.assembly import configured_store
+        from andiron.checkpoint import directory
+    store = configured_store.store(checkpoint, folder.checkpoints, trusted)
+    return any(name.startswith("step-") for name in directory.entries(store))
 
 
 def store_of(checkpoint: Any) -> Any:

@@ -35,7 +35,8 @@ def main(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
         from andiron.training import train_run
 
         train = train_run.Training(arguments, signals)
-        return command_line.main(train, conf_dir, arguments, signals=signals, resumes=True)
+        command_line.main(train, conf_dir, arguments, signals=signals, resumes=True)
+    return 0
 
 
 def script(conf_dir: Path | None = None) -> int:

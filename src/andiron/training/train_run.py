@@ -24,8 +24,8 @@ from andiron.run import claim, exhausted, resume_policy, run_record, status
 from andiron.run_folder import RunFolder
 from andiron.training.stored_checkpoints import has_checkpoint, recorded_store, store_of
 
-# wraps the module that builds runs, so that all processes build them
-Share = Callable[[Any, Train], Any]
+# wraps a function that builds a run, so that all processes call it
+Share = Callable[[Callable[..., Any], Train], Callable[..., Any]]
 HydraRecord = Mapping[str, str]  # Hydra's own account of the composition, by file name
 log = logging.getLogger("andiron")
 
@@ -80,8 +80,8 @@ def _start(
             report = at_end.enter_context(claim.claimed(folder, overwrite=is_replacing))
             with status.write_errors_explained(folder):
                 _record(config, folder, hydra_record)
-        experiment = _import_experiment(config, interrupter, share, at_end)
-        built = experiment.build(config, folder.path, interrupter=interrupter, trusted=trusted)
+        build = _imported("build", config, interrupter, share, at_end)
+        built = build(config, folder.path, interrupter=interrupter, trusted=trusted)
         interrupter.hear()
 
         def updated() -> None:
@@ -121,8 +121,8 @@ def _resume(
     before = status.contents([folder.config, *hydra_files])
     explained = exhausted.explained(config.demands)
     with claim.resumed(folder) as report, explained, ExitStack() as at_end:
-        experiment = _import_experiment(config, interrupter, share, at_end)
-        resumed = experiment.resume(
+        resume = _imported("resume", config, interrupter, share, at_end)
+        resumed = resume(
             config,
             folder.path,
             leaves.by_name(changes),
@@ -151,7 +151,8 @@ def _resume(
 
 def _record(config: Train, folder: RunFolder, hydra_record: HydraRecord) -> None:
     hydra_files = {folder.hydra / name: text.encode() for name, text in hydra_record.items()}
-    run_record.write(folder, {folder.config: config.as_json(), **hydra_files})
+    contents = {folder.config: files.as_indented_json(config.recorded()), **hydra_files}
+    run_record.write(folder, contents)
 
 
 def _outcome(config: Train, folder: RunFolder, trusted: Trust | None) -> str:
@@ -159,7 +160,7 @@ def _outcome(config: Train, folder: RunFolder, trusted: Trust | None) -> str:
     if not run_record.holds_run(folder):
         return f"nothing was trained, and nothing is left in {folder.path}: start it again"
     try:
-        if has_checkpoint(config, folder, Interrupter(), trusted):
+        if has_checkpoint(config.checkpoint, folder, Interrupter(), trusted):
             return f"resume={folder.path} resumes the run from its newest checkpoint"
     except errors.AndironError as error:  # a store that cannot be reached now
         return f"resume={folder.path} resumes the run once this is fixed: {error}"
@@ -222,7 +223,7 @@ def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) 
         return False
     if status.read(folder).get("status") == State.DONE:
         return True
-    if not has_checkpoint(config, folder, interrupter):
+    if not has_checkpoint(config.checkpoint, folder, interrupter):
         if recorded_store(folder) not in (None, store_of(config.checkpoint)):
             raise errors.RunFolderError(
                 f"{folder.config}: names another checkpoint.store, which may have checkpoints of "
@@ -238,10 +239,10 @@ def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) 
     return True
 
 
-def _import_experiment(
-    config: Train, interrupter: Interrupter, share: Share | None, at_end: ExitStack
-) -> Any:
-    """The module that builds runs, shared or not; it imports torch, which takes a second or two.
+def _imported(
+    name: str, config: Train, interrupter: Interrupter, share: Share | None, at_end: ExitStack
+) -> Callable[..., Any]:
+    """A function of `experiment`, shared or not; imports torch, which takes a second or two.
 
     Torch has the settings of `config` until `at_end`.
 
@@ -254,7 +255,8 @@ def _import_experiment(
 
         gc.enable()
     at_end.enter_context(devices.deterministic(config.deterministic))
-    return experiment if share is None else share(experiment, config)
+    function: Callable[..., Any] = getattr(experiment, name)
+    return function if share is None else share(function, config)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -287,10 +289,7 @@ class Training:
                 reason = "this installation lacks andiron/comparison, which compares the runs"
                 raise errors.ConfigError([f"debug=true: {reason}; install all of andiron"])
 
-            def train_one(config: Train, folder: Path, interrupter: Interrupter) -> None:
-                train(config, folder, hydra_record, interrupter)
-
-            debug_run.run(config, run_dir, train_one, interrupter)
+            debug_run.run(config, run_dir, partial(train, hydra_record=hydra_record), interrupter)
             return None
         with saved_before_launcher(self.signals):
             train(config, run_dir, hydra_record, interrupter, trusted, self.share)

@@ -33,12 +33,13 @@ from andiron.training import train
 def test_it_is_started_if_the_arguments_determine_its_threads(
     arguments, environment, started, monkeypatch
 ):
-    found = []
+    found, called = [], []
     monkeypatch.setattr(processor, "cores", lambda: 4)
     monkeypatch.setattr(sys, "argv", ["train.py", *arguments])
     monkeypatch.setattr(os, "environ", environment)
     monkeypatch.setattr(job_process, "start_clean_process", found.append)
-    monkeypatch.setattr(command_line, "main", lambda *arguments, **options: 7)
+    monkeypatch.setattr(command_line, "main", lambda *parts, **options: called.append(parts[2]))
 
-    assert train.main() == 7
+    assert train.main() == 0
+    assert called == [arguments]
     assert found == started

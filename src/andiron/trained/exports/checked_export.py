@@ -1,8 +1,7 @@
 """Writes a model to its own folder after reading it back and comparing it on real inputs."""
 
-import contextlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,17 +67,21 @@ def export(
         exported_inputs = raw
     axes, name = _axes(model, described), FORMATS[kind]
     expected = _outputs(model, _batches(inputs, axes))
-    with _explain_write_errors(output), tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, name)
-        program = _write_program(kind, module, exported_inputs, axes, path)
-        with inference.valid(model):
-            agreement = measured(program, _batches(exported_inputs, axes), expected, name)
-        text = card.text(
-            name, agreement, exported_inputs, expected[0],
-            axes={axis: title for axis, (title, _) in axes.items()}, is_stored=with_preprocessing,
-        )  # fmt: skip
-        contents = {file.name: _chunks(file) for file in sorted(Path(folder).iterdir())}
-        files.write_folder(output.absolute(), contents | {README: [text.encode()]})
+    titles = {axis: title for axis, (title, _) in axes.items()}
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, name)
+            program = _write_program(kind, module, exported_inputs, axes, path)
+            with inference.valid(model):
+                agreement = measured(program, _batches(exported_inputs, axes), expected, name)
+            text = card.text(
+                name, agreement, exported_inputs, expected[0],
+                axes=titles, is_stored=with_preprocessing,
+            )  # fmt: skip
+            contents = {file.name: _chunks(file) for file in sorted(Path(folder).iterdir())}
+            files.write_folder(output.absolute(), contents | {README: [text.encode()]})
+    except OSError as error:
+        raise errors.RunFolderError(f"{output}: cannot be written ({error})") from error
     return Exported(output / name, agreement)
 
 
@@ -92,8 +95,10 @@ def _inputs(model: nn.Module, described: Described, stored: Any) -> tuple[Tensor
     raw = getattr(stored, "inputs", None)
     inputs = getattr(described.batcher(stored, torch.device("cpu")), "inputs", None)
     if not isinstance(raw, Tensor) or not isinstance(inputs, Tensor):
-        problem = f"the batches of {described.name} have no tensor `inputs`"
-        raise errors.DataError(f"{problem}; only models of one tensor are exported")
+        raise errors.DataError(
+            f"the batches of {described.name} have no tensor `inputs`; only models of one tensor "
+            "are exported"
+        )
     return raw, inputs
 
 
@@ -113,12 +118,16 @@ def _outputs(model: nn.Module, batches: list[Tensor]) -> list[Tensor]:
             outputs = [model(batch) for batch in batches]
     except (RuntimeError, ValueError, IndexError) as error:
         shape = [*batches[0].shape]
-        problem = f"does not take the inputs of the data, {shape} ({errors.first_line(error)})"
-        raise errors.DataError(f"{type(model).__name__} {problem}") from error
+        raise errors.DataError(
+            f"{type(model).__name__} does not take the inputs of the data, {shape} "
+            f"({errors.first_line(error)})"
+        ) from error
     for output in outputs:
         if not isinstance(output, Tensor):
-            reason = f"{type(model).__name__} gives {type(output).__name__}"
-            raise errors.DataError(f"{reason}; only models whose output is one tensor are exported")
+            raise errors.DataError(
+                f"{type(model).__name__} gives {type(output).__name__}; only models whose output "
+                "is one tensor are exported"
+            )
     return outputs
 
 
@@ -143,9 +152,7 @@ def _write_program(
     """Writes the model; returns a function that runs the written program."""
     if kind == "safetensors":
         return _write_weights(module, path)
-    write: Callable[..., Program] = {
-        "torch": programs.torch_program, "onnx": programs.onnx_program
-    }[kind]  # fmt: skip
+    write = programs.torch_program if kind == "torch" else programs.onnx_program
     example = torch.cat([inputs] * TRACED)[:TRACED]  # there may be one sample only
     return write(module, example, axes, path)
 
@@ -164,11 +171,3 @@ def _write_weights(model: nn.Module, path: Path) -> Program:
 def _chunks(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         yield from iter(lambda: file.read(CHUNK_BYTES), b"")
-
-
-@contextlib.contextmanager
-def _explain_write_errors(output: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise errors.RunFolderError(f"{output}: cannot be written ({error})") from error

@@ -3,10 +3,11 @@
 import argparse
 import dataclasses
 import json
+from functools import partial
 from pathlib import Path
 
 from andiron import errors
-from andiron.cli import command_line, process
+from andiron.cli import process
 from andiron.run import named_folder
 from andiron.trained import named_output, run_arguments
 from andiron.trained.exports import target_folder
@@ -14,6 +15,7 @@ from andiron.trained.exports import target_folder
 SAMPLES = 5  # of the test set, on which the export is compared
 
 
+@errors.exits_refused()
 def export(options: argparse.Namespace) -> None:
     """Writes the export and prints how far its outputs are from the model's.
 
@@ -44,7 +46,7 @@ def export(options: argparse.Namespace) -> None:
         print(errors.printable(f"{result.path}: {result.agreement}"))
 
 
-@process.command
+@partial(process.command, interrupted="interrupted; nothing was written")
 def main() -> int:
     """Runs `python scripts/export.py`; returns the exit code."""
     parser = run_arguments.parser(
@@ -57,7 +59,6 @@ def main() -> int:
         help="safetensors (weights only), torch (a torch.export program), or onnx",
     )
     parser.add_argument("--output", type=Path, required=True, help="a new or empty folder")
-    run_arguments.add_weights(parser)
     parser.add_argument(
         "--preprocessing",
         action="store_true",
@@ -66,6 +67,6 @@ def main() -> int:
     inside = "allow an --output inside a run folder"
     parser.add_argument("--inside-run", action="store_true", help=inside)
     parser.add_argument("--json", action="store_true", help="print the result as a JSON object")
-    command_line.add_trust(parser)
     parser.set_defaults(device="cpu")
-    return command_line.ended(export, parser.parse_args(), "interrupted; nothing was written")
+    export(parser.parse_args())
+    return 0

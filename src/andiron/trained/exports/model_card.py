@@ -1,7 +1,6 @@
 """The model card of an export: what the model is, how to load it, its origin."""
 
 import dataclasses
-import inspect
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -81,17 +80,15 @@ class Card:
         """
         network = getattr(self.model, "network", self.model)
         source = str(self.config.data.get("_target_", self.described.name)).rpartition(".")[2]
-        data_name = self._data_name() or source
-        kind = type(self.model).__name__
-        licence = LICENCES.get(source, "not known to Andiron; see its source")
+        data_name = str(_recorded(self.origin, "data", "name") or source)  # such as its folder's
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         facts = [
             ("file", name),
             ("network", f"{type(network).__name__}, {parameters:,} parameters"),
-            ("task", kind),
+            ("task", type(self.model).__name__),
             ("weights", f"{self.weights}, as the run calls them"),
             ("data", f"{data_name} ({source})"),
-            ("licence of the data", licence),
+            ("licence of the data", LICENCES.get(source, "not known to Andiron; see its source")),
         ]
         blocks = [
             f"# {type(network).__name__} trained on {_plain(data_name)}",
@@ -114,12 +111,6 @@ class Card:
             _json(self._provenance()),
         ]
         return "\n\n".join(blocks) + "\n"
-
-    def _data_name(self) -> str | None:
-        """The name that the run logged for its data, such as that of its folder."""
-        data = self.origin.get("data")
-        name = data.get("name") if isinstance(data, Mapping) else None
-        return name if isinstance(name, str) else None
 
     def _input_meaning(self, is_stored: bool) -> str:
         batcher = repr(self.described.batcher)
@@ -154,12 +145,8 @@ class Card:
         node = self.config.model
         if not node:  # of a run started from Python, without a record of its network
             return None
-        arguments = {key: value for key, value in node.items() if not key.startswith("_")}
         facts = self.described.offered | getattr(type(self.model), "network_facts", {})
-        function = targets.resolve("model._target_", node["_target_"])
-        for key in inspect.signature(function).parameters:
-            if arguments.get(key) is None and key in facts:
-                arguments[key] = facts[key]
+        _, arguments = targets.target_and_arguments("model", node, facts)
         if not all(key.isidentifier() and _is_plain(value) for key, value in arguments.items()):
             return None
         module, _, title = str(node["_target_"]).rpartition(".")
@@ -167,16 +154,13 @@ class Card:
         return {"imported": f"from {module} import {title}", "call": f"{title}({keywords})"}
 
     def _provenance(self) -> dict[str, Any]:
-        git = self.origin.get("git")
-        revision = git.get("revision") if isinstance(git, Mapping) else None
-        installed = self.origin.get("packages")
-        versions = installed if isinstance(installed, Mapping) else {}
-        packages = {name: versions.get(name) for name in PACKAGES}
+        packages = {name: _recorded(self.origin, "packages", name) for name in PACKAGES}
         facts = {key: self.origin.get(key) for key in PROVENANCE}
+        revision = _recorded(self.origin, "git", "revision")
         return {"revision": revision, **facts, "packages": packages}
 
     def _metrics(self) -> Iterator[str]:
-        metrics = self.summary.get("metrics") if isinstance(self.summary, Mapping) else None
+        metrics = _recorded(self.summary, "metrics")
         rows = [
             [row.get(key) for key in COLUMNS]
             for row in (metrics if isinstance(metrics, list) else [])
@@ -186,14 +170,19 @@ class Card:
             yield "The run was not finished when this was exported: it has no summary."
             return
         yield _table(COLUMNS, rows)
-        weights = self.summary.get("weights")
-        recorded = weights.get("test") if isinstance(weights, Mapping) else None
-        tested = str(recorded or "last")
+        tested = str(_recorded(self.summary, "weights", "test") or "last")
         if tested.partition(",")[0] != self.weights:
             yield (
                 f"The test values are of other weights than this file: {_plain(tested)}, not "
                 f"`{self.weights}`."
             )
+
+
+def _recorded(record: Any, *names: str) -> Any:
+    """The value at this place of a record, which may hold anything; None if there is none."""
+    for name in names:
+        record = record.get(name) if isinstance(record, Mapping) else None
+    return record
 
 
 def _is_plain(value: Any) -> bool:

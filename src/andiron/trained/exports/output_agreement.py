@@ -46,8 +46,10 @@ def measured(
     for inputs, reference in zip(batches, expected, strict=True):
         outputs = exported(inputs)
         if outputs.shape != reference.shape:
-            shapes = f"{[*outputs.shape]}, where the model gives {[*reference.shape]}"
-            raise errors.DataError(f"{name}: its outputs are {shapes}; nothing was written")
+            raise errors.DataError(
+                f"{name}: its outputs are {[*outputs.shape]}, where the model gives "
+                f"{[*reference.shape]}; nothing was written"
+            )
         distance = (outputs.double() - reference.double()).abs().max()
         # NaN wins over numbers, unlike in Python's max
         difference = float(torch.maximum(torch.tensor(difference), distance))
