@@ -199,6 +199,7 @@ def _built(chosen: Choices, state: LearnerState) -> Built:
         Code.of_caller(),
         chosen.strategy,
         chosen.data,
+        chosen.sets,
     )
 
 
