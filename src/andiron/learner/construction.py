@@ -242,14 +242,13 @@ def _metric_log(chosen: Choices, nonfinite: Nonfinite) -> MetricLog:
 def _trace(chosen: Choices) -> UpdateTrace | None:
     if chosen.options.profile is None:
         return None
-    return UpdateTrace(chosen.folder.profile, *chosen.options.profile["updates"], chosen.device)
+    first, last = chosen.options.profile["updates"]
+    return UpdateTrace(chosen.folder.profile, first, last, chosen.device)
 
 
 def _default_writers(folder: RunFolder) -> dict[str, Writer]:
-    return {
-        "json_lines": JsonLinesWriter(folder.metrics),
-        "tensorboard": TensorBoardWriter(folder.tensorboard),
-    }
+    lines = JsonLinesWriter(folder.metrics)
+    return {"json_lines": lines, "tensorboard": TensorBoardWriter(folder.tensorboard)}
 
 
 def _check_metrics(chosen: Choices, optimizer: GroupedOptimizer, whole: Schedule) -> None:

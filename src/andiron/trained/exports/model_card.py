@@ -109,7 +109,7 @@ class Card:
             "## Facts of the data",
             _json({**self.described.facts}),
             "## Configuration",
-            _json(dataclasses.asdict(self.config)),
+            _json(self._known_options()),
             "## Provenance",
             _json(self._provenance()),
         ]
@@ -120,6 +120,12 @@ class Card:
         data = self.origin.get("data")
         name = data.get("name") if isinstance(data, Mapping) else None
         return name if isinstance(name, str) else None
+
+    def _known_options(self) -> dict[str, Any]:
+        """The options of the run; NaN stands for the rate that a run from Python has not recorded.
+        """
+        options = dataclasses.asdict(self.config)
+        return {name: value for name, value in options.items() if value == value}
 
     def _input_meaning(self, is_stored: bool) -> str:
         batcher = repr(self.described.batcher)
