@@ -94,6 +94,18 @@ def trained(cwd, *overrides):
         return process.output
 
 
+def in_two(cwd, *overrides, **environment):
+    """`train.py` in two processes of torchrun: its exit code, and what it said on standard error.
+    """
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command = [*launcher, "--nproc-per-node=2", str(ROOT / "train.py"), *overrides]
+    own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(cwd), **environment}
+    done = subprocess.run(
+        command, cwd=cwd, env=os.environ | own, capture_output=True, text=True, timeout=SECONDS_AT_MOST
+    )
+    return done.returncode, done.stderr
+
+
 def status(run_dir):
     """`status.json`; nothing while there is none, or while it is being made."""
     return run_status.read(RunFolder(run_dir))

@@ -1,13 +1,10 @@
 """Observers and runs that never trained, in two processes of torchrun."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 from andiron.comparison import bit_comparison
-from train_processes import ROOT, status, trained
+from train_processes import in_two, status, trained
 
 OBSERVERS = """
 class Target:
@@ -47,17 +44,6 @@ class Net(MLP):
 NETWORK = ("~model", "+model={_target_: broken.Net}", "num_epochs=1", "hydra.run.dir=run")
 
 
-def in_two(cwd, *overrides, **environment):
-    """`train.py` in two processes; the exit code of torchrun."""
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command = [*launcher, "--nproc-per-node=2", str(ROOT / "train.py"), *overrides]
-    own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(cwd), **environment}
-    done = subprocess.run(
-        command, cwd=cwd, env=os.environ | own, capture_output=True, text=True, timeout=240
-    )
-    return done.returncode, done.stderr
-
-
 def test_observers_do_the_same_alone_and_in_two_processes(tmp_path):
     (tmp_path / "mine.py").write_text(OBSERVERS)
     options = CHOSEN, "slices=2", "render=plain"
@@ -69,10 +55,6 @@ def test_observers_do_the_same_alone_and_in_two_processes(tmp_path):
     assert bit_comparison.compare(tmp_path / "alone", tmp_path / "two") == []
     once = (tmp_path / "messages.txt").read_text().splitlines()
     assert once[: len(once) // 2] == once[len(once) // 2 :]  # from rank 0 alone
-
-    ended = in_two(tmp_path, "max_time=0.01s", "hydra.run.dir=timed", "render=plain")
-    assert ended[0] == 0, ended
-    assert status(tmp_path / "timed")["reason"] == "max_time=0.01s is over"
 
 
 def test_a_mistake_in_any_rank_leaves_the_command_repeatable(tmp_path):

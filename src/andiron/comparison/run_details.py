@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from andiron import errors
 from andiron.comparison import run_list, text_table
 from andiron.comparison.recorded_run import Run, read
 from andiron.config.leaves import by_name, differences, leaves
-from andiron.plain.plain_values import as_text
-from andiron.plain.readable import number
-from andiron.run import run_record
+from andiron.plain.plain_values import as_text, is_finite
+from andiron.plain.readable import duration, number
+from andiron.plain.states import State
+from andiron.run import run_record, status
 from andiron.run_folder import RunFolder
 
 WIDTH, NAME = 80, 30  # columns of a line, and of a name in it
@@ -111,11 +113,25 @@ def _status_lines(run: Run) -> str:
     )
     lines = [
         str(run.path),
-        f"{facts['status']}, started {run_list.started(run)}, took {run_list.seconds(run)}",
+        f"{facts['status']}, {_times(run)}",
         ", ".join(counts),
         facts.get("reason") or "",
     ]
     return "\n".join(errors.printable(line) for line in lines if line)
+
+
+def _times(run: Run) -> str:
+    """When the run was started, first and last, and the time of all its sessions."""
+    recorded = status.read(run.folder)
+    first, earlier = recorded.get(status.FIRST_STARTED), recorded.get(status.EARLIER_SECONDS)
+    if not (isinstance(first, str) and is_finite(earlier)):
+        spent = run_list.seconds(run)
+        return f"started {run_list.started(run)}" + (f", took {spent}" if spent else "")
+    is_running = run.facts["status"] == State.RUNNING
+    last = status.seconds(recorded, datetime.now(UTC) if is_running else None)
+    began = run_list.started(dataclasses.replace(run, facts={"started": first}))
+    took = f"took {duration(earlier + (last or 0.0))} in all sessions"
+    return f"started {began}, {took}\nlast resumed {run_list.started(run)}"
 
 
 def _metric_table(run: Run) -> str:

@@ -37,6 +37,8 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
             override = OverridesParser.create().parse_override(text)
         except HydraException as syntax_error:
             reason = str(syntax_error).splitlines()[0]
+            if Path(text).is_dir():
+                reason = f"a folder; resume={text} resumes its run, `runs show {text}` shows it"
             lines.append(f"{text}: cannot be read as option=value: {reason}")
             continue
         group_problem = _group_problem(override, choices)

@@ -19,7 +19,7 @@ from andiron.config.trust import Trust
 BUILT = ("data", "task", "model", "loss", "metrics", "checkpoint")  # by commands that use a run
 OPTIONS = {field.name for field in dataclasses.fields(Train)}
 USED = {field.name for field in dataclasses.fields(LearnerOptions)} | {*BUILT, "batch_size"}
-USED |= {"device"}
+USED |= {"device", "valid_sets_every", "valid_sets_metrics"}
 MOST_TEXT = 500  # characters of a recorded text in a message
 
 

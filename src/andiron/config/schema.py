@@ -193,7 +193,10 @@ class Train(LearnerOptions):
             reason = f"holds {type(plain).__name__}, not an object of options"
             raise errors.ConfigError([f"{path}: {reason}"])
         if FROM_PYTHON in plain:
-            reason = "a run started from Python; run its code again, with resume=True to resume it"
+            entry = plain[FROM_PYTHON]
+            code = f" ({entry.get('built_at')})" if isinstance(entry, dict) else ""
+            remedy = "with resume=True to resume it, in another run_dir to repeat it"
+            reason = f"a run started from Python; run its code again{code}, {remedy}"
             raise errors.ConfigError([f"{path}: {reason}"])
         trust.check(plain)
         recorded = {name: value for name, value in plain.items() if name not in INSTRUCTIONS}

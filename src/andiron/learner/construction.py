@@ -132,10 +132,11 @@ def construct(
 def _state(
     chosen: Choices, model: nn.Module, optimizer: GroupedOptimizer, schedule: Schedule
 ) -> LearnerState:
+    policy, world = chosen.options.on_nonfinite, chosen.world
     # a step of several processes is not saved: one process cannot replay it
-    replayed = chosen.folder.nonfinite if chosen.world.size == 1 else None
-    options, precision = chosen.options, Precision(chosen.options.precision, chosen.device)
-    nonfinite = Nonfinite(options.on_nonfinite, precision, replayed, world=chosen.world)
+    replayed = chosen.folder.nonfinite if world.size == 1 else None
+    precision = Precision(chosen.options.precision, chosen.device)
+    nonfinite = Nonfinite(policy, precision, replayed, world=world, is_configured=not chosen.claims)
     return LearnerState(
         model,
         optimizer,
@@ -144,9 +145,9 @@ def _state(
         StoppingRules(chosen.early_stopping, model),
         _metric_log(chosen, nonfinite),
         nonfinite,
-        Position(options.seed),
-        {n: Ticker(Cadence.of(each), chosen.world.clock) for n, each in chosen.cadences.items()},
-        Observers(chosen.observers, chosen.world.clock),
+        Position(chosen.options.seed),
+        {n: Ticker(Cadence.of(each), world.clock) for n, each in chosen.cadences.items()},
+        Observers(chosen.observers, world.clock),
     )
 
 
@@ -198,6 +199,7 @@ def _built(chosen: Choices, state: LearnerState) -> Built:
         Code.of_caller(),
         chosen.strategy,
         chosen.data,
+        chosen.sets,
     )
 
 
@@ -245,10 +247,8 @@ def _trace(chosen: Choices) -> UpdateTrace | None:
 
 
 def _default_writers(folder: RunFolder) -> dict[str, Writer]:
-    return {
-        "json_lines": JsonLinesWriter(folder.metrics),
-        "tensorboard": TensorBoardWriter(folder.tensorboard),
-    }
+    lines = JsonLinesWriter(folder.metrics)
+    return {"json_lines": lines, "tensorboard": TensorBoardWriter(folder.tensorboard)}
 
 
 def _check_metrics(chosen: Choices, optimizer: GroupedOptimizer, whole: Schedule) -> None:
@@ -256,8 +256,7 @@ def _check_metrics(chosen: Choices, optimizer: GroupedOptimizer, whole: Schedule
 
     Raises: ConfigError listing all.
     """
-    stopping = chosen.early_stopping.items()
-    waiting: dict[str, Any] = {f"early_stopping.{name}": rule for name, rule in stopping}
+    waiting: dict[str, Any] = {f"early_stopping.{n}": r for n, r in chosen.early_stopping.items()}
     for number, rule in enumerate(keeping_best(chosen.strategy)):
         waiting[f"checkpoint.also_best.{rule.metric}" if number else "checkpoint"] = rule
     own = {f"param_groups.{n}.schedule": g.schedule for n, g in optimizer.groups.items()}

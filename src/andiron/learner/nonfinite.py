@@ -48,8 +48,8 @@ class Nonfinite:
     Non-finite weights end the run under either policy. In fp16, an update with a finite
     loss and overflowed gradients is skipped, and the loss scale halved. `ignore` checks nothing
     else.
-    Under `stop`, the state before the update is saved in a new folder in `folder` for
-    `scripts/replay.py`.
+    Under `stop`, the state before the update is saved in a new folder in `folder`:
+    `scripts/replay.py` reads it if the run `is_configured`, and `Learner.load` otherwise.
     """
 
     policy: Policy = "stop"
@@ -57,6 +57,7 @@ class Nonfinite:
     folder: Path | None = None
     skipped: int = 0
     world: World = ALONE
+    is_configured: bool = True
 
     def __post_init__(self) -> None:
         is_checked = self.policy != "ignore" or self.precision.has_loss_scale
@@ -123,7 +124,7 @@ class Nonfinite:
     def _save_step(
         self, step: Step, rejected: Gradients, snapshot: Callable[[], Checkpoint] | None
     ) -> str:
-        """Saves the step for `scripts/replay.py`; returns how to run it, or why that failed."""
+        """Saves the state before the step; returns how to run it again, or why that failed."""
         if self.folder is None or snapshot is None:
             return ""
         target, number = self.folder / f"update-{step.update}", 1
@@ -131,13 +132,22 @@ class Nonfinite:
             number += 1
             target = target.with_name(f"update-{step.update}.{number}")
         checkpoint = snapshot()
+        checkpoint.state["batch"] = step.first_batch - 1  # a learner that loads it repeats the step
         checkpoint.state["step"] = {**vars(step), "gradients": fingerprint(rejected)}
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             write(target, checkpoint)
         except OSError as error:  # a full disk must not hide what ended the run
             return f"The step could not be saved in {target} ({error.strerror}); "
-        return f"`python scripts/replay.py {target}` runs the step again; "
+        if self.is_configured:
+            return f"`python scripts/replay.py {target}` runs the step again; "
+        return f"{in_python(target)} runs the step again; "
+
+
+def in_python(folder: Path) -> str:
+    """The code that makes a saved step the next one of a learner."""
+    load = f"learner.load(andiron.checkpoint.load(Path({str(folder)!r})))"
+    return f"`{load}` before `fit`, in another run_dir,"
 
 
 def diagnosis(

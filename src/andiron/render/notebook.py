@@ -3,7 +3,7 @@
 import math
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -15,7 +15,8 @@ from andiron.render.text import TimeLeft
 SECONDS_BETWEEN_DRAWINGS = 0.5
 MOST_ROWS = 12  # epochs in the table; the plot shows all
 MOST_POINTS = 400  # of a curve
-WIDTH, HEIGHT, MARGIN = 560, 160, 6  # of the plot, in pixels
+WIDTH, HEIGHT, MARGIN = 560, 160, 6  # of the plot within its frame, in pixels
+LEFT, BELOW = 64, 18  # space for the labels of its axes
 COLOURS = ("#1f77b4", "#d95f02", "#2ca02c", "#9467bd")  # legible on white and on black
 Curve = list[tuple[float, float]]  # update, value
 
@@ -83,14 +84,14 @@ class Notebook:
         ]
         place = f" in {summary['run_dir']}" if "run_dir" in summary else ""
         line = f"{summary['model']}, {summary['num_parameters']:,} parameters{place}"
-        self._draw(f"<p>{escape(line)}</p>{_table(rows)}")
+        self._draw(f"<p>{escape(line)}</p>", _table(rows))
 
-    def _draw(self, end: str = "") -> None:
+    def _draw(self, line: str = "", results: str = "") -> None:
         self._drawn = time.perf_counter()
         if self._handle is not None:
-            self._handle.update(self._html(self._page() + end))
+            self._handle.update(self._html(self._page(results) + line))
 
-    def _page(self) -> str:
+    def _page(self, results: str = "") -> str:
         progress = self._progress
         left = self._time_left.seconds(progress, time.perf_counter() - self._started)
         line = (
@@ -101,7 +102,8 @@ class Notebook:
             line += f", {duration(left)} left"
         bar = f'<progress value="{progress.updates}" max="{max(progress.num_updates, 1)}">'
         rows = self._rows[-MOST_ROWS:]
-        return f"<p>{bar}</progress> {line}</p>{_plot(self._curves)}{_table(rows)}"
+        tables = f'<div style="display:flex;flex-wrap:wrap;gap:24px">{_table(rows)}{results}</div>'
+        return f"<p>{bar}</progress> {line}</p>{_plot(self._curves)}{tables}"
 
 
 def _shown(value: Any) -> str:
@@ -111,13 +113,17 @@ def _shown(value: Any) -> str:
 def _table(rows: Sequence[Mapping[str, str]]) -> str:
     """An HTML table with a column for each key."""
     columns = dict.fromkeys(key for row in rows for key in row)
-    lines = [columns, *([row.get(column, "") for column in columns] for row in rows)]
-    cells = ["".join(f"<td>{escape(str(cell))}</td>" for cell in line) for line in lines]
-    return f"<table>{''.join(f'<tr>{each}</tr>' for each in cells)}</table>"
+    lines = [_row("td", [row.get(column, "") for column in columns]) for row in rows]
+    head = _row("th", columns) if rows else ""
+    return f'<table style="margin:0 0 auto">{head}{"".join(lines)}</table>'
+
+
+def _row(tag: str, cells: Iterable[str]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
 
 
 def _plot(curves: Mapping[str, Curve]) -> str:
-    """The curves as an SVG picture with a legend and the range of their values; "" without points.
+    """The curves as an SVG picture with a legend, and their ranges at its axes; "" without points.
     """
     step = max(map(len, curves.values()), default=0) // MOST_POINTS + 1
     drawn = {
@@ -132,15 +138,28 @@ def _plot(curves: Mapping[str, Curve]) -> str:
     high = high if high > low else low + 1.0
 
     def place(x: float, y: float) -> str:
-        across = MARGIN + (WIDTH - 2 * MARGIN) * x / max(last, 1)
+        across = LEFT + MARGIN + (WIDTH - 2 * MARGIN) * x / max(last, 1)
         return f"{across:.1f},{MARGIN + (HEIGHT - 2 * MARGIN) * (high - y) / (high - low):.1f}"
 
     lines, legend = [], []
     for colour, (name, curve) in zip(COLOURS, drawn.items(), strict=False):
-        path = " ".join(place(x, y) for x, y in curve)
-        lines.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        legend.append(f'<span style="color:{colour}">{escape(name)} loss</span>')
-    size = f'width="{WIDTH}" height="{HEIGHT}"'
-    frame = f'<rect {size} fill="none" stroke="gray"/>'
-    ends = f"{number(low)} to {number(high)}, update 0 to {last:,.0f}"
-    return f"<p>{' '.join(legend)} ({ends})</p><svg {size}>{frame}{''.join(lines)}</svg>"
+        path = [place(x, y) for x, y in curve]
+        width, path = (2, path) if len(path) > 1 else (8, path * 2)  # a single point is a dot
+        line = f'points="{" ".join(path)}" stroke="{colour}" stroke-width="{width}"'
+        lines.append(f'<polyline {line} fill="none" stroke-linecap="round"/>')
+        legend.append(f'<span style="color:{colour}">━ {escape(name)} loss</span>')
+    frame = f'<rect x="{LEFT}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="gray"/>'
+    labels = (
+        _label(LEFT - 6, 12, number(high)),
+        _label(LEFT - 6, HEIGHT - 2, number(low)),
+        _label(LEFT + WIDTH, HEIGHT + 14, f"{last:,.0f} updates"),
+    )
+    size = f'width="{LEFT + WIDTH}" height="{HEIGHT + BELOW}" style="overflow:visible"'
+    svg = f"<svg {size}>{frame}{''.join((*lines, *labels))}</svg>"
+    return f"<p>{' &ensp;'.join(legend)}</p>{svg}"
+
+
+def _label(x: int, y: int, text: str) -> str:
+    """A text that ends at x, in the colour of the page's text."""
+    look = 'text-anchor="end" font-size="12" fill="currentColor"'
+    return f'<text x="{x}" y="{y}" {look}>{escape(text)}</text>'

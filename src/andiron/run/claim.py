@@ -98,7 +98,7 @@ def resumed(folder: RunFolder) -> Iterator[status.Report]:
     process trains the run.
     """
     begun: list[bool] = []
-    report = status.Report(lambda: begun.append(True))
+    report = status.Report(lambda: begun.append(True), earlier=status.earlier_sessions(folder))
     _refuse_links(folder)
     _refuse_foreign(folder)
     before = status.contents([folder.status])

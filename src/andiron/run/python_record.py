@@ -10,6 +10,7 @@ import json
 import linecache
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,7 @@ class Built:
     code: Code
     strategy: Strategy | None = None
     data: Splits | None = None
+    sets: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # further validation sets
 
 
 class _Components:
@@ -108,8 +110,7 @@ def config_of(built: Built, train: Any) -> dict[str, Any]:
     """The content of config.json; `train` is the loader of the training data."""
     components = _Components()
     components.add_task(built.model)
-    for metric in built.metrics:
-        components.add(f"metrics.{metric.name}", metric)
+    sets = _add_metrics(components, built)
     for option, value in ({"scheduler": built.schedule} | {**built.others}).items():
         components.add(option, value)
     if built.strategy is not None:
@@ -133,10 +134,26 @@ def config_of(built: Built, train: Any) -> dict[str, Any]:
         FROM_PYTHON: entry,
         **dataclasses.asdict(built.options),
         "device": str(built.device),
+        **sets,
         **{name: value for name, value in known.items() if value is not None},
         **components.nodes,
         **single,
     }
+
+
+def _add_metrics(components: _Components, built: Built) -> dict[str, Any]:
+    """Adds all metrics; returns the options of further validation sets: cadences, own metrics."""
+    own = {name: each.metrics for name, each in built.sets.items() if each.metrics is not None}
+    by_name = {metric.name: metric for metric in built.metrics}
+    by_name = by_name | {each.name: each for each in chain(*own.values())} | by_name
+    for name, metric in by_name.items():
+        components.add(f"metrics.{name}", metric)
+    recorded = components.nodes.get("metrics", {})
+    metrics = {name: [each.name for each in own[name] if each.name in recorded] for name in own}
+    usual = built.options.validate_every
+    every = {name: each.every or usual for name, each in built.sets.items()}
+    options = {"valid_sets_every": every, "valid_sets_metrics": metrics}
+    return {option: value for option, value in options.items() if value}
 
 
 def record_start(

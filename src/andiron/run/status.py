@@ -13,7 +13,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.disk import files
-from andiron.plain.plain_values import moment
+from andiron.plain.plain_values import is_finite, moment
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
 
@@ -23,6 +23,7 @@ LIMITS = {
     errno.EMFILE: "raise the number of open files, `ulimit -n`",
 }
 UNTRAINED = "untrained"  # true in status.json until the first update
+FIRST_STARTED, EARLIER_SECONDS = "first_started", "earlier_seconds"  # of a resumed run
 log = logging.getLogger("andiron")
 
 
@@ -50,13 +51,15 @@ def is_untrained(folder: RunFolder) -> bool:
 class Report:
     """The status of a run that this process trains; `is_untrained` until its first update.
 
-    It is called once the run has begun. `note` is why a run is done before its length is reached.
+    It is called once the run has begun. `note` is why a run is done before its length is reached;
+    `earlier` has the times of a resumed run's earlier sessions.
     """
 
     begin: Callable[[], None]
     is_untrained: bool = False
     note: str | None = None
     started: str = field(default_factory=now)
+    earlier: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self) -> None:
         self.begin()
@@ -65,7 +68,7 @@ class Report:
         """Writes status.json: the run is running, or `ended`."""
         running = {"status": State.RUNNING, "reason": None, "pid": os.getpid()}
         marked = {UNTRAINED: True} if self.is_untrained else {}
-        write(folder, running | {"started": self.started} | marked | ended)
+        write(folder, running | {"started": self.started, **self.earlier} | marked | ended)
 
 
 @contextmanager
@@ -106,6 +109,19 @@ def seconds(status: Mapping[str, Any], until: datetime | None = None) -> float |
     if started is None or ended is None:
         return None
     return max(0.0, (ended - started).total_seconds())
+
+
+def earlier_sessions(folder: RunFolder) -> dict[str, Any]:
+    """When a run that is resumed was first started, and the seconds of its sessions so far.
+
+    A session that was killed ended with the last line of its log.
+    """
+    before, has_log = read(folder), folder.log.is_file()
+    killed = datetime.fromtimestamp(folder.log.stat().st_mtime, UTC) if has_log else None
+    known = before.get(EARLIER_SECONDS)
+    total = (seconds(before, killed) or 0.0) + (known if is_finite(known) else 0.0)
+    first = before.get(FIRST_STARTED, before.get("started"))
+    return {FIRST_STARTED: first, EARLIER_SECONDS: round(total, 3)}
 
 
 def contents(paths: Iterable[Path]) -> dict[Path, bytes]:

@@ -13,6 +13,7 @@ from andiron.assembly import components, configured_learner
 from andiron.assembly.network import SizeLimit
 from andiron.checkpoint import contents
 from andiron.cli import command_line, process
+from andiron.config.schema import FROM_PYTHON
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.data.dataset import tensors_in
 from andiron.learner import nonfinite, state_format
@@ -36,7 +37,12 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
     state = state_format.checked(saved.state, saved.place(contents.STATE))
     recorded = state["step"]
     step = nonfinite.Step(**{name: recorded[name] for name in nonfinite.Step.__annotations__})
-    config = run_record.config(RunFolder(folder.parents[1]), trusted)
+    run = RunFolder(folder.parents[1])
+    recorded_options = run_record.read_json(run, run.config)
+    if isinstance(recorded_options, dict) and FROM_PYTHON in recorded_options:
+        remedy = f"{nonfinite.in_python(folder)} runs the step again"
+        raise errors.RunFolderError(f"{run.path}: a run started from Python; {remedy}")
+    config = run_record.config(run, trusted)
     config = dataclasses.replace(
         config, checkpoint=None, render=None, observers=None, test_weights="last"
     )

@@ -1,7 +1,7 @@
 """Evaluates a trained run on a part of its or other data: metrics, classes, worst errors."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,7 +60,8 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
 
     Raises: DataError for an unknown part, or samples that cannot be evaluated.
     """
-    dataset, data, precision = _part_of(splits, part), run.preprocessing, run.precision
+    dataset = _part_of(splits, part, run.config.valid_sets_every or {})
+    data, precision = run.preprocessing, run.precision
     by_name = configured_learner.measured(run.config.metrics, data.offered)
     for option in run.unrecorded:
         if option.startswith("metrics."):
@@ -85,13 +86,23 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
     )
 
 
-def _part_of(splits: Splits, part: str) -> Dataset:
+def _part_of(splits: Splits, part: str, sets: Container[str]) -> Dataset:
+    """The samples of a part; `sets` are the run's further validation sets.
+
+    Raises: DataError for an unknown part.
+    """
     if part in splits.by_name:
         return splits.by_name[part]
     if part != "all":
         known = [*splits.by_name, "all"]
         hint = errors.nearest(part, known)
-        raise errors.DataError(f"split={part}: should be one of {', '.join(known)}{hint}")
+        reason = f"should be one of {', '.join(known)}{hint}"
+        if part in sets:
+            reason = (
+                "the run measured this set, but its code gave the samples to fit: they are not on "
+                f"record; there is {', '.join(known)}, and other data with data=<name> ... split=all"
+            )
+        raise errors.DataError(f"split={part}: {reason}")
     rest = [] if splits.validates_on_test else [splits.valid]
     return Concatenated([splits.train, *rest, splits.test])
 

@@ -1,6 +1,8 @@
 """What a run folder says stands in the card without markup; the card says what the numbers mean."""
 
+import dataclasses
 import json
+import math
 import re
 
 import pytest
@@ -23,12 +25,13 @@ def text():
     facts = {"input_shape": (3,), "num_outputs": 2, "columns": [HOSTILE]}
     described = Described("table", ArrayBatcher(), facts, 256)
     model = Regressor(MLP((3,), 2, hidden=[4]), target_mean=(1.5, 2.0), target_std=(0.5, 4.0))
-    config = Train(
+    recorded = Train(
         lr=0.1, data={"_target_": "andiron.data.csv", "path": HOSTILE}, task={}, metrics={},
         model={"_target_": "andiron.models.MLP", "hidden": [4]}, optimizer={}, scheduler={},
     )  # fmt: skip
 
-    def write(summary):
+    def write(summary, **options):
+        config = dataclasses.replace(recorded, **options)
         origin = {"seed": HOSTILE, "git": None, "data": {"name": "houses"}}
         card = Card(model, "best", described, config, summary, origin)
         return card.text(
@@ -73,6 +76,12 @@ def test_the_card_says_if_the_test_values_are_of_other_weights(weights, sentence
     row = {"split": "test", "metric": "loss", "best": 0.5, "last": 0.5, "epoch_of_best": 3}
     card = text({"metrics": [row], "weights": weights})
     assert (sentence in card) if sentence else ("other weights" not in card)
+
+
+def test_a_rate_that_is_not_on_record_is_left_out(text):
+    card = text({}, lr=math.nan)
+    assert "NaN" not in card and '"lr"' not in card and '"batch_size": 64' in card
+    assert '"lr": 0.1' in text({})
 
 
 def test_the_card_calls_the_data_as_the_run_does(text):

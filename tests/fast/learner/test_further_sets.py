@@ -1,6 +1,7 @@
 """Further validation sets in the loop: cadence, metrics, decisions, state."""
 
 import copy
+import json
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from small_digits import DIGITS, LR, TEST, TRAIN, VALID, builder, classifier, lo
 from andiron import data, errors, schedules
 from andiron.checkpoint import last_and_best
 from andiron.distributed import World
-from andiron.learner import EarlyStopping
+from andiron.learner import EarlyStopping, LearnerBuilder
 from andiron.metrics import Accuracy, Loss
 from andiron.optim import Optimizer, averaging
 from andiron.plain.cadence import Cadence
@@ -171,6 +172,28 @@ def test_a_plateau_observes_its_set(tmp_path):
 def test_choices_that_do_not_fit_the_sets_are_refused(tmp_path, change, message):
     with pytest.raises(errors.ConfigError, match=message):
         made(tmp_path, change=change)
+
+
+def test_the_record_names_each_set_as_a_configuration_does(tmp_path):
+    class Own(Loss):
+        name = "own"
+
+    def recorded(folder, change):
+        chosen = change(LearnerBuilder(folder, num_epochs=1).metric_valid_numeric(Loss()))
+        model = classifier()
+        sets = dict.fromkeys(chosen._chosen.sets, NIGHT)
+        with chosen.renderer(None).build(model, Optimizer(torch.optim.SGD, model), LR) as learner:
+            learner.fit(*loaders(), more=sets)
+        return json.loads((folder / "config.json").read_text())
+
+    config = recorded(tmp_path / "a", lambda b: b.valid_set("night").valid_set("fog", every=5))
+    assert config["valid_sets_every"] == {"night": "1epochs", "fog": 5}
+    assert "valid_sets_metrics" not in config and [*config["metrics"]] == ["loss"]
+    config = recorded(tmp_path / "b", lambda b: b.valid_set("fog", metrics=[Accuracy(), Own()]))
+    assert config["valid_sets_metrics"] == {"fog": ["accuracy"]}
+    assert [*config["metrics"]] == ["loss", "accuracy"]
+    assert "in a function" in config["from_python"]["not_recorded"]["metrics.own"]["reason"]
+    assert "valid_sets_every" not in recorded(tmp_path / "c", lambda b: b)
 
 
 @pytest.mark.parametrize("more", [None, {}, {"fog": NIGHT}, {"night": NIGHT, "fog": NIGHT}])

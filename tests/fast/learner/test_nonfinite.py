@@ -112,8 +112,9 @@ def test_a_nan_sample_is_named_and_stops_the_run_before_the_weights_change(tmp_p
     )
     assert "; the first parameter with a gradient of nan or inf is 'network.0.weight' (" in message
     assert message.endswith(
-        f". The weights are unchanged. `python scripts/replay.py {folder}` runs the "
-        "step again; "
+        ". The weights are unchanged. "
+        f"`learner.load(andiron.checkpoint.load(Path({str(folder)!r})))` before `fit`, in another "
+        "run_dir, runs the step again; "
         "lower lr or clip the gradients, or skip such updates with on_nonfinite=skip"
     )
     assert made.updates == number and number > 0
@@ -123,6 +124,21 @@ def test_a_nan_sample_is_named_and_stops_the_run_before_the_weights_change(tmp_p
         left.optimizer, made.optimizer.state_dict()
     )
     assert left.state["step"]["samples"] == [indices] and left.state["updates"] == number
+
+
+def test_a_learner_that_loads_the_saved_step_repeats_it(tmp_path):
+    def stopped(folder, saved=None):
+        made = learner(folder, classifier(), accumulate=2)
+        if saved is not None:
+            made.load(load(saved))
+        with pytest.raises(errors.NonFiniteError) as error:
+            made.fit(loader(bad=math.nan), loader())
+        [step] = (folder / "nonfinite").iterdir()
+        return step, str(error.value).partition(" The weights")[0]
+
+    first, message = stopped(tmp_path / "first")
+    again, repeated = stopped(tmp_path / "again", first)
+    assert repeated == message and load(again).state["step"] == load(first).state["step"]
 
 
 @pytest.mark.parametrize("policy", ["stop", "skip"])

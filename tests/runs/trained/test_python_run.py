@@ -10,14 +10,17 @@ import sys
 import pytest
 import torch
 from in_process import called
+from PIL import Image
 
 import andiron
-from andiron import data, errors, models, tasks
+from andiron import data, errors, metrics, models, tasks
+from andiron.learner import LearnerBuilder
+from andiron.optim import Optimizer
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
-from andiron.runs import command as runs
+from andiron.runs import command as runs, plan, replay, rerun
 from andiron.screen import watch
-from andiron.trained import evaluate
+from andiron.trained import evaluate, predict
 from andiron.trained.exports import export
 from andiron.training import train
 
@@ -42,12 +45,14 @@ class Own(tasks.Classifier):
 folder, kind, kill_at = sys.argv[1], sys.argv[2], int(sys.argv[3])
 network = models.MLP((1, 8, 8), 10, hidden=[16])
 model = Own(network) if kind == "own" else tasks.Classifier(network)
-builder = LearnerBuilder(folder, num_epochs=2).with_file_checkpointer()
+builder = LearnerBuilder(folder, num_epochs=2, resume=kind == "resumed").with_file_checkpointer()
 builder.metric_valid_numeric(metrics.Loss(), metrics.Accuracy())
+builder.valid_set("night", metrics=[metrics.Accuracy()])
+lr, more = 1e30 if kind == "nan" else 1e-3, {"night": loaders.build(splits.test)}
 if kind != "own":
     builder.data(splits)
-with builder.build(model, Optimizer(torch.optim.Adam, model), 1e-3) as learner:
-    for step in learner.steps(train, valid, loaders.build(splits.test)):
+with builder.build(model, Optimizer(torch.optim.Adam, model), lr) as learner:
+    for step in learner.steps(train, valid, loaders.build(splits.test), more=more):
         if step.updates == kill_at:
             learner.checkpointer.wait()
             os.kill(os.getpid(), signal.SIGKILL)
@@ -154,10 +159,83 @@ def test_a_network_alone_is_put_into_the_recorded_task(whole):
 def test_a_killed_run_is_shown_as_killed_and_resumes(tmp_path):
     folder = tmp_path / "run"
     assert ran(folder, kill_at=30).returncode == -signal.SIGKILL
-    assert json.loads((folder / "status.json").read_text())["status"] == "running"
+    before = json.loads((folder / "status.json").read_text())
+    assert before["status"] == "running"
     (row,) = json.loads(called(runs.main, "list", folder, "--json").output)
     assert row["status"] == "killed" and row["updates"] == 21
     assert andiron.load(folder).model is not None
+    assert ran(folder, "resumed").returncode == 0
+    first = json.loads((folder / "status.json").read_text())["first_started"]
+    shown = called(runs.main, "show", folder).output.splitlines()
+    assert shown[1].startswith("done, started ") and shown[1].endswith(" in all sessions")
+    assert first == before["started"] and shown[2].startswith("last resumed ")
+
+
+def test_every_command_gives_an_answer_or_the_remedy(whole, own, tmp_path):
+    line = SCRIPT[: SCRIPT.index("with builder.build")].count("\n") + 1
+    code = f"run its code again ({whole.parent / 'digits.py'}:{line})"
+    picture = tmp_path / "digit.png"
+    Image.new("L", (8, 8)).save(picture)
+    refused = "Own is defined in a script or notebook; move it to a module to record it"
+    for main, arguments, answer, of_own in (
+        (predict.main, (whole, picture), f"{picture},", refused),
+        (evaluate.main, (whole, "split=night"), "its code gave the samples to fit", refused),
+        (evaluate.main, (whole, "split=all"), "1,797 samples", refused),
+        (export.main, (whole, "--format", "safetensors", "--output", tmp_path / "out"),
+         "largest difference 0,", refused),
+        (runs.main, ("list", whole, "--columns", "model,task"), "Classifier", "Own"),
+        (runs.main, ("show", whole), "valid_sets_every.night", "valid_sets_every.night"),
+        (runs.main, ("compare", whole, "--metric", "night/accuracy"), "accuracy", "accuracy"),
+        (runs.main, ("best", whole), str(whole), str(own)),
+        (watch.main, (whole, "--once"), "done", "done"),
+        (plan.main, (whole,), f"a folder; resume={whole} resumes its run", "a folder; resume="),
+        (plan.main, (f"resume={whole}",), "this command trains nothing", "trains nothing"),
+        (rerun.main, (whole,), f"{code}, with resume=True to resume it", "in another run_dir"),
+        (train.main, (f"resume={whole}",), code, f"run its code again ({own.parent}"),
+    ):  # fmt: skip
+        for run, expected in ((whole, answer), (own, of_own)):
+            named = [str(each).replace(str(whole), str(run)) for each in arguments]
+            ended = called(main, *named, cwd=tmp_path)
+            assert expected in ended.output + ended.errors, (named, ended)
+            assert (ended.code == 0) == (not ended.errors), (named, ended)
+            shutil.rmtree(tmp_path / "out", ignore_errors=True)
+
+
+def test_the_step_of_a_nan_is_repeated_by_the_code(tmp_path):
+    assert "`learner.load(andiron.checkpoint.load(" in ran(tmp_path / "run", "nan").stderr
+    (step,) = (tmp_path / "run" / "nonfinite").iterdir()
+    ended = called(replay.main, step)
+    load = f"`learner.load(andiron.checkpoint.load(Path({str(step)!r})))`"
+    assert ended.code == 2 and f"a run started from Python; {load}" in ended.errors
+
+
+def test_a_run_can_be_removed(tmp_path):
+    assert ran(tmp_path / "run", "own").returncode == 0
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    ended = called(runs.main, "rm", tmp_path / "run", "--yes")
+    assert ended.code == 0 and [*(tmp_path / "run").iterdir()] == [tmp_path / "run" / "notes.txt"]
+
+
+def test_a_set_of_the_data_on_record_is_evaluated(tmp_path):
+    for name in ("day", "night"):
+        rows = [f"{row * len(name) % 10},{row % 3},{'ab'[row % 2]}" for row in range(60)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["area,rooms,kind", *rows]) + "\n")
+    csv = data.csv(
+        path=str(tmp_path / "day.csv"), target="kind", valid=0.2, split_seed=0,
+        valid_sets={"night": str(tmp_path / "night.csv")},
+    )  # fmt: skip
+    model = tasks.Classifier(models.MLP(csv.input_shape, csv.num_classes, hidden=[8]))
+    builder = LearnerBuilder(tmp_path / "run", num_epochs=1).renderer(None).data(csv)
+    builder.metric_valid_numeric(metrics.Loss()).valid_set("night", metrics=[metrics.Accuracy()])
+    loaders = {name: data.DataLoader(part, csv.batcher, batch_size=9) for name, part in
+               csv.by_name.items()}  # fmt: skip
+    night = loaders.pop("night")
+    with builder.build(model, Optimizer(torch.optim.Adam, model), 1e-3) as learner:
+        learner.fit(*loaders.values(), more={"night": night})
+        expected = learner.metric_log.latest["night"]
+    ended = called(evaluate.main, tmp_path / "run", "split=night", "--json")
+    assert ended.code == 0, ended.errors
+    assert json.loads(ended.output)["metrics"] == expected
 
 
 def test_a_record_is_data_and_names_only_what_is_listed(whole, tmp_path):

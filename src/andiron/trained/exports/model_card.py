@@ -106,11 +106,17 @@ class Card:
             "## Facts of the data",
             _json({**self.described.facts}),
             "## Configuration",
-            _json(dataclasses.asdict(self.config)),
+            _json(self._known_options()),
             "## Provenance",
             _json(self._provenance()),
         ]
         return "\n\n".join(blocks) + "\n"
+
+    def _known_options(self) -> dict[str, Any]:
+        """The options of the run; NaN stands for the rate that a run from Python has not recorded.
+        """
+        options = dataclasses.asdict(self.config)
+        return {name: value for name, value in options.items() if value == value}
 
     def _input_meaning(self, is_stored: bool) -> str:
         batcher = repr(self.described.batcher)

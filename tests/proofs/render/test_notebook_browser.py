@@ -1,0 +1,77 @@
+"""The display of a notebook's cell, made by a Jupyter kernel and drawn by Chromium.
+
+`ANDIRON_PICTURES=docs/pictures` takes the picture of docs/python.md.
+"""
+
+import io
+import os
+from html import escape
+from pathlib import Path
+
+import browser
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parents[3]
+PICTURES = os.environ.get("ANDIRON_PICTURES")
+EPOCHS, UPDATES = 8, 168
+STYLE = """
+body { margin: 0; padding: 12px; font: 13px/1.5 sans-serif; background: white; color: #212121 }
+#cell { width: 800px; padding: 0 8px 8px }
+pre { background: #f5f5f5; border: 1px solid #e0e0e0; padding: 6px; font: 13px/1.3 monospace }
+table { border-collapse: collapse; font-size: 12px }
+td, th { padding: 0.4em 0.6em; text-align: right }
+tbody tr:nth-child(odd) { background: #f5f5f5 }
+"""  # as JupyterLab's, which are in the page around an output
+
+
+@pytest.fixture(scope="module")
+def cell(tmp_path_factory):
+    """The cell of first_run.ipynb that trains, executed with more epochs and log points."""
+    book = nbformat.read(ROOT / "docs" / "notebooks" / "first_run.ipynb", as_version=4)
+    (training,) = [cell for cell in book.cells if "LearnerBuilder" in cell.source]
+    training.source = training.source.replace("num_epochs=4", f"num_epochs={EPOCHS}, log_every=5")
+    resources = {"metadata": {"path": str(tmp_path_factory.mktemp("notebook"))}}
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PYTHONPATH", str(ROOT / "src"))
+        environment.setenv("OMP_NUM_THREADS", "1")
+        NotebookClient(book, timeout=300, resources=resources).execute()
+    return training
+
+
+def test_the_output_of_a_kernel_is_one_display(cell):
+    displays = [output for output in cell.outputs if output.output_type == "display_data"]
+    [display] = displays
+    assert f"update {UPDATES}/{UPDATES}" in display.data["text/html"]
+    assert not [output for output in cell.outputs if output.output_type == "stream"]
+
+
+@pytest.mark.slow
+@browser.NEEDED
+def test_a_browser_draws_bar_plot_and_tables(cell, tmp_path):
+    (display,) = [output for output in cell.outputs if output.output_type == "display_data"]
+    file = tmp_path / "cell.html"
+    code = f"<pre>{escape(cell.source)}</pre>"
+    content = f"<div id=cell>{code}{display.data['text/html']}</div>"
+    file.write_text(f"<!doctype html><meta charset=utf-8><style>{STYLE}</style>{content}")
+    with browser.page_of(file.as_uri(), 840, 900) as page:
+        page.goto(file.as_uri())
+        bar, frame = (page.locator(name).bounding_box() for name in ("progress", "rect"))
+        assert bar["width"] > 100 and frame["width"] > 400
+        curves = [curve.bounding_box() for curve in page.locator("polyline").all()]
+        assert [box["height"] > 50 for box in curves] == [True, True, False]  # the test is a dot
+        for box in curves:
+            for start, length in (("x", "width"), ("y", "height")):
+                end = box[start] + box[length]
+                assert frame[start] <= box[start] <= end <= frame[start] + frame[length]
+        epochs, results = page.locator("table").all()
+        assert epochs.locator("tr").count() == EPOCHS + 1
+        assert "accuracy" in results.inner_text() and "test" in results.inner_text()
+        assert results.bounding_box()["y"] == epochs.bounding_box()["y"]  # beside each other
+        with Image.open(io.BytesIO(page.locator("#cell").screenshot())) as image:
+            drawn = image.convert("RGB").quantize(256, kmeans=2)
+    assert drawn.width == 816 and drawn.height < 900
+    if PICTURES:
+        drawn.save(Path(PICTURES) / "notebook.png", optimize=True)
