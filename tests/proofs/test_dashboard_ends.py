@@ -114,7 +114,7 @@ def test_a_second_ctrl_c_gives_the_terminal_back_too(tmp_path):
     )
     metric = "+metrics.slow={_target_: slow.Slow}"
     with Run(tmp_path, "num_epochs=100000", metric) as run:
-        run.until("update 1/")
+        run.until("update 2/")  # update 1 is shown shortly before the run counts as begun
         run.process.send_signal(signal.SIGINT)
         run.until("the current update will be finished")
         run.process.send_signal(signal.SIGINT)
