@@ -69,8 +69,8 @@ class Built:
     others: Mapping[str, Any]  # averages, early_stopping and gradients, by option
     device: torch.device
     code: Code
-    strategy: Strategy | None = None
-    data: Splits | None = None
+    strategy: Strategy | None
+    data: Splits | None
 
 
 class _Components:
