@@ -102,8 +102,9 @@ class SampleError(DataError):
             return self
         of_batch = indices(epoch, batch, *slice_number)
         named = readable.joined([of_batch[place] for place in self.places])
-        where = f"epoch {epoch + 1}, batch {batch + 1}: sample {named} of the data"
-        return DataError(f"{where}: {self}")
+        return DataError(
+            f"epoch {epoch + 1}, batch {batch + 1}: sample {named} of the data: {self}"
+        )
 
 
 class MismatchError(AndironError, ValueError):

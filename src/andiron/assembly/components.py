@@ -4,8 +4,8 @@
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -27,8 +27,9 @@ from andiron.data import (
 )
 from andiron.data.composed.derived_splits import few
 from andiron.disk import files
-from andiron.distributed import ALONE, World
+from andiron.distributed import World
 from andiron.optim import GroupedOptimizer
+from andiron.plain.options import LearnerOptions
 from andiron.schedules import Schedule
 
 HALF_UPDATES_OF_DEBUG = 7  # in an epoch of debug=true: three updates and a short one
@@ -48,8 +49,8 @@ class Components:
     schedule: Schedule
     num_updates: int  # planned for the whole run
     updates_per_epoch: int
-    world: World = ALONE
-    more: Mapping[str, DataLoader] = field(default_factory=dict)  # further validation sets
+    world: World
+    more: Mapping[str, DataLoader]  # further validation sets
 
     @property
     def loaders(self) -> list[DataLoader]:
@@ -70,13 +71,10 @@ def build(
     Raises: ConfigError, DataError or DeviceError.
     """
     world = world or World(slices=config.slices)
-    make = partial(_built, config, size_limit, trusted, world)
-    if trusted is None:
-        components = world.after_first(make)
-    else:
+    if trusted is not None:
         target_kinds.check(dataclasses.asdict(config), trusted)
-        with unwritten():
-            components = world.after_first(make)
+    with nullcontext() if trusted is None else unwritten():
+        components = world.after_first(partial(_built, config, size_limit, trusted, world))
     host_memory.map_once([loader.dataset for loader in components.loaders], world)
     return components
 
@@ -128,10 +126,10 @@ def _built(
     )
 
 
-def horizons(config: Train, batches: int) -> dict[str, int]:
+def horizons(options: LearnerOptions, batches: int) -> dict[str, int]:
     """The number of updates in the run and in an epoch of `batches`; schedules need them."""
-    updates_per_epoch = math.ceil(batches / config.grads_accumulation)
-    num_updates = config.num_updates or (config.num_epochs or 0) * updates_per_epoch
+    updates_per_epoch = math.ceil(batches / options.grads_accumulation)
+    num_updates = options.num_updates or (options.num_epochs or 0) * updates_per_epoch
     return {"num_updates": num_updates, "updates_per_epoch": updates_per_epoch}
 
 

@@ -127,7 +127,9 @@ def _group(
         name=name,
         parameters=parameters,
         schedule=schedule and targets.build_schedule(f"{option}.schedule", schedule, **lengths),
-        optimizer=None if frozen is True else _optimizer(name, node, [*parameters], config, model),
+        optimizer=None
+        if frozen is True
+        else _optimizer(name, node, [*parameters], config.optimizer, model),
         lr_scale=lr / _top_rate(schedule or config.scheduler, config.lr)
         if lr is not None
         else node.get("lr_scale") or 1.0,
@@ -146,10 +148,10 @@ def _top_rate(schedule: Mapping[str, Any], lr: float) -> float:
 
 
 def _optimizer(
-    name: str, node: targets.Node, names: list[str], config: Train, model: nn.Module
+    name: str, node: targets.Node, names: list[str], chosen: targets.Node, model: nn.Module
 ) -> Optimizer:
     where = "optimizer" if name == BASE else f"param_groups.{name}"
-    option, chosen = "optimizer", config.optimizer
+    option = "optimizer"
     if node.get("optimizer"):
         option, chosen = f"{where}.optimizer", node["optimizer"]
     kind = targets.resolve(f"{option}._target_", chosen["_target_"])

@@ -142,10 +142,12 @@ def _weights_counted(node: targets.Node, limit: SizeLimit | None) -> Iterator[No
             raise targets.refused("model", node, f"{takes}, which are not in {limit.source}")
         if 2 * total > machine:
             largest = memory.in_words(max(sizes.values()))
-            found = f"takes {memory.in_words(total)} and more for weights ({largest} for the"
-            has = f"for their gradients, and this machine has {memory.in_words(machine)}"
             raise targets.refused(
-                "model", node, f"{found} largest) and as much {has}; make it smaller"
+                "model",
+                node,
+                f"takes {memory.in_words(total)} and more for weights ({largest} for the largest) "
+                "and as much for their gradients, and this machine has "
+                f"{memory.in_words(machine)}; make it smaller",
             )
 
     def materialize(weight: nn.Parameter, shape: tuple[int, ...], *more: Any, **named: Any) -> None:

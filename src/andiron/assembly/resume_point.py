@@ -13,6 +13,7 @@ from andiron.assembly.components import Components
 from andiron.checkpoint import Checkpoint, Store, contents
 from andiron.config.schema import Train
 from andiron.learner import Learner, state_format
+from andiron.plain.options import LearnerOptions
 
 Saved = tuple[Path, Checkpoint]
 Changes = Mapping[str, list[Any]]  # by option: its recorded and its new value
@@ -42,15 +43,13 @@ def check(config: Train, built: Components, saved: Checkpoint, changes: Changes)
     _check_horizon(config, built, changes)
 
 
-def resume(
-    learner: Learner, config: Train, built: Components, saved: Saved, changes: Changes
-) -> None:
-    """Loads the checkpoint into the learner, with the changed seed and batch size.
+def resume(learner: Learner, seed: int, built: Components, saved: Saved, changes: Changes) -> None:
+    """Loads the checkpoint into the learner, with the changed `seed` and batch size.
 
     Raises: ConfigError if the checkpoint has another model, other groups or other metrics.
     """
     path, unchanged = saved
-    moved = _adjusted(unchanged, config, built, changes)
+    moved = _adjusted(unchanged, seed, built, changes)
     with targets.refusals_named(str(path)):
         learner.resume((path, moved), is_changed=moved is not unchanged)
     stop = learner.early_stopping.decision
@@ -76,15 +75,15 @@ def _check_place(
         raise state_format.wrong(file, "updates", state["updates"], allowed)
 
 
-def _check_length(config: Train, state: Mapping[str, Any]) -> None:
+def _check_length(options: LearnerOptions, state: Mapping[str, Any]) -> None:
     epoch, batch, updates = state["epoch"], state["batch"], state["updates"]
     remedy = "give at least as many, or leave it out"
-    if config.num_epochs is not None and config.num_epochs < epoch + (batch > 0):
+    if options.num_epochs is not None and options.num_epochs < epoch + (batch > 0):
         completed = f"the run has completed {epoch} epochs and {batch} batches"
-        raise errors.ConfigError([f"num_epochs={config.num_epochs}: {completed}; {remedy}"])
-    if config.num_updates is not None and config.num_updates < updates:
+        raise errors.ConfigError([f"num_epochs={options.num_epochs}: {completed}; {remedy}"])
+    if options.num_updates is not None and options.num_updates < updates:
         completed = f"the run has completed {updates} updates"
-        raise errors.ConfigError([f"num_updates={config.num_updates}: {completed}; {remedy}"])
+        raise errors.ConfigError([f"num_updates={options.num_updates}: {completed}; {remedy}"])
 
 
 def _check_horizon(config: Train, built: Components, changes: Changes) -> None:
@@ -109,11 +108,11 @@ def _check_horizon(config: Train, built: Components, changes: Changes) -> None:
         )
 
 
-def _adjusted(saved: Checkpoint, config: Train, built: Components, changes: Changes) -> Checkpoint:
+def _adjusted(saved: Checkpoint, seed: int, built: Components, changes: Changes) -> Checkpoint:
     """The checkpoint with the changed seed and position in the epoch."""
     changed: dict[str, Any] = {}
     if "seed" in changes:
-        changed["seed"] = config.seed
+        changed["seed"] = seed
     if "batch_size" in changes:  # some samples may repeat, none is left out
         before, now = changes["batch_size"]
         samples = saved.state["batch"] * before

@@ -31,8 +31,10 @@ def in_order(arguments: list[str]) -> list[str]:
     options, unknown = _parser().parse_known_intermixed_args(arguments)
     problems = [f"{flag}: no such flag{_nearest(flag)}" for flag in unknown if flag[:1] == "-"]
     if options.experimental_rerun is not None:
-        why = "would read a pickle; resume=<run folder> resumes a run, scripts/rerun.py repeats one"
-        problems.append(f"--experimental-rerun={options.experimental_rerun}: {why}")
+        problems.append(
+            f"--experimental-rerun={options.experimental_rerun}: would read a pickle; resume=<run "
+            "folder> resumes a run, scripts/rerun.py repeats one"
+        )
     if problems:
         raise errors.ConfigError(problems)
     overrides, flags = list(options.overrides), []
@@ -82,7 +84,8 @@ def check(arguments: list[str], groups: Callable[[], Collection[str]]) -> None:
     endless sweep would fill the memory. `groups` returns the names of the config groups.
     Raises: ConfigError with every such override.
     """
-    overrides = list(filter(None, map(parsed_override, parsed(arguments).overrides)))
+    options = parsed(arguments)
+    overrides = list(filter(None, map(parsed_override, options.overrides)))
     twice = [override for override in overrides if _has_repeats(override)]
     choices = groups() if twice else ()
     problems = [
@@ -98,12 +101,12 @@ def check(arguments: list[str], groups: Callable[[], Collection[str]]) -> None:
     names = [str(override.key_or_group) for override in overrides]
     if {"sweep_name", "hydra.sweep.dir"} <= {*names}:
         problems += ["sweep_name and hydra.sweep.dir: both name the sweep's folder; leave one out"]
-    if not parsed(arguments).multirun:
+    if not options.multirun:
         reason = "applies to sweeps only; add -m, or leave it out"
         problems += [f"{name}=...: {reason}" for name in OF_A_SWEEP if name in names]
     if problems:
         raise errors.ConfigError(problems)
-    if optuna_package.CHOICE in parsed(arguments).overrides:
+    if optuna_package.CHOICE in options.overrides:
         optuna_package.check()  # before Hydra finds two sweepers of that name
 
 

@@ -131,7 +131,8 @@ def _sweep_problem(override: Override, searches: bool) -> str | None:
         remedy = "give values, such as lr=0.1,0.2 with -m, or choose hydra/sweeper=optuna"
         return f"{override.input_line}: an interval needs a sweeper that searches it; {remedy}"
     try:
-        _first_value(override)
+        if override.is_sweep_override():
+            _first_value(override)
     except (ValueError, TypeError, HydraException) as error:
         return f"{override.input_line}: cannot be swept over: {error}"
     return None
@@ -140,7 +141,9 @@ def _sweep_problem(override: Override, searches: bool) -> str | None:
 def _first_value(override: Override) -> str:
     if override.is_interval_sweep():
         return str(override.value().start)  # type: ignore[union-attr]
-    return next(override.sweep_string_iterator(), "null") if override.is_sweep_override() else ""
+    if override.is_sweep_override():
+        return next(override.sweep_string_iterator(), "null")
+    return str(override.get_value_element_as_str())
 
 
 def _group_problem(override: Override, choices: Groups) -> str | None:
@@ -169,12 +172,9 @@ def _with_first_value(override: Override, choices: Groups) -> str:
     """The override with its first value, with `++` if its key may not exist."""
     if override.is_delete():
         return str(override.input_line)
-    if override.is_sweep_override():
-        value = _first_value(override)
-    else:
-        value = override.get_value_element_as_str()
     key = override.get_key_element()
-    return f"{key if override.key_or_group in choices else '++' + key.lstrip('+')}={value}"
+    key = key if override.key_or_group in choices else f"++{key.lstrip('+')}"
+    return f"{key}={_first_value(override)}"
 
 
 def composed_by_hydra(conf_dir: Path, overrides: list[str]) -> DictConfig:

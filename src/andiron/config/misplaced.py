@@ -29,15 +29,12 @@ def corrected(problems: Problems, options: Signature, plain: Options) -> Problem
     for name, place in _node_arguments(plain):
         if name not in options.parameters:
             places.setdefault(name, []).append(place)
-    right = {option: _right_places(option, places) for option in unknown}
-    hints = {option: f"; did you mean {' or '.join(map(repr, names))}?"
-             for option, names in right.items() if names}  # fmt: skip
-    return problems | {option: f"{option}{UNKNOWN}{hint}" for option, hint in hints.items()}
-
-
-def _right_places(option: str, places: dict[str, list[str]]) -> list[str]:
-    name = option.rpartition(".")[2]
-    return places.get(name) or places.get(OTHER_NAMES.get(name, ""), [])
+    hints = {}
+    for option in unknown:
+        name = option.rpartition(".")[2]
+        if right := places.get(name) or places.get(OTHER_NAMES.get(name, "")):
+            hints[option] = f"{option}{UNKNOWN}; did you mean {' or '.join(map(repr, right))}?"
+    return problems | hints
 
 
 def _node_arguments(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

@@ -37,16 +37,13 @@ def problems(path: str, node: Any) -> Problems:
     if not isinstance(node, dict):
         return {path: f"{path}={node}: should be an object"}
     target = node.get("_target_")
+    option = f"{path}._target_"
     if not isinstance(target, str):
-        option = f"{path}._target_"
         return {
             option: f"{option}={target}: names no class or function; "
             "give its dotted name, such as torch.optim.Adam"
         }
-    place, places = trust.place_of(path), trust.places_of(target)
-    if places and place not in places:
-        option, there = f"{path}._target_", trust.listed_at(place)
-        reason = f"is for {' or '.join(places)}; {place} takes {there}, or a class of your own"
+    if reason := trust.misplacement(path, target):
         return {option: f"{option}={target}: {reason}"}
     own = ("_target_", "_partial_")
     arguments = {key: value for key, value in node.items() if key not in own}

@@ -182,24 +182,17 @@ def nodes(plain: Mapping[str, Any]) -> Iterator[Option]:
                 yield from _nodes_inside(options, f"{name}.{group}", name)
 
 
-def place_of(path: str) -> str:
-    """The place of the node at a dotted option: its group, or a parameter group's setting."""
-    group, _, inner = path.partition(".")
+def misplacement(option: str, name: str) -> str | None:
+    """Why one of Andiron's own classes or functions does not belong at a dotted option."""
+    group, _, inner = option.partition(".")
     setting = inner.split(".")[1:2]
-    return _place_of_setting(*setting) if group == "param_groups" and setting else group
-
-
-def places_of(name: str) -> list[str]:
-    """The places that list one of Andiron's own classes or functions."""
-    ours = name.startswith("andiron.")
-    return [place for place in LISTED if ours and _is_listed(place, name)]
-
-
-def listed_at(place: str) -> str:
-    """A description of the classes and functions that a place takes."""
-    modules = [module for module in LISTED.get(place, {}) if module.startswith("andiron.")]
-    own = [*modules, *(module for module in LISTED.get(place, {}) if module not in modules)]
-    return f"what is in {' or '.join(own[:2])}" if own else "something else"
+    place = _place_of_setting(*setting) if group == "param_groups" and setting else group
+    places = [each for each in LISTED if _is_listed(each, name)]
+    if not name.startswith("andiron.") or not places or place in places:
+        return None
+    modules = sorted(LISTED.get(place, {}), key=lambda module: not module.startswith("andiron."))
+    there = f"what is in {' or '.join(modules[:2])}" if modules else "something else"
+    return f"is for {' or '.join(places)}; {place} takes {there}, or a class of your own"
 
 
 def _place_of_setting(setting: str) -> str:

@@ -43,8 +43,8 @@ def check(path: Path, overrides: list[str], groups: Groups, trusted: Trust) -> N
     """
     refused, placed = [], []
     for text in overrides:
-        override, problem = _parse(text, groups)
-        if problem:
+        override = parsed_override(text)
+        if problem := _problem(text, override, groups):
             refused.append(f"{text!r} {problem}")
         elif override is not None and not override.is_delete():
             placed.append(nested({tuple(override.key_or_group.split(".")): override.value()}))
@@ -57,23 +57,21 @@ def check(path: Path, overrides: list[str], groups: Groups, trusted: Trust) -> N
         trusted.check(plain)
 
 
-def _parse(text: str, groups: Groups) -> tuple[Override | None, str | None]:
-    """The override, and why a run folder may not contain it."""
-    override = parsed_override(text)
+def _problem(text: str, override: Override | None, groups: Groups) -> str | None:
+    """Why a run folder may not contain an override."""
     if override is None:
-        return None, "is not a valid Hydra override"
+        return "is not a valid Hydra override"
     key = str(override.key_or_group)
     if override.package is not None and override.package.startswith(("hydra", "_global_")):
-        return None, "sets options outside its group"
+        return "sets options outside its group"
     if key.partition(".")[0].partition("/")[0] == "hydra":
-        return None, "sets an option of Hydra, which a run folder may not"
+        return "sets an option of Hydra, which a run folder may not"
     if override.is_sweep_override():
-        return None, "is a sweep"
+        return "is a sweep"
     if "${" in text:
-        return None, "has an interpolation"
-    if key in groups or "/" in key:
-        return override, _unknown_choice(override, groups.get(key, []))
-    return override, None
+        return "has an interpolation"
+    is_choice = key in groups or "/" in key
+    return _unknown_choice(override, groups.get(key, [])) if is_choice else None
 
 
 def _unknown_choice(override: Override, choices: list[str]) -> str | None:

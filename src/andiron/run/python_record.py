@@ -70,9 +70,9 @@ class Built:
     others: Mapping[str, Any]  # averages, early_stopping and gradients, by option
     device: torch.device
     code: Code
-    strategy: Strategy | None = None
-    data: Splits | None = None
-    sets: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # further validation sets
+    strategy: Strategy | None
+    data: Splits | None
+    sets: Mapping[str, Any]  # further validation sets
 
 
 class _Components:

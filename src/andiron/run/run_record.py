@@ -187,13 +187,18 @@ def config(folder: RunFolder, trust: Trust = LIST_ALONE) -> Train:
 
 def changed(folder: RunFolder) -> list[str]:
     """The names of recorded files that are missing, or not as the run wrote them."""
-    return _changed_files(folder, manifest_of(folder))
+    names = []
+    for name, recorded in manifest_of(folder).entries.items():
+        with suppress(OSError, ValueError):
+            if _has_content_of(recorded, folder.path / name):
+                continue
+        names.append(name)
+    return names
 
 
 def accept(folder: RunFolder) -> list[str]:
     """Records the current checksums of recorded files; returns the names of those that changed."""
-    manifest = manifest_of(folder)
-    names = _changed_files(folder, manifest)
+    manifest, names = manifest_of(folder), changed(folder)
     if names:
         for name in names:
             if (folder.path / name).is_file():
@@ -207,16 +212,6 @@ def accept(folder: RunFolder) -> list[str]:
 def _manifest_or_first(folder: RunFolder) -> Manifest:
     """The manifest; a new one if the run's folder was removed and made again."""
     return manifest_of(folder) if os.path.lexists(folder.manifest) else begin(folder)
-
-
-def _changed_files(folder: RunFolder, manifest: Manifest) -> list[str]:
-    names = []
-    for name, recorded in manifest.entries.items():
-        with suppress(OSError, ValueError):
-            if _has_content_of(recorded, folder.path / name):
-                continue
-        names.append(name)
-    return names
 
 
 def _is_valid_entry(name: str, entries: Any) -> bool:

@@ -99,8 +99,10 @@ def _predicted_text(prediction: Any) -> str:
 
 
 def _show(head: dict[str, str], evaluation: Any) -> None:
-    samples = f"{evaluation.part} of {head['data']}, {evaluation.samples:,} samples"
-    print(errors.printable(f"{head['run']}, weights {head['weights']}: {samples}\n"))
+    print(errors.printable(
+        f"{head['run']}, weights {head['weights']}: {evaluation.part} of {head['data']}, "
+        f"{evaluation.samples:,} samples\n"
+    ))
     rows = [[name, number(value)] for name, value in evaluation.values.items()]
     print(table(["metric", "value"], rows), end="\n\n")
     if evaluation.classes:

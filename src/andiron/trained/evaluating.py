@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,7 +20,7 @@ from andiron.metrics.sequence.decoded_text import decoded
 from andiron.protocols import Values
 from andiron.tasks import LanguageModel, MultiLabelClassifier, Regressor
 from andiron.trained import predictions
-from andiron.trained.evaluation_metrics import ByClass, SampleLosses
+from andiron.trained.evaluation_metrics import Details
 from andiron.trained.predictions import Prediction, named
 from andiron.trained.trained_run import Run
 
@@ -35,7 +35,7 @@ class WorstError:
     loss: float
     true: str
     prediction: Prediction
-    picture: Tensor | None = None  # uint8 [channels, height, width], as stored
+    picture: Tensor | None  # uint8 [channels, height, width], as stored
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Evaluation:
     values: Values
     classes: list[ClassScores]
     worst: list[WorstError]
-    texts: Mapping[str, str] = field(default_factory=dict)
-    pictures: Mapping[str, Tensor] = field(default_factory=dict)
+    texts: Mapping[str, str]
+    pictures: Mapping[str, Tensor]
 
 
 def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -> Evaluation:
@@ -67,20 +67,15 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
         if option.startswith("metrics."):
             log.warning("%s is not measured: %s", option, run.unrecorded[option])
     metrics = configured_learner.metrics_of(part, by_name, run.config.valid_sets_metrics)
-    by_class, losses, tally = ByClass(), SampleLosses(), Tally(metrics)
-
-    def count(item: Any) -> None:
-        by_class.add(item)
-        losses.add(item)
-
+    details, tally = Details(), Tally(metrics)
     loader = DataLoader(dataset, data.batcher, batch_size=run.batch_size, device=run.device)
     precision.apply()
     randomness.start_stream(run.config.seed, part)  # for networks that sample, such as a GAN
     values = evaluation.measure(
-        run.model, loader, tally, autocast=precision.autocast, after=count
+        run.model, loader, tally, autocast=precision.autocast, after=details.add
     )
-    classes = by_class.scores(data.facts.get("class_names"))
-    worst_errors = [_worst_error(run, dataset, *pair) for pair in losses.worst(worst)]
+    classes = details.scores(data.facts.get("class_names"))
+    worst_errors = [_worst_error(run, dataset, *pair) for pair in details.worst(worst)]
     return Evaluation(
         part, len(dataset), values, classes, worst_errors, dict(tally.texts), dict(tally.images)
     )

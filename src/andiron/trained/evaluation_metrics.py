@@ -20,38 +20,29 @@ CLASSIFIED = (
 )
 
 
-class ByClass:
-    """Precision, recall, F1 and support of every class, for the items of classifiers."""
-
-    def __init__(self) -> None:
-        self._counts: Tensor | None = None
-
-    def add(self, item: Any) -> None:
-        """Counts one batch; ignores items of other tasks."""
-        if isinstance(item, CLASSIFIED):
-            counts = PerClass()(item)[0].long()
-            self._counts = counts if self._counts is None else self._counts + counts
-
-    def scores(self, class_names: Sequence[str] | None) -> list[ClassScores]:
-        """The scores of every class; empty if nothing was counted."""
-        if self._counts is None:
-            return []
-        return class_tables.scores(self._counts.cpu().double(), class_names)
-
-
-class SampleLosses:
-    """The samples with the highest loss, for the items of supervised tasks.
+class Details:
+    """Scores of every class, for the items of classifiers, and losses of samples, if supervised.
 
     The loss is -log p(target) for one class or a binary target, its mean for several labels or
     tokens, and the mean of (output - target)^2 for values.
     """
 
     def __init__(self) -> None:
+        self._counts: Tensor | None = None  # by class
         self._losses: list[Tensor] = []  # of each batch
 
     def add(self, item: Any) -> None:
-        """Stores the loss of each sample of one batch."""
+        """Counts one batch, and stores the loss of each of its samples."""
+        if isinstance(item, CLASSIFIED):
+            counts = PerClass()(item)[0].long()
+            self._counts = counts if self._counts is None else self._counts + counts
         self._losses.append(_losses(item).cpu())
+
+    def scores(self, class_names: Sequence[str] | None) -> list[ClassScores]:
+        """Precision, recall, F1 and support of every class; empty if nothing was counted."""
+        if self._counts is None:
+            return []
+        return class_tables.scores(self._counts.cpu().double(), class_names)
 
     def worst(self, count: int) -> list[tuple[int, float]]:
         """(index, loss) of at most `count` samples, the highest loss first."""

@@ -69,8 +69,6 @@ def load(
             else:
                 _check_recorded(folder, unrecorded, is_given=model is not None)
                 task = network.recorded(buildable, size_limit, model)
-        except errors.AndironError:
-            raise
         except Exception as error:
             problem = f"{folder.path}: the model on record cannot be built for the data on record"
             errors.explain(error, problem, "restore config.json and data.json from a copy")

@@ -160,7 +160,7 @@ def resume(
     world.decided(lambda: metadata.check_data(folder, built.splits, changes))
     resume_point.check(config, built, checkpoint, changes)
     with _assemble(config, folder, built, interrupter) as experiment:
-        resume_point.resume(experiment.learner, config, built, saved, changes)
+        resume_point.resume(experiment.learner, config.seed, built, saved, changes)
         if world.rank:
             return experiment
         metadata.record_resume(

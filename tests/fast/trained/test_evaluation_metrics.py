@@ -10,16 +10,15 @@ from andiron.outputs import (
     MultiLabelClassificationOutput,
     RegressionOutput,
 )
-from andiron.trained.evaluation_metrics import ByClass, SampleLosses
+from andiron.trained.evaluation_metrics import Details
 
 LOSS = torch.tensor(0.0)
 
 
 def read(item, count=2, names=("a", "b")):
-    by_class, losses = ByClass(), SampleLosses()
-    by_class.add(item)
-    losses.add(item)
-    return by_class.scores(names), losses.worst(count)
+    details = Details()
+    details.add(item)
+    return details.scores(names), details.worst(count)
 
 
 def test_scores_and_losses_of_classes():

@@ -2,7 +2,6 @@
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,6 @@ from andiron.trained.exports.target_folder import FORMATS, README
 BATCH_SIZES = (1, 5)  # compared; programs are traced with TRACED
 TRACED = 2
 CHUNK_BYTES = 2**24
-
-
-@dataclass(frozen=True)
-class Exported:
-    """The model's file, and its agreement with the trained model."""
-
-    path: Path
-    agreement: Agreement
 
 
 class Preprocessed(nn.Module):
@@ -52,11 +43,11 @@ def export(
     *,
     kind: str,
     output: Path,
-    with_preprocessing: bool = False,
-) -> Exported:
+    with_preprocessing: bool,
+) -> Agreement:
     """Writes `model` to the folder `output` in one of FORMATS, with a model card.
 
-    `stored` are raw samples for the batcher, on which both are compared.
+    Both are compared on `stored`, raw samples for the batcher.
     Raises: DataError if the model cannot be exported, or the export's outputs differ;
     RunFolderError if it cannot be written. No folder is left then.
     """
@@ -82,7 +73,7 @@ def export(
             files.write_folder(output.absolute(), contents | {README: [text.encode()]})
     except OSError as error:
         raise errors.RunFolderError(f"{output}: cannot be written ({error})") from error
-    return Exported(output / name, agreement)
+    return agreement
 
 
 def _inputs(model: nn.Module, described: Described, stored: Any) -> tuple[Tensor, Tensor]:

@@ -35,15 +35,16 @@ def export(options: argparse.Namespace) -> None:
                 provenance.read(run.folder))  # fmt: skip
     test = run.data.test
     stored = test.__getitems__(range(min(SAMPLES, len(test))))
-    result = checked_export.export(
+    agreement = checked_export.export(
         run.model, run.preprocessing, stored, card,
         kind=kind, output=output, with_preprocessing=options.preprocessing,
     )  # fmt: skip
+    path = output / target_folder.FORMATS[kind]
     if options.json:
         head = {"run": str(run.folder.path), "weights": run.weights, "format": kind}
-        print(json.dumps(head | {"path": str(result.path)} | dataclasses.asdict(result.agreement)))
+        print(json.dumps(head | {"path": str(path)} | dataclasses.asdict(agreement)))
     else:
-        print(errors.printable(f"{result.path}: {result.agreement}"))
+        print(errors.printable(f"{path}: {agreement}"))
 
 
 @partial(process.command, interrupted="interrupted; nothing was written")

@@ -21,11 +21,6 @@ class Agreement:
     largest_difference: float
     largest_output: float
 
-    @property
-    def is_close(self) -> bool:
-        """Whether the difference is at most TOLERANCE of the largest output; NaN is not."""
-        return self.largest_difference <= TOLERANCE * self.largest_output
-
     def __str__(self) -> str:
         sizes = " and ".join(map(str, self.batch_sizes))
         return (
@@ -55,7 +50,7 @@ def measured(
         difference = float(torch.maximum(torch.tensor(difference), distance))
         largest = max(largest, float(reference.abs().max()))
     agreement = Agreement(tuple(dict.fromkeys(map(len, batches))), difference, largest)
-    if not agreement.is_close:
+    if not difference <= TOLERANCE * largest:  # or NaN
         raise errors.DataError(
             f"{name}: {agreement}, more than {TOLERANCE:g} of them; nothing was written"
         )
