@@ -15,6 +15,7 @@ from andiron import errors
 from andiron.assembly import devices, division, grouped_optimizer, network, target_kinds, targets
 from andiron.assembly.network import SizeLimit
 from andiron.config import leaves
+from andiron.config.options import LearnerOptions
 from andiron.config.schema import SETS, Train
 from andiron.config.trust import Trust
 from andiron.data import (
@@ -29,7 +30,6 @@ from andiron.data.composed.derived_splits import few
 from andiron.disk import files
 from andiron.distributed import World
 from andiron.optim import GroupedOptimizer
-from andiron.plain.options import LearnerOptions
 from andiron.schedules import Schedule
 
 HALF_UPDATES_OF_DEBUG = 7  # in an epoch of debug=true: three updates and a short one

@@ -11,9 +11,9 @@ from andiron import checkpoint, errors
 from andiron.assembly import components, targets
 from andiron.assembly.components import Components
 from andiron.checkpoint import Checkpoint, Store, contents
+from andiron.config.options import LearnerOptions
 from andiron.config.schema import Train
 from andiron.learner import Learner, state_format
-from andiron.plain.options import LearnerOptions
 
 Saved = tuple[Path, Checkpoint]
 Changes = Mapping[str, list[Any]]  # by option: its recorded and its new value

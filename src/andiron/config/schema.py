@@ -62,10 +62,10 @@ class Train(LearnerOptions):
     loss: Node | None = option(None, "loss function", hparam=True)
     metrics: Nodes = option(MISSING, "metrics of training, validation and test", resume="never")
     valid_sets_every: dict[SetName, Every] | None = option(
-        None, "cadence of further validation sets: {night: 500}; others as validate_every"
+        None, "cadence of the sets in data.valid_sets: {night: 500}; others as validate_every"
     )
     valid_sets_metrics: dict[SetName, list[str]] | None = option(
-        None, "metrics of further validation sets by name: {night: [accuracy]}; others all",
+        None, "metrics of the sets in data.valid_sets: {night: [accuracy]}; others all",
         resume="free",
     )
     augmentation: Nodes | None = option(

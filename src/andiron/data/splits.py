@@ -120,7 +120,10 @@ def offered(
 def with_sets(
     splits: Splits, values: Mapping[str, Any] | None, read: Callable[[Any], tuple[Dataset, str]]
 ) -> Splits:
-    """`splits` with further validation sets: `read` gives the data and fingerprint of a value."""
+    """`splits` with further validation sets: `read` gives the data and fingerprint of a value.
+
+    A kind of data offers them by an argument `valid_sets` and this call at the end.
+    """
     sets = {name: read(value) for name, value in (values or {}).items()}
     return dataclasses.replace(
         splits,

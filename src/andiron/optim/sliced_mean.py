@@ -1,4 +1,4 @@
-"""The mean gradients of one batch, computed in slices by several processes."""
+"""Where gradients are reduced: the mean of one batch, in slices and over several processes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager

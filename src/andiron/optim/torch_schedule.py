@@ -107,7 +107,7 @@ class TorchPlateau:
         _restore(self.scheduler, state["torch"])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OfGroup:
     """The schedule of one group of a torch optimizer."""
 
@@ -116,6 +116,10 @@ class OfGroup:
 
     def __call__(self, updates: int) -> float:
         return self.whole.rate(self.group, updates)
+
+    def __repr__(self) -> str:
+        """For the record of the run, without an address in memory."""
+        return f"{type(self.whole.scheduler).__name__}, group {self.group}"
 
 
 def _step(scheduler: LRScheduler) -> None:

@@ -32,7 +32,7 @@ IDENTITY = 12  # hexadecimal digits
 
 @dataclass(frozen=True)
 class Job:
-    """A job in the ledger; `status` is None until it ends."""
+    """A job in the ledger; `status`, of `andiron.plain.states`, is None until it ends."""
 
     identity: str
     number: int

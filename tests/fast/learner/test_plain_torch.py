@@ -1,5 +1,6 @@
 """A torch DataLoader, optimizer and scheduler train as in a loop of torch alone, and resume."""
 
+import json
 import pytest
 import torch
 from torch import nn
@@ -60,6 +61,11 @@ def test_weights_and_rates_equal_those_of_a_loop_in_torch(tmp_path, name):
     optimizer = two_groups(mine)
     with learner(tmp_path, mine, optimizer, SCHEDULERS[name](optimizer)) as trained:
         trained.fit(batches, VALID)
+
+    recorded = json.loads((tmp_path / "param_groups.json").read_text())
+    kind = type(SCHEDULERS[name](two_groups(plain()))).__name__
+    schedules = [group["schedule"] for group in recorded.values()]
+    assert schedules == [f"{kind}, group {number}" for number in range(2)]
 
     own = plain()
     optimizer = two_groups(own)
