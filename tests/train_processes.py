@@ -101,8 +101,9 @@ def in_two(cwd, *overrides, **environment):
     command = [*launcher, "--nproc-per-node=2", str(ROOT / "train.py"), *overrides]
     own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(cwd), **environment}
     done = subprocess.run(
-        command, cwd=cwd, env=os.environ | own, capture_output=True, text=True, timeout=SECONDS_AT_MOST
-    )
+        command, cwd=cwd, env=os.environ | own, capture_output=True, text=True,
+        timeout=SECONDS_AT_MOST,
+    )  # fmt: skip
     return done.returncode, done.stderr
 
 

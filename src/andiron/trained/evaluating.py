@@ -95,7 +95,7 @@ def _part_of(splits: Splits, part: str, sets: Container[str]) -> Dataset:
         if part in sets:
             reason = (
                 "the run measured this set, but its code gave the samples to fit: they are not on "
-                f"record; there is {', '.join(known)}, and other data with data=<name> ... split=all"
+                f"record; there is {', '.join(known)}, and other data: data=<name> ... split=all"
             )
         raise errors.DataError(f"split={part}: {reason}")
     rest = [] if splits.validates_on_test else [splits.valid]
