@@ -1,6 +1,7 @@
 """A torch DataLoader, optimizer and scheduler train as in a loop of torch alone, and resume."""
 
 import json
+
 import pytest
 import torch
 from torch import nn
