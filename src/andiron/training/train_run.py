@@ -85,8 +85,8 @@ def _start(
         interrupter.hear()
 
         def updated() -> None:
+            interrupter.has_begun = True  # before the write: a signal during it saves the run
             report()
-            interrupter.has_begun = True
 
         built.run(updated)
         report.note = built.learner.ending
