@@ -228,8 +228,11 @@ def stratified_split(
 ) -> tuple[Tensor, Tensor]:
     """The indices of the rest and of a random `fraction` of every class, both ascending."""
     shuffled = torch.randperm(len(targets), generator=randomness.stream(seed, "split"))
-    by_class = shuffled[targets[shuffled].sort(stable=True).indices]
-    classes = torch.split(by_class, torch.bincount(targets, minlength=1).tolist())
+    sizes = torch.bincount(targets, minlength=1).tolist()
+    by_class = shuffled
+    if len(sizes) > 1:
+        by_class = shuffled[targets[shuffled].sort(stable=True).indices]
+    classes = torch.split(by_class, sizes)
     held = torch.cat([each[: round(len(each) * fraction)] for each in classes]).sort().values
     is_held = torch.zeros(len(targets), dtype=torch.bool)
     is_held[held] = True

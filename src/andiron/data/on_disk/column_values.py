@@ -26,7 +26,7 @@ class ColumnValues:
     """The values of one column, row by row."""
 
     kind: Kind
-    values: polars.Series  # as they are written; Float64 if all are finite numbers
+    values: polars.Series  # as they are written
     numbers: polars.Series  # of a date its days; null for a value that is missing or wrong
     faults: Mapping[str, str] = field(default_factory=dict)  # why a value is wrong, by value
 
@@ -41,20 +41,17 @@ class ColumnValues:
         return ((row, self.faults[self.values[row]]) for row in self._rows_of([*self.faults]))
 
     def _rows_of(self, values: list[str]) -> list[int]:
-        if self.values.dtype.is_numeric() or not values:
-            return []
-        return self.values.is_in(values).arg_true().to_list()
+        return self.values.is_in(values).arg_true().to_list() if values else []
 
 
 def typed(name: str, values: polars.Series, reading: Reading) -> ColumnValues:
-    """The values of a column that is not one of `reading.categories`, with its kind."""
-    if values.dtype.is_numeric() and reading.kinds.get(name) == "date":
-        values = values.cast(polars.String)  # none is a date
-    if values.dtype.is_numeric():
-        return ColumnValues("number", values, values)
+    """The texts of a column with its kind, of `reading` or inferred."""
+    kind = reading.kinds.get(name)
+    if kind == "text":
+        return ColumnValues(kind, values, values)
     numbers = finite(values, reading.decimal)
     odd = {*values.filter(numbers.is_null())}
-    kind = reading.kinds.get(name) or _kind(odd, numbers.count() > 0, reading)
+    kind = kind or _kind(odd, numbers.count() > 0, reading)
     if kind == "text":
         return ColumnValues(kind, values, numbers)
     if kind == "number":

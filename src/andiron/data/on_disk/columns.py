@@ -3,7 +3,7 @@
 A reader of another file format makes `Columns` and passes them to `table_splits.of_columns`.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,10 +18,9 @@ class Reading:
     """Options for reading the values of a file."""
 
     text: Literal["one_hot", "codes", "refuse"] = "one_hot"
-    categories: Sequence[str] = ()  # columns to read as text even if all values are numbers
+    kinds: Mapping[str, Kind] = field(default_factory=dict)  # of columns; others are inferred
     date_format: str | None = None  # of strptime; None is ISO 8601
     decimal: Literal[".", ","] = "."
-    kinds: Mapping[str, Kind] = field(default_factory=dict)  # of other columns, if they are known
 
 
 @dataclass(frozen=True)
@@ -31,9 +30,9 @@ class Columns:
     source: str  # the file, in messages
     names: tuple[str, ...]  # of the columns to predict from; numbers, but for those in `texts`
     numbers: Float[Tensor, "rows columns"]  # NaN where a value is missing
-    texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    texts: Mapping[str, Collection[str]] = field(default_factory=dict)
     decimal: Literal[".", ","] = "."  # the decimal separator of `texts`
-    kept: Mapping[str, Sequence[str]] = field(default_factory=dict)  # beside the predictions
+    kept: Mapping[str, Collection[str]] = field(default_factory=dict)  # beside the predictions
     # of a row counted from 0, in messages: "table.csv, line 12"
     row_name: Callable[[int], str] = "row {}".format
     dates: Collection[str] = ()  # which of the numbers are days since 1970-01-01

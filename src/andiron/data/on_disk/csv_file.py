@@ -1,5 +1,6 @@
 """Any table in a delimited text or parquet file, its columns by name; problems by line."""
 
+import io
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from andiron import errors
 from andiron.data import fingerprint
 from andiron.data.dataset import Dataset
 from andiron.data.on_disk import table_splits
-from andiron.data.on_disk.columns import Columns, Reading
+from andiron.data.on_disk.columns import Columns, Kind, Reading
 from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.splits import Splits, with_sets
 from andiron.ranges import Index, Number, Proportion, Seed, SetName, Validation
@@ -66,7 +67,8 @@ def csv(
     beside = [] if weight is None else [weight]
     _check_choice(file, targets, features, {"exclude": exclude or (), "weight": beside}, kind)
     checksum = fingerprint.of_file(file)
-    reading = Reading(text, categories or (), date_format, decimal)
+    kinds: dict[str, Kind] = dict.fromkeys(categories or (), "text")
+    reading = Reading(text, kinds, date_format, decimal)
     splits = table_splits.of_columns(
         read(
             file,
@@ -157,26 +159,30 @@ def read(
     from andiron.data.on_disk import delimited_text, table_lines  # polars takes 0.2 s
 
     wanted = [*(features or ()), *texts]
-    if content is None:
-        content = delimited_text.content_of(path)
-    delimiter = delimiter or delimited_text.delimiter_of(path, content, wanted)
-    header = delimited_text.header_of(path, content, delimiter)
-    delimited_text.check_names(path, header, [*wanted, *exclude, *reading.categories, *kept])
-    features = features or [name for name in header if name not in texts and name not in exclude]
-    if not features:
-        beside = ", ".join([*texts, *exclude])
-        raise errors.DataError(
-            f"{path}: has no column beside {beside}; there is nothing to learn from"
-        )
-    numbers = {*features} - {*reading.categories, *kept} if reading.decimal == "." else ()
-    frame, lines, bad = delimited_text.columns(path, content, delimiter, header, numbers)
-    del content
+    opened = delimited_text.opened(path) if content is None else io.BytesIO(content)
+    with opened as file:
+        delimiter = delimiter or delimited_text.delimiter_of(path, file, wanted)
+        header = delimited_text.header_of(path, file, delimiter)
+        delimited_text.check_names(path, header, [*wanted, *exclude, *reading.kinds, *kept])
+        beside = [*texts, *exclude]
+        features = features or [name for name in header if name not in beside]
+        if not features:
+            raise errors.DataError(
+                f"{path}: has no column beside {', '.join(beside)}; there is nothing to learn from"
+            )
+        numbers = [
+            name for name in features
+            if reading.decimal == "." and reading.kinds.get(name, "number") == "number"
+            and name not in kept
+        ]  # fmt: skip
+        values, lines, bad = delimited_text.columns(path, file, delimiter, header, numbers)
     unit = "line"
     if path.suffix == delimited_text.PARQUET:
-        unit, lines = "row", range(len(frame))
+        unit, lines = "row", range(len(lines))
     table = table_lines.TableLines(
-        str(path), unit, features, texts, reading, frame, lines, bad, kept
-    )
+        str(path), unit, features, texts, reading, values.texts, lines, bad, kept,
+        values.numeric, values.numbers,
+    )  # fmt: skip
     return table.checked(missing, max_bad_lines, has_number_targets=has_number_targets)
 
 

@@ -129,10 +129,9 @@ class TableEncoding:
     def reading(self) -> Reading:
         """The options to read other rows: each column keeps its kind."""
         kinds: dict[str, Any] = {
-            each.column: each.kind for each in self.columns if each.kind in QUANTITIES
+            each.column: each.kind if each.kind in QUANTITIES else "text" for each in self.columns
         }
-        of_text = [each.column for each in self.columns if each.column not in kinds]
-        return Reading("one_hot", of_text, self.date_format, self.decimal, kinds)
+        return Reading("one_hot", kinds, self.date_format, self.decimal)
 
     def warn_of_unknown_categories(self, table: Columns) -> None:
         """Logs the categories of `table` that the training rows lacked, with their numbers."""
@@ -179,7 +178,7 @@ def _fitted_column(
     if name not in table.texts:
         fill = _fill(table, name, rows, missing)
         return ColumnEncoding(name, "date" if name in table.dates else "number", fill)
-    values = table.texts[name]
+    values = [*table.texts[name]]
     categories = sorted({values[row] for row in rows.tolist()} - {""})
     _check_categories(table.source, name, categories, text)
     return ColumnEncoding(name, text, categories=tuple(categories))

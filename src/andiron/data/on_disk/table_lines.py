@@ -2,17 +2,16 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from andiron import errors
 from andiron.data.on_disk import column_values, columns
-from andiron.data.on_disk.column_values import ColumnValues
 from andiron.data.on_disk.columns import Reading
 from andiron.plain import readable
 
@@ -42,10 +41,12 @@ class TableLines:
     features: Sequence[str]  # in order
     targets: Sequence[str]
     reading: Reading
-    frame: polars.DataFrame  # texts, "" where one is missing; Float64 if all are finite numbers
+    frame: polars.DataFrame  # texts, "" where one is missing; the columns beside `numeric`
     lines: Sequence[int]  # of each row
     bad: Mapping[int, str]  # the fault of an invalid line, by line
     kept: Sequence[str] = ()  # further columns, of any values
+    numeric: Sequence[str] = ()  # the features whose values are all finite, in `numbers`
+    numbers: Float[np.ndarray, "rows columns"] = field(default_factory=lambda: np.empty((0, 0)))
 
     def checked(
         self,
@@ -59,7 +60,10 @@ class TableLines:
         Rows to predict from have no `max_bad`: all must be valid.
         Raises: DataError listing the bad lines if there are more.
         """
-        self.values = {name: self._typed(name) for name in self.features}
+        self.values = {
+            name: column_values.typed(name, self.frame[name], self.reading)
+            for name in self.features if name not in self.numeric
+        }  # fmt: skip
         self._check_date_format(is_learning=max_bad is not None)
         decimal = self.reading.decimal if has_number_targets else None
         self.values |= {
@@ -70,16 +74,11 @@ class TableLines:
         bad = {line: Fault(why, why) for line, why in self.bad.items()}
         bad |= {self.lines[row]: fault for row, fault in wrong.items()}
         record = self._report(bad, max_bad, len(dropped))
-        kept = np.delete(np.arange(len(self.frame)), [*dropped, *wrong])
+        kept = np.delete(np.arange(len(self.lines)), [*dropped, *wrong])
         if not len(kept):
             what = "all rows are skipped or dropped" if self.lines else "has a header and no rows"
             raise errors.DataError(f"{self.source}: {what}; there is nothing to learn from")
         return self._columns(kept, record)
-
-    def _typed(self, name: str) -> ColumnValues:
-        if name in self.reading.categories:
-            return column_values.untyped(self.frame[name])
-        return column_values.typed(name, self.frame[name], self.reading)
 
     def _problems(self, missing: str | float, remedy: str) -> tuple[Problems, Problems]:
         """The rows to drop, and the wrong rows with the first reason of each."""
@@ -122,7 +121,7 @@ class TableLines:
             log.warning("%s: %d lines are skipped:\n%s", self.source, len(bad), listed)
         if dropped:
             record["dropped_rows"] = dropped
-            number = len(self.frame)
+            number = len(self.lines)
             log.info("%s: dropped %d of %d rows, for a missing value", self.source, dropped, number)
         return record
 
@@ -159,28 +158,37 @@ class TableLines:
         return f"{head}{allowed}:\n{readable.listed(places)}\n{', '.join(remedies)}"
 
     def _columns(self, kept: Int[np.ndarray, " rows"], record: dict[str, Any]) -> columns.Columns:
-        kinds = {name: self.values[name].kind for name in self.features}
-        texts = [name for name, kind in kinds.items() if kind == "text"]
-        dates = [name for name, kind in kinds.items() if kind == "date"]
+        typed = {name: self.values[name].kind for name in self.features if name in self.values}
+        texts, dates = (
+            [name for name, kind in typed.items() if kind == wanted] for wanted in ("text", "date")
+        )
         self._log_kinds(texts, dates)
-        numbers = self.frame.select(
-            self.values[name].numbers.fill_null(NAN).alias(name)
-            for name in kinds if name not in texts
-        )  # fmt: skip
-        matrix = numbers.to_numpy(order="c", writable=True).reshape(len(self.frame), numbers.width)
-        source, unit, lines = self.source, self.unit, self.lines  # without the frame
-        rows = slice(None) if len(kept) == len(self.frame) else kept
+        source, unit, lines = self.source, self.unit, self.lines  # without the values
+        rows = slice(None) if len(kept) == len(lines) else kept
         return columns.Columns(
             source=self.source,
             names=tuple(self.features),
-            numbers=torch.from_numpy(matrix[rows]).double(),
-            texts={name: self.frame[name][rows].to_list() for name in (*texts, *self.targets)},
+            numbers=torch.from_numpy(self._matrix(texts)[rows]),
+            texts={name: self.frame[name][rows] for name in (*texts, *self.targets)},
             decimal=self.reading.decimal,
-            kept={name: self.frame[name][rows].to_list() for name in self.kept},
+            kept={name: self.frame[name][rows] for name in self.kept},
             row_name=lambda row: _placed(source, f"{unit} {lines[kept[row]]}"),
             dates=dates,
             record=record,
         )
+
+    def _matrix(self, texts: Sequence[str]) -> Float[np.ndarray, "rows columns"]:
+        """The numbers and dates, in the order of the features; NaN where one is missing."""
+        names = [name for name in self.features if name not in texts]
+        if names and names == [*self.numeric]:
+            return self.numbers
+        matrix = np.empty((len(self.lines), len(names)))
+        for column, name in zip(matrix.T, names):
+            if name in self.values:
+                column[:] = self.values[name].numbers.fill_null(NAN)
+            else:
+                column[:] = self.numbers[:, self.numeric.index(name)]
+        return matrix
 
     def _log_kinds(self, texts: Sequence[str], dates: Sequence[str]) -> None:
         for what, names in (("categories", texts), ("dates", dates)):

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+import torch
 from torch import Tensor
 
 from andiron.data import splits, standardisation
@@ -18,6 +19,7 @@ from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.ranges import Validation
 
 Facts = Mapping[str, Any]
+CHUNK_ROWS = 2**14  # fit the cache
 log = logging.getLogger("andiron")
 
 
@@ -116,8 +118,21 @@ def split(
         batcher = _standardising(inputs[parts.train], encoding.is_quantity)
         facts |= {"mean": list(batcher.mean), "std": list(batcher.std)}
     facts |= encoding.facts | dict(table.record)
-    everything = ArrayDataset(inputs.float(), targets, weights)
-    return splits.of_parts(everything.subset, parts, batcher=batcher, facts=facts, **described)
+
+    def subset(rows: Tensor) -> ArrayDataset:
+        chosen = None if weights is None else weights[rows]
+        return ArrayDataset(_float32_rows(inputs, rows), targets[rows], chosen)
+
+    return splits.of_parts(subset, parts, batcher=batcher, facts=facts, **described)
+
+
+def _float32_rows(inputs: Tensor, rows: Tensor) -> Tensor:
+    """`inputs[rows]` in float32, without a copy of them all in float64."""
+    chosen = torch.empty(len(rows), inputs.shape[1])
+    chunks = zip(torch.split(chosen, CHUNK_ROWS), torch.split(rows, CHUNK_ROWS), strict=True)
+    for chunk, indices in chunks:
+        chunk.copy_(inputs[indices])
+    return chosen
 
 
 def _standardising(inputs: Tensor, is_scaled: Sequence[bool]) -> ArrayBatcher:

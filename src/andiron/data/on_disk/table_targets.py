@@ -1,7 +1,6 @@
 """The targets of a table: numbers, or classes with their names."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
@@ -23,9 +22,9 @@ def inferred_kind(table: Columns, targets: Sequence[str]) -> Kind:
     """Classification if one target column has names, or whole numbers from 0 on, each repeated."""
     values = polars.Series(table.texts[targets[0]])
     odd = {*values.filter(finite(values, table.decimal).is_null())}
-    counts = values.value_counts(name="count")
-    numbered = [*map(str, range(len(counts)))]
-    is_numbered = (counts["count"] > 1).all() and {*numbered} == {*counts[values.name]}
+    counts = dict(values.value_counts().iter_rows()) if "0" in values else {}
+    is_repeated = min(counts.values(), default=0) > 1
+    is_numbered = is_repeated and {*counts} == {*map(str, range(len(counts)))}
     is_class = len(targets) == 1 and (None in map(parsed, odd) or is_numbered)
     return "classification" if is_class else "regression"
 
@@ -35,14 +34,12 @@ def target_numbers(table: Columns, targets: Sequence[str]) -> Float[Tensor, "row
 
     Raises: DataError naming the first row and column with another value.
     """
-    numbers = polars.DataFrame(
-        {name: finite(polars.Series(table.texts[name]), table.decimal) for name in targets}
-    )
+    texts = polars.DataFrame({name: table.texts[name] for name in targets})
+    numbers = texts.select(finite(values, table.decimal) for values in texts)
     for name in targets:
         for row in numbers[name].is_null().arg_true():
-            what = f"{table.row_name(row)}, column {name!r}"
-            why = complaint(table.texts[name][row], table.decimal)
-            raise errors.DataError(f"{what}: {why}")
+            why = complaint(texts[name][row], table.decimal)
+            raise errors.DataError(f"{table.row_name(row)}, column {name!r}: {why}")
     return torch.from_numpy(numbers.to_numpy(order="c", writable=True))
 
 
@@ -51,12 +48,13 @@ def sample_weights(table: Columns, name: str) -> Float[Tensor, " rows"]:
 
     Raises: DataError naming the first row whose weight is not a number greater than 0.
     """
-    weights = finite(polars.Series(table.kept[name]), table.decimal).to_numpy()
+    texts = polars.Series(table.kept[name])
+    weights = finite(texts, table.decimal).to_numpy()
     scaled = torch.from_numpy(weights / np.nanmean(weights)).float()
     wrong = (~((scaled > 0) & scaled.isfinite())).nonzero().flatten()
     if len(wrong):
         row = int(wrong[0])
-        text = table.kept[name][row]
+        text = texts[row]
         raise errors.DataError(
             f"{table.row_name(row)}, column {name!r}: {text!r} is not a weight, a number greater "
             f"than 0; correct it, or remove the row{comma_hint(text, table.decimal)}"
@@ -66,13 +64,13 @@ def sample_weights(table: Columns, name: str) -> Float[Tensor, " rows"]:
 
 def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], list[str]]:
     """The class of each row, and the names of the classes: sorted, whole numbers by value."""
-    values = table.texts[target]
-    counts = Counter(values)
+    values = polars.Series(table.texts[target])
+    counts = dict(values.value_counts().iter_rows())
     are_whole = all(map(WHOLE.fullmatch, counts))
     names = sorted(counts, key=lambda name: (int(name) if are_whole else 0, name))
     for name in names:
         if counts[name] == 1:
-            row = table.row_name(values.index(name))
+            row = table.row_name(int(values.index_of(name) or 0))
             raise errors.DataError(
                 f"{row}, column {target!r}: the class {name!r} has only this row, and "
                 "cannot be in both training and test set; add rows of it, or remove it"
@@ -91,11 +89,12 @@ def known_classes(table: Columns, target: str, names: Sequence[str]) -> Int[Tens
 
     Raises: DataError naming a row with another class.
     """
-    values, places = table.texts[target], {name: place for place, name in enumerate(names)}
-    for name in sorted({*values} - {*names}):
-        row = table.row_name(values.index(name))
+    values = polars.Series(table.texts[target])
+    for name in sorted({*values.unique()} - {*names}):
+        row = table.row_name(int(values.index_of(name) or 0))
         raise errors.DataError(
             f"{row}, column {target!r}: {name!r} is not a class of the training data"
             f"{errors.nearest(name, names)}; correct it, or remove the row"
         )
-    return torch.tensor([places[value] for value in values])
+    places = values.replace_strict(names, range(len(names)), return_dtype=polars.Int64)
+    return torch.from_numpy(places.to_numpy(writable=True))
