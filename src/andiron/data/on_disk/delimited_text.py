@@ -31,7 +31,7 @@ log = logging.getLogger("andiron")
 
 
 class Values(NamedTuple):
-    """The columns of a table; those of finite numbers are apart."""
+    """The columns of a table; columns of finite numbers are apart."""
 
     texts: polars.DataFrame  # "" where a value is missing
     numeric: Sequence[str]  # the names of the columns of `numbers`
