@@ -19,7 +19,7 @@ from andiron.learner import Learner, LearnerBuilder
 from andiron.learner.observers import Observer
 from andiron.metrics import Accuracy, Loss
 from andiron.optim import GroupedOptimizer, Optimizer
-from andiron.render import Live
+from andiron.screen.live import Live
 from andiron.tasks import Classifier
 
 MakeOptimizer = Callable[[nn.Module], Optimizer | GroupedOptimizer]
