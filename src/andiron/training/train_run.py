@@ -3,6 +3,7 @@
 import dataclasses
 import gc
 import logging
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from fnmatch import fnmatch
@@ -249,10 +250,13 @@ def _imported(
     Raises: Interrupted if a signal came meanwhile.
     """
     with interrupter.held_back():  # an exception within torch's import can abort the process
+        is_first = "torch" not in sys.modules
         gc.disable()  # imports make many objects and no garbage: collecting takes 0.1 s
         from andiron.assembly import devices
         from andiron.training import experiment
 
+        if is_first:
+            gc.freeze()  # nor does a later collection look through them
         gc.enable()
     at_end.enter_context(devices.deterministic(config.deterministic))
     function: Callable[..., Any] = getattr(experiment, name)
