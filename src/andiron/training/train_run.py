@@ -47,12 +47,8 @@ def train(
     """
     folder, interrupter = RunFolder(run_dir), interrupter or Interrupter()
     if config.resume is not None and config.overwrite:
-        raise errors.ConfigError(
-            [
-                f"overwrite=true: would remove the run that resume={config.resume} resumes; leave "
-                "one of them out"
-            ]
-        )
+        why = f"would remove the run that resume={config.resume} resumes; leave one of them out"
+        raise errors.ConfigError([f"overwrite=true: {why}"])
     try:
         interrupter.begin(config.interrupted_exit_code)
         if config.resume is not None and _can_be_resumed(config, folder, interrupter):
