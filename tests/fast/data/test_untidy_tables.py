@@ -390,6 +390,14 @@ def test_lines_too_long_and_too_short_are_both_bad(file):
     assert "line 6: has 2 values where" in found and "line 11: has 4 values where" in found
 
 
+@pytest.mark.parametrize("lines", [["1,2,3,4", "1,2"], ["1,2", "1,2,3,4"]])
+def test_the_first_row_can_be_too_long_or_too_short(file, lines):
+    rows = [[str(row)] * 3 for row in range(43)]
+    found = refused(file("\n".join(["a,b,price", *lines, text_of(rows, ["1", "2", "3"])])))
+    for line, text in enumerate(lines, start=2):
+        assert f"line {line}: has {1 + text.count(',')} values where the header has 3" in found
+
+
 def test_a_quote_within_a_value_ends_no_line(file):
     rows = [[f'{row % 3}" pipe', str(row)] for row in range(43)]
     encoding = load(file(text_of(rows, ["pipe", "price"]))).facts["encoding"]
