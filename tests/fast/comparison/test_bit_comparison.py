@@ -33,12 +33,14 @@ STATE = {
     "schedules": [{"lr": 0.125, "best": None}],
     "metric_log": {"seconds": 1.5, "writers": [{"bytes": 700}], "window": []},
     "checkpoints": [{"name": "step-6"}],
+    "observers": {"message": {"sent": 2}},
 }
 SUMMARY = {
     "run_dir": "/somewhere",
     "updates": 6,
     "seconds": 1.5,
     "metrics": [{"split": "valid", "best": 0.625}],
+    "observers": {"message": {"calls": 2, "seconds": 0.0}},
 }
 
 
@@ -328,14 +330,18 @@ def test_only_values_that_depend_on_time_or_place_are_not_compared(
     change_json(
         other / "summary.json", lambda plain: plain.update(seconds=9.0, run_dir="/elsewhere")
     )
+    observers = {"message": {"calls": 1, "seconds": 0.002}}  # of one process
+    change_json(other / "summary.json", lambda plain: plain.update(observers=observers))
     assert bit_comparison.compare(straight, other) == []
 
+    change_json(state, lambda plain: plain["observers"]["message"].update(sent=3))
     change_json(state, lambda plain: plain["schedules"][0].update(best=0.5))
     change_json(state, lambda plain: plain["metric_log"].update(window=[0]))
     change_json(other / "summary.json", lambda plain: plain["metrics"][0].update(best=1))
     assert bit_comparison.compare(straight, other) == [
         Difference("newest checkpoint: state.json", "schedules.0.best", "None", "0.5"),
         Difference("newest checkpoint: state.json", "metric_log.window", "[]", "missing"),
+        Difference("newest checkpoint: state.json", "observers.message.sent", "2", "3"),
         Difference("newest checkpoint: state.json", "metric_log.window.0", "missing", "0"),
         Difference("summary.json", "metrics.0.best", "0.625", "1"),
     ]
