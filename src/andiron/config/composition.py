@@ -149,12 +149,14 @@ class Composed:
         sys.argv = self.command
         run_dir = Path(HydraConfig.get().runtime.output_dir)
         try:
-            with _remove_if_empty(run_dir), errors.exits_refused():
-                return self.task(self.check(config), run_dir, _hydra_record(config))
-        except errors.Interrupted as error:
-            if self.process != os.getpid():  # the launcher's handler may queue the job again
-                signal.raise_signal(signal.Signals[str(error)])
-            raise
+            try:
+                with _remove_if_empty(run_dir), errors.exits_refused():
+                    return self.task(self.check(config), run_dir, _hydra_record(config))
+            except errors.Interrupted as error:
+                # the launcher's handler may queue the job again, or raise why it cannot
+                if self.process != os.getpid():
+                    signal.raise_signal(signal.Signals[str(error)])
+                raise
         except Exception as error:
             traceback.clear_frames(error.__traceback__)  # they hold the model and its batches
             if HydraConfig.get().mode is RunMode.MULTIRUN:
