@@ -96,15 +96,15 @@ def run_apart(piece: Piece) -> Ended:
         )
         started = time.perf_counter()
         with said.open("w+", encoding="utf-8", errors="replace") as errors_said:
-            process = _start(order, errors_said.fileno())
+            child = _start(order, errors_said.fileno())
             try:
                 if piece.stop and piece.stop.by_signal:
-                    _terminate_when(process, _known(order))
-                code = process.wait()
+                    _terminate_when(child, _known(order))
+                code = child.wait()
             finally:
-                if process.poll() is None:  # after Ctrl-C here: let it save and end
-                    process.terminate()
-                    process.wait()
+                if child.poll() is None:  # after Ctrl-C here: let it save and end
+                    child.terminate()
+                    child.wait()
             errors_said.seek(0)
             text = errors_said.read()
         moments = files.read_json(_moments(order)) if _moments(order).exists() else []
@@ -137,10 +137,10 @@ def _start(order: Path, standard_error: int) -> "subprocess.Popen[bytes]":
     )
 
 
-def _terminate_when(process: "subprocess.Popen[bytes]", known: Path) -> None:
-    while process.poll() is None:
+def _terminate_when(child: "subprocess.Popen[bytes]", known: Path) -> None:
+    while child.poll() is None:
         if known.exists():
-            process.terminate()
+            child.terminate()
             return
         time.sleep(SECONDS_BETWEEN_LOOKS)
 

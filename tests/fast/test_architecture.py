@@ -240,6 +240,47 @@ def names_used() -> set[str]:
     return used
 
 
+def test_benchmarks_and_proofs_use_names_that_the_package_has():
+    missing = []  # the type checker reads src/ only
+    for folder in ("benchmarks", "proofs", "scripts"):
+        for path, tree in parsed(ROOT / folder).items():
+            aliases = {}  # of modules of the package, such as `andiron.config.schema`
+            for module, name, alias in names_imported(tree):
+                if f"{module}.{name}" in modules():
+                    aliases[alias] = f"{module}.{name}"
+                elif name not in names_of(module):
+                    missing.append(f"{folder}/{path}: {module}.{name}")
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                    module = aliases.get(node.value.id)
+                    if module and node.attr not in names_of(module):
+                        missing.append(f"{folder}/{path}:{node.lineno}: {module}.{node.attr}")
+    assert not missing, "\n".join(missing)
+
+
+def names_imported(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
+    """Module, name and local name of every `from andiron... import name`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "andiron":
+            for name in node.names:
+                yield node.module or "", name.name, name.asname or name.name
+
+
+@cache
+def names_of(module: str) -> set[str]:
+    """The names that a module of the package defines or imports, and the modules inside it."""
+    inside = {name.rpartition(".")[2] for name in modules() if name.rpartition(".")[0] == module}
+    names = inside | {"__file__", "__name__"}
+    for node in ast.walk(modules()[module]):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {name.asname or name.name for name in node.names}
+    return names
+
+
 def test_the_package_list_is_complete():
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg", encoding="utf-8")

@@ -50,8 +50,8 @@ class GroupStatistics:
         if not self._parameters:
             return {}
         with torch.no_grad():
-            moved = torch._foreach_add(self._negated, [*self._parameters.values()])
-            norms = iter(torch.stack([*self._norms, *torch._foreach_norm(moved)]).tolist())
+            torch._foreach_add_(self._negated, [*self._parameters.values()])  # w' - w
+            norms = iter(torch.stack([*self._norms, *torch._foreach_norm(self._negated)]).tolist())
         gradients, weights, updates = (  # the joint norm of each group
             {group: math.hypot(*islice(norms, size)) for group, size in self._sizes.items()}
             for _ in range(3)
