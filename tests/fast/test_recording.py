@@ -1,5 +1,6 @@
 """Arguments kept for the record: what can be made again is, the rest has a reason."""
 
+import math
 import copy
 import functools
 from dataclasses import dataclass
@@ -118,4 +119,4 @@ def test_a_subclass_has_arguments_of_its_own():
 
 def test_a_rate_that_is_not_on_record_is_no_hyperparameter():
     assert "lr" not in metadata.hyperparameters({})
-    assert metadata.hyperparameters({"lr": 0.1})["lr"] == 0.1
+    assert metadata.hyperparameters({"lr": 0.1, "loss": {"fill": math.nan}}) == {"lr": 0.1}

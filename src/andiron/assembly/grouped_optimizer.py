@@ -31,10 +31,11 @@ def build(config: Train, model: nn.Module, **lengths: int) -> GroupedOptimizer:
     expanded = _expand_rules(config.param_groups or {}, model)
     nodes = targets.in_updates(expanded, lengths["updates_per_epoch"])
     with targets.refusals_named("param_groups"):
-        rules_by_name = {
-            name: Rule(_match(node["match"]), node.get("exclude") and _match(node["exclude"]))
-            for name, node in nodes.items()
-        }
+        rules_by_name = {}
+        for name, node in nodes.items():
+            exclude = node.get("exclude")  # "" is a pattern, which matches all
+            excluded = None if exclude is None else _match(exclude)
+            rules_by_name[name] = Rule(_match(node["match"]), excluded)
         owned = ownership.assign(model, rules_by_name)
     groups: list[Group] = []
     problems: list[str] = []

@@ -1,5 +1,6 @@
 """Every mistake in a command line or a composed configuration; Hydra stops at the first."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
             override = OverridesParser.create().parse_override(text)
         except HydraException as syntax_error:
             reason = str(syntax_error).splitlines()[0]
-            if Path(text).is_dir():
+            if os.path.isdir(text):
                 reason = f"a folder; resume={text} resumes its run, `runs show {text}` shows it"
             lines.append(f"{text}: cannot be read as option=value: {reason}")
             continue

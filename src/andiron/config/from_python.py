@@ -13,14 +13,13 @@ from typing import Any
 from andiron import errors
 from andiron.config import schema
 from andiron.config.options import LearnerOptions
-from andiron.config.schema import FROM_PYTHON, INSTRUCTIONS, Train
+from andiron.config.schema import FROM_PYTHON, INSTRUCTIONS, MOST_TEXT, Train
 from andiron.config.trust import Trust
 
 BUILT = ("data", "task", "model", "loss", "metrics", "checkpoint")  # by commands that use a run
 OPTIONS = {field.name for field in dataclasses.fields(Train)}
 USED = {field.name for field in dataclasses.fields(LearnerOptions)} | {*BUILT, "batch_size"}
 USED |= {"device", "valid_sets_every", "valid_sets_metrics"}
-MOST_TEXT = 500  # characters of a recorded text in a message
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ PATH_ARGUMENTS = ("root", "path", "cache")  # of a data set
 SETS = "valid_sets"  # of a data set: paths by name
 OF_A_SWEEP = ("jobs", "sweep_name", "objective")  # options that need -m
 INSTRUCTIONS = (*OF_A_SWEEP, "resume", "resume_allow", "overwrite", "trust")  # not in a record
+MOST_TEXT = 500  # characters of a text of a run folder in a message
 FROM_PYTHON = "from_python"  # entry of the record of a run that Python code built
 # options of how a run is started and shown, not of what is trained
 APART = frozenset((*INSTRUCTIONS, "render", "restart"))
@@ -194,7 +195,9 @@ class Train(LearnerOptions):
             raise errors.ConfigError([f"{path}: {reason}"])
         if FROM_PYTHON in plain:
             entry = plain[FROM_PYTHON]
-            code = f" ({entry.get('built_at')})" if isinstance(entry, dict) else ""
+            built = entry.get("built_at") if isinstance(entry, dict) else None
+            is_place = isinstance(built, str) and len(built) <= MOST_TEXT
+            code = f" ({errors.printable_line(str(built))})" if is_place else ""
             remedy = "with resume=True to resume it, in another run_dir to repeat it"
             reason = f"a run started from Python; run its code again{code}, {remedy}"
             raise errors.ConfigError([f"{path}: {reason}"])

@@ -56,6 +56,7 @@ def measure(
                 after(item)
                 items[slice_number] = item
             tally.add(items if is_sliced else items[0], batch)
+            item, items = None, Sliced()  # outputs are freed before the next are computed
     return tally.close_epoch()
 
 

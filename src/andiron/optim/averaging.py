@@ -118,13 +118,15 @@ class WeightAverage:
         return dict(self._tensors)
 
     def load_state_dict(self, state: Mapping[str, Tensor], count: int) -> None:
-        """Continues from saved averages of `count` updates.
+        """Continues from saved averages of `count` updates, of any precision.
 
         Raises: ValueError if names or shapes are not this model's, before anything is loaded.
         """
-        problem = "saved averages belong to another model"
-        model_weights.check_alike(state, self._tensors, problem)
-        model_weights.copy(state, self._tensors)
+        problem, own = "saved averages belong to another model", self._tensors
+        alike = {name: saved.to(own[name].dtype) if name in own else saved
+                 for name, saved in state.items()}  # fmt: skip
+        model_weights.check_alike(alike, own, problem)
+        model_weights.copy(state, own)
         self.count = count
 
     def _entries_of(self, model: nn.Module) -> dict[str, Tensor]:

@@ -116,11 +116,13 @@ def earlier_sessions(folder: RunFolder) -> dict[str, Any]:
 
     A session that was killed ended with the last line of its log.
     """
-    before, has_log = read(folder), folder.log.is_file()
-    killed = datetime.fromtimestamp(folder.log.stat().st_mtime, UTC) if has_log else None
+    before, killed = read(folder), None
+    with suppress(OSError, OverflowError, ValueError):  # no log, or a time beyond the year 9999
+        killed = datetime.fromtimestamp(folder.log.stat().st_mtime, UTC)
     known = before.get(EARLIER_SECONDS)
     total = (seconds(before, killed) or 0.0) + (known if is_finite(known) else 0.0)
     first = before.get(FIRST_STARTED, before.get("started"))
+    first = None if moment(first) is None else first
     return {FIRST_STARTED: first, EARLIER_SECONDS: round(total, 3)}
 
 

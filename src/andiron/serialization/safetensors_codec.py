@@ -175,14 +175,14 @@ def read_header(
         if number > MAX_TENSORS:
             raise ValueError(f"{number:,} tensors, more than the {MAX_TENSORS:,} allowed")
         whole = files.parsed_json(content, HEADER_VALUES)
-        metadata = whole.pop(METADATA, {})
+        metadata = whole.pop(METADATA, None)
         entries = {name: _entry(name, stated, 8 + length) for name, stated in whole.items()}
     except DAMAGE as error:
         raise ValueError(f"its header is damaged: {error}") from error
     for name, entry in entries.items():
         if entry.end > size:
             raise ValueError(f"{name!r} ends at byte {entry.end}, the file at {size}")
-    return entries, metadata
+    return entries, {} if metadata is None else metadata
 
 
 def _entry(name: str, stated: Mapping[str, Any], data: int) -> Entry:

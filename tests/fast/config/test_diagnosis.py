@@ -166,3 +166,9 @@ def test_the_groups_are_the_folders_and_their_options_the_files(tmp_path):
         (tmp_path / name).touch()
 
     assert diagnosis.groups(tmp_path) == {"a": ["three"], "b": ["one", "two"]}
+
+
+@pytest.mark.parametrize("argument", ["x" * 300, "model.x=[" + "1," * 300, "", "a\0b"])
+def test_an_argument_that_no_path_can_be_is_explained(argument):
+    (line,) = explained(argument)
+    assert "cannot be read as option=value" in line and "folder" not in line

@@ -318,3 +318,20 @@ def test_an_option_of_an_unchosen_part_says_how_to_choose_the_part():
         "early_stopping.patience: has options but no _target_; give early_stopping=patience too, "
         "or a _target_",
     ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "shown"),
+    [
+        ({"built_at": "train.py:7"}, "run its code again (train.py:7), with"),
+        ({"built_at": "x" * 10**6}, "run its code again, with"),
+        ({}, "run its code again, with"),
+        (["x"], "run its code again, with"),
+    ],
+)
+def test_a_run_from_python_names_its_code_shortly(entry, shown, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({schema.FROM_PYTHON: entry}))
+    with pytest.raises(errors.ConfigError) as refusal:
+        Train.load(path)
+    assert shown in str(refusal.value)

@@ -408,3 +408,13 @@ def test_a_missing_file_is_refused_by_its_option(tmp_path):
     assert refused(str(tmp_path / "none.csv")) == (
         "table.csv: cannot be read (No such file or directory); name a file with data.path"
     )
+
+
+def test_a_table_of_numbers_alone_may_have_gaps(file):
+    path = Path(file("a,b\n1,2\n,3\n"))
+    columns = read(path, features=None, texts=(), missing="median")
+    assert columns.numbers[:, 1].tolist() == [2.0, 3.0]
+    assert columns.numbers[:, 0].isnan().tolist() == [False, True]
+    path = Path(file("a,b\n1,2\nx,3\n"))
+    with pytest.raises(errors.DataError, match="line 3, column 'a': 'x' is not a number"):
+        read(path, features=None, texts=())

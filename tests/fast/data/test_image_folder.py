@@ -547,6 +547,14 @@ def test_images_are_decoded_once_and_read_from_their_file_then(root, monkeypatch
     assert [name.rpartition(".")[2] for name in names] == ["safetensors", "json"]
 
 
+def test_the_note_of_an_earlier_version_still_leads_to_the_file(root, monkeypatch):
+    first = load(root, decoded="once")
+    (note,) = (root / ".andiron").glob("listing-*.json")
+    note.write_text(json.dumps({"sha256": json.loads(note.read_text())["sha256"]}))
+    monkeypatch.setattr(image_decoding, "of_file", no_decoding)
+    assert load(root, decoded="once").fingerprint == first.fingerprint
+
+
 def test_the_file_is_safetensors_of_inputs_and_targets(root):
     load(root, decoded="once")
     (file,) = (root / ".andiron").glob("*.safetensors")

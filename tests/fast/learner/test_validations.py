@@ -1,5 +1,7 @@
 """When a run validates and how long it is: cadences, lengths, and what follows a validation."""
 
+import weakref
+
 import pytest
 import torch
 from kept_points import Kept
@@ -8,6 +10,8 @@ from small_digits import BATCHES, LR, builder, classifier, loaders
 from andiron import errors
 from andiron.checkpoint import KeepLast
 from andiron.learner import EarlyStopping
+from andiron.learner.evaluation import measure
+from andiron.metrics import Loss, Tally
 from andiron.optim import Optimizer
 from andiron.plain.cadence import Cadence
 
@@ -109,3 +113,23 @@ def test_a_validation_within_an_epoch_leaves_a_line(tmp_path, caplog):
         "update 5: valid", "update 10: valid",
     ]  # fmt: skip
     assert learner.summary()["metrics"][0]["split"] == "train"
+
+
+def test_an_output_is_freed_before_the_next_is_computed():
+    model, outputs = classifier(), []
+    whole = model.valid_step
+
+    def valid_step(batch):
+        assert all(output() is None for output in outputs)
+        item = whole(batch)
+        outputs.append(weakref.ref(item))
+        return item
+
+    model.valid_step = valid_step
+
+    class Counted(Loss):  # items of a class without its own `count_items` are counted at once
+        def __call__(self, item):
+            return super().__call__(item)
+
+    measure(model, loaders()[1], Tally([Counted()]))
+    assert len(outputs) == 3

@@ -333,6 +333,13 @@ def test_a_loaded_state_is_a_copy() -> None:
     assert differing(saved, before) == []
 
 
+def test_a_state_of_half_precision_is_converted() -> None:
+    average = WeightAverage(Ema(0.9), nn.Linear(3, 2))
+    halves = {name: tensor.half() for name, tensor in average.state_dict().items()}
+    average.load_state_dict(halves, 7)
+    assert differing(average.state_dict(), {n: half.float() for n, half in halves.items()}) == []
+
+
 def test_a_state_of_another_model_is_refused_and_nothing_is_loaded() -> None:
     average = WeightAverage(Ema(0.9), nn.Linear(3, 2))
     before = {name: tensor.clone() for name, tensor in average.state_dict().items()}

@@ -135,6 +135,11 @@ def test_a_text_alone_is_a_match_or_an_exclude_by_name():
     ]
 
 
+def test_an_empty_exclude_leaves_out_everything():
+    with pytest.raises(errors.ConfigError, match="claims no trainable parameter"):
+        built("+param_groups.some={match:bias,exclude:''}")
+
+
 def test_the_record_lists_each_groups_optimizer_and_parameters():
     optimizer = built("optimizer=adamw", "param_groups=no_decay", "+param_groups.no_decay.clip=1.0")
     rates = optimizer.learning_rates(1e-3, 0)

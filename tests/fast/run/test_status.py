@@ -42,3 +42,13 @@ def test_a_killed_session_ended_with_the_last_line_of_its_log(tmp_path):
     assert status.earlier_sessions(folder)["earlier_seconds"] == 300.0
     folder.log.unlink()
     assert status.earlier_sessions(folder)["earlier_seconds"] == 0.0
+
+
+def test_what_a_stranger_wrote_is_no_time(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.log.touch()
+    os.utime(folder.log, (10**12, 10**12))  # beyond the year 9999, where the disk can hold it
+    for first in ("x" * 10**6, ["2026"], 10**30, "2026-11-22"):
+        status.write(folder, {"started": at(0), "first_started": first})
+        earlier = status.earlier_sessions(folder)
+        assert earlier["first_started"] is None

@@ -167,6 +167,15 @@ def test_a_safetensors_file_of_anybody_else_loads(suffix, metadata, tmp_path):
     assert found.tensors["w"].tolist() == [0, 1, 2] and found.values == {}
 
 
+@pytest.mark.parametrize("suffix", [".safetensors", ".safetensors.gz"])
+def test_a_safetensors_file_whose_metadata_are_null_loads(suffix, tmp_path):
+    header = b'{"__metadata__":null,"w":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}}'
+    content = len(header).to_bytes(8, "little") + header + (7).to_bytes(8, "little")
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(gzip.compress(content) if suffix.endswith(".gz") else content)
+    assert serialization.load(path).tensors["w"].tolist() == [7]
+
+
 @pytest.mark.parametrize(
     ("name", "is_right"),
     [("a.mpk.gz", True), ("a.b.mpk.gz", True), ("a.mpk", False), ("a.json.gz", False)],

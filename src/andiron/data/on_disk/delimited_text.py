@@ -165,7 +165,8 @@ def _parsed(
     odd = [name for name, is_numeric in zip(numbers, is_finite) if not is_numeric]
     if odd:
         again = polars.concat((read(block, (), odd) for block in blocks()), rechunk=True)
-        texts, matrix = texts.hstack(again), matrix.compress(is_finite, axis=1)
+        texts = polars.concat((texts, again), how="horizontal")  # `hstack` needs a column to begin
+        matrix = matrix.compress(is_finite, axis=1)
     return Values(texts, [name for name in numbers if name not in odd], matrix)
 
 

@@ -51,7 +51,8 @@ def decoded(images: ImageFolderDataset, cache: Path) -> Decoded:
     else:
         digests = _digests(images)
         known = {"whole": _content(stats, digests)}
-    key = fingerprint.of_texts([known["whole"], f"{VERSION}/{images.size}/{images.channels}"])[:16]
+    whole = known.get("whole") or known["sha256"]  # the note of an earlier version
+    key = fingerprint.of_texts([whole, f"{VERSION}/{images.size}/{images.channels}"])[:16]
     file, problems = cache / f"images-{key}.safetensors", cache / f"unreadable-{key}.json"
     if not file.is_file():
         _write_into(cache, lambda: _decode(images, file, problems))
