@@ -1,6 +1,7 @@
 """The sweepers `optuna` and `asha`, where Hydra finds plugins and imports them at every start."""
 
 import importlib
+from abc import abstractmethod
 from typing import Any
 
 from hydra.core.plugins import Plugins
@@ -12,7 +13,9 @@ from omegaconf import DictConfig, OmegaConf
 class _CommandSweeper(Sweeper):
     """Delegates the sweep to `run` of `_module`, which returns the errors of failed jobs."""
 
-    _module: str
+    @property
+    @abstractmethod  # Hydra would offer a class that can be made
+    def _module(self) -> str: ...
 
     def __init__(self, **options: Any):
         self._options = {

@@ -88,7 +88,8 @@ def _remove_files(folder: RunFolder) -> list[str]:
         replaced_run.settle(folder)
         replaced_run.refuse_inner_runs(folder)
         replaced_run.remove(folder)
-    if folder.manifest.exists():
-        raise errors.RunFolderError(f"{path}: could not be removed; make it writable and try again")
-    left = (file for file in path.rglob("*") if file.is_symlink() or not file.is_dir())
-    return sorted(file.relative_to(path).as_posix() for file in left)
+        if folder.manifest.exists():
+            why = "could not be removed; make it writable and try again"
+            raise errors.RunFolderError(f"{path}: {why}")
+        left = (file for file in path.rglob("*") if file.is_symlink() or not file.is_dir())
+        return sorted(file.relative_to(path).as_posix() for file in left)

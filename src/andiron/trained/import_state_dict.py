@@ -7,6 +7,7 @@ import re
 import struct
 import warnings
 import zipfile
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -114,14 +115,16 @@ def _check_sizes(tensors: Mapping[str, Tensor], path: Path) -> None:
 
 def _dicts_with_tensors(content: Mapping[Any, Any]) -> list[str]:
     """The paths of the inner dicts that hold tensors; a shared dict is listed once."""
-    paths, seen, places = [], {id(content)}, [("", content)]
-    for path, node in places:  # which grows
-        if path and any(isinstance(value, Tensor) for value in node.values()):
-            paths.append(path)
+    paths, seen = [], {id(content)}
+    waiting: deque[tuple[tuple[str, ...], Mapping[Any, Any]]] = deque([((), content)])
+    while waiting:
+        above, node = waiting.popleft()
+        if above and any(isinstance(value, Tensor) for value in node.values()):
+            paths.append(".".join(above))
         for name, value in node.items():
             if isinstance(value, Mapping) and id(value) not in seen:
                 seen.add(id(value))
-                places.append((f"{path}.{name}".lstrip("."), value))
+                waiting.append(((*above, str(name)), value))  # whose texts deep dicts share
     return paths
 
 

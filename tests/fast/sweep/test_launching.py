@@ -3,7 +3,9 @@
 import json
 
 import pytest
+from hydra.core.plugins import Plugins
 from hydra.plugins.launcher import Launcher
+from hydra.plugins.sweeper import Sweeper
 from omegaconf import OmegaConf
 
 from andiron import errors
@@ -36,3 +38,9 @@ def test_a_launcher_that_fails_names_itself_and_the_runs_that_are_not_done(tmp_p
         f"{tmp_path}/1: failed",
         f"{tmp_path}/2: killed",
     ]
+
+
+def test_hydra_offers_only_sweepers_that_can_be_made():
+    names = {each.__name__ for each in Plugins.instance().discover(Sweeper)}
+    assert names >= {"AndironSweeper", "OptunaSweeper", "AshaSweeper"}
+    assert not any(name.startswith("_") for name in names)

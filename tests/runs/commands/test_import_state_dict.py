@@ -3,13 +3,14 @@
 import collections
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
-from andiron import serialization
+from andiron import errors, serialization
 from andiron.trained import import_state_dict
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -137,6 +138,19 @@ def test_names_are_changed_in_the_order_given(imported):
 def test_an_unusable_state_dict_is_refused_with_its_content(value, arguments, told, imported):
     assert imported(value, *arguments) == (1, [], f"error: weights.pt: {told}")
     assert not Path("out.safetensors").exists()
+
+
+def test_deep_nesting_takes_little_memory(monkeypatch):
+    content = {}
+    for _ in range(2000):
+        content = {"k" * 100: content}
+    monkeypatch.setattr(import_state_dict, "_load", lambda path: content)
+    tracemalloc.start()
+    with pytest.raises(errors.DataError, match="it holds k+"):
+        import_state_dict.import_state_dict(Path("a.pt"), Path("b.safetensors"))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10e6  # texts of all paths would take 200 MB
 
 
 def test_an_object_is_refused_and_nothing_of_it_runs(imported, here):
