@@ -68,6 +68,10 @@ class Observers:
 
     def __init__(self, observers: Mapping[str, Observer], clock: Clock = time.monotonic):
         self._observers: dict[str, Any] = dict(observers)
+        self._methods = {
+            kind: [(n, getattr(each, name)) for n, each in observers.items() if hasattr(each, name)]
+            for kind, name in METHODS.items()
+        }
         self._tickers = {
             name: Ticker(Cadence.of(getattr(each, "every", 1)), clock)
             for name, each in self._observers.items()
@@ -88,17 +92,15 @@ class Observers:
 
         Returns whether any was called.
         """
-        was_called, method = False, METHODS.get(step.kind, "")
-        for name, observer in self._observers.items():
-            if not hasattr(observer, method):
-                continue
+        was_called = False
+        for name, method in self._methods.get(step.kind, ()):
             if step.kind == "update":
                 ticker = self._tickers[name]
                 if not ticker.due(updates=step.updates, epochs=step.epoch if is_last else None):
                     continue
                 ticker.done(step.updates)
             began = time.perf_counter()
-            getattr(observer, method)(learner, step)
+            method(learner, step)
             self.seconds[name] += time.perf_counter() - began
             self.calls[name] += 1
             was_called = True
