@@ -144,7 +144,7 @@ def hyperparameters(plain: Mapping[str, Any]) -> dict[str, Plain]:
     flat: dict[str, Plain] = {}
     for path, value in leaves(schema.hyperparameters(plain)):
         is_copy = len(path) == 2 and path[0] == "scheduler" and value == plain.get("lr")
-        if value is None or value == {} or value != value or is_copy:  # or NaN
+        if value is None or value == {} or value != value or is_copy:  # NaN differs from itself
             continue
         if path[-1] == "_target_":
             flat[".".join(path[:-1])] = value.rpartition(".")[2]
