@@ -76,7 +76,8 @@ def train(chosen: Sequence[Case], folder: Path, processes: Sequence[int]) -> dic
         places = {"{text}": str(folder / "text.txt"), "{folder}": str(folder)}
         composed(ROOT / "conf", [_filled(each, places) for each in case.overrides]).save(config)
         for number, size, job in case.jobs(str(config), folder):
-            planned.setdefault((number, size), []).append((case.name, job))
+            if 2 in processes or not job.folder.endswith("-chain"):  # two processes begin it
+                planned.setdefault((number, size), []).append((case.name, job))
     failed: dict[str, str] = {}
     for number, size in sorted(planned):
         if size in processes or size == 1:
