@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron import randomness
+from andiron import distributed, randomness
 from andiron.data.dataset import Batch
 
 PAGE = "docs/python.md, 'From plain torch'"
@@ -65,6 +65,8 @@ class ForeignLoader:
         """The batches, each drawn from a stream of its own; the learner's draws are unchanged."""
         batches: Iterator[Any] | None = None
         generator = torch.default_generator
+        if getattr(self._batches, "num_workers", 0):
+            distributed.settle()
         for number in count():
             before = generator.get_state()
             generator.manual_seed(randomness.derive(self._seed, "batches", epoch, number))

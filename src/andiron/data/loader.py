@@ -24,7 +24,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from andiron import errors, randomness
+from andiron import distributed, errors, randomness
 from andiron.data import gathering, prefetch, worker_limits
 from andiron.data.augment.sample_random import Augmentation, uses_default_generators
 from andiron.data.batchers import ArrayBatcher, ImageBatcher
@@ -228,6 +228,8 @@ class DataLoader:
 
     def _worker_iterator(self) -> Iterator[Any]:
         """An iterator over the workers' samples; either all workers are started or none."""
+        if self._workers._iterator is None:
+            distributed.settle()
         before = multiprocessing.active_children()
         try:
             with _sigterm_ignored_by_workers():
