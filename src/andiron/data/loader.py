@@ -95,8 +95,7 @@ class DataLoader:
             return f"gathered by {self.num_workers} worker {noun}"
         if self.in_memory:
             return f"in memory on {self.device}"
-        how = "between steps" if self._is_seeded else "by a thread ahead of the step"
-        return f"gathered {how}"
+        return f"gathered {'between steps' if self._is_seeded else 'by a thread ahead of the step'}"
 
     def order(self, epoch: int) -> Int[Tensor, " size"]:
         """The indices of the epoch's samples, in order."""
@@ -242,8 +241,7 @@ class DataLoader:
 
     def close(self) -> None:
         """Ends the worker processes, if there are any; iterating starts new ones."""
-        iterator = getattr(self._workers, "_iterator", None)
-        if iterator is not None:
+        if (iterator := getattr(self._workers, "_iterator", None)) is not None:
             # torch does so when the last reference goes, and an exception may hold one
             iterator._shutdown_workers()
             self._workers._iterator = None
