@@ -1,8 +1,8 @@
 """Arguments kept for the record: what can be made again is, the rest has a reason."""
 
-import math
 import copy
 import functools
+import math
 from dataclasses import dataclass
 
 import pytest

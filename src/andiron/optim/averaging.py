@@ -126,7 +126,7 @@ class WeightAverage:
         alike = {name: saved.to(own[name].dtype) if name in own else saved
                  for name, saved in state.items()}  # fmt: skip
         model_weights.check_alike(alike, own, problem)
-        model_weights.copy(state, own)
+        model_weights.copy(alike, own)
         self.count = count
 
     def _entries_of(self, model: nn.Module) -> dict[str, Tensor]:
