@@ -1,7 +1,5 @@
 """Checkpoints for the tests to save, and what they look at afterwards."""
 
-import time
-
 import torch
 
 from andiron.checkpoint import Checkpoint, last_and_best
@@ -65,14 +63,6 @@ def names(folder):
         if folder.exists()
         else set()
     )
-
-
-def until(condition):
-    """Waits up to ten seconds for what the writing thread is about to do."""
-    deadline = time.monotonic() + 60
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.001)
-    assert condition()
 
 
 def equal(found, expected):

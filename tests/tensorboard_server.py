@@ -3,8 +3,9 @@
 import re
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
+
+from waiting import until
 
 
 @contextmanager
@@ -39,12 +40,3 @@ def found_address(said, server):
     assert server.poll() is None, said.read_text()
     match = re.search(r"http://127\.0\.0\.1:\d+/", said.read_text())
     return match and match.group()
-
-
-def until(question):
-    """The first answer that is not empty, within a minute."""
-    deadline = time.monotonic() + 60
-    while not (answer := question()):
-        assert time.monotonic() < deadline, "no answer within a minute"
-        time.sleep(0.1)
-    return answer

@@ -16,8 +16,8 @@ from checkpoints_made import (
     names,
     rich,
     save,
-    until,
 )
+from waiting import until
 
 from andiron import errors
 from andiron.checkpoint import (

@@ -5,7 +5,8 @@ import time
 
 import pytest
 import torch
-from checkpoints_made import checkpoint, equal, rich, until
+from checkpoints_made import checkpoint, equal, rich
+from waiting import until
 
 from andiron.checkpoint import Checkpoint, contents
 from andiron.checkpoint.background_writer import Background

@@ -4,11 +4,11 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 
 import pytest
 import torch
 from torch.utils.data._utils import signal_handling
+from waiting import until
 
 from andiron import errors, randomness
 from andiron.data import (
@@ -131,9 +131,7 @@ def test_what_is_not_in_memory_is_gathered_by_a_thread_two_batches_ahead():
     batches = loader(dataset).epoch(0)
     assert dataset.threads == []
     next(batches)
-    deadline = time.monotonic() + 10
-    while len(dataset.threads) < 3 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: len(dataset.threads) >= 3)
     assert len(dataset.threads) == 3  # the one that was given, and two more
     assert all(name.startswith("data") for name in dataset.threads)
     batches.close()

@@ -155,7 +155,7 @@ def test_a_batch_is_counted_without_reading_or_shapes_that_hang_on_values(metric
         assert [part.shape for part in parts] == [metric(on_meta(item))[0].shape for item in items]
 
 
-def test_half_precision_logits_are_added_up_in_float32():
+def test_half_precision_logits_are_added_up_in_float64():
     for dtype in (torch.bfloat16, torch.float16):
         item = ClassificationOutput(
             LOSS, torch.randn(7, 3).to(dtype), torch.tensor([0, 1, 2, 1, 0, 0, 2])
@@ -163,7 +163,7 @@ def test_half_precision_logits_are_added_up_in_float32():
         assert (
             ExpectedCalibrationError()(item)[0].dtype
             == BrierScore()(item)[0].dtype
-            == torch.float32
+            == torch.float64
         )
 
 

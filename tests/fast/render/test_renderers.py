@@ -2,9 +2,9 @@
 
 import io
 import sys
-import time
 
 from rich.console import Console
+from waiting import until
 
 from andiron import render
 from andiron.protocols import Progress
@@ -163,9 +163,9 @@ def test_the_live_line_is_drawn_from_the_progress_as_it_moves():
     where = progress(epoch=1, batch=3, updates=3)
     live = Live(Console(file=file, force_terminal=True, width=140))
     live.start(where)
-    wait_until(lambda: "update 3" in file.getvalue())
+    until(lambda: "update 3" in file.getvalue())
     where.batch, where.updates = 7, 7
-    wait_until(lambda: "update 7" in file.getvalue())
+    until(lambda: "update 7" in file.getvalue())
     live.stop()
     assert "epoch 1/2" in file.getvalue() and "train loss 0.5000" in file.getvalue()
     assert "samples/s" in file.getvalue() and " left" in file.getvalue()
@@ -178,10 +178,3 @@ def test_an_epoch_that_ends_just_before_the_stop_still_leaves_its_line():
     live.epoch_ended(progress(epoch=2, updates=42), 0.1)
     live.stop()
     assert "epoch 2/2  update    42" in file.getvalue()
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 60
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert condition()

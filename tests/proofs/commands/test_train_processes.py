@@ -8,10 +8,10 @@ import signal
 import subprocess
 import sys
 import termios
-import time
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -49,7 +49,7 @@ def test_runs_started_together_get_a_folder_each(tmp_path):
 )
 def test_a_signal_ends_the_run_as_interrupted_with_its_checkpoints_whole(tmp_path, number, code):
     process = start(tmp_path, "num_epochs=100000", "hydra.run.dir=run")
-    wait_until(lambda: list(tmp_path.glob("run/checkpoints/step-*")))
+    until(lambda: list(tmp_path.glob("run/checkpoints/step-*")))
     process.send_signal(number)
     found, _, error = finish(process)
 
@@ -75,7 +75,7 @@ def test_a_run_whose_terminal_is_closed_is_saved_and_interrupted(tmp_path):
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )
     os.close(own)
-    wait_until(lambda: drained(terminal) and list(tmp_path.glob("run/checkpoints/step-*")))
+    until(lambda: drained(terminal) and list(tmp_path.glob("run/checkpoints/step-*")))
     os.close(terminal)
 
     assert process.wait(timeout=240) == 129
@@ -92,7 +92,7 @@ def drained(terminal):
 
 def test_a_killed_run_does_not_say_that_it_is_done(tmp_path):
     process = start(tmp_path, "num_epochs=100000", "hydra.run.dir=run")
-    wait_until(
+    until(
         lambda: (
             (tmp_path / "run" / "metrics.jsonl").exists()
             and (tmp_path / "run" / "metrics.jsonl").read_text()
@@ -105,10 +105,3 @@ def test_a_killed_run_does_not_say_that_it_is_done(tmp_path):
     assert status(tmp_path / "run")["pid"] == process.pid
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert all(json.loads(line)["updates"] > 0 for line in lines)
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 240
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert condition()

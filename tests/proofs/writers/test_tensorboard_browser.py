@@ -13,7 +13,8 @@ import browser
 import pytest
 from in_process import called
 from PIL import Image
-from tensorboard_server import serving, until
+from tensorboard_server import serving
+from waiting import until
 
 from andiron.training import train
 

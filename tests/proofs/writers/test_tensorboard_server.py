@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 from PIL import Image
-from tensorboard_server import serving, until
+from tensorboard_server import serving
+from waiting import until
 
 from andiron import randomness
 from andiron.protocols import Point
