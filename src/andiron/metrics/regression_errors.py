@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from andiron import errors
+from andiron.metrics.sums import sum_dtype
 from andiron.outputs import Scalar
 from andiron.protocols import Parts, Result
 
@@ -116,7 +117,7 @@ def _targets_and_differences(name: str, item: Any) -> tuple[Batch, Batch]:
             f"{name}: measures a value against each target, but has an output {list(output.shape)} "
             f"and targets {list(targets.shape)}; it is for regression"
         )
-    kind = torch.float32 if targets.device.type == "mps" else torch.float64
+    kind = sum_dtype(targets.device)
     targets = targets.to(kind).reshape(len(targets), -1)
     return targets, targets - output.to(kind).reshape(len(targets), -1)
 

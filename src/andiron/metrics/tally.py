@@ -20,6 +20,7 @@ from torch import Tensor
 from andiron import errors
 from andiron.distributed import ALONE, Sliced, World
 from andiron.metrics import sliced_window, tally_state
+from andiron.metrics.sums import sum_dtype
 from andiron.outputs import ClassificationOutput
 from andiron.plain import readable
 from andiron.protocols import Decisions, Metric, Parts, Values
@@ -228,8 +229,7 @@ def _total(values: Sequence[Any]) -> float:
 
 
 def _sum_of(parts: tuple[Tensor, ...]) -> Tensor:
-    """The sum in float64 on the CPU; MPS has no float64 and adds in the parts' own dtype."""
+    """The sum in float64 on the CPU; floats are added in the widest type of their device."""
     stacked = torch.stack(parts).detach()
-    if stacked.device.type != "mps" and stacked.is_floating_point():
-        stacked = stacked.double()
-    return stacked.sum(0).cpu().double()
+    dtype = sum_dtype(stacked.device) if stacked.is_floating_point() else None
+    return stacked.sum(0, dtype=dtype).cpu().double()

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from andiron.metrics.classification.classifier_rows import CLASSES, rows
+from andiron.metrics.sums import sum_dtype
 from andiron.protocols import Parts
 from andiron.ranges import Count
 
@@ -42,7 +43,8 @@ class ExpectedCalibrationError:
             member = member & measured.counted.flatten()[:, None]
         values = torch.stack([torch.ones_like(confidence), right.float(), confidence])
         # not scatter_add: float atomics on a GPU differ from run to run
-        return (torch.where(member, values[:, :, None], 0.0).sum(1),)
+        chosen = torch.where(member, values[:, :, None], 0.0)
+        return (chosen.sum(1, dtype=sum_dtype(logits.device)),)
 
     def value(self, sums: Float[Tensor, "3 bins"]) -> float | None:
         number, right, confidence = sums
@@ -70,4 +72,5 @@ class BrierScore:
             squares = (logits.softmax(-1) - truths.float()).square().sum(-1)
         else:
             squares = (logits.sigmoid() - (targets == 1).float()).square()
+        squares = squares.to(sum_dtype(squares.device))
         return measured.only(squares), measured.count()
