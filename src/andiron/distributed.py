@@ -58,6 +58,7 @@ class World:
         self.is_asked = False  # whether any process wants to be asked after the last update
         self.wants_asking: Callable[[], bool] = lambda: False  # whether this process does
         self._reports = reports
+        self._buffers: dict[Any, list[Tensor]] = {}  # free ones, to pack tensors in
         self._started, self._seconds = time.monotonic(), 0.0
 
     def parts(self, batch: Any) -> list[tuple[int, Any]]:
@@ -80,22 +81,21 @@ class World:
         self.is_asked, self._seconds = asking > 0, seconds
 
     def add_up(self, tensors: Sequence[Tensor]) -> None:
-        """Replaces contiguous tensors by sums over all processes, the same bits in each of them."""
+        """Replaces tensors of one dtype by sums over all processes, the same bits in each of them.
+        """
         self.begin_adding(tensors)()
 
     def begin_adding(self, tensors: Sequence[Tensor]) -> Callable[[], None]:
         """Begins `add_up`; the tensors are the sums once the function that it returns has ended.
 
-        With `slices` the exchange takes several rounds, and begins when that function is called.
+        Several are packed into one, in memory that is kept: fresh memory costs 2 % of a GPT's
+        update. With `slices` the exchange takes several rounds, and begins when that function is
+        called.
         """
-        if self.size == 1:
+        if self.size == 1 or not tensors:
             return lambda: None
-        pieces = [
-            piece
-            for tensor in tensors
-            for piece in torch.split(tensor.view(-1), BUCKET_BYTES // tensor.element_size())
-            if len(piece)
-        ]
+        flat, unpack = self._packed(tensors)
+        pieces = torch.split(flat, BUCKET_BYTES // flat.element_size()) if len(flat) else ()
         works: list[Any] = []
         if self.slices is None:
             with self._explained():
@@ -107,8 +107,26 @@ class World:
                     self._add_by_doubling(pieces)
                 for work in works:
                     work.wait()
+            unpack()
 
         return finish
+
+    def _packed(self, tensors: Sequence[Tensor]) -> tuple[Tensor, Callable[[], None]]:
+        """One flat tensor with all elements, and what copies them back from it."""
+        first, sizes = tensors[0], [tensor.numel() for tensor in tensors]
+        if len(tensors) == 1 and first.is_contiguous():
+            return first.view(-1), lambda: None
+        free = self._buffers.setdefault((first.dtype, first.device, sum(sizes)), [])
+        flat = free.pop() if free else first.new_empty(sum(sizes))
+        pairs = zip(torch.split(flat, sizes), tensors, strict=True)
+        parts = [part.view(tensor.shape) for part, tensor in pairs]
+        torch._foreach_copy_(parts, [*tensors])
+
+        def unpack() -> None:
+            torch._foreach_copy_([*tensors], parts)
+            free.append(flat)
+
+        return flat, unpack
 
     def _add_by_doubling(self, pieces: Sequence[Tensor]) -> None:
         """Sums of 2, 4, ... neighbours: a + b has the bits of b + a, so both ends agree."""

@@ -31,10 +31,17 @@ class Gradients(dict[str, Tensor]):
     `loss`, if known, is the loss (or mean of losses) without its graph.
     """
 
+    found_inf: Tensor | None = None  # 1 if any was inf or NaN when `optim.accumulator` divided them
+
     def __init__(self, tensors: Tensors, model: nn.Module, loss: Tensor | None = None):
         super().__init__(tensors)
         self._model = model
         self.loss = loss
+
+    @property
+    def with_loss(self) -> list[Tensor]:
+        """The gradients, then the loss if known."""
+        return [*self.values(), *([] if self.loss is None else [self.loss])]
 
     def __repr__(self) -> str:
         shapes = [f"{name}: {list(tensor.shape)}" for name, tensor in self.items()]
@@ -191,7 +198,7 @@ def all_finite(gradients: Gradients) -> bool:
     It uses the operation of torch.amp.GradScaler with a scale of 1: 4 us for a small network on a
     CPU, where norms and their sum take 11.
     """
-    tensors = [*gradients.values(), *([] if gradients.loss is None else [gradients.loss])]
+    tensors = gradients.with_loss
     if not tensors:
         return True
     device = tensors[0].device

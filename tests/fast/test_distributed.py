@@ -92,10 +92,10 @@ def mean_gradients(world, inputs, prototype=UNEVEN, is_early=True, change=lambda
 INPUTS = [torch.randn(9, 3, generator=torch.Generator().manual_seed(5)) for _ in range(2)]
 
 
-@pytest.fixture(params=["packed", "in place"])
+@pytest.fixture(params=["together", "in buckets"])
 def exchange(request, monkeypatch):
     """How the gradients of several processes are exchanged."""
-    if request.param == "in place":
+    if request.param == "in buckets":
         monkeypatch.setattr(early_exchange, "LARGE_BYTES", 0)
 
 
@@ -132,6 +132,48 @@ def spied(function, see):
         return function(*arguments)
 
     return called
+
+
+def test_tensors_are_packed_in_memory_that_is_kept_and_added_up_in_place(monkeypatch):
+    flats = []
+
+    class Doubling:
+        def __init__(self, flat):
+            self.flat = flat
+
+        def wait(self):
+            self.flat *= 2  # another process has the same values
+
+    def all_reduce(flat, async_op):
+        flats.append(flat.data_ptr())
+        return Doubling(flat)
+
+    monkeypatch.setattr("torch.distributed.all_reduce", all_reduce)
+    world = World(0, 2)
+    for _ in range(2):
+        strided, alone = torch.arange(6.0).view(2, 3).t(), torch.ones(4).bfloat16()
+        first = world.begin_adding([strided, torch.zeros(0), scalar := torch.tensor(3.0)])
+        second = world.begin_adding(others := [torch.full((3,), 7.0), torch.ones(2, 2)])
+        third = world.begin_adding([alone])
+        for finish in (second, first, third):
+            finish()
+        assert strided.equal(2 * torch.arange(6.0).view(2, 3).t()) and scalar == 6
+        assert others[0].tolist() == [14] * 3 and others[1].tolist() == [[2, 2]] * 2
+        assert alone.tolist() == [2] * 4 and flats[-1] == alone.data_ptr()
+    assert len({*flats[:2]}) == 2 and {*flats[:2]} == {*flats[3:5]}
+
+
+@pytest.mark.parametrize(
+    "sizes, expected",
+    [([1, 1], ["b a"]), ([8, 8, 4], ["c b", "a"]), ([4, 30, 1], ["c", "b", "a"])],
+)
+def test_buckets_begin_with_the_last_parameter_and_hold_one_dtype(monkeypatch, sizes, expected):
+    monkeypatch.setattr(early_exchange, "FIRST_BYTES", 12)
+    monkeypatch.setattr(early_exchange, "BUCKET_BYTES", 20)
+    parameters = {name: torch.zeros(size, dtype=torch.uint8) for name, size in zip("abc", sizes)}
+    assert [*map(" ".join, early_exchange._buckets(parameters))] == expected
+    parameters["a"] = parameters["a"].bool()
+    assert early_exchange._buckets(parameters)[-1] == ["a"]
 
 
 def doubled(gradients):

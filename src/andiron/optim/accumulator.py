@@ -1,5 +1,7 @@
 """The gradients of a large batch as the weighted mean over its micro-batches."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -44,9 +46,7 @@ class GradientsAccumulator:
                 "no micro-batch was added, so there is no mean; add gradients first"
             )
         if len(weights) > 1:  # multiplying and dividing the only one would round
-            total = sum(weights[1:], start=weights[0])
-            torch._foreach_div_(list(mean.values()), total)
-            mean.loss = None if mean.loss is None else mean.loss / total
+            divide(mean, sum(weights[1:], start=weights[0]))
         return mean
 
 
@@ -56,6 +56,27 @@ def multiply(gradients: Gradients, weight: float | Tensor) -> None:
         torch._foreach_mul_(list(gradients.values()), weight)
     if gradients.loss is not None:
         gradients.loss = gradients.loss * weight
+
+
+def divide(gradients: Gradients, divisor: float | Tensor) -> None:
+    """Divides gradients and their loss in place.
+
+    A power of two is divided by in the operation that also looks for inf and NaN, which saves the
+    pass of `all_finite`: multiplying by the reciprocal gives the same bits.
+    """
+    if gradients.loss is not None:
+        gradients.loss = gradients.loss.clone()  # it may be an item's
+    tensors = gradients.with_loss
+    if not tensors:
+        return
+    device = tensors[0].device
+    has_operation = device.type != "mps" and all(map(torch.is_floating_point, tensors))
+    if isinstance(divisor, Tensor) or math.frexp(divisor)[0] != 0.5 or not has_operation:
+        torch._foreach_div_(tensors, divisor)
+        return
+    gradients.found_inf = torch.zeros((), device=device)
+    reciprocal = torch.full((), 1 / divisor, device=device)
+    torch._amp_foreach_non_finite_check_and_unscale_(tensors, gradients.found_inf, reciprocal)
 
 
 def add_up(total: Gradients, gradients: Gradients) -> None:

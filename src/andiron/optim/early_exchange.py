@@ -1,6 +1,6 @@
 """Gradients of several processes added up while backward still computes the next ones."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -8,19 +8,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from andiron.distributed import World
+from andiron.distributed import BUCKET_BYTES, World
 from andiron.gradients import Gradients
 from andiron.outputs import Weight
 
-LARGE_BYTES = 2**18  # packing a larger gradient with others takes longer than its own exchange
+LARGE_BYTES = 2**18  # smaller gradients are exchanged together after backward
+FIRST_BYTES = 2**20  # of the first bucket, as in DistributedDataParallel: it is soon complete
 NO_ENTRY = -0.0  # x + -0.0 has the bits of x, also where x is -0.0
 
 
 class EarlyExchange:
-    """Adds up large gradients over all processes, each as soon as backward has computed it.
+    """Adds up large gradients over all processes, in buckets, while backward computes the others.
 
     Every process begins the exchanges in the same order, the last parameter first: no process
-    waits for an exchange that another one has not begun. `sums` begins those that backward left.
+    waits for an exchange that another one has not begun. `finish` begins those that backward left.
     """
 
     def __init__(self, world: World, trained: Mapping[str, nn.Parameter]):
@@ -28,13 +29,13 @@ class EarlyExchange:
         self._parameters = {
             name: parameter
             for name, parameter in trained.items()
-            if world.size > 1 and parameter.nbytes >= LARGE_BYTES and parameter.is_contiguous()
+            if world.size > 1 and parameter.nbytes >= LARGE_BYTES
         }
         self.names = [*self._parameters]
-        self._order = self.names[::-1]
+        self._buckets = _buckets(self._parameters)
         self._weight: Weight | None = None  # of the step whose gradients are added up early
         self._computed: dict[str, tuple[Tensor, int]] = {}  # and the version of each tensor
-        self._begun: list[tuple[Tensor, Callable[[], None]]] = []
+        self._begun: list[Callable[[], None]] = []  # by bucket, what ends its exchange
 
     @contextmanager
     def during_backward(self, weight: Weight) -> Iterator[Weight | None]:
@@ -67,15 +68,13 @@ class EarlyExchange:
         gradient, weight = parameter.grad, self._weight
         if gradient is None or weight is None or gradient.layout is not torch.strided:
             return
-        gradient = parameter.grad = gradient.contiguous()
         if isinstance(weight, Tensor) and _is_on_gpu(weight):  # a wait for its value costs more
             gradient.masked_fill_(weight == 0, NO_ENTRY)
         self._computed[name] = gradient, gradient._version
-        while len(self._begun) < len(self._order):
-            following = self._order[len(self._begun)]
-            if following not in self._computed:
+        for bucket in self._buckets[len(self._begun) :]:
+            if not self._computed.keys() >= {*bucket}:
                 break
-            self._begin(self._computed[following][0])
+            self._begin([self._computed[name][0] for name in bucket])
 
     def has_weighted(self, gradients: Gradients, weight: Weight) -> bool:
         """Whether `backward` has multiplied the gradients of a step by their weight.
@@ -95,16 +94,31 @@ class EarlyExchange:
             )
         return self._weight is not None
 
-    def sums(self, entries: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The sums over all processes, in the memory of `entries`, weighted and contiguous."""
-        for name in self._order[len(self._begun) :]:
-            self._begin(entries[name])
-        for _, finish in self._begun:
+    def finish(self, entries: Mapping[str, Tensor]) -> None:
+        """Replaces the weighted gradients of large parameters by their sums over all processes."""
+        for bucket in self._buckets[len(self._begun) :]:
+            self._begin([entries[name] for name in bucket])
+        for finish in self._begun:
             finish()
-        return dict(zip(self._order, (tensor for tensor, _ in self._begun), strict=True))
 
-    def _begin(self, tensor: Tensor) -> None:
-        self._begun.append((tensor, self._world.begin_adding([tensor])))
+    def _begin(self, tensors: Sequence[Tensor]) -> None:
+        self._begun.append(self._world.begin_adding(tensors))
+
+
+def _buckets(parameters: Mapping[str, Tensor]) -> list[list[str]]:
+    """The names in the order of the exchanges, in buckets of one dtype and at most BUCKET_BYTES.
+
+    A larger one is a bucket of its own.
+    """
+    buckets: list[list[str]] = []
+    left, dtype = 0, None
+    for name in [*parameters][::-1]:
+        if parameters[name].nbytes > left or parameters[name].dtype != dtype:
+            left, dtype = BUCKET_BYTES if buckets else FIRST_BYTES, parameters[name].dtype
+            buckets.append([])
+        buckets[-1].append(name)
+        left -= parameters[name].nbytes
+    return buckets
 
 
 def _is_on_gpu(weight: Weight) -> bool:

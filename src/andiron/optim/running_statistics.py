@@ -62,9 +62,9 @@ class RunningStatistics:
             count.copy_(before)
         return after
 
-    def merge(self, means: Gradients, micro_batches: int) -> None:
-        """Moves the mean statistics of all slices from `means` to the model."""
-        merged = {name: means.pop(name) for name in self.tensors if name in means}
+    def merge(self, sums: Gradients, weight: float, micro_batches: int) -> None:
+        """Moves the sums of all slices' statistics from `sums` to the model, as their means."""
+        merged = {name: sums.pop(name) / weight for name in self.tensors if name in sums}
         self._put(merged)
         for count in self._counts:
             count += micro_batches

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from andiron.distributed import Sliced, World
-from andiron.gradients import Gradients, Tensors, exchanged
-from andiron.optim.accumulator import add_up, multiply
+from andiron.gradients import Gradients, exchanged
+from andiron.optim.accumulator import add_up, divide, multiply
 from andiron.optim.early_exchange import NO_ENTRY, EarlyExchange
 from andiron.optim.running_statistics import RunningStatistics
 
@@ -29,8 +29,7 @@ class SlicedMean:
         self._world, self._model = world, model
         self._statistics = RunningStatistics(model)
         trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
-        detached = {name: parameter.detach() for name, parameter in trained.items()}
-        self._layout: dict[str, Tensor] = {**detached, **self._statistics.tensors}
+        self._layout: dict[str, Tensor] = {**trained, **self._statistics.tensors}
         self._exchange = EarlyExchange(world, trained)
         self._device = next((p.device for p in model.parameters()), torch.device("cpu"))
         self._sums: list[tuple[Gradients, Tensor]] = []  # of whole subtrees, and their weights
@@ -112,17 +111,15 @@ class SlicedMean:
             sums, weight = self._over_processes(sums, weight)
         total = float(weight)
         mean = sums.replaced({name: sums[name] for name in self._layout if name in sums})
-        if mean:
-            torch._foreach_div_(list(mean.values()), total)
-        mean.loss = None if sums.loss is None else sums.loss / total
-        self._statistics.merge(mean, self._num_batches)
+        self._statistics.merge(mean, total, self._num_batches)
+        divide(mean, total)
         return mean
 
     def _over_processes(self, sums: Gradients, weight: Tensor) -> tuple[Gradients, Tensor]:
         """The sums of all processes; a parameter without a gradient in any of them has no entry.
 
-        Large ones are exchanged where they lie, the others in one tensor for each dtype. The tail
-        of float32 carries the weight, the loss, the world's notes, and who has a gradient.
+        Small ones are exchanged together, by dtype. The tail of float32 carries the weight, the
+        loss, the world's notes, and who has a gradient.
         """
         loss = torch.zeros(()) if sums.loss is None else sums.loss
         flags = [float(sums.loss is not None), *(float(name in sums) for name in self._layout)]
@@ -132,31 +129,17 @@ class SlicedMean:
         missing = self._layout.keys() - sums
         entries = {name: torch.full_like(layout[name], NO_ENTRY) for name in missing}
         entries |= {**sums, TAIL: tail}
-        merged = self._exchange.sums(
-            {name: entries[name].contiguous() for name in self._exchange.names}
-        )
-        small = {name: tensor for name, tensor in layout.items() if name not in merged}
-        for dtype in dict.fromkeys(tensor.dtype for tensor in small.values()):
-            of_dtype = {name: tensor for name, tensor in small.items() if tensor.dtype == dtype}
-            packed = torch.cat([entries[name].reshape(-1) for name in of_dtype])
-            self._world.add_up([packed])
-            merged |= _unpacked(packed, of_dtype)
-        weight, loss, *rest = merged.pop(TAIL).unbind()
+        self._exchange.finish(entries)
+        small = [entries[name] for name in layout if name not in self._exchange.names]
+        for dtype in dict.fromkeys(tensor.dtype for tensor in small):
+            self._world.add_up([tensor for tensor in small if tensor.dtype == dtype])
+        weight, loss, *rest = tail.unbind()
         asking, seconds, has_loss, *has_entry = torch.stack(rest).tolist()
         self._world.take_notes(asking, seconds)
         flagged = zip(self._layout, has_entry, strict=True)
-        gradients = Gradients({name: merged[name] for name, has in flagged if has}, self._model)
+        gradients = Gradients({name: entries[name] for name, has in flagged if has}, self._model)
         gradients.loss = loss if has_loss else None
         return gradients, weight
-
-
-def _unpacked(packed: Tensor, like: Tensors) -> dict[str, Tensor]:
-    """Tensors in memory of their own: a kernel may round differently at another alignment."""
-    parts = torch.split(packed, [tensor.numel() for tensor in like.values()])
-    tensors = {name: torch.empty_like(tensor) for name, tensor in like.items()}
-    sources = [part.view(t.shape) for part, t in zip(parts, like.values(), strict=True)]
-    torch._foreach_copy_([*tensors.values()], sources)
-    return tensors
 
 
 def _sum_of(

@@ -33,10 +33,16 @@ log = logging.getLogger("andiron")
 
 
 def main(
-    arguments: list[str], conf_dir: Path | None, signals: Signals, rank: int, size: int
+    arguments: list[str],
+    conf_dir: Path | None,
+    signals: Signals,
+    launcher: int,
+    rank: int,
+    size: int,
 ) -> int:
-    """Runs this process of a run; returns the exit code."""
-    _end_with_parent(signal.SIGKILL)  # nothing is trained yet, and torch may wait for other ranks
+    """Runs this process of a run, a child of the process `launcher`; returns the exit code."""
+    # nothing is trained yet, and torch may wait for other ranks
+    _end_with_parent(signal.SIGKILL, launcher)
     if not _launcher_is_alive():
         print("error: torchrun was ended while its processes started", file=sys.stderr)
         return 1
@@ -111,7 +117,7 @@ class Leader:
         joined = distributed.joined(store, 0, self._size, **start)
         self._world = self._at_end.enter_context(joined)
         self._interrupter.connect(self._world)
-        _end_with_parent(signal.SIGTERM)  # the run is then stopped and saved
+        _end_with_parent(signal.SIGTERM, os.getppid())  # the run is then stopped and saved
 
         def build_everywhere(*args: Any, interrupter: Any, **options: Any) -> Any:
             self._world.decided(lambda: (build.__name__, args, options))
@@ -145,7 +151,7 @@ def follow(signals: Signals, rank: int, size: int) -> int:
             return int(start["exit_code"])
         with distributed.joined(store, rank, size, **start) as world:
             interrupter.connect(world)
-            _end_with_parent(signal.SIGTERM)
+            _end_with_parent(signal.SIGTERM, os.getppid())
             name, (config, run_dir, *args), options = world.decided(_not_called)
             interrupter.begin(config.interrupted_exit_code)
             _log_to(RunFolder(run_dir).rank_log(rank))
@@ -222,9 +228,8 @@ def _launcher_is_alive() -> bool:
     return True
 
 
-def _end_with_parent(number: signal.Signals) -> None:
-    """Asks the system for a signal when torchrun dies."""
-    parent = os.getppid()
+def _end_with_parent(number: signal.Signals, parent: int) -> None:
+    """Asks the system for a signal when torchrun dies, which was the parent."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:

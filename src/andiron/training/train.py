@@ -18,7 +18,7 @@ def main(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
 
     With `until_exit` the process exits afterwards. Signals are handled from here on.
     """
-    shared = process.rank_and_size(os.environ)
+    shared, launcher = process.rank_and_size(os.environ), os.getppid()
     arguments, interrupter = sys.argv[1:], SharedInterrupter() if shared else Interrupter()
     interrupter.start()
     signals = Signals(interrupter, until_exit=until_exit)
@@ -26,7 +26,7 @@ def main(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
         if shared:
             from andiron.training import ranks
 
-            return ranks.main(arguments, conf_dir, signals, *shared)
+            return ranks.main(arguments, conf_dir, signals, launcher, *shared)
         flags = {argument for argument in arguments if argument.startswith("-")}
         if flags and flags <= SWEEPS and hasattr(os, "fork"):
             if early_start := wings.optional("sweep.early_start"):

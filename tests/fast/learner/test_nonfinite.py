@@ -11,9 +11,10 @@ from torch.nn import functional
 from andiron import data, errors, randomness
 from andiron.checkpoint import load
 from andiron.data import ArrayDataset
+from andiron.gradients import Gradients
 from andiron.learner import LearnerBuilder, nonfinite
 from andiron.metrics import Loss
-from andiron.optim import Optimizer
+from andiron.optim import GradientsAccumulator, Optimizer
 from andiron.protocols import TrainOutput
 from andiron.tasks import Classifier
 
@@ -229,6 +230,16 @@ def test_a_bad_sample_among_micro_batches_is_found_in_its_own(tmp_path):
     assert f"(epoch 1, batch {batches}, samples " in str(
         stopped.value
     ) and f": sample {BAD_SAMPLE} has NaN" in str(stopped.value)
+
+
+@pytest.mark.parametrize("bad", [False, True])
+def test_nan_found_while_micro_batches_were_divided_is_not_looked_for_again(bad):
+    accumulator = GradientsAccumulator()
+    for value in (1.0, math.inf if bad else 2.0):
+        accumulator.add(Gradients({"weight": torch.full((2,), value)}, nn.Linear(2, 1)), 4)
+    mean = accumulator.mean()
+    mean["weight"] = torch.full((2,), math.nan)  # which a second look would find
+    assert nonfinite.Nonfinite().passes(mean) is not bad
 
 
 def test_an_fp16_overflow_halves_the_scale_and_is_skipped_by_any_policy(tmp_path, caplog):

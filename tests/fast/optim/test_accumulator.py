@@ -7,6 +7,7 @@ from torch.nn import functional
 
 from andiron import gradients
 from andiron.optim import GradientsAccumulator
+from andiron.optim.accumulator import divide
 
 SIZES = (5, 1, 7, 3, 2, 8, 4, 1)
 
@@ -84,6 +85,29 @@ def test_a_micro_batch_adds_nothing_to_parameters_it_does_not_reach():
         gradients.backward(functional.cross_entropy(model[2](hidden), targets[4:8]), model), 4
     )
     assert "0.weight" not in accumulator.mean()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_dividing_by_a_power_of_two_has_the_bits_of_a_division_and_finds_nan(dtype):
+    stream = torch.Generator().manual_seed(2)
+    model = network()
+    values = torch.randn(1000, generator=stream) * 10 ** (-8 * torch.rand(1000, generator=stream))
+    for bad in (False, True):
+        loss = torch.tensor(float("nan") if bad else 3.0)
+        mean = gradients.Gradients({"0.weight": values.to(dtype)}, model, loss)
+        expected = mean["0.weight"] / 64
+        divide(mean, 64)
+        assert mean["0.weight"].equal(expected) and mean["0.weight"].dtype == dtype
+        assert bool(mean.found_inf) is bad is not gradients.all_finite(mean)
+        assert loss.isnan().item() is bad and (bad or float(mean.loss) == 3.0 / 64)
+
+
+@pytest.mark.parametrize("divisor", [3, 48.0, torch.tensor(64.0)])
+def test_other_divisions_leave_the_look_for_nan_to_the_caller(divisor):
+    mean = gradients.Gradients({"0.weight": torch.ones(4)}, network(), torch.tensor(1.0))
+    divide(mean, divisor)
+    assert mean.found_inf is None
+    assert mean["0.weight"].equal(torch.ones(4) / divisor) and mean.loss == 1.0 / divisor
 
 
 def test_the_next_mean_starts_anew():
