@@ -212,6 +212,11 @@ def all_finite(gradients: Gradients) -> bool:
     return is_finite
 
 
+def mean_is_finite(mean: Gradients) -> bool:
+    """`all_finite`, or what the division that made the mean has found."""
+    return all_finite(mean) if mean.found_inf is None else not mean.found_inf.item()
+
+
 @functools.lru_cache
 def _constants(device: torch.device) -> tuple[Tensor, Tensor]:
     """A 0 to overwrite and a 1: creating them takes as long as the check."""

@@ -1,5 +1,7 @@
 """This process's use of the machine: processor, memory, GPU."""
 
+import ctypes
+import functools
 import os
 import sys
 import time
@@ -9,6 +11,22 @@ import torch
 
 STATM = Path("/proc/self/statm")  # in pages; the second number is resident memory
 GIB = 2**30
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+
+
+@functools.cache
+def keep_freed_memory() -> None:
+    """Lets glibc keep up to 1 GiB of freed memory for the next update.
+
+    To return it and get it again costs page faults, 7 % of the updates of a GPT of 10 M parameters
+    on a CPU. If the environment sets malloc's options, those hold.
+    """
+    is_set = any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ)
+    if sys.platform != "linux" or is_set:
+        return
+    if set_option := getattr(ctypes.CDLL(None), "mallopt", None):  # musl has none
+        set_option(M_TRIM_THRESHOLD, GIB)
+        set_option(M_MMAP_THRESHOLD, 2**25)  # larger tensors are still returned at once
 
 
 class Usage:

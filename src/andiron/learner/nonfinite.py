@@ -62,7 +62,7 @@ class Nonfinite:
     def __post_init__(self) -> None:
         is_checked = self.policy != "ignore" or self.precision.has_loss_scale
         # reads one value from the device: an update that was applied cannot be taken back
-        self.passes = _are_finite if is_checked else lambda _: True
+        self.passes = gradients.mean_is_finite if is_checked else lambda _: True
 
     def leave_out(
         self,
@@ -142,12 +142,6 @@ class Nonfinite:
         if self.is_configured:
             return f"`python scripts/replay.py {target}` runs the step again; "
         return f"{in_python(target)} runs the step again; "
-
-
-def _are_finite(mean: Gradients) -> bool:
-    if mean.found_inf is None:
-        return gradients.all_finite(mean)
-    return not mean.found_inf.item()
 
 
 def in_python(folder: Path) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import torch
 
 from andiron import gradients
+from andiron.learner.machine_usage import keep_freed_memory
 
 Name = Literal["fp32", "tf32", "bf16", "fp16"]
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -31,7 +32,9 @@ class Precision:
         self._updates_since = 0  # the scale last changed
 
     def apply(self) -> None:
-        """Sets how a GPU multiplies float32; an earlier run may have changed it."""
+        """Sets how a GPU multiplies float32, which an earlier run may have changed; CPU: memory."""
+        if self.device_type == "cpu":
+            keep_freed_memory()
         if self.device_type == "cuda":
             torch.set_float32_matmul_precision("high" if self.name == "tf32" else "highest")
             torch.backends.cudnn.allow_tf32 = self.name == "tf32"
