@@ -81,16 +81,14 @@ class World:
         self.is_asked, self._seconds = asking > 0, seconds
 
     def add_up(self, tensors: Sequence[Tensor]) -> None:
-        """Replaces tensors of one dtype by sums over all processes, the same bits in each of them.
-        """
+        """Replaces tensors of one dtype by their sums over all processes, equal bits in each."""
         self.begin_adding(tensors)()
 
     def begin_adding(self, tensors: Sequence[Tensor]) -> Callable[[], None]:
         """Begins `add_up`; the tensors are the sums once the function that it returns has ended.
 
-        Several are packed into one, in memory that is kept: fresh memory costs 2 % of a GPT's
-        update. With `slices` the exchange takes several rounds, and begins when that function is
-        called.
+        Several are packed into one, in memory that is kept for the next time. With `slices` the
+        exchange takes several rounds, and begins when that function is called.
         """
         if self.size == 1 or not tensors:
             return lambda: None
