@@ -18,8 +18,8 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 def keep_freed_memory() -> None:
     """Lets glibc keep up to 1 GiB of freed memory for the next update.
 
-    To return it and get it again costs page faults (docs/benchmarks.md has their time). If the
-    environment sets malloc's options, those hold.
+    To return it and get it again costs a page fault for every 4 KiB. If the environment sets
+    malloc's options, those hold.
     """
     is_set = any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ)
     if sys.platform != "linux" or is_set:
