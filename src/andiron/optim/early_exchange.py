@@ -31,7 +31,7 @@ class EarlyExchange:
             for name, parameter in trained.items()
             if world.size > 1 and parameter.nbytes >= LARGE_BYTES
         }
-        self.names = [*self._parameters]
+        self.names = self._parameters.keys()  # looked up for every parameter of an update
         self._buckets = _buckets(self._parameters)
         self._weight: Weight | None = None  # of the step whose gradients are added up early
         self._computed: dict[str, tuple[Tensor, int]] = {}  # and the version of each tensor
