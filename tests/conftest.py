@@ -11,10 +11,11 @@ import signal
 from pathlib import Path
 
 import pytest
-from jaxtyping import install_import_hook
+
+import shape_checks
 
 gc.disable()  # until all is imported: that makes many objects and no garbage
-install_import_hook("andiron", "shape_checks.check")  # before anything imports andiron
+shape_checks.install()  # before anything imports andiron
 
 import torch  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
