@@ -184,11 +184,12 @@ def _checkpoint_files(saved: Path, run: str | None) -> list[Path]:
     """The files of a checkpoint of this run; a saved non-finite update has no identity."""
     try:
         plain = files.read_json(saved / CHECKPOINT_MANIFEST)
-        is_own = plain["sha256"] == checksums.own(plain) and plain.get("run") == run
-        names = filter(_is_in_checkpoint, plain["files"]) if is_own else ()
+        if plain["sha256"] != checksums.own(plain) or plain.get("run") != run:
+            return []
+        names = [*filter(_is_in_checkpoint, plain["files"]), CHECKPOINT_MANIFEST]
     except (OSError, ValueError, LookupError, TypeError):  # not a checkpoint, or damaged: kept
         return []
-    return [saved / name for name in (*names, CHECKPOINT_MANIFEST)] if is_own else []
+    return [saved / name for name in names]
 
 
 def _partial_files(partial: Path, name: str) -> list[Path]:
@@ -217,9 +218,7 @@ def _move(source: Path, place: Path) -> None:
 
 def _remove_empty(path: Path) -> None:
     """Removes a folder and those inside it that hold no file."""
-    if path.is_symlink() or not path.is_dir():
-        return
-    for inner in list(path.iterdir()):
-        _remove_empty(inner)
-    with suppress(OSError):
-        path.rmdir()
+    if not path.is_symlink():
+        for folder, _, _ in os.walk(path, topdown=False):  # of a file: nothing
+            with suppress(OSError):
+                os.rmdir(folder)
