@@ -54,18 +54,14 @@ def newest(option: str = "resume=") -> Path:
     paths = [path for pattern in RUNS_BELOW for path in _parents(f"{pattern}/{config}", Path.cwd())]
     # a status that a full disk cut off has no start time: that run counts as the oldest
     paths.sort(key=lambda path: str(status.read(RunFolder(path)).get("started", "")), reverse=True)
-    newest_trained = next((path for path in paths if not _never_trained(RunFolder(path))), None)
-    if newest_trained is None:
-        places = " or ".join(RUNS_BELOW)
-        raise errors.RunFolderError(
-            f"{option}latest: no run in {places}; name its folder: {option}<run folder>"
-        )
-    return newest_trained
-
-
-def _never_trained(folder: RunFolder) -> bool:
-    """Whether the process of the run is gone, and made no update."""
-    return status.is_untrained(folder) and not is_held(folder.log)
+    for path in paths:
+        folder = RunFolder(path)
+        if not status.is_untrained(folder) or is_held(folder.log):
+            return path
+    places = " or ".join(RUNS_BELOW)
+    raise errors.RunFolderError(
+        f"{option}latest: no run in {places}; name its folder: {option}<run folder>"
+    )
 
 
 def _parents(pattern: str, root: Path) -> list[Path]:
