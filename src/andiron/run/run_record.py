@@ -59,15 +59,13 @@ def manifest_of(folder: RunFolder) -> Manifest:
         plain = files.read_json(folder.manifest)
     except (OSError, ValueError) as error:
         raise _damage_error(folder.manifest, files.reason(error)) from error
-    if not isinstance(plain, dict) or plain.keys() != {"run", "files", "sha256"}:
-        raise _damage_error(folder.manifest, "not a run's manifest")
-    if plain["sha256"] != checksums.own(plain):
-        raise _damage_error(folder.manifest, "its own SHA-256 differs")
-    run, entries = plain["run"], plain["files"]
-    is_named = isinstance(run, str) and IDENTITY.fullmatch(run) and isinstance(entries, dict)
-    if not is_named or not all(map(_is_valid_entry, entries, entries.values())):
-        raise _damage_error(folder.manifest, "run or files are malformed")
-    return Manifest(run, entries)
+    match plain:
+        case {"run": str(run), "files": dict(entries), "sha256": sha256, **others} if not others:
+            if sha256 != checksums.own(plain):
+                raise _damage_error(folder.manifest, "its own SHA-256 differs")
+            if IDENTITY.fullmatch(run) and all(map(_is_valid_entry, entries, entries.values())):
+                return Manifest(run, entries)
+    raise _damage_error(folder.manifest, "not a run's manifest")
 
 
 def identity(folder: RunFolder) -> str:
