@@ -135,9 +135,10 @@ def _call_of(value: Any) -> tuple[Any, dict[str, Any]]:
     if kept := getattr(value, "__dict__", {}).get(KEPT):
         maker, arguments, named = kept
         return maker, _by_name(maker, arguments, named)
-    if dataclasses.is_dataclass(kind) and _is_plain_constructor(kind):
-        fields = [field for field in dataclasses.fields(kind) if field.init]
-        return kind, {field.name: getattr(value, field.name) for field in fields}
+    if dataclasses.is_dataclass(kind):
+        fields = [field.name for field in dataclasses.fields(kind) if field.init]
+        if fields == [*inspect.signature(kind).parameters]:  # else it has another constructor
+            return kind, {name: getattr(value, name) for name in fields}
     with suppress(ValueError):
         if not inspect.signature(kind).parameters:
             return kind, {}
@@ -171,9 +172,3 @@ def _by_name(maker: Any, arguments: tuple[Any, ...], named: Mapping[str, Any]) -
         if parameter.kind is parameter.VAR_KEYWORD:
             bound |= bound.pop(name, {})
     return bound
-
-
-def _is_plain_constructor(kind: type) -> bool:
-    """Whether a dataclass is made by its fields."""
-    given = inspect.signature(kind).parameters
-    return [*given] == [field.name for field in dataclasses.fields(kind) if field.init]
