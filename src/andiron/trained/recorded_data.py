@@ -77,8 +77,7 @@ def from_plain(name: str, plain: Mapping[str, Any]) -> Described | None:
         if settings.keys() != {field.name for field in dataclasses.fields(kind)}:
             raise ValueError(f"{kind.__name__} has not the settings {', '.join(settings)}")
         batcher = _validated(kind, settings)
-        _check_channels(batcher, typed_facts.input_shape)
-        _check_numbers(batcher, facts)
+        _check_numbers(batcher, facts, typed_facts.input_shape)
     except (ValueError, KeyError, TypeError) as error:  # pydantic's is a ValueError
         why = errors.one_line(error)[:200]
         raise errors.DataError(
@@ -91,19 +90,16 @@ def from_plain(name: str, plain: Mapping[str, Any]) -> Described | None:
     )
 
 
-def _check_channels(batcher: Batcher, shape: tuple[int, ...] | None) -> None:
-    for name in ("mean", "std"):
-        numbers = getattr(batcher, name, 0.0)
-        channels = shape[0] if shape else 1
-        if isinstance(numbers, tuple) and len(numbers) not in (1, channels):
-            raise ValueError(f"{name} has {len(numbers)} numbers for {channels} channels")
-
-
-def _check_numbers(batcher: Batcher, facts: Mapping[str, Any]) -> None:
-    """Refuses numbers that float32 inputs cannot be divided by or centred on."""
+def _check_numbers(
+    batcher: Batcher, facts: Mapping[str, Any], shape: tuple[int, ...] | None
+) -> None:
+    """Refuses numbers that float32 inputs cannot be divided by or centred on, or too many."""
+    channels = shape[0] if shape else 1
     for name, lowest in {"mean": -FLOAT32.max, "std": SMALLEST, "scale": SMALLEST}.items():
         statistic = getattr(batcher, name, 1.0)
         numbers = statistic if isinstance(statistic, tuple) else (statistic,)
+        if len(numbers) not in (1, channels):
+            raise ValueError(f"{name} has {len(numbers)} numbers for {channels} channels")
         for place, number in enumerate(numbers):
             if not lowest <= number <= FLOAT32.max:
                 names = TableEncoding.of_facts(facts).names if "columns" in facts else []
