@@ -13,6 +13,7 @@ from andiron.assembly import targets
 from andiron.config.schema import Train
 from andiron.data.described import Described
 from andiron.plain import markdown
+from andiron.serialization.record import dtype_name
 from andiron.tasks import Regressor
 from andiron.trained.exports.output_agreement import TOLERANCE, Agreement
 
@@ -137,7 +138,7 @@ class Card:
         values = {
             "name": name,
             "shape": (SAMPLES, *inputs.shape[1:]),
-            "dtype": str(inputs.dtype).removeprefix("torch."),
+            "dtype": dtype_name(inputs.dtype),
         }
         if suffix == ".safetensors":
             call = self._network_call()
@@ -200,7 +201,7 @@ def _is_plain(value: Any) -> bool:
 
 def _layout(tensor: Tensor, axes: Mapping[int, str]) -> str:
     sizes = (axes.get(axis, str(size)) for axis, size in enumerate(tensor.shape))
-    return f"{str(tensor.dtype).removeprefix('torch.')} [{', '.join(sizes)}]"
+    return f"{dtype_name(tensor.dtype)} [{', '.join(sizes)}]"
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

@@ -37,7 +37,7 @@ def measured(
     Raises: DataError, with the export's `name`, if a shape differs, or a value by more than the
     tolerance.
     """
-    difference, largest = 0.0, 0.0
+    distances = []
     for inputs, reference in zip(batches, expected, strict=True):
         outputs = exported(inputs)
         if outputs.shape != reference.shape:
@@ -45,10 +45,10 @@ def measured(
                 f"{name}: its outputs are {[*outputs.shape]}, where the model gives "
                 f"{[*reference.shape]}; nothing was written"
             )
-        distance = (outputs.double() - reference.double()).abs().max()
-        # NaN wins over numbers, unlike in Python's max
-        difference = float(torch.maximum(torch.tensor(difference), distance))
-        largest = max(largest, float(reference.abs().max()))
+        distances.append((outputs.double() - reference.double()).abs().max())
+    # NaN wins over numbers, unlike in Python's max
+    difference = float(torch.stack(distances).max())
+    largest = max(float(reference.abs().max()) for reference in expected)
     agreement = Agreement(tuple(dict.fromkeys(map(len, batches))), difference, largest)
     if not difference <= TOLERANCE * largest:  # or NaN
         raise errors.DataError(
