@@ -13,7 +13,6 @@ from andiron.cli import command_line, process
 from andiron.comparison.text_table import measured, table
 from andiron.disk import png
 from andiron.plain.readable import ending, number
-from andiron.run import named_folder
 from andiron.trained import named_output, run_arguments
 
 MOST_CLASSES = 20  # printed; --json has all of them
@@ -28,21 +27,20 @@ def evaluate(options: argparse.Namespace) -> None:
     Raises: AndironError if the run cannot be loaded, or cannot be evaluated on the data.
     """
     part, overrides = _settings(options)
-    folder = named_folder.run_folder_of(options.run)  # before torch is imported
     if options.pictures is not None:
         named_output.check_folder(options.pictures)
-    from andiron.run import provenance
+    run = run_arguments.loaded(options)
+    from andiron.run import provenance  # torch is imported only once the run is found
     from andiron.trained import evaluating, other_data
 
-    run = run_arguments.loaded(folder, options)
     if overrides:
         splits = other_data.splits(run.config, overrides, run.preprocessing)
     else:
         splits = run.data
-        if splits.fingerprint != provenance.read(folder).get("data", {}).get("sha256"):
+        if splits.fingerprint != provenance.read(run.folder)["data"]["sha256"]:
             log.warning("data %s: changed since the run was trained", splits.name)
     evaluation = evaluating.evaluate(run, splits, part, worst=options.worst)
-    head = {"run": str(folder.path), "weights": run.weights, "data": splits.name}
+    head = {"run": str(run.folder.path), "weights": run.weights, "data": splits.name}
     if options.json:
         print(json.dumps(head | _plain(evaluation)))
     else:

@@ -9,7 +9,6 @@ from functools import partial
 from andiron import errors
 from andiron.cli import command_line, process
 from andiron.disk import files
-from andiron.run import named_folder
 from andiron.trained import run_arguments
 
 
@@ -19,11 +18,10 @@ def generate(options: argparse.Namespace) -> None:
 
     Raises: AndironError if the run cannot be loaded, or cannot continue the prompt.
     """
-    folder = named_folder.run_folder_of(options.run)  # before torch is imported
+    run = run_arguments.loaded(options)
     prompt = _read_stdin() if options.prompt == "-" else options.prompt
     from andiron.trained import text_generation
 
-    run = run_arguments.loaded(folder, options)
     settings = {name: getattr(options, name) for name in ("temperature", "top_k", "seed")}
     pieces = text_generation.pieces(run.model, prompt, options.length, **settings)
     if options.json:

@@ -14,7 +14,6 @@ from typing import Any
 from andiron import errors
 from andiron.cli import command_line, process
 from andiron.cli.signals import EXIT_FAILED
-from andiron.run import named_folder
 from andiron.trained import named_output, run_arguments
 from andiron.trained.named_output import STDIN
 
@@ -30,14 +29,15 @@ def predict(options: argparse.Namespace) -> int:
 
     Raises: AndironError if the run cannot be loaded, or an input is unsuitable.
     """
-    folder = named_folder.run_folder_of(options.run)  # before torch is imported
     if options.output is not None:
         named_output.check(options.output, options.inputs)
-    run = run_arguments.loaded(folder, options)
+    run = run_arguments.loaded(options)
     samples = run.samples(list(_inputs(options.inputs, run)), options.keep)
     predictions = _with_progress(run.predictions(samples, options.batch_size), len(samples.names))
     rows = (_row(prediction, options.top, as_json=options.json) for prediction in predictions)
-    lines = _json_lines(rows) if options.json else _csv_lines(rows, inert=options.spreadsheet)
+    # json.dumps gives ASCII: no control characters of a terminal
+    as_json = (json.dumps(row) + "\n" for row in rows)
+    lines = as_json if options.json else _csv_lines(rows, inert=options.spreadsheet)
     if options.output is None:
         for line in lines:
             sys.stdout.write(line)
@@ -97,30 +97,25 @@ def _fields(prediction: Any, top: int, *, as_json: bool) -> Row:
             {f"output_{number}": value for number, value in enumerate(values)})  # fmt: skip
 
 
-def _json_lines(rows: Iterable[Row]) -> Iterator[str]:
-    for row in rows:
-        yield json.dumps(row) + "\n"  # in ASCII: no control characters of a terminal
-
-
 def _csv_lines(rows: Iterable[Row], *, inert: bool) -> Iterator[str]:
+    """A line for each row, as soon as it is predicted; the first has the header before it."""
     for number, row in enumerate(rows):
+        lines = io.StringIO()
+        writer = csv.writer(
+            lines,
+            lineterminator="\n",
+            quoting=csv.QUOTE_NONNUMERIC if inert else csv.QUOTE_MINIMAL,
+        )
         if number == 0:
-            yield _csv_line(row, inert)
-        yield _csv_line(row.values(), inert)
+            writer.writerow(_cell(name, inert) for name in row)
+        writer.writerow(_cell(value, inert) for value in row.values())
+        yield lines.getvalue()
 
 
-def _csv_line(cells: Iterable[Any], inert: bool) -> str:
-    line = io.StringIO()
-    values = [_cell_text(cell, inert) if isinstance(cell, str) else cell for cell in cells]
-    writer = csv.writer(
-        line, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC if inert else csv.QUOTE_MINIMAL
-    )
-    writer.writerow(values)
-    return line.getvalue()
-
-
-def _cell_text(cell: str, inert: bool) -> str:
-    """A cell of text; if `inert`, spreadsheets do not read it as a formula."""
+def _cell(cell: Any, inert: bool) -> Any:
+    """A cell; if `inert`, spreadsheets do not read its text as a formula."""
+    if not isinstance(cell, str):
+        return cell
     text = errors.printable(cell)
     return f"'{text}" if inert and FORMULA.match(cell) else text
 

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from andiron.cli import command_line
-from andiron.run_folder import RunFolder
+from andiron.run import named_folder
 
 
 def parser(description: str) -> argparse.ArgumentParser:
@@ -23,11 +23,12 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", metavar="NAME", help=device)
 
 
-def loaded(folder: RunFolder, options: argparse.Namespace) -> Any:
-    """The trained run in the folder, with `--weights`, `--device` and `--trust`.
+def loaded(options: argparse.Namespace) -> Any:
+    """The trained run that the options name, with `--weights`, `--device` and `--trust`.
 
     Raises as `andiron.load`.
     """
+    folder = named_folder.run_folder_of(options.run)
     from andiron.trained import loading  # torch is imported only once the folder is found
 
     trust = command_line.trusted(options)

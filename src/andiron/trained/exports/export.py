@@ -8,7 +8,6 @@ from pathlib import Path
 
 from andiron import errors
 from andiron.cli import process
-from andiron.run import named_folder
 from andiron.trained import named_output, run_arguments
 from andiron.trained.exports import target_folder
 
@@ -25,12 +24,11 @@ def export(options: argparse.Namespace) -> None:
     hint = ", or allow it with --inside-run"
     named_output.check_folder(output, is_inside_allowed=options.inside_run, hint=hint)
     target_folder.check(output, kind)
-    folder = named_folder.run_folder_of(options.run)  # before torch is imported
-    from andiron.run import provenance
+    run = run_arguments.loaded(options)
+    from andiron.run import provenance  # torch is imported only once the run is found
     from andiron.trained.exports import checked_export
     from andiron.trained.exports.model_card import Card
 
-    run = run_arguments.loaded(folder, options)
     card = Card(run.model, run.weights, run.preprocessing, run.config, run.summary,
                 provenance.read(run.folder))  # fmt: skip
     test = run.data.test
