@@ -29,7 +29,8 @@ REFUSED = {  # with the exit code 2, and nothing left
     ),
     "no metric": (
         ["+metrics.odd={_target_:torch.nn.Identity}"],
-        "metrics.odd._target_=torch.nn.Identity: gives no metric; ",
+        "metrics.odd._target_=torch.nn.Identity: gives an object of Identity; metrics.odd takes "
+        "an object with name, higher_is_better and a call with the item; ",
     ),
     "a function that takes its argument by position": (
         ["+metrics.odd={_target_:builtins.len}"],

@@ -138,10 +138,7 @@ def data(config: Train) -> Splits:
 
     Raises: ConfigError or DataError.
     """
-    splits = targets.build("data", config.data)
-    if not isinstance(splits, Splits):
-        why = f"gives {type(splits).__name__}; return andiron.data.Splits"
-        raise targets.refused("data", config.data, why)
+    splits: Splits = targets.build_instance("data", config.data, Splits, "andiron.data.Splits")
     if config.debug:
         samples_per_update = config.batch_size * config.grads_accumulation
         splits = few(splits, HALF_UPDATES_OF_DEBUG * samples_per_update // 2)
@@ -159,8 +156,8 @@ def data(config: Train) -> Splits:
 def _loader(
     config: Train, splits: Splits, name: str, device: torch.device, world: World
 ) -> DataLoader:
-    builder = DataLoaderBuilder(splits.batcher).num_workers(config.num_workers).device(device)
-    builder = builder.world(world)
+    builder = DataLoaderBuilder(splits.batcher).num_workers(config.num_workers)
+    builder = builder.device(device).world(world)
     dataset = splits.by_name[name]
     if name != "train":
         batch_size = max(config.batch_size, splits.evaluation_batch_size)

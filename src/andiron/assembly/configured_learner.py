@@ -123,10 +123,8 @@ def writer(name: str, node: Node, folder: RunFolder) -> Writer:
     Raises: ConfigError if the node gives no writer.
     """
     places = {"run_dir": folder.path, "path": folder.metrics, "folder": folder.tensorboard}
-    instance = targets.build(f"writers.{name}", node, **places)
-    if not isinstance(instance, Writer):
-        why = "gives no writer; give it write(point) and close()"
-        raise targets.refused(f"writers.{name}", node, why)
+    takes = "an object with write(point) and close()"
+    instance: Writer = targets.build_instance(f"writers.{name}", node, Writer, takes, **places)
     return instance
 
 
@@ -140,14 +138,13 @@ def checkpointing(node: Node, metrics: Sequence[Any]) -> Checkpointing:
 
 
 def _metric(name: str, node: Node, offered: Mapping[str, Any]) -> Any:
-    metric = targets.build(f"metrics.{name}", node, name=name, **offered)
-    if not isinstance(metric, Metric):
-        remedy = (
-            "give it a name, higher_is_better and a call with the item, "
-            "or wrap it in andiron.metrics.Mean or Torchmetrics"
-        )
-        raise targets.refused(f"metrics.{name}", node, f"gives no metric; {remedy}")
-    return metric
+    takes = (
+        "an object with name, higher_is_better and a call with the item; "
+        "andiron.metrics.Mean and Torchmetrics wrap other functions"
+    )
+    return targets.build_instance(
+        f"metrics.{name}", node, Metric, takes, name=name, **offered
+    )
 
 
 def _check_objective(objective: str, measured: Mapping[str, Sequence[Any]]) -> None:
