@@ -5,14 +5,17 @@ what the user trusts are imported here.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from torch import nn, optim
 
 from andiron.assembly import targets
 from andiron.config import node_checks, trust
 from andiron.config.trust import Option, Trust
 
 PLACES = node_checks.SUPPLIED["writers"]  # arguments that the run fills in, all inside its folder
+TENSOR_FUNCTIONS = ("torch.nn.functional", "torch._C._nn", "torch")  # their modules
 
 
 def check(plain: Mapping[str, Any], trusted: Trust) -> None:
@@ -48,36 +51,26 @@ def _refusals(option: str, place: str, node: dict[str, Any], trusted: Trust) -> 
 
 def _is_of_kind(target: Any, name: str) -> bool:
     """Whether another library's object is of the kind listed for its module."""
-    kind = KINDS.get(name.rpartition(".")[0])
-    return kind is None or kind(target)
+    match name.rpartition(".")[0]:
+        case "torch.nn":
+            return _is_subclass(target, nn.Module)
+        case "torch.nn.functional":
+            is_of_torch = getattr(target, "__module__", None) in TENSOR_FUNCTIONS
+            return is_of_torch and inspect.isroutine(target)
+        case "torch.optim":
+            return _is_subclass(target, optim.Optimizer)
+        case "torch.optim.lr_scheduler":
+            return _is_subclass(target, optim.lr_scheduler.LRScheduler)
+        case "torchvision.models":
+            from torchvision import models
+
+            return target in map(models.get_model_builder, models.list_models(module=models))
+        case "torchvision.transforms.v2":
+            from torchvision.transforms import v2
+
+            return _is_subclass(target, v2.Transform)
+    return True
 
 
-def _is_subclass(base: str) -> Callable[[Any], bool]:
-    def check(target: Any) -> bool:
-        return inspect.isclass(target) and any(
-            f"{each.__module__}.{each.__qualname__}" == base for each in target.__mro__
-        )
-
-    return check
-
-
-def _is_model_builder(target: Any) -> bool:
-    from torchvision import models
-
-    return target in map(models.get_model_builder, models.list_models(module=models))
-
-
-def _is_tensor_function(target: Any) -> bool:
-    module = getattr(target, "__module__", None)
-    of_torch = module in ("torch.nn.functional", "torch._C._nn", "torch")
-    return of_torch and inspect.isroutine(target)
-
-
-KINDS: dict[str, Callable[[Any], bool]] = {
-    "torch.nn": _is_subclass("torch.nn.modules.module.Module"),
-    "torch.nn.functional": _is_tensor_function,
-    "torch.optim": _is_subclass("torch.optim.optimizer.Optimizer"),
-    "torch.optim.lr_scheduler": _is_subclass("torch.optim.lr_scheduler.LRScheduler"),
-    "torchvision.models": _is_model_builder,
-    "torchvision.transforms.v2": _is_subclass("torchvision.transforms.v2._transform.Transform"),
-}
+def _is_subclass(target: Any, base: type) -> bool:
+    return inspect.isclass(target) and issubclass(target, base)
