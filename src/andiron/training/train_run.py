@@ -166,11 +166,10 @@ def _outcome(config: Train, folder: RunFolder, trusted: Trust | None) -> str:
 
 def _lost_results(folder: RunFolder) -> list[str]:
     """The missing or changed results of a finished run, which are written again."""
-    results = folder.summary.name, "model*.safetensors"
     lost = [
         name
         for name in run_record.changed(folder)
-        if any(fnmatch(name, pattern) for pattern in results)
+        if name == folder.summary.name or fnmatch(name, "model*.safetensors")
     ]
     if lost:
         log.warning(
