@@ -176,12 +176,13 @@ class StoppingRules:
 
     def __init__(self, rules: Mapping[str, EarlyStopping], model: nn.Module):
         self.rules = dict(rules)
-        restoring = [name for name, rule in self.rules.items() if rule.restores_best]
+        restoring = {name: rule for name, rule in self.rules.items() if rule.restores_best}
         if len(restoring) > 1:
             options = ", ".join(f"early_stopping.{name}.restores_best" for name in restoring)
             why = "a run can come back with one set of weights; set it for one of these"
             raise errors.ConfigError([f"{options}: {why}"])
-        self.best: dict[str, Tensor] = {}  # weights at the best validation, if a rule restores them
+        self.restoring = next(iter(restoring.values()), None)  # the rule that restores weights
+        self.best: dict[str, Tensor] = {}  # weights at its best validation
         self._model = model
 
     @property
@@ -194,8 +195,7 @@ class StoppingRules:
     @property
     def restored_epoch(self) -> int | None:
         """The epoch whose weights are restored; None if no rule restores any."""
-        rules = [rule for rule in self.rules.values() if rule.restores_best and self.best]
-        return rules[0].observed.epoch_of_best if rules else None
+        return self.restoring.observed.epoch_of_best if self.restoring and self.best else None
 
     def observe(
         self,

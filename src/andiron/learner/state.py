@@ -40,15 +40,6 @@ class LearnerState:
     validations: Mapping[str, Ticker]  # by set, `valid` first
     observers: Observers = field(default_factory=lambda: Observers({}))
 
-    @property
-    def _parts(self) -> dict[str, Any]:
-        """The parts whose `state_dict` holds plain values only."""
-        return {"nonfinite": self.nonfinite, "validation": self.validations["valid"]}
-
-    @property
-    def _further_sets(self) -> dict[str, Ticker]:
-        return {name: ticker for name, ticker in self.validations.items() if name != "valid"}
-
     def set_of(self, split: str) -> str:
         """The validation set that a split is measured with: night for night-ema, valid for train.
         """
@@ -65,6 +56,7 @@ class LearnerState:
         optimizer = self.optimizer.state_dict()
         model = self.evaluation_weights()
         averages = {name: average.state_dict() for name, average in self.averages.items()}
+        sets = {name: ticker.state_dict() for name, ticker in self.validations.items()}
         state: dict[str, Any] = {
             "format": state_format.FORMAT,
             **self.position.state_dict(),
@@ -76,12 +68,12 @@ class LearnerState:
             "averages": {name: average.count for name, average in self.averages.items()},
             "random": randomness.global_generator_state(),
             "metric_log": plain,
-            "parts": {name: part.state_dict() for name, part in self._parts.items()},
+            "parts": {"nonfinite": self.nonfinite.state_dict(), "validation": sets.pop("valid")},
         }
         if states := self.observers.state_dict():
             state["observers"] = states
-        if sets := self._further_sets:
-            state["parts"]["sets"] = {name: sets[name].state_dict() for name in sets}
+        if sets:
+            state["parts"]["sets"] = sets
         weights = averages | self.early_stopping.weights()
         return Checkpoint(model, optimizer, state, weights, windows)
 
@@ -123,10 +115,11 @@ class LearnerState:
         randomness.restore_global_generators(state["random"])
         self.position.load_state_dict(state)
         self.observers.load_state_dict(state.get("observers", {}))
-        for name, part in self._parts.items():
-            part.load_state_dict(state["parts"][name])
-        for name, ticker in self._further_sets.items():
-            ticker.load_state_dict(state["parts"].get("sets", {}).get(name, {"last_update": -1}))
+        parts = state["parts"]
+        self.nonfinite.load_state_dict(parts["nonfinite"])
+        sets = {**parts.get("sets", {}), "valid": parts["validation"]}
+        for name, ticker in self.validations.items():
+            ticker.load_state_dict(sets.get(name, {"last_update": -1}))
 
     def observing_schedules(self) -> Iterator[Any]:
         """The schedules that observe validations, such as Plateau."""
@@ -153,19 +146,15 @@ class LearnerState:
         if self.optimizer.owners() == state["owners"]:  # else `continue_from` says what differs
             problems = slot_checks.problems(self.optimizer, saved.optimizer, state)
             _refuse(saved.place(contents.OPTIMIZER), problems)
+        expected: dict[str, Mapping[str, Tensor]] = {}
+        if self.early_stopping.restoring:
+            expected[BEST] = model_weights.entries(self.model)
+        expected |= {name: average.state_dict() for name, average in self.averages.items()}
         for name, weights in saved.averages.items():
-            expected = self._expected_average(name)
-            if expected is not None:
+            if name in expected:
                 file = saved.place(contents.AVERAGE.format(name))
-                _refuse(file, model_weights.differences(weights, expected))
+                _refuse(file, model_weights.differences(weights, expected[name]))
         _refuse(saved.place(contents.STATE), self._plain_problems(state))
-
-    def _expected_average(self, name: str) -> Mapping[str, Tensor] | None:
-        """Tensors with the names, shapes and dtypes of an average; None if there is none."""
-        if name in self.averages:
-            return self.averages[name].state_dict()
-        has_best = any(rule.restores_best for rule in self.early_stopping.rules.values())
-        return model_weights.entries(self.model) if name == BEST and has_best else None
 
     def check_model(self, saved: Checkpoint) -> None:
         """Refuses weights of another model.
