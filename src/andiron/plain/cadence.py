@@ -123,7 +123,9 @@ class Ticker:
 
     def done(self, updates: int) -> None:
         """Records an event: none is due again after the same update."""
-        self._last_update, self._last_time = updates, self._clock()
+        self._last_update = updates
+        if self.cadence.minutes is not None:
+            self._last_time = self._clock()
 
     def state_dict(self) -> dict[str, Any]:
         """The update of the last event."""
