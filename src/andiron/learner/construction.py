@@ -110,9 +110,8 @@ def construct(
         schedule = schedules.from_value(lr)
     if not isinstance(optimizer, GroupedOptimizer):
         optimizer = GroupedOptimizer.of(optimizer, model)
-    _check_folder(chosen)
+    _check_checkpoints(chosen)
     _check_metrics(chosen, optimizer, schedule)
-    _check_tested_weights(chosen)
     state = _state(chosen, model, optimizer, schedule)
     _check_validations(chosen, state)
     checkpointer = chosen.checkpointer and chosen.checkpointer(chosen.world)
@@ -143,7 +142,7 @@ def _state(
         schedule,
         {name: WeightAverage(rule, model) for name, rule in chosen.averages.items()},
         StoppingRules(chosen.early_stopping, model),
-        _metric_log(chosen, nonfinite),
+        _metric_log(chosen),
         nonfinite,
         Position(chosen.options.seed),
         {n: Ticker(Cadence.of(each), world.clock) for n, each in chosen.cadences.items()},
@@ -203,8 +202,8 @@ def _built(chosen: Choices, state: LearnerState) -> Built:
     )
 
 
-def _check_folder(chosen: Choices) -> None:
-    """Refuses contradictory choices about the folder.
+def _check_checkpoints(chosen: Choices) -> None:
+    """Refuses to resume or test a checkpoint that is not there, or is replaced.
 
     Raises: ConfigError.
     """
@@ -213,6 +212,11 @@ def _check_folder(chosen: Choices) -> None:
         problems.append("overwrite=True: would remove the run that resume=True continues; give one")
     if chosen.resume and chosen.checkpointer is None:
         problems.append("resume=True: needs checkpoints; add with_file_checkpointer()")
+    if chosen.options.test_weights == "best" and not keeping_best(chosen.strategy):
+        problems.append(
+            "test_weights=best: no checkpoint keeps the best weights; give "
+            "checkpoint=last_and_best, or a checkpoint.metric that chooses them"
+        )
     if problems:
         raise errors.ConfigError(problems)
 
@@ -225,14 +229,14 @@ def _connected_interrupter(chosen: Choices) -> Interrupter:
     return interrupter
 
 
-def _metric_log(chosen: Choices, nonfinite: Nonfinite) -> MetricLog:
+def _metric_log(chosen: Choices) -> MetricLog:
     default = partial(_default_writers, chosen.folder)
     return MetricLog(
         train_metrics=chosen.train_metrics,
         set_metrics=chosen.set_metrics,
         writers=Writers(default if chosen.writers is None else chosen.writers),
         renderer=chosen.renderer,
-        check_loss=nonfinite.check_loss,
+        stops_at_nonfinite=chosen.options.on_nonfinite == "stop",
         device=chosen.device,
         trace=_trace(chosen),
         world=chosen.world,
@@ -268,17 +272,6 @@ def _check_metrics(chosen: Choices, optimizer: GroupedOptimizer, whole: Schedule
         {name: (each.metric, each.split, each.direction) for name, each in waiting.items()},
         direction.by_split(chosen.train_metrics, chosen.set_metrics, chosen.averages),
     )
-
-
-def _check_tested_weights(chosen: Choices) -> None:
-    """Refuses `test_weights=best` without a strategy that keeps the best checkpoint.
-
-    Raises: ConfigError.
-    """
-    if chosen.options.test_weights == "best" and not keeping_best(chosen.strategy):
-        why = "no checkpoint keeps the best weights; give checkpoint=last_and_best, or a "
-        remedy = "checkpoint.metric that chooses them"
-        raise errors.ConfigError([f"test_weights=best: {why}{remedy}"])
 
 
 def _check_validations(chosen: Choices, state: LearnerState) -> None:

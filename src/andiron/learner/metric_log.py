@@ -2,13 +2,15 @@
 
 import copy
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from andiron import errors
 from andiron.distributed import World
 from andiron.learner.throughput import Throughput
 from andiron.learner.update_trace import UpdateTrace
@@ -18,8 +20,6 @@ from andiron.render import plain, text
 from andiron.render.interactive import Interactive
 from andiron.writers import Writers
 
-# (split, values, *, updates, epoch); raises where the run should end
-CheckLoss = Callable[..., None]
 Measured = tuple[dict[str, Any], dict[str, Tensor]]  # the state of the metrics
 log = logging.getLogger("andiron.epoch")  # for experiment.log; the terminal has a renderer
 between = logging.getLogger("andiron")
@@ -35,7 +35,7 @@ class MetricLog:
         set_metrics: Mapping[str, Sequence[Metric]],
         writers: Writers,
         renderer: Renderer | None,
-        check_loss: CheckLoss,
+        stops_at_nonfinite: bool,
         device: torch.device,
         trace: UpdateTrace | None,
         world: World,
@@ -48,7 +48,7 @@ class MetricLog:
         self.history = History([*train_metrics, *chain(*set_metrics.values())])
         self.progress = Progress(num_epochs=0)
         self.throughput = Throughput(device, world)
-        self._check_loss = check_loss
+        self._stops_at_nonfinite = stops_at_nonfinite
         self._trace = trace
 
     @property
@@ -184,8 +184,13 @@ class MetricLog:
         whole_epoch: bool = False,
         **shown: Any,
     ) -> None:
-        progress = self.progress
-        self._check_loss(split, values, updates=progress.updates, epoch=progress.epoch)
+        progress, loss = self.progress, values.get("loss", 0.0)
+        if self._stops_at_nonfinite and not math.isfinite(loss):
+            raise errors.NonFiniteError(
+                f"{split} loss is {loss} after update {progress.updates} (epoch {progress.epoch}); "
+                "the weights are unusable from then on: lower lr, or inspect the batches just "
+                "before"
+            )
         every = {**values, **readings}
         point = Point(split, progress.updates, progress.epoch, every, whole_epoch, **shown)
         progress.latest[split] = values

@@ -95,18 +95,6 @@ class Nonfinite:
             "lower lr or clip the gradients, or skip such updates with on_nonfinite=skip"
         )
 
-    def check_loss(self, split: str, values: Values, *, updates: int, epoch: int) -> None:
-        """Refuses a non-finite measured loss.
-
-        Raises: NonFiniteError under `stop`.
-        """
-        loss = values.get("loss", 0.0)
-        if self.policy == "stop" and not math.isfinite(loss):
-            raise errors.NonFiniteError(
-                f"{split} loss is {loss} after update {updates} (epoch {epoch}); the weights are "
-                "unusable from then on: lower lr, or inspect the batches just before"
-            )
-
     def readings(self) -> Values:
         """`loss_scale` in fp16, and `skipped_updates` if there are any."""
         scale = {"loss_scale": self.precision.scale} if self.precision.has_loss_scale else {}
