@@ -27,21 +27,22 @@ class Agenda:
         self.max_time = options.max_time
         self._clock = clock
         self._deadline = math.inf
+        self.updates_per_epoch = 0  # of the data, known at `start`
         self.next_log: float = 0  # the update after which to log next within an epoch
         self.quiet_until: float = 0  # nothing else is due within an epoch before this update
 
     def start(self, at: Position, batches: int) -> tuple[int, int]:
         """Resolves cadences to updates; returns the run's length in epochs and in updates."""
-        updates_per_epoch = math.ceil(batches / self._options.grads_accumulation)
+        self.updates_per_epoch = math.ceil(batches / self._options.grads_accumulation)
         for ticker in (self._logs, *self._validations.values(), self._saves):
-            ticker.resolve(updates_per_epoch)
+            ticker.resolve(self.updates_per_epoch)
         if self.max_time is not None:
             self._deadline = self._clock() + seconds_of(self.max_time)
         self.look_ahead(at)
         updates, epochs = self._options.num_updates, self._options.num_epochs or 0
         if updates is not None:
-            return math.ceil(updates / updates_per_epoch), updates
-        return epochs, epochs * updates_per_epoch
+            return math.ceil(updates / self.updates_per_epoch), updates
+        return epochs, epochs * self.updates_per_epoch
 
     def look_ahead(self, at: Position) -> None:
         """Finds the next log point and other event; a cadence in minutes is always checked."""
@@ -57,7 +58,7 @@ class Agenda:
 
     def is_time_over(self) -> bool:
         """Whether this process has trained for `max_time`; under several, by rank 0's clock."""
-        return self.max_time is not None and self._clock() >= self._deadline
+        return self._clock() >= self._deadline
 
     def due_sets(self, at: Position, epochs: int | None = None) -> list[str]:
         """The validation sets to measure: within an epoch, or at the end of one, after `epochs`.

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -115,18 +115,16 @@ class Evaluator:
             measure(self.state.model, loader, tally, autocast=autocast, after=keep)
         return torch.cat(outputs)
 
-    def validate(
-        self, sets: Mapping[str, Loader], weights: AbstractContextManager[None] | None = None
-    ) -> None:
+    def validate(self, sets: Mapping[str, Loader]) -> None:
         """Measures the model on every set, and with each average of its weights as `set`-<average>.
 
-        Inside `weights` the model has the weights to measure, by default its own. After a pass over
-        `valid`, shows the model's samples; at the end lets schedules such as Plateau observe.
+        After a pass over `valid`, shows the model's samples; at the end lets schedules such as
+        Plateau observe.
         """
         state = self.state
         for split, loader in sets.items():
-            for name, measured_weights in self._passes(split, weights):
-                with measured_weights:
+            for name, weights in self._passes(split):
+                with weights:
                     values = measure(state.model, loader, **self._start_pass(name))
                     state.metric_log.record_pass(name, values)
             if split == "test":
@@ -141,20 +139,12 @@ class Evaluator:
         for name in sets.keys() & state.validations:
             state.validations[name].done(state.position.updates)
 
-    def _passes(
-        self, split: str, weights: AbstractContextManager[None] | None = None
-    ) -> Iterator[tuple[str, AbstractContextManager[None]]]:
+    def _passes(self, split: str) -> Iterator[tuple[str, AbstractContextManager[None]]]:
         """The name of each pass over a split, and a context in which the model has its weights."""
-        yield split, self._evaluated(weights or nullcontext())
+        yield split, self.state.optimizer.evaluated()
         for name, average in self.state.averages.items():
             if average.count:  # else it holds only the initial weights
                 yield f"{split}-{name}", average.swapped_in(self.state.model)
-
-    @contextmanager
-    def _evaluated(self, weights: AbstractContextManager[None]) -> Iterator[None]:
-        """A context in which the model has `weights`, for its optimizer's evaluation."""
-        with self.state.optimizer.evaluated(), weights:
-            yield
 
     def _start_pass(self, split: str) -> dict[str, Any]:
         """The arguments of `measure` for a pass, whose random stream is started.

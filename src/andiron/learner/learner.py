@@ -67,7 +67,6 @@ class Learner(AbstractContextManager["Learner"]):
             state,
             options,
             self._saver,
-            checkpointer=checkpointer,
             interrupter=self.interrupter,
             evaluation=self._evaluation,
             folder=folder,

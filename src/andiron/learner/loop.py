@@ -10,7 +10,6 @@ from typing import Any, Literal
 import torch
 
 from andiron import errors, schedules
-from andiron.checkpoint import Checkpointer
 from andiron.config.options import LearnerOptions
 from andiron.interrupter import Interrupter
 from andiron.learner.agenda import Agenda
@@ -40,7 +39,6 @@ class Loop:
         options: LearnerOptions,
         saver: Saver,
         *,
-        checkpointer: Checkpointer | None,
         interrupter: Interrupter,
         evaluation: ExitStack,
         folder: ClaimedFolder | None,
@@ -53,7 +51,6 @@ class Loop:
         self._metric_log = state.metric_log
         self._saver = saver
         self._accumulation = options.grads_accumulation
-        self._checkpointer = checkpointer
         self._interrupter = interrupter
         self._evaluation = evaluation
         self._folder = folder
@@ -110,7 +107,8 @@ class Loop:
                 self._evaluation.enter_context(self._state.optimizer.evaluated())
                 self._evaluation.enter_context(self._state.early_stopping.restored())
                 if test is not None:
-                    self.evaluator.validate({"test": test}, self._saver.tested())
+                    with self._saver.tested():
+                        self.evaluator.validate({"test": test})
         yield from self._measured(["test"] * len(tests))
 
     @contextmanager
@@ -128,7 +126,7 @@ class Loop:
         at, self.ending = self._position, None
         at.check_within(len(train))
         length = self._agenda.start(at, len(train))
-        updates_per_epoch = -(-len(train) // self._accumulation)
+        updates_per_epoch = self._agenda.updates_per_epoch
         self._state.observers.start(updates_per_epoch)
         for schedule in schedules.stateful(self._state.schedule):
             if hasattr(schedule, "start"):  # a torch scheduler that steps after each epoch
@@ -141,8 +139,7 @@ class Loop:
                 report = self._begins = at_end.enter_context(claimed)
             self._metric_log.start(train, length, epoch, at.updates, at.batch)
             at_end.callback(self._metric_log.stop)
-            if self._checkpointer:
-                at_end.callback(self._checkpointer.wait)
+            at_end.callback(self._saver.wait)
             self._interrupter.is_heard = True
             try:
                 yield

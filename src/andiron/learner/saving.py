@@ -9,7 +9,6 @@ from typing import Any
 from andiron import checkpoint, errors
 from andiron.checkpoint import Checkpoint, Checkpointer, strategies
 from andiron.distributed import World
-from andiron.learner import state_format
 from andiron.learner.metric_log import Measured
 from andiron.learner.state import LearnerState
 from andiron.optim import model_weights
@@ -64,6 +63,11 @@ class Saver:
         self._saved = place
         self.ticker.done(updates)
 
+    def wait(self) -> None:
+        """Waits until everything saved is on the disk, or cannot be written."""
+        if self._checkpointer:
+            self._checkpointer.wait()
+
     @property
     def tested_epoch(self) -> int | None:
         """The epoch of the best weights, if those were tested; None for the last weights."""
@@ -111,8 +115,7 @@ class Saver:
         before = self.ticker.state_dict()
         self.save()
         self.ticker.load_state_dict(before)
-        if self._checkpointer:
-            self._checkpointer.wait()  # a later state would replace one not yet written
+        self.wait()  # a later state would replace one not yet written
 
     def load(self, saved: Checkpoint) -> None:
         """Continues from a checkpoint; newer ones of this learner's checkpointer are set aside."""
@@ -138,7 +141,6 @@ class Saver:
             self._saved = None
         if self._checkpointer:
             self._checkpointer.adopt(folder, newest)
-        metric_log = self._state.metric_log
-        positions = state_format.checked(newest.state)["metric_log"]["writers"]
-        metric_log.writers.rewind(positions, self._state.position.updates)
+        positions = newest.state["metric_log"]["writers"]
+        self._state.metric_log.writers.rewind(positions, self._state.position.updates)
         return folder

@@ -68,13 +68,10 @@ def as_markdown(summary: Mapping[str, Any]) -> str:
         ],
     ]
     if summary.get("worst_classes"):
-        taken = [
-            ", ".join(f"{name} ({count})" for name, count in each["taken_for"].items())
-            for each in summary["worst_classes"]
-        ]
-        lines = [
-            [each["class"], str(each["samples"]), f"{each['recall']:.4f}", found]
-            for each, found in zip(summary["worst_classes"], taken, strict=True)
-        ]
+        lines = []
+        for each in summary["worst_classes"]:
+            taken = [f"{name} ({count})" for name, count in each["taken_for"].items()]
+            recall = f"{each['recall']:.4f}"
+            lines.append([each["class"], str(each["samples"]), recall, ", ".join(taken)])
         parts.append(table(["class", "samples", "recall", "predicted as"], lines))
     return "\n\n".join(parts)
