@@ -20,35 +20,25 @@ def show(
     is_over: threading.Event,
 ) -> None:
     """Draws `view()` until `is_over`; keys that do not change the view go to `press`."""
-    choice, state = Choice(), ""
+    choice, state, due = Choice(), "", 0.0
     try:
         while not is_over.is_set() and not terminal.is_lost:
             if not terminal.is_foreground:  # continued in the background
                 is_over.wait(SECONDS_BETWEEN_DRAWINGS)
                 continue
-            started = time.thread_time()
-            terminal.take()
-            shown = view()
-            if shown.state != state:  # a signal is announced on the terminal itself
-                state = shown.state
-                terminal.draw_whole_next()
-            terminal.draw(layout.screen(shown, choice, *terminal.size))
-            cost = time.thread_time() - started
-            wait = max(SECONDS_BETWEEN_DRAWINGS, cost / SHARE_OF_THE_TIME)
-            for key in _wait_for_keys(terminal, wait, is_over):
+            if time.monotonic() >= due:
+                started = time.thread_time()
+                terminal.take()
+                shown = view()
+                if shown.state != state:  # a signal is announced on the terminal itself
+                    state = shown.state
+                    terminal.draw_whole_next()
+                terminal.draw(layout.screen(shown, choice, *terminal.size))
+                cost = time.thread_time() - started
+                due = time.monotonic() + max(SECONDS_BETWEEN_DRAWINGS, cost / SHARE_OF_THE_TIME)
+            for key in terminal.keys(SECONDS_BETWEEN_LOOKS):
+                due = 0.0  # a key is answered at once
                 if not choice.press(key):
                     press(key)
     finally:
         terminal.give_back()
-
-
-def _wait_for_keys(terminal: Terminal, seconds: float, is_over: threading.Event) -> list[str]:
-    """Waits up to `seconds` for keys, in steps, to notice the end of the run."""
-    deadline = time.monotonic() + seconds
-    while not is_over.is_set() and not terminal.is_lost:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            break
-        if keys := terminal.keys(min(left, SECONDS_BETWEEN_LOOKS)):
-            return keys
-    return []
