@@ -54,17 +54,16 @@ def _encoded_table(node: schema.Node, data: Described) -> Splits:
     """The rows of a CSV file, encoded as the training rows were."""
     encoding = TableEncoding.of_facts(data.facts)
     targets = [node["target"]] if isinstance(node["target"], str) else [*node["target"]]
-    is_regression = "class_names" not in data.facts
     path = Path(node["path"])
-    same = {"max_bad_lines": 0, "delimiter": None, "missing": None}
-    same = {name: node.get(name, default) for name, default in same.items()}
+    same = {name: node.get(name) for name in ("delimiter", "missing")}
+    same["max_bad_lines"] = node.get("max_bad_lines", 0)
     table = csv_file.read_as(path, data.facts, targets, **same)
     encoding.warn_of_unknown_categories(table)
     split_options = {name: node[name] for name in ("valid", "test", "split_seed") if name in node}
     other = table_splits.of_columns(
         table,
         targets,
-        kind="regression" if is_regression else "classification",
+        kind="classification" if "class_names" in data.facts else "regression",
         name=path.name,
         fingerprint=fingerprint.of_file(path),
         encoding=encoding,

@@ -27,7 +27,7 @@ class ColumnValues:
 
     kind: Kind
     values: polars.Series  # as they are written
-    numbers: polars.Series  # of a date its days; null for a value that is missing or wrong
+    numbers: polars.Series  # of a date its days; null for a missing or wrong value; unused of text
     faults: Mapping[str, str] = field(default_factory=dict)  # why a value is wrong, by value
 
     @property
@@ -48,12 +48,12 @@ def typed(name: str, values: polars.Series, reading: Reading) -> ColumnValues:
     """The texts of a column with its kind, of `reading` or inferred."""
     kind = reading.kinds.get(name)
     if kind == "text":
-        return ColumnValues(kind, values, values)
+        return untyped(values)
     numbers = finite(values, reading.decimal)
     odd = {*values.filter(numbers.is_null())}
     kind = kind or _kind(odd, numbers.count() > 0, reading)
     if kind == "text":
-        return ColumnValues(kind, values, numbers)
+        return untyped(values)
     if kind == "number":
         remedy = "leave the column out of data.features"
         faults = {text: complaint(text, reading.decimal, remedy) for text in odd - MISSING}

@@ -23,6 +23,9 @@ class Reading:
     decimal: Literal[".", ","] = "."
 
 
+PLAIN = Reading()
+
+
 @dataclass(frozen=True)
 class Columns:
     """Chosen columns of a table: `numbers` as float64, `texts` unconverted."""

@@ -12,14 +12,13 @@ from andiron import errors
 from andiron.data import fingerprint
 from andiron.data.dataset import Dataset
 from andiron.data.on_disk import table_splits
-from andiron.data.on_disk.columns import Columns, Kind, Reading
+from andiron.data.on_disk.columns import PLAIN, Columns, Kind, Reading
 from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.splits import Splits, with_sets
 from andiron.ranges import Index, Number, Proportion, Seed, SetName, Validation
 from andiron.recording import keep_arguments
 
 Names = Annotated[Sequence[str], Field(min_length=1)]
-PLAIN = Reading()
 
 
 @keep_arguments

@@ -92,7 +92,7 @@ def columns(
     size = _plain_lines(file, delimiter, len(header)) - 1
     if size > 0:
         with suppress(polars.exceptions.PolarsError):  # too many values, or not in UTF-8
-            blocks = functools.partial(_blocks, file)
+            blocks = functools.partial(_rows, file)
             options = {"separator": delimiter, "quote_char": None}
             values = _parsed(blocks, size, header, numbers, **options)
             return values, range(2, size + 2), {}
@@ -117,11 +117,9 @@ def _plain_lines(file: File, delimiter: str, width: int) -> int:
         return 0
     ends = delimiters = 0
     file.seek(0)
-    while block := file.read(BLOCK_BYTES):
-        if b"\r" in block:
-            block += file.readline()
-            if block.count(b"\r") != block.count(b"\r\n"):
-                return 0
+    for block in _whole_lines(file):
+        if b"\r" in block and block.count(b"\r") != block.count(b"\r\n"):
+            return 0
         if b'"' in block or b"\0" in block:
             return 0
         marks = np.frombuffer(block, np.uint8)  # counts ten times as fast as bytes
@@ -131,10 +129,15 @@ def _plain_lines(file: File, delimiter: str, width: int) -> int:
     return lines if delimiters == lines * (width - 1) else 0
 
 
-def _blocks(file: File) -> Iterator[bytes]:
+def _rows(file: File) -> Iterator[bytes]:
     """The lines after the first, in blocks."""
     file.seek(0)
     file.readline()
+    return _whole_lines(file)
+
+
+def _whole_lines(file: File) -> Iterator[bytes]:
+    """The rest of the file, in blocks of whole lines."""
     while block := file.read(BLOCK_BYTES) + file.readline():
         yield block
 

@@ -26,7 +26,7 @@ from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
 from andiron import errors
-from andiron.data.on_disk.columns import Columns, Reading
+from andiron.data.on_disk.columns import PLAIN, Columns, Reading
 from andiron.plain import readable
 
 QUANTITIES = ("number", "date")
@@ -96,11 +96,12 @@ class TableEncoding:
         """Its entries in data.json, for networks and for prediction; empty if plain."""
         if self.is_plain:
             return {}
-        facts: dict[str, Any] = {"encoding": dataclasses.asdict(self)}
-        facts["encoding"]["columns"] = [
-            {name: value for name, value in dataclasses.asdict(each).items() if value is not None}
-            for each in self.columns
+        encoding = dataclasses.asdict(self)
+        encoding["columns"] = [
+            {name: value for name, value in column.items() if value is not None}
+            for column in encoding["columns"]
         ]
+        facts: dict[str, Any] = {"encoding": encoding}
         if any(column.kind == "codes" for column in self.columns):
             # the number of codes of each input, with the unknown code; 0 for a number
             facts["category_counts"] = [
@@ -117,13 +118,12 @@ class TableEncoding:
         if "encoding" not in facts:
             return cls(tuple(map(_plain, facts["columns"])))
         try:
-            encoding = TypeAdapter(cls).validate_json(json.dumps(facts["encoding"]), strict=True)
+            return TypeAdapter(cls).validate_json(json.dumps(facts["encoding"]), strict=True)
         except ValidationError as error:
             why = errors.one_line(error)[:200]
             raise errors.DataError(
                 f"encoding: is malformed ({why}); restore data.json from a copy"
             ) from error
-        return encoding
 
     @property
     def reading(self) -> Reading:
@@ -160,13 +160,12 @@ def fitted(
     rows: Int[Tensor, " number"],
     *,
     missing: str | float = "refuse",
-    reading: Reading | None = None,
+    reading: Reading = PLAIN,
 ) -> TableEncoding:
     """The encoding of the table's columns, learned from `rows`.
 
     Raises: DataError for a column without a value in `rows`, or with too many categories.
     """
-    reading = reading or Reading()
     columns = [_fitted_column(table, name, rows, missing, reading.text) for name in table.names]
     learned: Any = "refuse" if missing == "drop" else missing
     return TableEncoding(tuple(columns), learned, reading.date_format, reading.decimal)

@@ -15,7 +15,6 @@ from andiron.data.on_disk import column_values, columns
 from andiron.data.on_disk.columns import Reading
 from andiron.plain import readable
 
-NAN = float("nan")
 GAP = "fill it in, or remove the row"
 FEATURE_GAP = "fill it in, remove the row, or set data.missing"
 MOST_ALIKE = 5  # lines with the same fault that are listed one by one
@@ -64,7 +63,8 @@ class TableLines:
             name: column_values.typed(name, self.frame[name], self.reading)
             for name in self.features if name not in self.numeric
         }  # fmt: skip
-        self._check_date_format(is_learning=max_bad is not None)
+        if max_bad is not None:
+            self._check_date_format()
         decimal = self.reading.decimal if has_number_targets else None
         self.values |= {
             name: column_values.untyped(self.frame[name], decimal)
@@ -97,11 +97,9 @@ class TableLines:
             return {}, gaps | wrong
         return gaps, {row: fault for row, fault in wrong.items() if row not in gaps}
 
-    def _check_date_format(self, *, is_learning: bool) -> None:
+    def _check_date_format(self) -> None:
         wanted = self.reading.date_format
-        if is_learning and wanted is not None and all(
-            each.kind != "date" for each in self.values.values()
-        ):
+        if wanted is not None and all(each.kind != "date" for each in self.values.values()):
             raise errors.DataError(
                 f"data.date_format={wanted}: no column of {self.source} has such dates; correct "
                 "it (31.12.2024 is %d.%m.%Y), or leave it out"
@@ -121,8 +119,10 @@ class TableLines:
             log.warning("%s: %d lines are skipped:\n%s", self.source, len(bad), listed)
         if dropped:
             record["dropped_rows"] = dropped
-            number = len(self.lines)
-            log.info("%s: dropped %d of %d rows, for a missing value", self.source, dropped, number)
+            log.info(
+                "%s: dropped %d of %d rows, for a missing value",
+                self.source, dropped, len(self.lines),
+            )  # fmt: skip
         return record
 
     def _places(self, bad: Problems) -> list[str]:
@@ -158,10 +158,13 @@ class TableLines:
         return f"{head}{allowed}:\n{readable.listed(places)}\n{', '.join(remedies)}"
 
     def _columns(self, kept: Int[np.ndarray, " rows"], record: dict[str, Any]) -> columns.Columns:
-        typed = {name: self.values[name].kind for name in self.features if name in self.values}
         texts, dates = (
-            [name for name, kind in typed.items() if kind == wanted] for wanted in ("text", "date")
-        )
+            [
+                name for name, column in self.values.items()
+                if column.kind == wanted and name not in self.targets
+            ]
+            for wanted in ("text", "date")
+        )  # fmt: skip
         self._log_kinds(texts, dates)
         source, unit, lines = self.source, self.unit, self.lines  # without the values
         rows = slice(None) if len(kept) == len(lines) else kept
@@ -185,7 +188,7 @@ class TableLines:
         matrix = np.empty((len(self.lines), len(names)))
         for column, name in zip(matrix.T, names):
             if name in self.values:
-                column[:] = self.values[name].numbers.fill_null(NAN)
+                column[:] = self.values[name].numbers  # null becomes NaN
             else:
                 column[:] = self.numbers[:, self.numeric.index(name)]
         return matrix

@@ -14,7 +14,7 @@ from andiron.data import splits, standardisation
 from andiron.data.batchers import ArrayBatcher
 from andiron.data.dataset import ArrayDataset
 from andiron.data.on_disk import columns, table_encoding
-from andiron.data.on_disk.columns import Reading
+from andiron.data.on_disk.columns import PLAIN, Reading
 from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.ranges import Validation
 
@@ -82,7 +82,7 @@ def split(
     split_seed: int,
     standardise: bool = True,
     missing: str | float = "refuse",
-    reading: Reading | None = None,
+    reading: Reading = PLAIN,
     encoding: TableEncoding | None = None,
     weights: Tensor | None = None,
     **described: Any,
