@@ -1,69 +1,65 @@
-"""Hydra's basic sweeper; a failed job is reported at the end and does not stop later batches."""
+"""The sweepers of Andiron, where Hydra finds plugins and imports them at every start."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import importlib
+from abc import abstractmethod
 from typing import Any
 
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-from hydra.core.utils import JobReturn, JobStatus
-from hydra.plugins.launcher import Launcher
+from hydra.core.plugins import Plugins
+from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 
-class AndironSweeper(BasicSweeper):
-    """Adds the failures of all jobs, with any launcher, to the command's."""
+class _CommandSweeper(Sweeper):
+    """Delegates the sweep to `run` of `_module`, which returns the errors of failed jobs."""
+
+    @property
+    @abstractmethod  # Hydra would offer a class that can be made
+    def _module(self) -> str: ...
+
+    def __init__(self, **options: Any):
+        self._options = {
+            name: OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+            for name, value in options.items()
+        }
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
-        """As BasicSweeper."""
-        super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
-        if self.launcher is not None:
-            failures = getattr(task_function, "failures", [])
-            self.launcher = _FailureRecorder(self.launcher, config, failures)
+        """Keeps the loader, the configuration and the launcher."""
+        self._loader, self._config = hydra_context.config_loader, config
+        self._failures: list[Exception] = getattr(task_function, "failures", [])
+        self._launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
 
     def sweep(self, arguments: list[str]) -> None:
-        """As BasicSweeper, after checking that the folder is safe to write."""
+        """Runs the jobs that `params` and the arguments, which take precedence, describe."""
+        from andiron.config import violations
         from andiron.sweep import sweep_folder
 
-        if self.config is not None:
-            sweep_folder.check(self.config)
-        super().sweep(arguments)
-
-    def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
-        """Composes a few jobs that have every option and every choice of a group."""
-        from andiron.sweep import settled
-
-        if self.hydra_context is not None:
-            few = settled.representative(batch, self.hydra_context.config_loader)
-            super().validate_batch_is_legal(few)
+        sweep_folder.check(self._config)
+        module = importlib.import_module(self._module)
+        options = violations.checked(module.Options, self._options, prefix="hydra.sweeper.")
+        params = [f"{option}={value}" for option, value in (options.params or {}).items()]
+        overrides = [*params, *arguments]
+        failed = module.run(self._loader, self._config, self._launcher, options, overrides)
+        self._failures += [error for error in failed if error not in self._failures]
 
 
-@dataclass
-class _FailureRecorder(Launcher):
-    """Wraps a launcher: records the errors of failed jobs, whose results become None."""
+class AndironSweeper(_CommandSweeper):
+    """Every combination of values; conf/hydra/sweeper/andiron.yaml has the options."""
 
-    launcher: Launcher
-    config: DictConfig
-    failures: list[Exception]
+    _module = "andiron.sweep.grid"
 
-    def setup(self, **parts: Any) -> None:
-        """Does nothing: the launcher has been set up."""
 
-    def launch(
-        self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
-    ) -> Sequence[JobReturn]:
-        """Runs the jobs; returns their results."""
-        from andiron.sweep import launching
+class OptunaSweeper(_CommandSweeper):
+    """Searches with optuna; conf/hydra/sweeper/optuna.yaml has the options."""
 
-        returned = launching.launch_jobs(
-            self.launcher, self.config, job_overrides, initial_job_idx
-        )
-        for job_return in returned:
-            if job_return.status is JobStatus.FAILED:
-                error = job_return._return_value  # the property would raise it
-                if error not in self.failures:
-                    self.failures.append(error)
-                job_return.status, job_return.return_value = JobStatus.COMPLETED, None
-        return returned
+    _module = "andiron.sweep.searching"
+
+
+class AshaSweeper(_CommandSweeper):
+    """Successive halving; conf/hydra/sweeper/asha.yaml has the options."""
+
+    _module = "andiron.sweep.halving"

@@ -97,7 +97,7 @@ from andiron.sweep.search.objectives import Objective
 from andiron.sweep.search.search_options import SearchOptions
 from andiron.sweep.search.search_space import search_space
 
-space, folder = search_space({}, ["lr=interval(0,1)"], None), Path(sys.argv[1])
+space, folder = search_space(["lr=interval(0,1)"], None), Path(sys.argv[1])
 options = SearchOptions(n_trials=9999, sampler="random")
 found = study.SweepStudy(folder, space, [Objective("valid/loss", "lowest")], options)
 print(len(found.trials()), flush=True)

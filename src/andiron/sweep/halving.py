@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 from pydantic import Field
 
 from andiron import errors
-from andiron.config import optuna_package, violations
+from andiron.config import optuna_package
 from andiron.plain import improvement
 from andiron.plain.cadence import Cadence
 from andiron.ranges import Count, Seed
@@ -29,7 +29,7 @@ Plain = Mapping[str, Any]  # the configuration of a job
 
 
 @dataclass(frozen=True, kw_only=True)
-class HalvingOptions:
+class Options:
     """The options of conf/hydra/sweeper/asha.yaml."""
 
     min_epochs: Count = 1
@@ -44,14 +44,13 @@ def run(
     loader: ConfigLoader,
     config: DictConfig,
     launcher: Launcher,
-    sweeper_options: Mapping[str, Any],
+    options: Options,
     arguments: list[str],
 ) -> list[Exception]:
     """Trains the jobs; returns the errors of failed jobs.
 
     Raises: ConfigError for jobs that cannot be halved; Interrupted once all runs are saved.
     """
-    options = violations.checked(HalvingOptions, sweeper_options, prefix="hydra.sweeper.")
     propose = _grid_jobs if options.n_trials is None else _random_jobs
     overrides, few = propose(loader, options, arguments)
     plain = [searching.job_config(loader, config, texts) for texts in few]
@@ -65,15 +64,13 @@ def run(
 
 
 def _grid_jobs(
-    loader: ConfigLoader, options: HalvingOptions, arguments: Sequence[str]
+    loader: ConfigLoader, options: Options, arguments: list[str]
 ) -> tuple[Overrides, Overrides]:
     """The overrides of all combinations of values, and of a few jobs to check.
 
     Raises: ConfigError for an interval.
     """
-    params = [f"{option}={value}" for option, value in (options.params or {}).items()]
-    parser = OverridesParser.create(config_loader=loader)
-    overrides = parser.parse_overrides([*params, *arguments])
+    overrides = OverridesParser.create(config_loader=loader).parse_overrides(arguments)
     remedy = "hydra.sweeper.n_trials=27 draws 27 jobs at random"
     problems = [
         f"{override.input_line}: an interval has no grid; {remedy}"
@@ -87,17 +84,17 @@ def _grid_jobs(
 
 
 def _random_jobs(
-    loader: ConfigLoader, options: HalvingOptions, arguments: Sequence[str]
+    loader: ConfigLoader, options: Options, arguments: list[str]
 ) -> tuple[Overrides, Overrides]:
     """The overrides of jobs with random values, and of a few jobs to check."""
     optuna_package.check(f"{CHOICE} with n_trials")
     from andiron.sweep.search import samplers, search_space
 
-    space = search_space.search_space(options.params or {}, arguments, loader)
+    space = search_space.search_space(arguments, loader)
     return samplers.random_overrides(space, options.n_trials or 0, options.seed), space.corners()
 
 
-def _rule(jobs: Sequence[Plain], options: HalvingOptions) -> HalvingRule:
+def _rule(jobs: Sequence[Plain], options: Options) -> HalvingRule:
     """The rungs of the jobs, and the direction of their objective.
 
     Raises: ConfigError for jobs that cannot be compared at rungs.
@@ -120,7 +117,7 @@ def _rule(jobs: Sequence[Plain], options: HalvingOptions) -> HalvingRule:
     return HalvingRule(rungs, options.reduction_factor, objective.direction)
 
 
-def _rungs(job: Plain, split: str, options: HalvingOptions) -> tuple[list[int], list[str]]:
+def _rungs(job: Plain, split: str, options: Options) -> tuple[list[int], list[str]]:
     """The rungs below the length of a job, and their problems; `split` is the objective's."""
     unit = "epochs" if job["num_updates"] is None else "updates"
     other = "updates" if unit == "epochs" else "epochs"

@@ -14,7 +14,7 @@ from omegaconf import DictConfig
 
 from andiron import errors
 from andiron.comparison import objective, recorded_run
-from andiron.config import composition, optuna_package, violations
+from andiron.config import composition, optuna_package
 from andiron.plain.states import State
 from andiron.sweep import launching, ledger, settled, sweep_folder
 from andiron.sweep.ledger import Job, Ledger
@@ -24,13 +24,14 @@ from andiron.sweep.sweep_screen import SweepScreen
 
 log = logging.getLogger("andiron")
 LINES = "andiron.writers.JsonLinesWriter"
+Options = SearchOptions
 
 
 def run(
     loader: ConfigLoader,
     config: DictConfig,
     launcher: Launcher,
-    sweeper_options: Mapping[str, Any],
+    options: SearchOptions,
     arguments: list[str],
 ) -> list[Exception]:
     """Runs the remaining trials of the study in the sweep's folder, then plots it.
@@ -41,8 +42,7 @@ def run(
     optuna_package.check()
     from andiron.sweep.search import objectives, search_space, study, study_pictures
 
-    options = violations.checked(SearchOptions, sweeper_options, prefix="hydra.sweeper.")
-    space = search_space.search_space(options.params or {}, arguments, loader)
+    space = search_space.search_space(arguments, loader)
     plain = [job_config(loader, config, overrides) for overrides in space.corners()][0]
     goals = objectives.objectives(plain, options.directions)
     own = getattr(launcher, "of_sweep", None)  # set by hydra/launcher=andiron

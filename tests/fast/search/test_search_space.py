@@ -31,7 +31,7 @@ SPACES = {
 
 @pytest.mark.parametrize("text", SPACES)
 def test_an_override_is_a_distribution(text):
-    assert search_space({}, [f"x={text}"], None).options == {"x": SPACES[text]}
+    assert search_space([f"x={text}"], None).options == {"x": SPACES[text]}
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_an_override_is_a_distribution(text):
 )
 def test_an_invalid_override_is_refused_by_name(text, why):
     with pytest.raises(errors.ConfigError) as refused:
-        search_space({}, [f"x={text}"], None)
+        search_space([f"x={text}"], None)
 
     (problem,) = refused.value.problems
     assert problem.startswith(f"x={text}: cannot be searched: ")
@@ -58,27 +58,27 @@ def test_an_invalid_override_is_refused_by_name(text, why):
 
 def test_a_search_without_a_searched_option_is_refused():
     with pytest.raises(errors.ConfigError, match="no option is searched"):
-        search_space({}, ["lr=1"], None)
+        search_space(["lr=1"], None)
 
 
-def test_the_command_line_replaces_the_configuration():
-    params = {"lr": "interval(0,1)", "seed": "1,2", "model": "mlp"}
+def test_a_later_override_of_an_option_replaces_an_earlier_one():
+    params = ["lr=interval(0,1)", "seed=1,2", "model=mlp"]
 
-    space = search_space(params, ["lr=tag(log,interval(1e-3,1))", "seed=3"], None)
+    space = search_space([*params, "lr=tag(log,interval(1e-3,1))", "seed=3"], None)
 
     assert space.options == {"lr": Float(1e-3, 1, log=True)}
     assert space.fixed == ("model=mlp", "seed=3")
 
 
 def test_a_job_has_the_shared_overrides_and_its_values():
-    space = search_space({}, ["n=3", "lr=range(0.1,0.5,0.1)", "optimizer=adam,sgd"], None)
+    space = search_space(["n=3", "lr=range(0.1,0.5,0.1)", "optimizer=adam,sgd"], None)
 
     chosen = {"lr": 0.1 + 2 * 0.1, "optimizer": "sgd"}
     assert space.overrides(chosen) == ["n=3", "lr=0.3", "optimizer=sgd"]
 
 
 def test_corners_have_both_ends_and_every_choice():
-    space = search_space({}, ["lr=interval(0,1)", "optimizer=adam,sgd,lion"], None)
+    space = search_space(["lr=interval(0,1)", "optimizer=adam,sgd,lion"], None)
 
     assert space.corners() == [
         ["lr=0.0", "optimizer=adam"],
@@ -88,8 +88,8 @@ def test_corners_have_both_ends_and_every_choice():
 
 
 def test_a_grid_has_every_value_and_no_interval():
-    space = search_space({}, ["n=range(1,9,3)", "optimizer=adam,sgd"], None)
+    space = search_space(["n=range(1,9,3)", "optimizer=adam,sgd"], None)
     assert space.grid() == {"n": [1, 4, 7], "optimizer": ["adam", "sgd"]}
 
     with pytest.raises(errors.ConfigError, match="lr: an interval has no grid; give values as"):
-        search_space({}, ["lr=interval(0,1)"], None).grid()
+        search_space(["lr=interval(0,1)"], None).grid()

@@ -19,8 +19,8 @@ from andiron.sweep.search.search_space import search_space
 from andiron.sweep.search.study import SweepStudy
 
 LOSS, ACCURACY = Objective("valid/loss", "lowest"), Objective("valid/accuracy", "highest")
-SPACE = search_space({}, ["lr=tag(log,interval(1e-4,1e-1))", "n=range(1,9)", "o=adam,sgd"], None)
-VALUES = search_space({}, ["lr=1e-3,1e-2,1e-1", "n=1,2"], None)
+SPACE = search_space(["lr=tag(log,interval(1e-4,1e-1))", "n=range(1,9)", "o=adam,sgd"], None)
+VALUES = search_space(["lr=1e-3,1e-2,1e-1", "n=1,2"], None)
 CLASS = """UPDATE trial_params SET distribution_json = '{"name": "os.system"}'"""
 JOURNAL = SearchOptions(n_trials=8, storage="journal")
 
@@ -176,7 +176,7 @@ def test_several_objectives_are_traded_off_and_not_pruned(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"space": search_space({}, ["lr=interval(0,1)"], None)}, "another lr: "),
+        ({"space": search_space(["lr=interval(0,1)"], None)}, "another lr: "),
         ({"objectives": [ACCURACY]}, 'another objective: ["valid/loss, lowest"], now '),
     ],
 )

@@ -18,7 +18,7 @@ from andiron.sweep.search.search_options import SearchOptions
 from andiron.sweep.search.search_space import search_space
 from andiron.sweep.search.study import SweepStudy
 
-SPACE = search_space({}, ["lr=interval(0,1)"], None)
+SPACE = search_space(["lr=interval(0,1)"], None)
 # slow to read, and more memory than there is, if optuna were to
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
 HUGE = "zeroblob(999999999)"

@@ -62,13 +62,12 @@ class SearchSpace:
         return values
 
 
-def search_space(params: Mapping[str, Any], arguments: Iterable[str], loader: Any) -> SearchSpace:
-    """The space of `hydra.sweeper.params` and a command line, which takes precedence.
+def search_space(overrides: Iterable[str], loader: Any) -> SearchSpace:
+    """The space of these overrides; the last one of an option counts.
 
     Raises: ConfigError with all overrides that cannot be searched.
     """
     parser = OverridesParser.create(config_loader=loader)
-    overrides = [*(f"{option}={value}" for option, value in params.items()), *arguments]
     options: dict[str, Kind] = {}
     fixed: dict[str, str] = {}
     problems = []
