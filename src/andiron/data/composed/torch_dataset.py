@@ -110,13 +110,13 @@ def _parts(
 ) -> dict[str, Any]:
     """The training, validation and test part; fractions are taken from train."""
     whole = datasets["train"]
-    for name, fraction in fractions.items() if isinstance(whole, Streamed) else ():
-        if fraction != "test":
-            raise errors.DataError(
-                f"data.{name}={fraction}: no fraction can be taken from an IterableDataset; give "
-                f"data.{name} a data set of its own"
-            )
     if isinstance(whole, Streamed):
+        for name, fraction in fractions.items():
+            if fraction != "test":
+                raise errors.DataError(
+                    f"data.{name}={fraction}: no fraction can be taken from an IterableDataset; "
+                    f"give data.{name} a data set of its own"
+                )
         return {"valid": datasets["test"], **datasets}
     parts: dict[str, Any] = {**datasets}
     rest, classes = torch.arange(len(whole)), _classes(whole.dataset)
@@ -142,8 +142,7 @@ def _classes(dataset: Any) -> Tensor:
     if isinstance(targets, Tensor | list | tuple) and len(targets) == len(dataset):
         values = targets.tolist() if isinstance(targets, Tensor) else targets
         if all(isinstance(value, int) for value in values):
-            numbers = {value: number for number, value in enumerate(sorted(set(values)))}
-            return torch.tensor([numbers[value] for value in values])
+            return torch.unique(torch.tensor(values), return_inverse=True)[1]
     return torch.zeros(len(dataset), dtype=torch.int64)
 
 
@@ -157,10 +156,11 @@ def _facts(
     name = type(dataset.dataset).__name__
     tensors = [*batch] if isinstance(batch, tuple) else []
     if len(tensors) != 2 or not all(isinstance(each, Tensor) and each.dim() for each in tensors):
+        items = ", ".join(type(each).__name__ for each in tensors)
+        kind = f"{type(batch).__name__} ({items})" if tensors else type(batch).__name__
         raise errors.DataError(
-            f"data.train: a batch of {name} is {_described(batch)}; its samples should be pairs of "
-            "an input and a target, or data.collate a function that makes two tensors of a list of "
-            "samples"
+            f"data.train: a batch of {name} is {kind}; its samples should be pairs of an input and "
+            "a target, or data.collate a function that makes two tensors of a list of samples"
         )
     inputs, targets = tensors
     facts: dict[str, Any] = {"input_shape": list(inputs.shape[1:])}
@@ -181,13 +181,6 @@ def _facts(
         )
     facts["num_classes"] = num_classes or len(names)
     return {**facts, "class_names": names} if names else facts
-
-
-def _described(batch: Any) -> str:
-    if isinstance(batch, list | tuple):
-        items = ", ".join(type(each).__name__ for each in batch)
-        return f"{type(batch).__name__} of {len(batch)} ({items})"
-    return type(batch).__name__
 
 
 def _samples(dataset: Samples, indices: list[int]) -> Any:

@@ -65,7 +65,12 @@ def decoded(images: ImageFolderDataset, cache: Path) -> Decoded:
     return Decoded(_dataset(file, images.names), unreadable, known["sha256"])
 
 
-def in_threads(function: Callable[[str], Any], names: Sequence[str]) -> Iterator[Any]:
+def all_decoded(images: ImageFolderDataset) -> Iterator[tuple[str, Tensor | str]]:
+    """The name of each image, and its pixels or why it cannot be read."""
+    return zip(images.names, _in_threads(images.decoded_or_problem, images.names), strict=True)
+
+
+def _in_threads(function: Callable[[str], Any], names: Sequence[str]) -> Iterator[Any]:
     """The function's value for each name, in order; hashing and decoding release the GIL."""
     with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="images") as threads:
         for start in range(0, len(names), AT_ONCE):
@@ -75,7 +80,7 @@ def in_threads(function: Callable[[str], Any], names: Sequence[str]) -> Iterator
 def _digests(images: ImageFolderDataset) -> dict[str, str]:
     """The SHA-256 of each file, by name."""
     log.info("%s: reading all %d images, for their checksum", images.root, len(images))
-    digests = in_threads(lambda name: fingerprint.of_file(images.root / name), images.names)
+    digests = _in_threads(lambda name: fingerprint.of_file(images.root / name), images.names)
     return dict(zip(images.names, digests, strict=True))
 
 
@@ -94,8 +99,7 @@ def _decode(images: ImageFolderDataset, file: Path, problems: Path) -> None:
 
     def rows() -> Iterator[Tensor]:
         yield images.targets
-        made = in_threads(images.decoded_or_problem, images.names)
-        for name, pixels in zip(images.names, made, strict=True):
+        for name, pixels in all_decoded(images):
             if isinstance(pixels, str):
                 unreadable[name] = pixels
                 pixels = torch.zeros(shape, dtype=torch.uint8)

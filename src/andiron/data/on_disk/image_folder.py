@@ -64,7 +64,7 @@ def image_folder(
         shape=(size, channels),
         decoded=decoded,
         cache=cache,
-        scan=scan,
+        scan=scan or max_unreadable > 0,
         max_unreadable=max_unreadable,
     )
     whole = read(image_tree.find(Path(path).absolute()))
@@ -80,17 +80,17 @@ def image_folder(
 
     def read_set(folder: str) -> tuple[Dataset, str]:
         found = read(image_tree.find_set(Path(folder).absolute(), whole.tree.class_names))
-        return found.dataset, found.checksum
+        return found.dataset.subset(found.tree.indices[""]), found.checksum
 
     return splits.with_sets(made, valid_sets, read_set)
 
 
 class _Images(NamedTuple):
-    """The images of a tree that can be read, and the names of the others."""
+    """The images of a tree, whose indices are of the readable ones, and the names of the others."""
 
     tree: image_tree.ImageTree
     dataset: ImageFolderDataset | StoredDataset
-    checksum: str
+    checksum: str  # of the readable ones
     skipped: list[str]
 
 
@@ -105,40 +105,35 @@ def _read(
 ) -> _Images:
     """The images of a tree; see `image_folder`."""
     root = tree.root
-    folder = root / ".andiron" if cache is None else Path(cache).absolute()
     images = ImageFolderDataset(root, tree.names, tree.targets, *shape)
     dataset: ImageFolderDataset | StoredDataset = images
-    unreadable: Mapping[str, str] = {}
     if decoded == "once":
+        folder = root / ".andiron" if cache is None else Path(cache).absolute()
         dataset, unreadable, checksum = image_cache.decoded(images, folder)
-    elif scan or max_unreadable:
-        unreadable = _unreadable(images)
-    skipped = _skipped(images, unreadable, max_unreadable)
-    if skipped:
-        tree = tree.without({*skipped})
-        names = enumerate(images.names)
-        dataset = dataset.subset([row for row, name in names if name not in unreadable])
-    if decoded != "once":
-        sizes = (f"{name}\0{(root / name).stat().st_size}\n" for name in tree.names)
-        checksum = fingerprint.of_texts(sizes)
-    return _Images(tree, dataset, checksum, skipped)
+    else:
+        unreadable = _unreadable(images) if scan else {}
+        readable_names = (name for name in tree.names if name not in unreadable)
+        checksum = fingerprint.of_texts(
+            f"{name}\0{(root / name).stat().st_size}\n" for name in readable_names
+        )
+    if unreadable:
+        _check_number(images, unreadable, max_unreadable)
+        tree = tree.without(unreadable)
+    return _Images(tree, dataset, checksum, sorted(unreadable))
 
 
 def _unreadable(images: ImageFolderDataset) -> dict[str, str]:
     """Why files cannot be read as an image, by name; decodes all of them."""
     log.info("%s: decoding all %d images, to find unreadable ones", images.root, len(images))
-    made = image_cache.in_threads(images.decoded_or_problem, images.names)
-    problems = zip(images.names, made, strict=True)
-    return {name: problem for name, problem in problems if isinstance(problem, str)}
+    made = image_cache.all_decoded(images)
+    return {name: problem for name, problem in made if isinstance(problem, str)}
 
 
-def _skipped(images: ImageFolderDataset, unreadable: Mapping[str, str], most: int) -> list[str]:
-    """The names of the unreadable files, at most `most`, which are logged.
+def _check_number(images: ImageFolderDataset, unreadable: Mapping[str, str], most: int) -> None:
+    """Logs the unreadable files.
 
-    Raises: DataError listing them if there are more.
+    Raises: DataError listing them if there are more than `most`.
     """
-    if not unreadable:
-        return []
     found = f"{images.root}: {len(unreadable)} of {len(images)} images cannot be read"
     listed = readable.listed([f"{name}: {why}" for name, why in unreadable.items()])
     if len(unreadable) > most:
@@ -148,7 +143,6 @@ def _skipped(images: ImageFolderDataset, unreadable: Mapping[str, str], most: in
             f"data.max_unreadable={len(unreadable)}"
         )
     log.warning("%s, and are skipped:\n%s", found, errors.printable(listed))
-    return sorted(unreadable)
 
 
 def _facts(

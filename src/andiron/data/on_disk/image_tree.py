@@ -2,8 +2,8 @@
 
 import logging
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -27,27 +27,21 @@ class ImageTree:
     class_names: tuple[str, ...]
     indices: Mapping[str, Tensor]  # of each part that has a folder; without parts, of ""
 
-    def without(self, names: Collection[str]) -> "ImageTree":
-        """The same without these images.
+    def without(self, names: Container[str]) -> "ImageTree":
+        """The same with the indices of all but these images.
 
         Raises: DataError if a class would be empty in a part.
         """
         is_kept = torch.tensor([name not in names for name in self.names])
-        places = is_kept.cumsum(0) - 1
-        for part, indices in self.indices.items():
-            left = self.targets[indices[is_kept[indices]]].tolist()
-            for target in sorted({*self.targets[indices].tolist()} - {*left}):
+        indices = {part: rows[is_kept[rows]] for part, rows in self.indices.items()}
+        for part, rows in self.indices.items():
+            left = self.targets[indices[part]].tolist()
+            for target in sorted({*self.targets[rows].tolist()} - {*left}):
                 raise errors.DataError(
                     f"{self.root / part / self.class_names[target]}: a class without an image "
                     "that can be read; put some there, or remove it"
                 )
-        return ImageTree(
-            self.root,
-            tuple(name for name in self.names if name not in names),
-            self.targets[is_kept],
-            self.class_names,
-            {part: places[each[is_kept[each]]] for part, each in self.indices.items()},
-        )
+        return replace(self, indices=indices)
 
 
 def find(root: Path) -> ImageTree:
