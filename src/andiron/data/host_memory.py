@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,13 @@ def map_once(datasets: Iterable[Any], world: World) -> None:
     """
     if world.size == 1:
         return
-    tensors = [
-        tensor
+    different = {  # several parts may be over one tensor
+        id(tensor): tensor
         for dataset in datasets
         for tensor in tensors_in(getattr(dataset, "__dict__", {}))
         if _is_moved(tensor)
-    ]
+    }
+    tensors = [*different.values()]
     hosts = world.gathered(_host(world.rank))
     first = hosts.index(hosts[world.rank])
     shares = hosts.count(hosts[world.rank]) > 1 and len(tensors) > 0
@@ -92,7 +94,5 @@ def _mapped(tensors: Sequence[Tensor], path: str, is_shared: bool) -> list[Tenso
 
 def _bounds(tensors: Sequence[Tensor]) -> list[int]:
     """The byte offset of each tensor in the file, and the end of the last."""
-    bounds = [0]
-    for tensor in tensors:
-        bounds.append(bounds[-1] + -(-tensor.nbytes // ALIGNMENT) * ALIGNMENT)
-    return bounds
+    sizes = (-(-tensor.nbytes // ALIGNMENT) * ALIGNMENT for tensor in tensors)
+    return [0, *accumulate(sizes)]

@@ -108,12 +108,6 @@ def test_what_few_devices_have_becomes_what_all_have(tmp_path):
     assert same(dataset.__getitems__([0, 1]), (doubles.float(), torch.tensor([65535, 1])))
 
 
-def test_rows_may_overlap(tmp_path):
-    (tmp_path / "x").write_bytes(bytes(range(10)))
-    array = StoredArray(StoredFile(tmp_path / "x"), "x", 1, torch.uint8, (3, 4), stride_bytes=2)
-    assert array.read([0, 1, 2]).tolist() == [[1, 2, 3, 4], [3, 4, 5, 6], [5, 6, 7, 8]]
-
-
 @pytest.mark.parametrize("number", [-1, 23])
 def test_a_row_that_is_not_there_is_refused(path, number):
     with pytest.raises(

@@ -145,7 +145,7 @@ def test_tokens_are_stored_once_and_read_from_their_file(file, tmp_path, monkeyp
         kept.name
         == f"poem.txt.{hashlib.sha256(POEM.encode()).hexdigest()[:16]}.characters.safetensors"
     )
-    assert isinstance(first.train.windows, StoredArray)
+    assert isinstance(first.train.tokens, StoredArray)
     monkeypatch.setattr(character_tokens, "_decoded", None)  # nobody reads the text again
     again = load(path, level="characters")
     assert windows(again.train) == windows(first.train)
@@ -201,7 +201,7 @@ def test_tokens_are_held_in_memory_with_a_warning_if_not_writable(
     path = file(content)
     splits = load(path, level="characters", stride=3)
     assert len(read_only) == 1
-    assert isinstance(splits.train.windows, torch.Tensor)
+    assert isinstance(splits.train.tokens, torch.Tensor)
     assert [entry.name for entry in tmp_path.iterdir()] == ["poem.txt"]
     (warning,) = caplog.records
     assert warning.levelno == logging.WARNING
@@ -233,7 +233,7 @@ def test_a_write_that_fails_half_way_leaves_nothing_behind(file, tmp_path, monke
 
     monkeypatch.setattr(os, "fsync", full)
     splits = load(file(POEM), level="characters")
-    assert isinstance(splits.train.windows, torch.Tensor)
+    assert isinstance(splits.train.tokens, torch.Tensor)
     assert [entry.name for entry in tmp_path.iterdir()] == ["poem.txt"]
 
 
@@ -241,10 +241,12 @@ def test_characters_that_a_chunk_cuts_through_are_read_whole(file, monkeypatch):
     expected = load(file(POEM), level="characters")
     for size in (1, 3):
         monkeypatch.setattr(character_tokens, "CHUNK_CHARACTERS", size)
-        found = character_tokens.tokens(Path(file(POEM)), sha256=f"{size}" * 16, cache=None)
-        assert found.vocabulary == expected.facts["vocabulary"]
-        tokens = found.tokens.read(range(len(found.tokens))).tolist()
-        assert "".join(found.vocabulary[token] for token in tokens) == POEM
+        tokens, vocabulary = character_tokens.tokens(
+            Path(file(POEM)), sha256=f"{size}" * 16, cache=None
+        )
+        assert vocabulary == expected.facts["vocabulary"]
+        listed = tokens.read(range(len(tokens))).tolist()
+        assert "".join(vocabulary[token] for token in listed) == POEM
 
 
 @pytest.mark.parametrize("chunk", [1, 4, 2**20])

@@ -27,11 +27,10 @@ array = StoredArray(StoredFile(path), "rows", 0, torch.uint8, (rows, 3072))
 dataset = StoredDataset(array, array).subset(range(1000))  # what any data set takes
 dataset.__getitems__(range(64))
 before = peak()
-numbers = StoredArray(array.file, "numbers", 0, torch.int64, (rows,), stride_bytes=3072)
-dataset, total, seen = StoredDataset(array, numbers), 0, 0
+dataset, total, seen = StoredDataset(array, array), 0, 0
 for indices in torch.split(torch.randperm(rows), 64):
     inputs, targets = dataset.__getitems__(indices)
-    total += int(targets.sum())
+    total += int(targets[:, :8].contiguous().view(torch.int64).sum())
     seen += inputs.numel()
 print(json.dumps({"grown_kib": peak() - before, "total": total, "bytes": seen}))
 """

@@ -5,7 +5,6 @@ import itertools
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,14 +16,9 @@ from andiron.serialization import safetensors_codec
 
 CHUNK_CHARACTERS = 2**20  # of text decoded at a time
 MOST_IN_A_BYTE, MOST_IN_TWO = 2**8, 2**16
+# tokens, in a file or in memory, each the index of a character in the vocabulary
+Characters = tuple[stored.StoredArray | Tensor, list[str]]
 log = logging.getLogger("andiron")
-
-
-class Characters(NamedTuple):
-    """Tokens, in a file or in memory: the index of each character in the vocabulary."""
-
-    tokens: stored.StoredArray | Tensor
-    vocabulary: list[str]
 
 
 def tokens(path: Path, *, sha256: str, cache: Path | None) -> Characters:
@@ -60,14 +54,14 @@ def tokens(path: Path, *, sha256: str, cache: Path | None) -> Characters:
             stored_tokens,
             error,
         )
-        return Characters(torch.cat([*_encoded(path, codes)]), _vocabulary(codes))
+        return torch.cat([*_encoded(path, codes)]), _vocabulary(codes)
     return _read(stored_tokens)
 
 
 def _read(path: Path) -> Characters:
     arrays = stored.arrays_in(path)
     codes = arrays["vocabulary"]
-    return Characters(arrays["tokens"], _vocabulary(codes.read(range(len(codes)))))
+    return arrays["tokens"], _vocabulary(codes.read(range(len(codes))))
 
 
 def _vocabulary(codes: Tensor) -> list[str]:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,16 +24,13 @@ RACY_NS = 2_000_000_000  # a younger file may change without a new time stamp
 log = logging.getLogger("andiron")
 
 
-class Decoded(NamedTuple):
-    """The decoded images of a folder; the pixels of an unreadable one are 0."""
-
-    dataset: stored.StoredDataset
-    unreadable: dict[str, str]  # why, by name
-    sha256: str  # over the names, sizes and bytes of the readable images
-
-
-def decoded(images: ImageFolderDataset, cache: Path) -> Decoded:
+def decoded(
+    images: ImageFolderDataset, cache: Path
+) -> tuple[stored.StoredDataset, dict[str, str], str]:
     """All images from their file in `cache`, which is written if missing.
+
+    Then why some are unreadable, by name; their pixels are 0. Last, the SHA-256 over the names,
+    sizes and bytes of the readable ones.
 
     The safetensors file has `inputs` [size, channels, height, width] of bytes, and `targets`. It is
     written atomically, image by image, in constant memory. Its name depends on the content of all
@@ -62,7 +59,7 @@ def decoded(images: ImageFolderDataset, cache: Path) -> Decoded:
         known["sha256"] = _content(stats, readable)
         if max(stat.st_mtime_ns for stat in stats.values()) < before_ns - RACY_NS:
             _write_into(cache, lambda: files.write_json(note, known))
-    return Decoded(_dataset(file, images.names), unreadable, known["sha256"])
+    return _dataset(file, images.names), unreadable, known["sha256"]
 
 
 def all_decoded(images: ImageFolderDataset) -> Iterator[tuple[str, Tensor | str]]:

@@ -85,18 +85,13 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class StoredArray:
-    """The place of an array's rows in a file, little-endian.
-
-    `stride_bytes` is the distance between the starts of two rows, by default the length of a row;
-    rows overlap if it is less.
-    """
+    """The place of an array's rows in a file, little-endian."""
 
     file: StoredFile
     name: str
     offset: int
     dtype: torch.dtype
     shape: tuple[int, ...]
-    stride_bytes: int | None = None
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -117,14 +112,12 @@ class StoredArray:
                 f"{self.name}: rows {int(rows.min())} to {int(rows.max())} of {len(self)}"
             )
         length = self.row_bytes
-        stride = length if self.stride_bytes is None else self.stride_bytes
         content = torch.empty(len(rows) * length, dtype=torch.uint8)
         buffer = content.numpy().data
-        is_jump = rows.diff(prepend=rows[:1] - 2) != 1
-        begins = (is_jump | (stride != length)).nonzero().flatten()
+        begins = (rows.diff(prepend=rows[:1] - 2) != 1).nonzero().flatten()
         runs = itertools.pairwise([*begins.tolist(), len(rows)])
         for (begin, end), row in zip(runs, rows[begins].tolist(), strict=True):
-            self.file.read_into(buffer[begin * length : end * length], self.offset + row * stride)
+            self.file.read_into(buffer[begin * length : end * length], self.offset + row * length)
         return content.view(self.dtype).view(len(rows), *self.shape[1:])
 
     def chunks(self) -> Iterator[tuple[Tensor, Tensor]]:

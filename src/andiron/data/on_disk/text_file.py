@@ -1,7 +1,6 @@
 """A text file as windows of tokens for a language model: each token is predicted from those before.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -48,28 +47,20 @@ class WindowDataset:
         context_length: int,
         stride: int,
     ):
-        length = context_length + 1
-        self.windows: StoredArray | Tensor  # neither copied nor read
-        if isinstance(tokens, Tensor):
-            self.windows = tokens[begin:end].unfold(0, length, stride)
-        else:
-            width = tokens.dtype.itemsize
-            self.windows = dataclasses.replace(
-                tokens,
-                offset=tokens.offset + begin * width,
-                shape=((end - begin - length) // stride + 1, length),
-                stride_bytes=stride * width,
-            )
+        self.tokens = tokens
+        self.starts = range(begin, end - context_length, stride)
+        self.length = context_length + 1
 
     def __len__(self) -> int:
-        return len(self.windows)
+        return len(self.starts)
 
     def __getitems__(self, indices: Indices) -> RawBatch:
         """The samples at `indices`, in this order."""
-        if isinstance(self.windows, StoredArray):
-            windows = self.windows.read(indices)
-        else:
-            windows = self.windows.index_select(0, torch.as_tensor(indices))
+        starts = torch.as_tensor(indices) * self.starts.step + self.starts.start
+        places = (starts[:, None] + torch.arange(self.length)).flatten()
+        tokens = self.tokens
+        read = tokens[places] if isinstance(tokens, Tensor) else tokens.read(places)
+        windows = read.view(-1, self.length)
         return RawBatch(windows[:, :-1].long(), windows[:, 1:].long())
 
 
