@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from andiron import distributed, randomness
-from andiron.data.dataset import Batch
+from andiron.data.dataset import Batch, tensors_in
 
 PAGE = "docs/python.md, 'From plain torch'"
 log = logging.getLogger("andiron")
@@ -110,7 +110,5 @@ def _placed(batch: Any, device: torch.device) -> Any:
 
 def _size(batch: Any) -> int:
     """The samples in a batch: the length of its first tensor; 1 if it has none."""
-    if isinstance(batch, Tensor):
-        return len(batch) if batch.dim() else 1
-    values = [*batch.values()] if isinstance(batch, Mapping) else batch
-    return _size(values[0]) if isinstance(values, list | tuple) and values else 1
+    first = next(tensors_in(batch), None)
+    return 1 if first is None or not first.dim() else len(first)

@@ -164,11 +164,8 @@ class Criterion:
                 f"{len(weights)} weights for {len(targets)} targets: the loss of this task is not "
                 "one for each sample; leave data.weight out"
             )
-
-        def of_sample(output: Tensor, target: Tensor) -> Tensor:
-            return self.loss(output[None], target[None])
-
-        losses = torch.vmap(of_sample)(output, targets)
+        of_sample = torch.vmap(lambda output, target: self.loss(output[None], target[None]))
+        losses = of_sample(output, targets)
         counts = weights * self._counts(targets)
         return (counts * losses).sum() / counts.sum()
 

@@ -46,12 +46,10 @@ class ImageFolderDataset:
         Raises: DataError naming the file that cannot be read as an image.
         """
         chosen = torch.as_tensor(indices)
-        images = []
-        for index in chosen.tolist():
-            try:
-                images.append(self.decoded(self.names[index]))
-            except errors.DataError as error:
-                raise errors.DataError(f"{error}{SKIPPING}") from error
+        try:
+            images = [self.decoded(self.names[index]) for index in chosen.tolist()]
+        except errors.DataError as error:
+            raise errors.DataError(f"{error}{SKIPPING}") from error
         return RawBatch(torch.stack(images), self.targets[chosen])
 
     def sample_name(self, index: int) -> str:

@@ -187,6 +187,7 @@ def arrays_in(path: Path) -> dict[str, StoredArray]:
         raise errors.DataError(
             f"{file.path}: not a whole safetensors file: {error}; {REMEDY}"
         ) from error
+    arrays = {}
     for name, entry in entries.items():
         dtype = safetensors_codec.DTYPES[entry.dtype]
         if dtype not in READABLE:
@@ -194,10 +195,8 @@ def arrays_in(path: Path) -> dict[str, StoredArray]:
                 f"{file.path}: {name!r} has type {dtype}, which is not supported; "
                 f"store it as one of {', '.join(READABLE)}"
             )
-    return {
-        name: StoredArray(file, name, entry.begin, entry.dtype, entry.shape)
-        for name, entry in entries.items()
-    }
+        arrays[name] = StoredArray(file, name, entry.begin, entry.dtype, entry.shape)
+    return arrays
 
 
 def check_finite(array: StoredArray, rows: Samples, indices: Tensor) -> None:
