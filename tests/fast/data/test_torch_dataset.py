@@ -167,6 +167,10 @@ class Endless(IterableDataset):
         ({"train": []}, "data.train: list is empty; give it samples"),
         ({"train": Numbers()}, "data.train: Numbers has no number of classes"),
         ({"train": [1, 2]}, "data.train: a batch of list is Tensor; its samples should be"),
+        (
+            {"train": [(1, 2, "a")]},
+            "data.train: a batch of list is list (Tensor, Tensor, tuple); its samples should be",
+        ),
         ({"train": Noisy(60), "num_classes": 3}, "data.num_classes=3: Noisy has 2 class names"),
         ({"train": Noisy(), "test": 0.01}, "data.test=0.01: divides 11 samples into 11 and 0; "),
     ],

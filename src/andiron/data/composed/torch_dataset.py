@@ -154,7 +154,7 @@ def _facts(
 ) -> dict[str, Any]:
     batch = _samples(dataset, [0])
     name = type(dataset.dataset).__name__
-    tensors = [*batch] if isinstance(batch, tuple) else []
+    tensors = [*batch] if isinstance(batch, list | tuple) else []
     if len(tensors) != 2 or not all(isinstance(each, Tensor) and each.dim() for each in tensors):
         items = ", ".join(type(each).__name__ for each in tensors)
         kind = f"{type(batch).__name__} ({items})" if tensors else type(batch).__name__

@@ -48,20 +48,29 @@ class WindowDataset:
         stride: int,
     ):
         self.tokens = tokens
-        self.starts = range(begin, end - context_length, stride)
+        self.begin = begin
+        self.end = end
         self.length = context_length + 1
+        self.stride = stride
 
     def __len__(self) -> int:
-        return len(self.starts)
+        return len(self._starts())
 
     def __getitems__(self, indices: Indices) -> RawBatch:
-        """The samples at `indices`, in this order."""
-        starts = torch.as_tensor(indices) * self.starts.step + self.starts.start
-        places = (starts[:, None] + torch.arange(self.length)).flatten()
-        tokens = self.tokens
+        """The samples at `indices`, in this order.
+
+        Raises: IndexError for an index out of range.
+        """
+        starts, tokens = self._starts(), self.tokens
+        chosen = [starts[index] for index in torch.as_tensor(indices).tolist()]
+        begins = torch.tensor(chosen, dtype=torch.int64)
+        places = (begins[:, None] + torch.arange(self.length)).flatten()
         read = tokens[places] if isinstance(tokens, Tensor) else tokens.read(places)
         windows = read.view(-1, self.length)
         return RawBatch(windows[:, :-1].long(), windows[:, 1:].long())
+
+    def _starts(self) -> range:
+        return range(self.begin, self.end - self.length + 1, self.stride)
 
 
 @keep_arguments
