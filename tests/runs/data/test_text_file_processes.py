@@ -11,7 +11,7 @@ POEM = "".join(
 
 def tokenise(path, start, found):
     start.wait(timeout=60)
-    tokens = character_tokens.tokens(path, sha256="0" * 16, cache=None).tokens
+    tokens, _ = character_tokens.tokens(path, sha256="0" * 16, cache=None)
     found.put((len(tokens), type(tokens).__name__))
 
 
