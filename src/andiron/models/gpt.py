@@ -1,5 +1,6 @@
 """A language model that predicts the next token."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -63,12 +64,6 @@ class GPT(nn.Module):
         return self.head(self.norm(self.blocks(self.dropout(self.embedding(tokens)))))
 
     def generate(
-        self, tokens: Int[Tensor, "batch time"], number: int, **settings: Any
-    ) -> Int[Tensor, "batch number"]:
-        """The tokens of `stream`, with the same settings, all at once."""
-        return torch.cat([tokens[:, :0], *self.stream(tokens, number, **settings)], dim=1)
-
-    def stream(
         self,
         tokens: Int[Tensor, "batch time"],
         number: int,
@@ -77,8 +72,8 @@ class GPT(nn.Module):
         top_k: int | None = None,
         generator: torch.Generator | None = None,
         is_cached: bool = True,
-    ) -> Iterator[Int[Tensor, "batch 1"]]:
-        """The next `number` tokens, each sampled from softmax(logits / temperature) on request.
+    ) -> Int[Tensor, "batch number"]:
+        """The next `number` tokens, each sampled from softmax(logits / temperature).
 
         At temperature 0 it is the likeliest. With `top_k`, only the k likeliest can be sampled.
         Each is computed from the last `context_length` tokens, in evaluation mode, without
@@ -87,16 +82,38 @@ class GPT(nn.Module):
         token's position moves, and each pass is full.
         Raises: ValueError without a first token, or if a setting is out of range.
         """
+        drawn = self._draws(tokens, temperature, top_k, generator, is_cached)
+        with inference.valid(self):
+            sequence = torch.cat([tokens[:, :0], *itertools.islice(drawn, number)], dim=1)
+        return sequence.clone()  # outside: an inference tensor would refuse autograd
+
+    def stream(
+        self, tokens: Int[Tensor, "batch time"], number: int, **settings: Any
+    ) -> Iterator[Int[Tensor, "batch 1"]]:
+        """The tokens of `generate`, with the same settings, each as soon as it is sampled."""
+        drawn = self._draws(tokens, **settings)
+        for _ in range(number):
+            with inference.valid(self):
+                token = next(drawn)
+            yield token.clone()
+
+    def _draws(
+        self,
+        tokens: Tensor,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        generator: torch.Generator | None = None,
+        is_cached: bool = True,
+    ) -> Iterator[Int[Tensor, "batch 1"]]:
+        """The tokens after `tokens`, without end; each pass runs when its token is requested."""
         self._check_sampling(tokens, temperature, top_k)
         context_length = self.context_length
         past = [KeysValues(context_length) for _ in self.blocks] if is_cached else None
-        for _ in range(number):
+        while True:
             if tokens.shape[1] > context_length:
                 tokens, past = tokens[:, -context_length:], None
-            with inference.valid(self):
-                logits = self(tokens)[:, -1] if past is None else self._last_logits(tokens, past)
-                drawn = _sample(logits, temperature, top_k, generator)
-            drawn = drawn.clone()  # outside: an inference tensor would refuse autograd
+            logits = self(tokens)[:, -1] if past is None else self._last_logits(tokens, past)
+            drawn = _sample(logits, temperature, top_k, generator)
             yield drawn
             tokens = torch.cat([tokens, drawn], dim=1)
 
