@@ -26,8 +26,10 @@ def plain(value: Any, tensors: dict[str, Tensor]) -> Any:
     return [plain(inner, tensors) for inner in value] if isinstance(value, list) else value
 
 
-def restored(value: Any, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
-    """The original value; a tensor that was not on the CPU is moved to `device`."""
+def restored(
+    value: Any, tensors: Mapping[str, Tensor], device: torch.device | None = None
+) -> Any:
+    """The original value; a tensor from a GPU is moved to `device`, or to one of its own type."""
     if isinstance(value, list):
         return [restored(inner, tensors, device) for inner in value]
     if not isinstance(value, dict):
@@ -35,7 +37,7 @@ def restored(value: Any, tensors: Mapping[str, Tensor], device: torch.device) ->
     if "tuple" in value:
         return tuple(restored(value["tuple"], tensors, device))
     tensor = tensors[value["tensor"]]
-    return tensor.clone() if value["device"] == "cpu" else tensor.to(device)
+    return tensor.clone() if value["device"] == "cpu" else tensor.to(device or value["device"])
 
 
 def check(
