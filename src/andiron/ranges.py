@@ -113,6 +113,11 @@ def kind(allowed: str, is_allowed: Callable[[Any], Any], written_as: Any) -> Pla
     return PlainValidator(accepted, json_schema_input_type=described)
 
 
+def _text(allowed: str, pattern: re.Pattern[str]) -> PlainValidator:
+    """Accepts the texts that match the whole pattern."""
+    return kind(allowed, lambda value: _is_text(value, pattern), str)
+
+
 def is_set_name(value: Any) -> bool:
     """Whether a further validation set may have this name."""
     return _is_text(value, SET_NAME) and value not in OTHER_SETS
@@ -191,20 +196,8 @@ Traced = Annotated[
         dict[Literal["updates"], list[Count]],
     ),
 ]
-Device = Annotated[
-    Any,
-    kind(
-        "auto, cpu, mps, cuda or cuda:<index>", lambda value: _is_text(value, DEVICE), str
-    ),
-]
-RunName = Annotated[
-    Any,
-    kind(
-        "up to 64 of A-Z a-z 0-9 _.+- (the first not .+-)",
-        lambda value: _is_text(value, RUN_NAME),
-        str,
-    ),
-]
+Device = Annotated[Any, _text("auto, cpu, mps, cuda or cuda:<index>", DEVICE)]
+RunName = Annotated[Any, _text("up to 64 of A-Z a-z 0-9 _.+- (the first not .+-)", RUN_NAME)]
 SET_NAMES = (
     "a name of up to 64 letters, digits and _, starting with a letter, "
     f"not {', '.join(OTHER_SETS)}"
@@ -220,12 +213,7 @@ Every = Annotated[  # see andiron.plain.cadence.Cadence
     ),
 ]
 Duration = Annotated[
-    Any,
-    kind(
-        "a time with its unit, such as 90s, 30min, 8hours or 2days",
-        lambda value: _is_text(value, DURATION),
-        str,
-    ),
+    Any, _text("a time with its unit, such as 90s, 30min, 8hours or 2days", DURATION)
 ]
 # an object that is built from its own `_target_`, or several
 Node = Annotated[Any, kind("a _target_ and its arguments", _is_node, dict[str, Any])]
