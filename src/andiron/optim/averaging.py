@@ -79,7 +79,9 @@ class WeightAverage:
         self.rule = rule
         self.count = 0
         own = model_weights.entries(model)
-        first = {tensor: name for name, tensor in reversed(own.items())}  # name of each tensor
+        first: dict[Tensor, str] = {}  # the first name of each tensor
+        for name, tensor in own.items():
+            first.setdefault(tensor, name)
         self._averaged = {
             name: tensor.detach().to(torch.promote_types(tensor.dtype, torch.float32), copy=True)
             for tensor, name in first.items()
