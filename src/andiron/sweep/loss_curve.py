@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from andiron.assembly import components, configured_learner
 from andiron.comparison import figures
@@ -81,6 +80,8 @@ def suggestion(rates: Sequence[float], losses: Sequence[float]) -> float:
 
 def picture(rates: Sequence[float], losses: Sequence[float], best: float) -> bytes:
     """The losses over the learning rates as a PNG."""
+    from matplotlib.figure import Figure  # half a second of imports
+
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     axes.plot(rates, losses, color="0.75", label="loss of the batch")
