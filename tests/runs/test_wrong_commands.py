@@ -97,6 +97,11 @@ NOT_STARTED = {  # with the exit code 2, and nothing left
     ),
     "what is wrong in every job": (["-m", "seed=1,2", "name=a/b"], "name=a/b: should be"),
     "an empty range": (["-m", "lr=range(1,0)"], "lr=range(1,0): no combination of values"),
+    "an empty glob": (["-m", "lr=glob(x*)"], "lr=glob(x*): no combination of values"),
+    "an empty glob of a halving": (
+        ["-m", "hydra/sweeper=asha", "optimizer=glob(x*)"],
+        "optimizer=glob(x*): no combination of values",
+    ),
     "an endless sweep": (["-m", "seed=range(0,inf)"], "seed=range(0,inf): should have at most"),
     "no YAML": (["--config-dir=mine", "model=bracket"], "/model/bracket.yaml: no YAML: line "),
     "no folder": (["hydra.run.dir="], "hydra.run.dir=: no folder; give one, or leave it out"),

@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from hydra.core.utils import JobStatus
 from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig
 
+from andiron import errors
 from andiron.ranges import Count
 from andiron.sweep import launching, settled, sweep_folder
 
@@ -32,10 +35,11 @@ def run(
 ) -> list[Exception]:
     """Trains the jobs, a batch at a time; returns the errors of failed jobs.
 
-    Raises: HydraException for a job that cannot be composed, before any of its batch starts.
+    Raises: ConfigError without a combination of values; HydraException for a job that cannot be
+    composed, before any of its batch starts.
     """
     parsed = OverridesParser.create(config_loader=loader).parse_overrides(list(overrides))
-    batches = BasicSweeper.split_arguments(parsed, options.max_batch_size)
+    batches = combinations(parsed, options.max_batch_size)
     sweep_folder.record(config)
     failed: list[Exception] = []
     first = 0
@@ -47,3 +51,21 @@ def run(
         failed += [job._return_value for job in results if job.status is JobStatus.FAILED]
         first += len(batch)
     return failed
+
+
+def combinations(
+    overrides: Sequence[Override], most: int | None = None
+) -> list[list[list[str]]]:
+    """All combinations of the values, in batches of at most `most` jobs.
+
+    Raises: ConfigError naming an override without a value, such as a glob that matches no choice.
+    """
+    problems = [
+        f"{override.input_line}: no combination of values; give some"
+        for override in overrides
+        if override.is_discrete_sweep() and not [*islice(override.sweep_string_iterator(), 1)]
+    ]
+    if problems:
+        raise errors.ConfigError(problems)
+    batches: list[list[list[str]]] = BasicSweeper.split_arguments([*overrides], most)
+    return batches

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.plugins.launcher import Launcher
@@ -17,7 +16,7 @@ from andiron.config import optuna_package
 from andiron.plain import improvement
 from andiron.plain.cadence import Cadence
 from andiron.ranges import Count, Seed
-from andiron.sweep import launching, ledger, promotion, searching, settled, sweep_folder
+from andiron.sweep import grid, launching, ledger, promotion, searching, settled, sweep_folder
 from andiron.sweep.promotion import HalvingRule, Promotions
 from andiron.sweep.search import objectives
 
@@ -68,7 +67,7 @@ def _grid_jobs(
 ) -> tuple[Overrides, Overrides]:
     """The overrides of all combinations of values, and of a few jobs to check.
 
-    Raises: ConfigError for an interval.
+    Raises: ConfigError for an interval, or an override without a value.
     """
     overrides = OverridesParser.create(config_loader=loader).parse_overrides(arguments)
     remedy = "hydra.sweeper.n_trials=27 draws 27 jobs at random"
@@ -79,7 +78,7 @@ def _grid_jobs(
     ]
     if problems:
         raise errors.ConfigError(problems)
-    (jobs,) = BasicSweeper.split_arguments(overrides, None)
+    (jobs,) = grid.combinations(overrides)
     return jobs, settled.representative(jobs, loader, SHARED)
 
 
