@@ -1,16 +1,22 @@
 """Merges the metric parts of several processes as one process would merge them."""
 
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from andiron.distributed import Sliced, World
-from andiron.metrics import tally_state
-from andiron.protocols import Parts
 
 Merge = Callable[[Any, Sequence[Any]], Any]  # the parts of one metric from several batches
+
+
+class _Carried(NamedTuple):
+    """A tensor on its way to another process, which puts it on its own device of this type."""
+
+    tensor: Tensor
+    device: str
 
 
 def merged(
@@ -27,19 +33,19 @@ def merged(
         for number, columns in _by_slice(window).items()
     }  # fmt: skip
     rows = [
-        (place, number, [_to_host(parts) for parts, gathering in zip(entry, gathers) if gathering])
+        (place, number, [parts for parts, gathering in zip(entry, gathers) if gathering])
         for place, batch in enumerate(window)
         for number, entry in batch.items()
         if any(gathers)
     ]
-    of_all = world.gathered((sums, rows))
+    of_all = world.gathered((sums, _to_host(rows)))
     by_slice = {number: entry for sums, _ in of_all for number, entry in sums.items()}
     if not by_slice:
         return None
     most = max(world.num_slices, max(by_slice) + 1)  # saved with another number of slices
     total: list[Any] = _tree([by_slice.get(number) for number in range(most)])
     ordered = sorted((row for _, rows in of_all for row in rows), key=operator.itemgetter(0, 1))
-    columns = iter(zip(*(row[2] for row in ordered), strict=True))
+    columns = iter(zip(*(_to_device(row[2]) for row in ordered), strict=True))
     return [
         merge(metric, next(columns)) if gathering else parts
         for metric, gathering, parts in zip(metrics, gathers, total, strict=True)
@@ -48,17 +54,11 @@ def merged(
 
 def of_all(window: Sequence[Sliced], world: World) -> list[Sliced]:
     """The window of all processes: for each batch the parts of its slices, in order."""
-    tensors: dict[str, Tensor] = {}
-    own_plain = [
-        {number: tally_state.plain(parts, tensors) for number, parts in batch.items()}
-        for batch in window
+    by_rank = world.gathered(_to_host([*window]))
+    return [
+        Sliced(sorted((n, _to_device(parts)) for batch in batches for n, parts in batch.items()))
+        for batches in zip(*by_rank, strict=True)
     ]
-    on_host = {name: tensor.cpu() for name, tensor in tensors.items()}
-    whole: list[dict[int, Any]] = [{} for _ in window]
-    for plain, saved in world.gathered((own_plain, on_host)):
-        for batch, entries in zip(whole, plain, strict=True):
-            batch |= {n: tally_state.restored(parts, saved) for n, parts in entries.items()}
-    return [Sliced(sorted(batch.items())) for batch in whole]
 
 
 def own(parts: Sequence[Any], places: Sequence[Sequence[int]], world: World) -> list[Sliced]:
@@ -97,5 +97,19 @@ def _tree(slices: Sequence[list[Any] | None]) -> Any:
     ]
 
 
-def _to_host(parts: Sequence[Any]) -> Parts:
-    return tuple(part.detach().cpu() if isinstance(part, Tensor) else part for part in parts)
+def _to_host(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return _Carried(value.detach().cpu(), value.device.type)
+    if isinstance(value, Mapping):
+        return {key: _to_host(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [*map(_to_host, value)] if isinstance(value, list) else (*map(_to_host, value),)
+    return value
+
+
+def _to_device(value: Any) -> Any:
+    if isinstance(value, _Carried):
+        return value.tensor.to(torch.device(value.device))
+    if isinstance(value, list | tuple):
+        return [*map(_to_device, value)] if isinstance(value, list) else (*map(_to_device, value),)
+    return value

@@ -109,16 +109,14 @@ class Tally:
         if plain["metrics"] != names:
             saved = f"saved while {', '.join(plain['metrics'])[:MOST_SHOWN]} were measured"
             raise errors.MismatchError(f"{saved}, not {', '.join(names)}; measure the same")
-        places = plain.get("slices", [])
-        with tally_state.failures_explained():
-            window, epoch = (
-                tally_state.restored(plain[part], tensors, device) for part in ("window", "epoch")
-            )
-            tally_state.check(self.metrics, window, epoch, places)
+        self._items = []
+        tally_state.check(self.metrics, plain, tensors)
+        self._window, self._epoch = (
+            tally_state.restored(plain[part], tensors, device) for part in ("window", "epoch")
+        )
         if self._world.is_divided:
-            places = places or [[0] for _ in window]
-            window = sliced_window.own(window, places, self._world)
-        self._items, self._window, self._epoch = [], window, epoch
+            places = plain.get("slices") or [[0] for _ in self._window]
+            self._window = sliced_window.own(self._window, places, self._world)
         self._is_restored = True
 
     def _file_blamed(self) -> AbstractContextManager[None]:

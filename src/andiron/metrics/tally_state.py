@@ -12,6 +12,7 @@ from andiron import errors
 from andiron.plain import readable
 
 WHERE = "state.json: metric_log.tally"
+NUMBERS = (int, float)
 FAILURES = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RuntimeError)
 
 
@@ -26,10 +27,8 @@ def plain(value: Any, tensors: dict[str, Tensor]) -> Any:
     return [plain(inner, tensors) for inner in value] if isinstance(value, list) else value
 
 
-def restored(
-    value: Any, tensors: Mapping[str, Tensor], device: torch.device | None = None
-) -> Any:
-    """The original value; a tensor from a GPU is moved to `device`, or to one of its own type."""
+def restored(value: Any, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
+    """The original value; a tensor that was not on the CPU is moved to `device`."""
     if isinstance(value, list):
         return [restored(inner, tensors, device) for inner in value]
     if not isinstance(value, dict):
@@ -37,23 +36,33 @@ def restored(
     if "tuple" in value:
         return tuple(restored(value["tuple"], tensors, device))
     tensor = tensors[value["tensor"]]
-    return tensor.clone() if value["device"] == "cpu" else tensor.to(device or value["device"])
+    return tensor.clone() if value["device"] == "cpu" else tensor.to(device)
 
 
 def check(
-    metrics: Sequence[Any], window: Sequence[Any], epoch: Sequence[Any], slices: Sequence[Any]
+    metrics: Sequence[Any], state: Mapping[str, Any], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Refuses restored parts other than tensors and numbers, or of other shapes than the others.
+    """Refuses parts other than each metric's tensors and numbers, of the same shapes.
 
-    Raises: ValueError naming the metric and the problem.
+    Raises: DataError naming the place and the problem.
     """
-    if sum(map(len, slices)) not in (0, len(window)):
-        raise ValueError("slices does not fit its window")
-    for metric, of_epoch, *entries in zip(metrics, epoch, *window, strict=True):
-        entries += [] if of_epoch is None else [of_epoch]
-        forms = {str(_form(metric, parts)) for parts in entries}
-        if len(forms) > 1:
-            raise ValueError(f"{metric.name} has parts of {' and '.join(sorted(forms))}")
+    if sum(map(len, state.get("slices", []))) not in (0, len(state["window"])):
+        raise errors.DataError(f"{WHERE}.slices does not fit its window")
+    for part, batches in ("window", state["window"]), ("epoch", [state["epoch"]]):
+        for number, batch in enumerate(batches):
+            where = f"{WHERE}.{part}[{number}]" if part == "window" else f"{WHERE}.epoch"
+            if not isinstance(batch, list) or len(batch) != len(metrics):
+                raise errors.DataError(f"{where} is no list of the parts of {len(metrics)} metrics")
+            for metric, parts in zip(metrics, batch, strict=True):
+                if parts is not None or part == "window":
+                    _check_parts(metric, parts, tensors, f"{where}, {metric.name}")
+    for name, tensor in tensors.items():
+        if tensor.is_complex():
+            raise errors.DataError(f"metrics.safetensors: {name!r} is {tensor.dtype}, and no sum")
+    for metric, shapes in zip(metrics, _shapes(state, tensors), strict=True):
+        if hasattr(metric, "value") and not getattr(metric, "gathers", False) and len(shapes) > 1:
+            listed = " and ".join(map(str, sorted(shapes)))
+            raise errors.DataError(f"{WHERE}: the sums of {metric.name} have shapes {listed}")
 
 
 @contextmanager
@@ -71,13 +80,38 @@ def failures_explained() -> Iterator[None]:
         ) from error
 
 
-def _form(metric: Any, parts: Any) -> list[Any]:
-    """The property that all parts of a metric share: the shapes of sums; else their number."""
-    for part in parts:
-        for leaf in part if isinstance(part, list) else [part]:
-            is_number = isinstance(leaf, int | float)
-            if not is_number and not (isinstance(leaf, Tensor) and not leaf.is_complex()):
+def _check_parts(metric: Any, parts: Any, tensors: Mapping[str, Tensor], where: str) -> None:
+    listed = _as_list(parts)
+    if listed is None or (not hasattr(metric, "value") and len(listed) != 2):
+        shown = readable.shortened(repr(parts))
+        raise errors.DataError(f"{where}: {shown} are no parts of this metric")
+    for each in listed:
+        for leaf in each if isinstance(each, list) else [each]:
+            is_number = type(leaf) in NUMBERS
+            is_named = isinstance(leaf, dict) and leaf.keys() == {"tensor", "device"}
+            is_text = is_named and all(isinstance(each, str) for each in leaf.values())
+            if is_named and not (is_text and leaf["tensor"] in tensors):
                 shown = readable.shortened(repr(leaf))
-                raise ValueError(f"{metric.name} has {shown}, not a real number or tensor")
-    has_sums = hasattr(metric, "value") and not getattr(metric, "gathers", False)
-    return [list(part.shape) for part in parts] if has_sums else [len(parts)]
+                raise errors.DataError(f"{where}: metrics.safetensors has no {shown}")
+            if not is_number and not is_named:
+                shown = readable.shortened(repr(leaf))
+                raise errors.DataError(f"{where}: {shown} is neither a number nor a tensor")
+
+
+def _as_list(parts: Any) -> list[Any] | None:
+    """The parts of one metric, which are a list, or a tuple as `plain` writes it."""
+    if isinstance(parts, dict) and parts.keys() == {"tuple"}:
+        parts = parts["tuple"]
+    return parts if isinstance(parts, list) else None
+
+
+def _shapes(state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> list[set[str]]:
+    """By metric, the shapes of its parts in each batch and in the epoch, as text."""
+    shapes_by_metric: list[set[str]] = [set() for _ in state["epoch"]]
+    for batch in (*state["window"], state["epoch"]):
+        for shapes, parts in zip(shapes_by_metric, batch, strict=True):
+            leaves = _as_list(parts) or []
+            named = [leaf for leaf in leaves if isinstance(leaf, dict)]
+            if named:
+                shapes.add(str([list(tensors[leaf["tensor"]].shape) for leaf in named]))
+    return shapes_by_metric

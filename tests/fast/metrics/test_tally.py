@@ -1,5 +1,6 @@
 """Totals over windows and epochs: the mean of an epoch for any windows, with few host reads."""
 
+import re
 from fractions import Fraction
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from andiron import errors
 from andiron.metrics import Accuracy, Loss, Tally
 from andiron.outputs import ClassificationOutput
 
@@ -264,6 +266,41 @@ def test_a_state_saved_in_mid_window_has_the_counts_of_each_batch():
         for item in drawn_items([6, 2], seed=1):
             tally.add(item)
     assert waiting.close_epoch() == resumed.close_epoch()
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    {
+        "a tensor that is not there": (
+            lambda plain: plain["window"][0][0]["tuple"][0].update(tensor="99"),
+            "metric_log.tally.window[0], loss: metrics.safetensors has no {'tensor': '99'",
+        ),
+        "a batch that is missing": (
+            lambda plain: plain["window"].__setitem__(0, None),
+            "metric_log.tally.window[0] is no list of the parts of 2 metrics",
+        ),
+        "another number of metrics": (
+            lambda plain: plain["window"][0].pop(),
+            "metric_log.tally.window[0] is no list of the parts of 2 metrics",
+        ),
+        "a truth value": (
+            lambda plain: plain["window"][0][0]["tuple"].__setitem__(1, True),
+            "metric_log.tally.window[0], loss: True is neither a number nor a tensor",
+        ),
+        "three parts of a mean": (
+            lambda plain: plain["window"][0][0]["tuple"].append(1),
+            "are no parts of this metric",
+        ),
+    }.values(),
+)
+def test_a_damaged_state_is_refused_with_its_place(damage, words):
+    tally = Tally([Loss(), Accuracy()])
+    for item in drawn_items([4, 4]):
+        tally.add(item)
+    plain, tensors = tally.state_dict()
+    damage(plain)
+    with pytest.raises(errors.DataError, match=re.escape(words)):
+        Tally([Loss(), Accuracy()]).load_state_dict(plain, tensors, torch.device("cpu"))
 
 
 def test_items_that_may_wait_are_few_and_small():

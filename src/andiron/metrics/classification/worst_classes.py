@@ -12,7 +12,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from andiron.metrics.classification.class_averages import named
@@ -40,9 +39,11 @@ class Answers:
     @classmethod
     def of_all(cls, several: "Sequence[Answers]") -> "Answers":
         """The joint counts of several processes."""
+        if len(several) == 1:
+            return several[0]
         total = cls()
         counts = [each._counts.cpu() for each in several if each._counts is not None]
-        total._counts = torch.stack(counts).sum(0) if counts else None
+        total._counts = sum(counts[1:], start=counts[0]) if counts else None
         return total
 
     def worst(self, class_names: Sequence[str] | None = None) -> list[dict[str, Any]]:
