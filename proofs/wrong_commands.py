@@ -26,8 +26,8 @@ from proofs.attempt import CONF, Outcome, attempt, made_run
 COMMANDS = {"train": train.main, "plan": plan.main, "find_lr": find_lr.main}
 QUICK = ("num_epochs=1", "render=plain")
 RUN = "hydra.run.dir=run"
-# folders in which torch and matplotlib keep what they have compiled and found
-OWN_CACHES = re.compile(r"(; |os\.mkdir \('(/tmp/torchinductor[^']*|[^']*/matplotlib)', \d+\))+")
+# where matplotlib keeps its settings and the fonts that it has found; its import makes the folders
+OF_MATPLOTLIB = re.compile(r"(; |os\.mkdir \('[^']*/\.(config|cache)/matplotlib', \d+\))+")
 
 
 class Case(NamedTuple):
@@ -843,7 +843,7 @@ def tried(case: Case, work: Path) -> tuple[list[str], Outcome]:
 
 def _faults(case: Case, outcome: Outcome) -> Iterator[str]:
     for fault in outcome.faults():
-        if OWN_CACHES.fullmatch(fault):
+        if OF_MATPLOTLIB.fullmatch(fault):
             continue
         if not (case.is_own_code and fault in ("ended with a traceback", "said no error")):
             yield fault

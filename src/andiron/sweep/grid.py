@@ -31,14 +31,14 @@ def run(
     config: DictConfig,
     launcher: Launcher,
     options: Options,
-    overrides: Sequence[str],
+    arguments: list[str],
 ) -> list[Exception]:
     """Trains the jobs, a batch at a time; returns the errors of failed jobs.
 
     Raises: ConfigError without a combination of values; HydraException for a job that cannot be
     composed, before any of its batch starts.
     """
-    parsed = OverridesParser.create(config_loader=loader).parse_overrides(list(overrides))
+    parsed = OverridesParser.create(config_loader=loader).parse_overrides(arguments)
     batches = combinations(parsed, options.max_batch_size)
     sweep_folder.record(config)
     failed: list[Exception] = []
