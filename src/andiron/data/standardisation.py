@@ -16,18 +16,15 @@ FLOAT32 = torch.finfo(torch.float32)
 MeanAndStd = tuple[tuple[float, ...], tuple[float, ...]]
 
 
-def fit(columns: Float[Tensor, "rows columns"], *, overwrites: bool = False) -> MeanAndStd:
+def fit(columns: Float[Tensor, "rows columns"]) -> MeanAndStd:
     """(mean, std) of each column; (x, 1) of a constant one.
 
-    mean = sum x / n, std = sqrt(sum (x - mean)^2 / n). With `overwrites` it uses the memory of
-    float64 `columns`, which are lost.
+    mean = sum x / n, std = sqrt(sum (x - mean)^2 / n).
     """
-    return fit_in_chunks(lambda: [columns], overwrites=overwrites)
+    return fit_in_chunks(lambda: [columns])
 
 
-def fit_in_chunks(
-    chunks: Callable[[], Iterable[Float[Tensor, "_ columns"]]], *, overwrites: bool = False
-) -> MeanAndStd:
+def fit_in_chunks(chunks: Callable[[], Iterable[Float[Tensor, "_ columns"]]]) -> MeanAndStd:
     """`fit` of all rows that `chunks` returns; it is called twice."""
     of_chunks = [(rows.double().sum(0), rows.amin(0), rows.amax(0), len(rows)) for rows in chunks()]
     *columns, lengths = zip(*of_chunks, strict=True)
@@ -35,8 +32,7 @@ def fit_in_chunks(
     number, constant = sum(lengths), lowest.amin(0)
     is_constant = constant == highest.amax(0)
     mean = torch.where(is_constant, constant.double(), totals.sum(0) / number)
-    subtract = Tensor.sub_ if overwrites else Tensor.sub
-    squares = torch.stack([subtract(rows.double(), mean).square_().sum(0) for rows in chunks()])
+    squares = torch.stack([(rows.double() - mean).square_().sum(0) for rows in chunks()])
     std = torch.where(is_constant, 1.0, (squares.sum(0) / number).sqrt())
     return tuple(mean.tolist()), tuple(std.tolist())
 

@@ -115,7 +115,7 @@ def split(
     standardisation.check(inputs, encoding.names, source=table.source)
     batcher = ArrayBatcher()
     if standardise:
-        batcher = _standardising(inputs[parts.train], encoding.is_quantity)
+        batcher = _standardising(inputs, parts.train, encoding.is_quantity)
         facts |= {"mean": list(batcher.mean), "std": list(batcher.std)}
     facts |= encoding.facts | dict(table.record)
 
@@ -135,11 +135,9 @@ def _float32_rows(inputs: Tensor, rows: Tensor) -> Tensor:
     return chosen
 
 
-def _standardising(inputs: Tensor, is_scaled: Sequence[bool]) -> ArrayBatcher:
-    """The batcher by mean and deviation of these rows, which are overwritten.
-
-    Categories are unchanged.
-    """
-    mean, std = standardisation.fit(inputs, overwrites=True)
+def _standardising(inputs: Tensor, rows: Tensor, is_scaled: Sequence[bool]) -> ArrayBatcher:
+    """The batcher by mean and deviation of these rows; categories are unchanged."""
+    chunks = torch.split(rows, CHUNK_ROWS)
+    mean, std = standardisation.fit_in_chunks(lambda: (inputs[indices] for indices in chunks))
     kept = [(m, s) if scaled else (0.0, 1.0) for m, s, scaled in zip(mean, std, is_scaled)]
     return ArrayBatcher(*zip(*kept))
