@@ -1,8 +1,6 @@
 """Weights that torch saved, imported without running code from the file."""
 
 import collections
-import subprocess
-import sys
 import tracemalloc
 from pathlib import Path
 
@@ -12,8 +10,6 @@ from torch import nn
 
 from andiron import errors, serialization
 from andiron.trained import import_state_dict
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 class Ran:
@@ -233,17 +229,3 @@ def test_a_dtype_that_safetensors_lacks_is_refused(imported):
     assert told.startswith(
         "error: tensor 'w' is torch.complex128; records store dense tensors of bool,"
     )
-
-
-def test_the_script_runs_from_anywhere(here):
-    torch.save({"w": torch.ones(2)}, "weights.pt")
-    script = [
-        sys.executable,
-        str(ROOT / "scripts" / "import_state_dict.py"),
-        "weights.pt",
-        "out.safetensors",
-    ]
-    done = subprocess.run(script, capture_output=True, text=True, timeout=120)
-
-    assert (done.returncode, done.stdout) == (0, "out.safetensors: 1 tensors\n"), done.stderr
-    assert loaded()["w"].tolist() == [1.0, 1.0]

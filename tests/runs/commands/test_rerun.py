@@ -1,11 +1,8 @@
 """A run repeated from its record: the same bits, or a report of what has changed since."""
 
 import json
-import os
 import shutil
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from in_process import called
@@ -17,9 +14,6 @@ from andiron.run_folder import RunFolder
 from andiron.runs import rerun
 from andiron.training import train
 from proofs.exact_resume import verify_resume
-
-ROOT = Path(__file__).resolve().parents[3]
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
 def change(path, changed):
@@ -53,30 +47,6 @@ def finished(made, tmp_path):
 
 def changes(folder):
     return list(rerun.changes(RunFolder(folder), Train.load(folder / "config.json")))
-
-
-def test_another_process_repeats_a_run_bit_for_bit_in_a_new_folder(finished, tmp_path):
-    before = {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()}
-    command = [sys.executable, ROOT / "scripts" / "rerun.py", finished]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=240, env=ENVIRONMENT
-    )
-    said = done.stdout.splitlines()
-
-    assert (done.returncode, done.stderr) == (0, "")
-    assert said[0].startswith("changed since:")
-    # 8 tensors of the model, in two files of the run and two of the checkpoint; Adam has three for
-    # each. An epoch: 5 values of the window, 2 of the whole, 2 of each validation; in TensorBoard
-    # without the whole and with the epoch's number
-    assert (
-        said[-2] == "exact: 56 tensors, 26 logged values, 24 TensorBoard scalars are the same bits"
-    )
-    (again,) = (tmp_path / "outputs" / "rerun").iterdir()
-    assert said[-1] == f"the repeated run is in {again}"
-    assert (again / "model-ema.safetensors").read_bytes() == (
-        finished / "model-ema.safetensors"
-    ).read_bytes()
-    assert {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()} == before
 
 
 def test_other_results_report_the_first_difference_and_what_changed(

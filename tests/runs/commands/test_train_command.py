@@ -1,7 +1,6 @@
 """`python train.py` as it is used: in sweeps, and with `--help` in a pipe."""
 
 import json
-import os
 import subprocess
 import sys
 
@@ -51,20 +50,6 @@ def test_a_best_job_that_was_resumed_is_reported_with_its_changes(here):
     compared = called(runs.main, "compare", "multirun/some")
 
     assert compared.output.endswith("the best was resumed since, with num_epochs=3\n")
-
-
-def test_a_job_of_a_sweep_equals_the_same_run_in_a_process_of_its_own(tmp_path):
-    overrides = ("num_epochs=1", "model=convnet")
-    swept = called(train.main, "-m", "seed=1,2", *overrides, "hydra.sweep.dir=sweep", cwd=tmp_path)
-    assert swept.code == 0
-    command = [sys.executable, ROOT / "train.py", "seed=2", *overrides, "hydra.run.dir=alone"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=240)
-
-    weights = [
-        (tmp_path / name / "model.safetensors").read_bytes() for name in ("sweep/1", "alone")
-    ]
-    assert weights[0] == weights[1]
 
 
 def test_help_ends_quietly_when_its_reader_has_enough(tmp_path):

@@ -1,0 +1,82 @@
+"""What a run gave, given again to the bit by a process of its own."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from conftest import ROOT
+from in_process import called
+
+from andiron import serialization
+from andiron.training import train
+
+
+@pytest.fixture
+def process(tmp_path):
+    """Runs a program of the repository with arguments; returns the lines it prints."""
+
+    def run(program, *arguments):
+        done = subprocess.run(
+            [sys.executable, ROOT / program, *arguments], cwd=tmp_path, capture_output=True,
+            text=True, timeout=240, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.splitlines()
+
+    return run
+
+
+def test_a_job_of_a_sweep_equals_the_same_run_alone(process, tmp_path):
+    overrides = ("num_epochs=1", "model=convnet")
+    swept = called(train.main, "-m", "seed=1,2", *overrides, "hydra.sweep.dir=sweep", cwd=tmp_path)
+    assert swept.code == 0
+    process("train.py", "seed=2", *overrides, "hydra.run.dir=alone")
+
+    weights = [
+        (tmp_path / name / "model.safetensors").read_bytes() for name in ("sweep/1", "alone")
+    ]
+    assert weights[0] == weights[1]
+
+
+def test_a_non_finite_update_is_replayed(process, tmp_path):
+    diverges = ("optimizer=sgd", "lr=3e38", "model=convnet", "num_epochs=1", "render=plain")
+    assert called(train.main, f"hydra.run.dir={tmp_path / 'run'}", *diverges).code == 1
+    (left,) = (tmp_path / "run" / "nonfinite").iterdir()
+
+    lines = process("scripts/replay.py", left)
+
+    assert lines[-1] == "the same gradients as in the run, bit for bit"
+
+
+def test_a_run_is_repeated_in_a_new_folder(process, tmp_path):
+    finished = tmp_path / "run"
+    options = ("data=partial", "num_epochs=2", "model=convnet", "model.hidden=32", "averages=ema")
+    assert called(train.main, *options, f"hydra.run.dir={finished}").code == 0
+    before = {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()}
+
+    lines = process("scripts/rerun.py", finished)
+
+    assert lines[0].startswith("changed since:")
+    # 8 tensors of the model, in two files of the run and two of the checkpoint; Adam has three for
+    # each. An epoch: 5 values of the window, 2 of the whole, 2 of each validation; in TensorBoard
+    # without the whole and with the epoch's number
+    assert (
+        lines[-2] == "exact: 56 tensors, 26 logged values, 24 TensorBoard scalars are the same bits"
+    )
+    (again,) = (tmp_path / "outputs" / "rerun").iterdir()
+    assert lines[-1] == f"the repeated run is in {again}"
+    assert (again / "model-ema.safetensors").read_bytes() == (
+        finished / "model-ema.safetensors"
+    ).read_bytes()
+    assert {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()} == before
+
+
+def test_a_state_dict_is_imported_from_anywhere(process, tmp_path):
+    torch.save({"w": torch.ones(2)}, tmp_path / "weights.pt")
+
+    lines = process("scripts/import_state_dict.py", "weights.pt", "out.safetensors")
+
+    assert lines == ["out.safetensors: 1 tensors"]
+    assert serialization.load(tmp_path / "out.safetensors").tensors["w"].tolist() == [1.0, 1.0]
