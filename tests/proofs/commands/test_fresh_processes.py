@@ -1,4 +1,4 @@
-"""What a run gave, given again to the bit by a process of its own."""
+"""Programs in processes of their own, from another folder: the same bits as in this process."""
 
 import os
 import subprocess
@@ -42,7 +42,8 @@ def test_a_job_of_a_sweep_equals_the_same_run_alone(process, tmp_path):
 
 def test_a_non_finite_update_is_replayed(process, tmp_path):
     diverges = ("optimizer=sgd", "lr=3e38", "model=convnet", "num_epochs=1", "render=plain")
-    assert called(train.main, f"hydra.run.dir={tmp_path / 'run'}", *diverges).code == 1
+    ended = called(train.main, f"hydra.run.dir={tmp_path / 'run'}", *diverges)
+    assert ended.code == 1 and "was not applied" in ended.errors
     (left,) = (tmp_path / "run" / "nonfinite").iterdir()
 
     lines = process("scripts/replay.py", left)
@@ -53,7 +54,8 @@ def test_a_non_finite_update_is_replayed(process, tmp_path):
 def test_a_run_is_repeated_in_a_new_folder(process, tmp_path):
     finished = tmp_path / "run"
     options = ("data=partial", "num_epochs=2", "model=convnet", "model.hidden=32", "averages=ema")
-    assert called(train.main, *options, f"hydra.run.dir={finished}").code == 0
+    ended = called(train.main, *options, f"hydra.run.dir={finished}")
+    assert (ended.code, ended.errors) == (0, "")
     before = {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()}
 
     lines = process("scripts/rerun.py", finished)
