@@ -327,3 +327,25 @@ def test_what_the_page_shows_runs(tmp_path, capsys):
     (block,) = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
     exec(compile(block, "distributed.md", "exec"), {})
     assert capsys.readouterr().out == "0 [[[0, 1]], [[4]]]\n1 [[[2, 3]], [[5]]]\n"
+
+
+LEFT = """
+from pathlib import Path
+from torch.distributed import HashStore
+from andiron import distributed
+
+def threads():
+    return [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+
+with distributed.joined(HashStore(), 0, 1, None, on_gpu=False, timeout_seconds=60):
+    assert "pt_gloo_runloop" in threads()
+    import torch.distributed.nn.functional
+assert "pt_gloo_runloop" not in threads(), threads()
+"""
+
+
+def test_a_package_that_holds_the_group_in_its_defaults_leaves_no_threads_of_it():
+    # as torchmetrics does; at the exit of the process they would abort it
+    paths = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run([sys.executable, "-c", LEFT], env=paths, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
