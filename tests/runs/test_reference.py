@@ -21,8 +21,8 @@ from scripts import generate_reference
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src" / "andiron"
 NEW_OPTION = """
-    patience_of_saints: Positive = option(
-        1.5, "a new option", resume="free", hparam="if set"
+    patience_of_saints: Proportion = option(
+        0.5, "a new option", resume="free", hparam="if set"
     )
 
     def __post_init__("""
@@ -33,10 +33,13 @@ from hydra import compose, initialize_config_dir
 with initialize_config_dir(sys.argv[1] + "/conf", version_base="1.3"):
     config = compose("train", overrides=["patience_of_saints=0"])
     print(*diagnosis.problems(config))
-    config = schema.Train(**diagnosis.plain(compose("train", overrides=["patience_of_saints=2.5"])))
+    composed = compose("train", overrides=["patience_of_saints=0.25"])
+    config = schema.Train(**diagnosis.plain(composed))
 print(schema.hyperparameters(vars(config))["patience_of_saints"])
 print(schema.resume_policy()["patience_of_saints"])
 assert "torch" not in sys.modules
+from andiron.learner import LearnerBuilder
+LearnerBuilder(patience_of_saints=0.25)
 """
 
 
@@ -57,6 +60,8 @@ def test_a_new_option_of_the_learner_stands_in_options_py_alone(tmp_path):
     options = tmp_path / "src" / "andiron" / "config" / "options.py"
     text = options.read_text(encoding="utf-8")
     assert text.count("\n    def __post_init__(") == 1
+    assert "import Count," in text and "Proportion" not in text  # a type that is new to both files
+    text = text.replace("import Count,", "import Count, Proportion,")
     options.write_text(text.replace("\n    def __post_init__(", NEW_OPTION), encoding="utf-8")
 
     generate = [sys.executable, str(tmp_path / "scripts" / "generate_reference.py")]
@@ -69,7 +74,7 @@ def test_a_new_option_of_the_learner_stands_in_options_py_alone(tmp_path):
 
     assert done.stdout.splitlines() == [
         "patience_of_saints=0: should be greater than 0",
-        "2.5",
+        "0.25",
         "free",
     ]
     assert "`patience_of_saints`" in (tmp_path / "docs" / "configuration.md").read_text()

@@ -219,7 +219,7 @@ def _call(option: str, node: Node, function: Any, arguments: Values) -> Any:
         with refusals_named(option, function) if is_shipped else nullcontext():
             return function(**arguments)
     except ModuleNotFoundError as error:  # an optional package, at its first use
-        raise refused(option, node, str(error)) from error
+        raise refused(option, node, f"{error}{_how_to_install(str(error))}") from error
     except URLError as error:
         why = f"downloads weights, and that failed ({error.reason})"
         raise refused(option, node, f"{why}; start the run with internet access") from error
@@ -279,9 +279,8 @@ def _is_tuple(parameter: inspect.Parameter) -> bool:
 
 def _remedy(name: str, cause: str) -> str:
     """How to install a missing package, or the nearest name in the module."""
-    for module, package in EXTRAS.items():
-        if f"No module named '{module}'" in cause:
-            return f"; it comes with `pip install {package}`"
+    if installation := _how_to_install(cause):
+        return installation
     module, _, attribute = name.rpartition(".")
     if module not in sys.modules:
         return (
@@ -290,3 +289,10 @@ def _remedy(name: str, cause: str) -> str:
     if hasattr(sys.modules[module], attribute):
         return "; name a function or class of your own module"
     return errors.nearest(attribute, dir(sys.modules[module]))
+
+
+def _how_to_install(cause: str) -> str:
+    for module, package in EXTRAS.items():
+        if f"No module named '{module}'" in cause:
+            return f"; it comes with `pip install {package}`"
+    return ""

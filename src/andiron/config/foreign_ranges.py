@@ -89,9 +89,11 @@ FOREIGN_RANGES: dict[str, dict[str, Any]] = {
 # optional modules, and the package that provides each
 EXTRAS = {
     "lion_pytorch": "lion-pytorch",
+    "mlflow": "mlflow",
     "pytorch_optimizer": "pytorch-optimizer opt-einsum",
     "schedulefree": "schedulefree",
     "torchmetrics": "torchmetrics",
+    "wandb": "wandb",
 }
 # modules that a class needs besides its own package, and the package that provides each
 ALSO_NEEDED = {

@@ -228,6 +228,22 @@ def test_a_missing_or_uncallable_target_is_named(own, name, words):
     assert words in line
 
 
+def test_a_class_of_ours_tells_how_to_install_the_package_it_needs(monkeypatch, tmp_path):
+    class Absent:
+        @staticmethod
+        def find_spec(name, *_):
+            if name == "wandb":
+                raise ModuleNotFoundError(f"No module named '{name}'")
+
+    monkeypatch.delitem(sys.modules, "wandb", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Absent, *sys.meta_path])
+    with pytest.raises(errors.ConfigError) as caught:
+        node = {"_target_": "andiron.writers.WandbWriter"}
+        targets.build("writers.wandb", node, run_dir=tmp_path)
+    (line,) = caught.value.problems
+    assert line.endswith(": No module named 'wandb'; it comes with `pip install wandb`")
+
+
 def test_a_target_that_does_not_tell_its_arguments_is_refused():
     assert problems({"_target_": "builtins.dict"}) == [
         "model._target_=builtins.dict: does not tell which arguments it takes; name a Python "
