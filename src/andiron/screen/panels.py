@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from andiron.plain import readable
+from andiron.plain.states import State
 from andiron.screen import chart
 from andiron.screen.rows import Row, columns, piece
 from andiron.screen.view import SHARES, Choice, View
 
 LOOKS = {"train": "red", "valid": "blue"}  # as in Burn's screen; any other split is green
-PROBLEMS = ("failed", "killed", "interrupted", "stopping", "paused")
+PROBLEMS = (State.FAILED, State.KILLED, State.INTERRUPTED, State.PAUSED, "stopping")
 OF_THE_MACHINE: dict[str, Callable[[float], str]] = {  # readings and their formats
     "time/samples_per_second": "{:,.0f} samples/s".format,
     "time/step": lambda s: f"{s:.2f} s an update" if s >= 1 else f"{1000 * s:.3g} ms an update",

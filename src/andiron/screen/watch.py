@@ -73,11 +73,11 @@ class WatchedRun:
         if recorded != self._killed and recorded.get("status") == State.RUNNING:
             self._killed = recorded if log_file.is_abandoned(self._folder.log) else {}
         is_killed = bool(recorded) and recorded == self._killed
-        return recorded | {"status": "killed"} if is_killed else recorded
+        return recorded | {"status": State.KILLED} if is_killed else recorded
 
     def _last_moment(self, run_status: dict[str, Any]) -> datetime | None:
         """Now; for a killed run, the time of its newest value or log line."""
-        if run_status.get("status") != "killed":
+        if run_status.get("status") != State.KILLED:
             return datetime.now(UTC)
         newest = 0.0
         for path in (self._folder.metrics, self._folder.log):
