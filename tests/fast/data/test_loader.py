@@ -308,9 +308,11 @@ class Damaged(Stored):
 
 
 def test_an_error_of_a_worker_process_is_the_error_itself():
+    batches = loader(Damaged(), num_workers=1)
     with pytest.raises(errors.DataError) as raised:
-        list(loader(Damaged(), num_workers=1).epoch(0))
+        list(batches.epoch(0))
     assert str(raised.value) == "image 5 is damaged"
+    batches.close()  # the exception holds it, and a garbage collection waits 5 seconds for a worker
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no signal can be held back")
