@@ -264,8 +264,8 @@ def joined(
     store: Any, rank: int, size: int, slices: int | None, *, on_gpu: bool, timeout_seconds: float
 ) -> Iterator[World]:
     """This process as one of the run's, which leaves the others at the end, however it ends."""
-    # torch.distributed.nn.functional takes the group that there is at its import for its defaults:
-    # when a package imported it later, the group's threads outlived it, and aborted at exit
+    # its functions have the group of the moment as a default: imported later, by a package, it kept
+    # the group, whose threads aborted the process at its exit
     import torch.distributed.nn.functional  # noqa: F401
     from torch import distributed
     from torch.distributed.distributed_c10d import PrefixStore

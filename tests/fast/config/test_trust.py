@@ -35,7 +35,8 @@ def test_a_run_of_everything_in_conf_can_be_resumed_without_trust():
 
 
 def test_a_writer_to_a_server_is_not_built_from_a_run_that_is_read():
-    assert {*loading.NOT_BUILT} == TO_SERVERS
+    writers = {name for name in TO_SERVERS if name.startswith("andiron.writers.")}
+    assert {*loading.NOT_BUILT} == writers
 
 
 def test_a_scheduler_is_no_model_and_a_network_no_scheduler():
