@@ -264,8 +264,8 @@ def joined(
     store: Any, rank: int, size: int, slices: int | None, *, on_gpu: bool, timeout_seconds: float
 ) -> Iterator[World]:
     """This process as one of the run's, which leaves the others at the end, however it ends."""
-    # its functions have the group of the moment as a default: imported later, by a package, it kept
-    # the group, whose threads aborted the process at its exit
+    # its functions default to the group that there is when it is imported: imported later, by a
+    # package, it kept the group, whose threads aborted the process at its exit
     import torch.distributed.nn.functional  # noqa: F401
     from torch import distributed
     from torch.distributed.distributed_c10d import PrefixStore
