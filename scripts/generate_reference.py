@@ -209,15 +209,13 @@ def _with_ranges(text: str) -> str:
     """The module with an import of the types of andiron.ranges that its annotations name."""
     begin, end = "from andiron.ranges import (\n", ")\n"
     head, _, rest = text.partition(begin)
-    imported, _, rest = rest.partition(end)
+    rest = rest.partition(end)[2]
     nodes = [*ast.walk(ast.parse(head + rest))]
     imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
     others = {alias.asname or alias.name for node in imports for alias in node.names}
-    used = {node.id for node in nodes if isinstance(node, ast.Name)} & vars(ranges).keys() - others
-    # lower-case names are functions, or other names of the module
-    used = {name for name in used if name[0].isupper() or f" {name},\n" in imported}
-    ordered = sorted(used, key=lambda name: (not name.isupper(), name[0].islower(), name))
-    return head + begin + "".join(f"    {name},\n" for name in ordered) + end + rest
+    types = {name for name in vars(ranges).keys() - others if name[0].isupper()}
+    used = sorted(types & {node.id for node in nodes if isinstance(node, ast.Name)})
+    return head + begin + "".join(f"    {name},\n" for name in used) + end + rest
 
 
 def _annotations(path: Path) -> dict[str, str]:

@@ -292,6 +292,7 @@ def _remedy(name: str, cause: str) -> str:
 
 
 def _how_to_install(cause: str) -> str:
+    """The remedy where the cause is a missing package that is optional; else nothing."""
     for module, package in EXTRAS.items():
         if f"No module named '{module}'" in cause:
             return f"; it comes with `pip install {package}`"

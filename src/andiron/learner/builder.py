@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import LRScheduler
 
-from andiron import errors
+from andiron import errors, ranges
 from andiron.checkpoint import Checkpointer, FileCheckpointer, LocalStore, Store, last_and_best
 from andiron.checkpoint.store import SilentCheckpointer
 from andiron.checkpoint.strategies import Strategy
@@ -28,14 +28,12 @@ from andiron.optim.transformations import Transformation
 from andiron.plain.cadence import Cadence
 from andiron.protocols import Metric, Renderer, Writer
 from andiron.ranges import (
-    SET_NAMES,
     Count,
     Duration,
     Every,
     Positive,
     Seed,
     Traced,
-    is_set_name,
 )
 from andiron.schedules import Schedule
 
@@ -182,8 +180,8 @@ class LearnerBuilder:
         `metrics`, by default the metrics of the validation data.
         Raises: ConfigError for a name that is not allowed.
         """
-        if not is_set_name(name):
-            raise errors.ConfigError([f"validation set {name!r}: should be {SET_NAMES}"])
+        if not ranges.is_set_name(name):
+            raise errors.ConfigError([f"validation set {name!r}: should be {ranges.SET_NAMES}"])
         return self._choose(sets={**self._chosen.sets, name: FurtherSet(every, metrics)})
 
     def with_file_checkpointer(

@@ -10,7 +10,6 @@ import andiron
 from andiron import errors
 from andiron.config import trust
 from andiron.config.trust import LISTED, Trust
-from andiron.trained import loading
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 TO_SERVERS = {"andiron.writers.MlflowWriter", "andiron.writers.WandbWriter"}
@@ -32,11 +31,6 @@ def test_a_run_of_everything_in_conf_can_be_resumed_without_trust():
     ours = trust.of_user([CONF])
     refused = {target for place, target in shipped() if not ours.allows(place, target)}
     assert refused == TO_SERVERS
-
-
-def test_a_writer_to_a_server_is_not_built_from_a_run_that_is_read():
-    writers = {name for name in TO_SERVERS if name.startswith("andiron.writers.")}
-    assert {*loading.NOT_BUILT} == writers
 
 
 def test_a_scheduler_is_no_model_and_a_network_no_scheduler():
