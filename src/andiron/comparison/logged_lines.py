@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from andiron import errors
 from andiron.disk import files
-from andiron.plain.plain_values import Number, is_number
+from andiron.plain.plain_values import Number, is_number, or_nan
 from andiron.run_folder import MOST_IN_A_LINE
 
 MOST_BYTES = 2**30  # of a file: a million log points
@@ -20,7 +20,7 @@ Table = dict[str, list[Any]]  # columns of the same length
 
 
 class Line(NamedTuple):
-    """A logged point; its values are means `over` a window or an epoch."""
+    """A logged point; its values are means `over` a window or an epoch, NaN if not finite."""
 
     split: str
     updates: int
@@ -69,9 +69,10 @@ def parsed(content: bytes) -> Line:
         raise ValueError("split and over should be text")
     if not all(type(each) is int and 0 <= each < MOST_COUNTED for each in (updates, epoch)):
         raise ValueError("updates and epoch should be counts")
-    if not all(map(is_number, plain.values())):
+    values = {name: or_nan(value) for name, value in plain.items()}
+    if not all(map(is_number, values.values())):
         raise ValueError("its values should be numbers")
-    return Line(split, updates, epoch, over, plain)
+    return Line(split, updates, epoch, over, values)
 
 
 def as_table(path: Path) -> Table:

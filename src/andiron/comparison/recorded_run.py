@@ -18,7 +18,7 @@ from andiron.config.leaves import leaves
 from andiron.config.schema import FROM_PYTHON
 from andiron.disk import files
 from andiron.plain import improvement
-from andiron.plain.plain_values import Number, is_finite, is_number
+from andiron.plain.plain_values import Number, is_finite, is_number, or_nan
 from andiron.plain.states import State
 from andiron.run.log_file import is_abandoned
 from andiron.run.status import seconds
@@ -208,7 +208,7 @@ def _standings(rows: Any, problems: list[str]) -> Iterator[tuple[str, Standing]]
             case {
                 "split": str(split), "metric": str(metric), "last": last, "best": best,
                 "last_epoch": int(epoch), "epoch_of_best": int(epoch_of_best),
-            } if is_number(last) and is_number(best):  # fmt: skip
+            } if is_number(last := or_nan(last)) and is_number(best := or_nan(best)):  # fmt: skip
                 yield f"{split}/{metric}", Standing(last, epoch, best, epoch_of_best)
             case _:
                 problems.append("summary.json: a metric is malformed")

@@ -1,6 +1,5 @@
 """Runs as rows of a text table, or as JSON objects."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -10,7 +9,7 @@ from andiron.comparison.recorded_run import Run
 from andiron.comparison.run_values import Names, differing, value_of
 from andiron.comparison.text_table import measured, table
 from andiron.plain.improvement import LAST
-from andiron.plain.plain_values import moment
+from andiron.plain.plain_values import moment, strict_json
 from andiron.plain.readable import duration
 from andiron.plain.states import State
 from andiron.run import status
@@ -78,15 +77,6 @@ def seconds(run: Run) -> str | None:
     is_running = run.facts.get("status") == State.RUNNING
     spent = status.seconds(run.facts, datetime.now(UTC)) if is_running else run.facts.get("seconds")
     return None if spent is None else duration(spent)
-
-
-def strict_json(value: Any, indent: int | None = None) -> str:
-    """A plain value as JSON; NaN and infinity, which JSON lacks, are null."""
-    try:
-        return json.dumps(value, indent=indent, allow_nan=False)
-    except ValueError:
-        finite = json.loads(json.dumps(value), parse_constant=lambda name: None)
-        return json.dumps(finite, indent=indent)
 
 
 def _cell_value(run: Run, name: str, names: Names) -> Any:

@@ -2,6 +2,8 @@
 
 >>> is_number(True), is_number(10**400), is_finite(float("nan")), as_text([8, 16])
 (False, False, False, '[8,16]')
+>>> strict_json({"loss": float("nan"), "best": [0.5, float("-inf")]})
+'{"loss": null, "best": [0.5, null]}'
 """
 
 import json
@@ -27,6 +29,20 @@ def is_finite(value: Any) -> TypeGuard[Number]:
 def as_text(value: Any) -> str:
     """An option's value for display: text unchanged, other values as JSON."""
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+
+def strict_json(value: Any, indent: int | None = None) -> str:
+    """A plain value as JSON for any parser; NaN and infinity, which JSON lacks, are null."""
+    try:
+        return json.dumps(value, indent=indent, allow_nan=False)
+    except ValueError:
+        finite = json.loads(json.dumps(value), parse_constant=lambda name: None)
+        return json.dumps(finite, indent=indent)
+
+
+def or_nan(value: Any) -> Any:
+    """A value that `strict_json` wrote: NaN for null."""
+    return math.nan if value is None else value
 
 
 def moment(value: Any) -> datetime | None:

@@ -19,6 +19,7 @@ from andiron.config.schema import Train
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.disk import checksums, files
 from andiron.disk.checksums import Entry
+from andiron.plain.plain_values import strict_json
 from andiron.run_folder import HYDRA_FILES, RunFolder
 
 IDENTITY_BYTES = 8
@@ -123,8 +124,8 @@ def write(folder: RunFolder, contents: Mapping[Path, bytes]) -> None:
 
 
 def write_json(folder: RunFolder, contents: Mapping[Path, Any]) -> None:
-    """`write` for plain values as JSON."""
-    write(folder, {path: files.as_indented_json(value) for path, value in contents.items()})
+    """`write` for plain values as strict JSON."""
+    write(folder, {path: f"{strict_json(value, 2)}\n".encode() for path, value in contents.items()})
 
 
 def announce(folder: RunFolder, *paths: Path) -> None:

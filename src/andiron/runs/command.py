@@ -15,7 +15,7 @@ from andiron.comparison import (  # fmt: skip
 )  # fmt: skip
 from andiron.comparison.recorded_run import Run
 from andiron.plain import improvement
-from andiron.plain.plain_values import is_finite
+from andiron.plain.plain_values import is_finite, strict_json
 from andiron.plain.states import State
 from andiron.run import named_folder
 from andiron.run_folder import RunFolder, is_sweep
@@ -155,7 +155,7 @@ def _require_runs(options: Options) -> list[Run]:
 
 
 def _print(options: Options, plain: Any, text: str) -> None:
-    print(run_list.strict_json(plain, 2) if options.json else text)
+    print(strict_json(plain, 2) if options.json else text)
 
 
 @process.command

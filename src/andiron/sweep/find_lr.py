@@ -9,7 +9,7 @@ from pathlib import Path
 from andiron import errors
 from andiron.cli import command_line, process
 from andiron.config.schema import Train
-from andiron.disk import files
+from andiron.plain.plain_values import strict_json
 from andiron.trained import named_output
 
 FEWEST_POINTS = 10
@@ -54,7 +54,7 @@ def find_lr(config: Train, run_dir: Path, span: Range) -> None:
         f"{rates[0]:.2g} to {rates[-1]:.2g}"
     )
     content = {"lr": best, "rates": rates, "losses": losses}
-    named_output.write(values, [files.as_indented_json(content)])
+    named_output.write(values, [f"{strict_json(content, 2)}\n".encode()])
     named_output.write(picture, [loss_curve.picture(rates, losses, best)])
     print(errors.printable(f"picture: {picture}"))
 

@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import json
 import logging
 import re
 from pathlib import Path
@@ -12,6 +11,7 @@ from andiron import errors
 from andiron.cli import command_line, process
 from andiron.comparison.text_table import measured, table
 from andiron.disk import png
+from andiron.plain.plain_values import strict_json
 from andiron.plain.readable import ending, number
 from andiron.trained import named_output, run_arguments
 
@@ -42,7 +42,7 @@ def evaluate(options: argparse.Namespace) -> None:
     evaluation = evaluating.evaluate(run, splits, part, worst=options.worst)
     head = {"run": str(run.folder.path), "weights": run.weights, "data": splits.name}
     if options.json:
-        print(json.dumps(head | _plain(evaluation)))
+        print(strict_json(head | _plain(evaluation)))
     else:
         _show(head, evaluation)
     if options.pictures is not None:

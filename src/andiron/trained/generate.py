@@ -1,7 +1,6 @@
 """Generates text with a trained language model, printed while it is sampled."""
 
 import argparse
-import json
 import math
 import sys
 from functools import partial
@@ -9,6 +8,7 @@ from functools import partial
 from andiron import errors
 from andiron.cli import command_line, process
 from andiron.disk import files
+from andiron.plain.plain_values import strict_json
 from andiron.trained import run_arguments
 
 
@@ -26,7 +26,7 @@ def generate(options: argparse.Namespace) -> None:
     pieces = text_generation.pieces(run.model, prompt, options.length, **settings)
     if options.json:
         head = {"run": str(run.folder.path), "weights": run.weights, "prompt": prompt}
-        print(json.dumps({**head, "text": "".join(pieces), "length": options.length, **settings}))
+        print(strict_json({**head, "text": "".join(pieces), "length": options.length, **settings}))
         return
     for number, piece in enumerate(pieces):
         if number == 0:  # the prompt was accepted

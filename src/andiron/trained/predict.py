@@ -3,7 +3,6 @@
 import argparse
 import csv
 import io
-import json
 import re
 import sys
 import time
@@ -14,6 +13,7 @@ from typing import Any
 from andiron import errors
 from andiron.cli import command_line, process
 from andiron.cli.signals import EXIT_FAILED
+from andiron.plain.plain_values import strict_json
 from andiron.trained import named_output, run_arguments
 from andiron.trained.named_output import STDIN
 
@@ -35,8 +35,8 @@ def predict(options: argparse.Namespace) -> int:
     samples = run.samples(list(_inputs(options.inputs, run)), options.keep)
     predictions = _with_progress(run.predictions(samples, options.batch_size), len(samples.names))
     rows = (_row(prediction, options.top, as_json=options.json) for prediction in predictions)
-    # json.dumps gives ASCII: no control characters of a terminal
-    as_json = (json.dumps(row) + "\n" for row in rows)
+    # ASCII: no control characters of a terminal
+    as_json = (strict_json(row) + "\n" for row in rows)
     lines = as_json if options.json else _csv_lines(rows, inert=options.spreadsheet)
     if options.output is None:
         for line in lines:

@@ -12,12 +12,12 @@
 import csv
 import hashlib
 import io
-import json
 from abc import ABC, abstractmethod
 from pathlib import Path
 
 from andiron import errors
 from andiron.disk import append_only
+from andiron.plain.plain_values import strict_json
 from andiron.protocols import Point, Position
 from andiron.run_folder import MOST_IN_A_LINE, RunFolder
 
@@ -80,13 +80,13 @@ class LineWriter(ABC):
 class JsonLinesWriter(LineWriter):
     """Appends a line of JSON to the file at `path` for each point that has values.
 
-    `over` says whether the values are means over the `window` since the last log point or over
-    the `epoch`.
+    A value that is NaN or infinite is null. `over` says whether the values are means over the
+    `window` since the last log point or over the `epoch`.
     """
 
     def lines(self, point: Point) -> str:
         """The line of a point: its coordinates, and its values by name."""
-        return json.dumps({**_coordinates(point), **point.values}) + "\n"
+        return strict_json({**_coordinates(point), **point.values}) + "\n"
 
 
 class CsvWriter(LineWriter):

@@ -2,12 +2,12 @@
 
 import argparse
 import dataclasses
-import json
 from functools import partial
 from pathlib import Path
 
 from andiron import errors
 from andiron.cli import process
+from andiron.plain.plain_values import strict_json
 from andiron.trained import named_output, run_arguments
 from andiron.trained.exports import target_folder
 
@@ -40,7 +40,7 @@ def export(options: argparse.Namespace) -> None:
     path = output / target_folder.FORMATS[kind]
     if options.json:
         head = {"run": str(run.folder.path), "weights": run.weights, "format": kind}
-        print(json.dumps(head | {"path": str(path)} | dataclasses.asdict(agreement)))
+        print(strict_json(head | {"path": str(path)} | dataclasses.asdict(agreement)))
     else:
         print(errors.printable(f"{path}: {agreement}"))
 

@@ -9,10 +9,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from andiron import errors
 from andiron.assembly import targets
 from andiron.config.schema import Train
 from andiron.data.described import Described
 from andiron.plain import markdown
+from andiron.plain.plain_values import or_nan
 from andiron.serialization.record import dtype_name
 from andiron.tasks import Regressor
 from andiron.trained.exports.output_agreement import TOLERANCE, Agreement
@@ -205,8 +207,10 @@ def _layout(tensor: Tensor, axes: Mapping[int, str]) -> str:
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    cells = [[_plain(f"{cell:.6g}" if isinstance(cell, float) else str(cell)) for cell in row]
-             for row in rows]  # fmt: skip
+    cells = [
+        [_plain(f"{cell:.6g}" if isinstance(cell, float) else str(or_nan(cell))) for cell in row]
+        for row in rows
+    ]
     return markdown.table(header, cells)
 
 
@@ -216,7 +220,8 @@ def _plain(text: str) -> str:
 
 
 def _json(value: Any) -> str:
-    return _fenced(json.dumps(value, indent=2, default=str), "json")
+    text = json.dumps(value, indent=2, default=str, ensure_ascii=False)
+    return _fenced(errors.printable(text), "json")
 
 
 def _fenced(text: str, language: str) -> str:
