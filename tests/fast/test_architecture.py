@@ -16,10 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from proofs.house import WINGS, entry_of, imported, listed_kinds, parsed
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "andiron"
-WINGS = {"comparison", "runs", "screen", "sweep", "trained", "hydra_plugins"}
 FLOORS = [
     {"disk", "gradients", "inference", "plain", "randomness", "recording", "run_folder"},
     {"errors", "outputs", "ranges"},
@@ -38,36 +39,10 @@ VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "base", "manager"
 CALLED_BY_LIBRARIES = {"after_trial", "emit", "extra_repr", "forward", "reset_parameters"}
 
 
-def dotted(path: Path, below: Path) -> str:
-    """The name by which a module is imported; that of a package for its `__init__`."""
-    return ".".join(path.relative_to(below).with_suffix("").parts).removesuffix(".__init__")
-
-
-def parsed(below: Path = SOURCE) -> dict[str, ast.Module]:
-    """The syntax tree of every module below a folder, by its dotted name."""
-    paths = sorted(below.rglob("*.py"))
-    return {dotted(path, below): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
-
-
-def imported(tree: ast.Module, modules: set[str]) -> set[str]:
-    """The modules of `modules` that a module imports, anywhere in it: in functions and under
-    TYPE_CHECKING too.
-    """
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {name.name for name in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            for name in node.names:
-                inner = f"{node.module}.{name.name}"
-                found.add(inner if inner in modules else node.module)
-    return found & modules
-
-
 @cache
 def modules() -> dict[str, ast.Module]:
     """The syntax tree of every module of the package; read when a test asks, not in collection."""
-    return parsed()
+    return parsed(SOURCE)
 
 
 @cache
@@ -112,6 +87,15 @@ def test_training_imports_no_wing():
 
 def test_every_part_of_the_house_has_a_floor():
     assert {part(module) for module in modules() if part(module)} == set(FLOOR)
+
+
+def test_the_plan_of_the_house_has_every_module_once():
+    listed = listed_kinds()
+    entries = {module: entry_of(module, listed) for module in modules()}
+
+    assert [module for module, entry in entries.items() if entry is None] == []
+    assert sorted(set(listed) - {*entries.values()}) == []  # nothing is left in these
+    assert {entry: kinds for entry, kinds in listed.items() if len(kinds) > 1} == {}
 
 
 def test_no_modules_import_each_other_in_a_circle():
@@ -228,6 +212,7 @@ def names_used() -> set[str]:
     """
     used: set[str] = set()
     others = [parsed(ROOT / folder) for folder in ("proofs", "benchmarks", "scripts")]
+    del others[0]["house"]  # names modules only
     for tree in (tree for trees in (modules(), *others) for tree in trees.values()):
         for node in ast.walk(tree):
             if isinstance(node, ast.Name | ast.Attribute):

@@ -1,0 +1,125 @@
+"""The plan of the house: which module is kernel, shell, wing or leaf, and what imports what.
+
+Kernel: what one must hold to change how training works. Shell: command, configuration, record and
+resume, and the values that everything stands on. Wing: can be deleted with its folder. Leaf: one
+data set, metric, network, format, optimizer, schedule or writer, and the frames that they share.
+Read by `tests/fast/test_architecture.py` and by `proofs/house_figures.py`.
+"""
+
+import ast
+from collections.abc import Collection
+from pathlib import Path
+
+WHOLE = "*"  # every module of a package that its line in another list does not name
+PLAN = {
+    "kernel": {
+        "andiron": "distributed gradients inference interrupter outputs protocols randomness",
+        "andiron.checkpoint": "background_writer checkpoint_files checkpointer contents directory "
+        "host_copy policy store strategies",
+        "andiron.config": "options",
+        "andiron.data": "batchers dataset gathering loader prefetch",
+        "andiron.learner": "agenda construction evaluation learner loop metric_log nonfinite "
+        "precision saving state update",
+        "andiron.metrics": "history sliced_window tally",
+        "andiron.optim": "accumulator early_exchange grouped model_weights optimizer "
+        "running_statistics sliced_mean transformations",
+        "andiron.plain": "cadence improvement",
+        "andiron.schedules": "single_curve",
+        "andiron.tasks": "criterion",
+        "andiron.writers": "fanout",
+    },
+    "shell": {
+        "andiron": "__init__ __main__ errors ranges recording run_folder",
+        "andiron.assembly": WHOLE,
+        "andiron.checkpoint": "manifest",
+        "andiron.cli": WHOLE,
+        "andiron.config": WHOLE,
+        "andiron.disk": WHOLE,
+        "andiron.learner": "__init__ builder claimed_folder state_format",
+        "andiron.metrics": "tally_state",
+        "andiron.plain": WHOLE,
+        "andiron.run": WHOLE,
+        "andiron.training": WHOLE,
+    },
+    "wing": {
+        "andiron.comparison": WHOLE,
+        "andiron.runs": WHOLE,
+        "andiron.screen": WHOLE,
+        "andiron.sweep": WHOLE,
+        "andiron.trained": WHOLE,
+        "hydra_plugins": WHOLE,
+    },
+    "leaf": {
+        "andiron.checkpoint": "__init__",
+        "andiron.data": "__init__ described fingerprint foreign_loader host_memory loader_builder "
+        "splits standardisation worker_limits",
+        "andiron.data.augment": WHOLE,
+        "andiron.data.composed": WHOLE,
+        "andiron.data.on_disk": WHOLE,
+        "andiron.data.sources": WHOLE,
+        "andiron.learner": "early_stopping group_statistics machine_usage observers summary "
+        "throughput update_trace",
+        "andiron.metrics": "__init__ direction function_mean pictures regression_errors sums "
+        "torchmetrics_adapter",
+        "andiron.metrics.adapted": WHOLE,
+        "andiron.metrics.classification": WHOLE,
+        "andiron.metrics.sequence": WHOLE,
+        "andiron.models": WHOLE,
+        "andiron.optim": "__init__ adaptive averaging flat_state fused_kernel group_table "
+        "layer_rates match_rules ownership slot_checks torch_class torch_optimizer torch_schedule",
+        "andiron.render": WHOLE,
+        "andiron.schedules": WHOLE,
+        "andiron.serialization": WHOLE,
+        "andiron.tasks": "__init__ adversarial classifier language regressor target_checks",
+        "andiron.writers": "__init__ chart_layout event_file line_writers mlflow projector "
+        "tensorboard wandb",
+    },
+}
+WINGS = {package.rpartition(".")[2] for package in PLAN["wing"]}
+
+
+def listed_kinds() -> dict[str, list[str]]:
+    """The kinds under which `PLAN` lists each entry: `{"andiron.learner.loop": ["kernel"], ...}`.
+
+    An entry is a module, or `andiron.run.*`: the modules of a package that have no entry.
+    """
+    kinds: dict[str, list[str]] = {}
+    for kind, packages in PLAN.items():
+        for package, names in packages.items():
+            for name in names.split():
+                kinds.setdefault(f"{package}.{name}".removesuffix(".__init__"), []).append(kind)
+    return kinds
+
+
+def entry_of(module: str, listed: Collection[str]) -> str | None:
+    """The entry that covers a module: its own, or that of its innermost package."""
+    package = module if module not in listed else ""
+    while package and f"{package}.{WHOLE}" not in listed:
+        package = package.rpartition(".")[0]
+    return module if module in listed else f"{package}.{WHOLE}" if package else None
+
+
+def dotted(path: Path, below: Path) -> str:
+    """The name by which a module is imported; that of a package for its `__init__`."""
+    return ".".join(path.relative_to(below).with_suffix("").parts).removesuffix(".__init__")
+
+
+def parsed(below: Path) -> dict[str, ast.Module]:
+    """The syntax tree of every module below a folder, by its dotted name."""
+    paths = sorted(below.rglob("*.py"))
+    return {dotted(path, below): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def imported(tree: ast.Module, modules: set[str]) -> set[str]:
+    """The modules of `modules` that a module imports, anywhere in it: in functions and under
+    TYPE_CHECKING too.
+    """
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for name in node.names:
+                inner = f"{node.module}.{name.name}"
+                found.add(inner if inner in modules else node.module)
+    return found & modules
