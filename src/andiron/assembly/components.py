@@ -139,6 +139,7 @@ def data(config: Train) -> Splits:
     Raises: ConfigError or DataError.
     """
     splits: Splits = targets.build_instance("data", config.data, Splits, "andiron.data.Splits")
+    splits = dataclasses.replace(splits, refit=None)  # it holds all samples, once more
     if config.debug:
         samples_per_update = config.batch_size * config.grads_accumulation
         splits = few(splits, HALF_UPDATES_OF_DEBUG * samples_per_update // 2)

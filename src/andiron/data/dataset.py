@@ -86,6 +86,13 @@ class ArrayDataset:
 Batcher = Callable[[Any, torch.device], Any]  # stored samples -> a batch on the device
 
 
+def all_targets(dataset: Dataset) -> Tensor | None:
+    """The targets of all samples, if they are known without the inputs."""
+    read = getattr(dataset, "read_targets", None)  # of a file
+    targets = getattr(dataset, "targets", None) if read is None else read()
+    return targets if isinstance(targets, Tensor) else None
+
+
 def tensors_in(value: Any) -> Iterator[Tensor]:
     """Every tensor in a batch, in mappings and sequences at any depth."""
     if isinstance(value, Tensor):

@@ -9,8 +9,10 @@
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
@@ -19,7 +21,7 @@ from torch import Tensor
 from andiron import errors, randomness
 from andiron.data import fingerprint
 from andiron.data.batchers import ImageBatcher
-from andiron.data.dataset import ArrayDataset, Batcher, Classes, Dataset
+from andiron.data.dataset import ArrayDataset, Batcher, Classes, Dataset, all_targets
 from andiron.ranges import SET_NAMES, Validation, is_set_name
 
 TEST_SEED = 0  # fixed: the held-out samples are the same for every split seed
@@ -33,7 +35,8 @@ class Splits:
 
     `facts` are plain values that networks, tasks and metrics receive by parameter name; the run
     folder records them in data.json: `input_shape` (of one sample), `num_classes` or
-    `num_outputs`, `class_names`, `vocabulary_size`, ...
+    `num_outputs`, `class_names`, `vocabulary_size`, ... If facts or batcher are learned from the
+    training samples, `refit` learns them from others; see `of_rows`.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Splits:
     evaluation_batch_size: int = 256
     more: Mapping[str, Dataset] = field(default_factory=dict)  # further validation sets by name
     more_fingerprints: Mapping[str, str] = field(default_factory=dict)
+    refit: "Refit | None" = None
 
     def __post_init__(self) -> None:
         for part in self.more:
@@ -71,9 +75,20 @@ class Splits:
 
     def mapped(self, change: Callable[[Dataset], Dataset]) -> "Splits":
         """The same splits with each data set replaced by `change` of it."""
-        parts: dict[str, Any] = {name: change(part) for name, part in self.by_name.items()}
-        more = {name: parts.pop(name) for name in self.more}
-        return dataclasses.replace(self, more=more, **parts)
+
+        def mapped(splits: Splits) -> Splits:
+            parts: dict[str, Any] = {name: change(part) for name, part in splits.by_name.items()}
+            more = {name: parts.pop(name) for name in splits.more}
+            return dataclasses.replace(splits, more=more, **parts)
+
+        return self.then(mapped)
+
+    def then(self, change: Callable[["Splits"], "Splits"]) -> "Splits":
+        """`change` of these splits, now and whenever they are made of other rows."""
+        changed, refit = change(self), self.refit
+        if refit is None or not refit.fits(self):
+            return changed
+        return _with_refit(changed, refit.rows, lambda rows: refit.make(rows).then(change))
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -90,19 +105,43 @@ class Splits:
         """The facts, and derived ones: normalisation, number and sizes of classes."""
         return offered(self.facts, self.batcher, self.class_counts)
 
-    @property
+    @cached_property
     def class_counts(self) -> list[int] | None:
         """The number of training samples of each class.
 
-        None if the training data has no `targets`, or they are not classes.
+        None if the targets are unknown without the inputs, or are not classes.
         """
-        targets = getattr(self.train, "targets", None)
-        if "num_classes" not in self.facts:
-            return None
-        if not isinstance(targets, Tensor) or targets.dim() != 1 or targets.is_floating_point():
+        targets = all_targets(self.train) if "num_classes" in self.facts else None
+        if targets is None or targets.dim() != 1 or targets.is_floating_point():
             return None
         classes = targets[targets >= 0].long()
         return torch.bincount(classes, minlength=self.num_classes).tolist()
+
+
+@dataclass(frozen=True)
+class Refit:
+    """How `made` is made again of other rows: facts and batcher are learned from the training rows.
+
+    `rows` are the rows of `made`. For splits with a replaced part its facts do not hold.
+    """
+
+    rows: "Parts"
+    make: Callable[["Parts"], Splits]
+    made: Splits
+
+    def fits(self, splits: Splits) -> bool:
+        """Whether no part, fact or batcher was replaced since."""
+        names = ("train", "valid", "test", "facts", "batcher")
+        return all(getattr(splits, name) is getattr(self.made, name) for name in names)
+
+
+def of_rows(make: Callable[["Parts"], Splits], rows: "Parts") -> Splits:
+    """`make(rows)`, which `kfold`, `balanced` and `partial` call with other rows."""
+    return _with_refit(make(rows), rows, make)
+
+
+def _with_refit(made: Splits, rows: "Parts", make: Callable[["Parts"], Splits]) -> Splits:
+    return dataclasses.replace(made, refit=Refit(rows, make, made))
 
 
 def offered(
@@ -125,10 +164,10 @@ def with_sets(
     A kind of data offers them by an argument `valid_sets` and this call at the end.
     """
     sets = {name: read(value) for name, value in (values or {}).items()}
-    return dataclasses.replace(
-        splits,
-        more={name: dataset for name, (dataset, _) in sets.items()},
-        more_fingerprints={name: checksum for name, (_, checksum) in sets.items()},
+    more = {name: dataset for name, (dataset, _) in sets.items()}
+    checksums = {name: checksum for name, (_, checksum) in sets.items()}
+    return splits.then(
+        lambda made: dataclasses.replace(made, more=more, more_fingerprints=checksums)
     )
 
 
@@ -224,16 +263,32 @@ def divided(
 
 
 def stratified_split(
-    targets: Classes, fraction: float, seed: int
+    targets: Classes, fraction: float, seed: int, *, of_each: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """The indices of the rest and of a random `fraction` of every class, both ascending."""
+    """The indices of the rest and of a random `fraction` of every class, both ascending.
+
+    The share n * fraction of each class is rounded, unless the sum would be off by a sample: sample
+    k of the n of a class, in random order, is held out before those with a larger (k + 1/2) / n. A
+    smaller fraction lies within a larger one. Where it can be, `of_each` class of two or more a
+    sample is on both sides.
+    """
     shuffled = torch.randperm(len(targets), generator=randomness.stream(seed, "split"))
-    sizes = torch.bincount(targets, minlength=1).tolist()
-    by_class = shuffled
+    sizes = torch.bincount(targets, minlength=1)
+    exact = round(len(targets) * fraction, 6)  # floor and ceil of a product that was rounded
+    rounded = int((sizes.double() * fraction).round().sum())
+    number = min(max(rounded, math.floor(exact)), math.ceil(exact))
     if len(sizes) > 1:
-        by_class = shuffled[targets[shuffled].sort(stable=True).indices]
-    classes = torch.split(by_class, sizes)
-    held = torch.cat([each[: round(len(each) * fraction)] for each in classes]).sort().values
+        order = targets[shuffled].sort(stable=True).indices  # by class
+        begins = (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
+        place, size = torch.arange(len(targets)) - begins, sizes.repeat_interleave(sizes)
+        share = (place + 0.5) / size.double()
+        if of_each and int((sizes > 1).sum()) <= number <= len(targets) - int((sizes > 0).sum()):
+            share[place == 0], share[place == size - 1] = 0, 1
+        # of equal shares the odd places, as `round` takes them; then at random
+        places, shares = torch.empty_like(place), torch.empty_like(share)
+        places[order], shares[order] = place, share
+        by_parity = (places % 2).sort(descending=True, stable=True).indices
+        shuffled = shuffled[by_parity[shares[by_parity].sort(stable=True).indices]]
     is_held = torch.zeros(len(targets), dtype=torch.bool)
-    is_held[held] = True
-    return (~is_held).nonzero().flatten(), held
+    is_held[shuffled[:number]] = True
+    return (~is_held).nonzero().flatten(), is_held.nonzero().flatten()

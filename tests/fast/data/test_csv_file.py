@@ -160,7 +160,7 @@ def test_class_names_are_sorted_and_every_part_has_each_class(file):
     counts = [
         torch.bincount(part.targets).tolist() for part in (splits.train, splits.valid, splits.test)
     ]
-    assert counts == [[10, 10, 10], [3, 3, 3], [1, 1, 2]]
+    assert counts == [[10, 10, 11], [3, 3, 2], [1, 1, 2]]  # 7.8 of the other 39 validate
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from andiron import errors
 from andiron.data import ArrayDataset, ImageBatcher, Splits
-from andiron.data.splits import of_training_and_test, stratified_split
+from andiron.data.splits import of_training_and_test, parts, stratified_split
 
 TARGETS = torch.tensor([0] * 10 + [1] * 25 + [3] * 7 + [4])[
     torch.randperm(43, generator=torch.Generator().manual_seed(0))
@@ -42,17 +42,46 @@ def test_the_two_parts_are_disjoint_and_cover_all(targets, fraction, seed):
     assert sorted(kept.tolist() + held.tolist()) == list(range(len(targets)))
 
 
-@settings(derandomize=True, deadline=None, max_examples=50)
+@settings(derandomize=True, deadline=None, max_examples=200)
 @given(
-    targets=st.lists(st.integers(0, 5), min_size=1, max_size=60),
+    sizes=st.lists(st.integers(0, 40), min_size=2, max_size=30).filter(any),
     fraction=st.floats(0.01, 0.99),
-    seed=st.integers(0, 2**63 - 1),
+    of_each=st.booleans(),
 )
-def test_every_class_is_divided_in_the_same_proportion_within_rounding(targets, fraction, seed):
-    _, held = stratified_split(torch.tensor(targets), fraction, seed)
-    chosen = [targets[index] for index in held.tolist()]
-    for label in set(targets):
-        assert abs(chosen.count(label) - targets.count(label) * fraction) <= 0.5
+def test_the_total_is_right_and_each_class_in_proportion(sizes, fraction, of_each):
+    targets = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+    kept, held = stratified_split(targets, fraction, 0, of_each=of_each)
+    exact, rounded = sum(sizes) * fraction, [round(size * fraction) for size in sizes]
+    counts = torch.bincount(targets[held], minlength=len(sizes)).tolist()
+
+    assert abs(len(held) - exact) < 1
+    if len(held) == sum(rounded) and not of_each:
+        assert counts == rounded
+    several, present = sum(size > 1 for size in sizes), sum(size > 0 for size in sizes)
+    if of_each and several <= len(held) and present <= len(kept):
+        both = zip(sizes, counts, strict=True)
+        assert all(0 < count < size for size, count in both if size > 1)
+    elif not of_each:  # one fraction of every class, rounded
+        shares = [((n - 0.5) / size, (n + 0.5) / size) for size, n in zip(sizes, counts) if size]
+        assert max(low for low, _ in shares) <= min(high for _, high in shares)
+
+
+@pytest.mark.parametrize(
+    "sizes, fraction, number",
+    [([15] * 100, 0.1, 150), ([25] * 100, 0.1, 250), ([3] * 100, 0.5, 150), ([4] * 100, 0.1, 40)],
+)
+def test_many_small_classes_give_the_fraction_of_all(sizes, fraction, number):
+    targets = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+    for of_each in (True, False):
+        assert len(stratified_split(targets, fraction, 3, of_each=of_each)[1]) == number
+
+
+def test_a_small_class_is_in_every_part_where_it_can_be():
+    for rare, expected in (4, [2, 1, 1]), (3, [1, 1, 1]), (2, [1, 0, 1]), (1, [1, 0, 0]):
+        classes = torch.tensor([0] * 200 + [1] * 200 + [2] * rare)
+        found = parts(len(classes), valid=0.1, test=0.1, split_seed=0, classes=classes)
+        assert [int((classes[rows] == 2).sum()) for rows in found] == expected
+        assert [len(rows) for rows in found][1:] == [36, 40]
 
 
 def test_a_fifth_of_each_class_by_hand():

@@ -19,7 +19,9 @@ import torch
 from torch import Tensor
 
 from andiron.data.augment.sample_random import Draws, drawn, uses_default_generators
-from andiron.data.dataset import ArrayDataset, Classes, Dataset, Indices, RawBatch, WeightedBatch
+from andiron.data.dataset import (
+    ArrayDataset, Classes, Dataset, Indices, RawBatch, WeightedBatch, all_targets,
+)  # fmt: skip
 from andiron.data.on_disk.stored import StoredDataset
 
 SAMPLES_AT_ONCE = 1024  # gathered where targets come only together with inputs
@@ -70,8 +72,8 @@ class Partial(Derived):
 
     @property
     def targets(self) -> Tensor | None:
-        """All targets; None if they are not in memory."""
-        targets = in_memory_targets(self.dataset)
+        """All targets; None if they are known only with the inputs."""
+        targets = all_targets(self.dataset)
         return None if targets is None else targets[self.indices.to(targets.device)]
 
 
@@ -140,8 +142,8 @@ class Concatenated(Derived):
 
     @property
     def targets(self) -> Tensor | None:
-        """All targets; None if one data set's are not in memory."""
-        targets = [in_memory_targets(dataset) for dataset in self.datasets]
+        """All targets; None if one data set's are known only with its inputs."""
+        targets = [all_targets(dataset) for dataset in self.datasets]
         known = [each for each in targets if each is not None]
         return torch.cat(known) if len(known) == len(targets) else None
 
@@ -184,8 +186,8 @@ class Windows(Derived):
 
     @property
     def targets(self) -> Tensor | None:
-        """The targets of all windows; None if they are not in memory."""
-        targets = in_memory_targets(self.dataset)
+        """The targets of all windows; None if they are known only with the inputs."""
+        targets = all_targets(self.dataset)
         return None if targets is None else targets.unfold(0, self.size, self.stride).movedim(-1, 1)
 
 
@@ -202,19 +204,11 @@ def sample_name(dataset: Dataset, index: int) -> str | None:
     return None if name is None else name(index)
 
 
-def in_memory_targets(dataset: Dataset) -> Tensor | None:
-    """The targets of all samples, if the data set has them in memory."""
-    targets = getattr(dataset, "targets", None)
-    return targets if isinstance(targets, Tensor) else None
-
-
 def targets_of(dataset: Dataset) -> Tensor:
     """The targets of all samples: from memory, from their file, or gathered with the inputs."""
-    targets = in_memory_targets(dataset)
+    targets = all_targets(dataset)
     if targets is not None:
         return targets.cpu()
-    if isinstance(dataset, StoredDataset):
-        return dataset.targets.read(dataset.indices)
     batches = torch.split(torch.arange(len(dataset)), SAMPLES_AT_ONCE)
     return torch.cat([dataset.__getitems__(indices).targets.cpu() for indices in batches])
 

@@ -89,8 +89,9 @@ def balanced(data: Node, *, size: Count | None, seed: Seed) -> Splits:
             f"{data.name} has no classes to balance: its targets are {targets.dtype} "
             f"of shape {[*targets.shape]}"
         )
-    train = sampled(data.train, balanced_weights(targets.long()), size=size, seed=seed)
-    return dataclasses.replace(data, name=f"{data.name}, balanced", train=train)
+    number = len(targets) if size is None else size
+    drawn = draws(balanced_weights(targets.long()), number, seed=seed)
+    return redivided(data, f"{data.name}, balanced", drawn)
 
 
 @keep_arguments
@@ -104,23 +105,24 @@ def partial(
     """
     classes = classes_of(data.train)
     _, labels = torch.unique(classes, return_inverse=True)  # the split takes them from 0 on
-    _, kept = splits.stratified_split(labels, float(fraction), seed)
+    _, kept = splits.stratified_split(labels, float(fraction), seed, of_each=False)
     if not len(kept):
         raise ValueError(
             f"fraction={fraction}: leaves none of {len(labels)} training samples; enlarge it"
         )
-    train = chosen(data.train, kept)
-    return dataclasses.replace(data, name=f"{data.name}, {fraction} of it", train=train)
+    return redivided(data, f"{data.name}, {fraction} of it", kept)
 
 
 def few(splits: Splits, samples: int) -> Splits:
-    """At most `samples` samples of each part, evenly spread over it."""
+    """At most `samples` samples of each part, evenly spread over it; the facts stay."""
 
     def evenly(part: Dataset) -> Dataset:
         indices = torch.linspace(0, len(part) - 1, min(samples, len(part))).long()
         return chosen(part, indices)
 
-    return dataclasses.replace(splits.mapped(evenly), name=f"{splits.name}, a few of them")
+    counts = {} if splits.class_counts is None else {"class_counts": splits.class_counts}
+    name, facts = f"{splits.name}, a few of them", {**counts, **splits.facts}
+    return dataclasses.replace(splits.mapped(evenly), name=name, facts=facts)
 
 
 def stratified_folds(targets: Classes, number: int, *, seed: int) -> list[Tensor]:
@@ -146,9 +148,10 @@ def kfold(
 ) -> Splits:
     """`data` with training and validation samples redivided; fold `fold`, from 0, validates.
 
-    Classes are in proportion in every fold. Test samples, facts and batcher stay. If `data`
-    validates on its test samples, only the training samples are divided. The folds are a function
-    of `data` and `split_seed`: the runs of one cross-validation differ in `fold` alone.
+    Classes are in proportion in every fold. Test samples stay; what the data set learns from its
+    training samples is learned from the training folds. If `data` validates on its test samples,
+    only the training samples are divided. The folds are a function of `data` and `split_seed`: the
+    runs of one cross-validation differ in `fold` alone.
     Raises: ValueError for a fold out of range.
     """
     if not 0 <= fold < num_folds:
@@ -156,16 +159,36 @@ def kfold(
             f"fold={fold}: should be from 0 to {num_folds - 1}, as num_folds={num_folds}"
         )
     parts = [data.train] if data.validates_on_test else [data.train, data.valid]
-    together = Concatenated(parts)
     classes = torch.cat([classes_of(part) for part in parts])
     folds = stratified_folds(classes, num_folds, seed=split_seed)
     rest = torch.cat(folds[:fold] + folds[fold + 1 :]).sort().values
+    return redivided(data, f"{data.name}, fold {fold} of {num_folds}", rest, folds[fold])
+
+
+def redivided(data: Splits, name: str, train: Tensor, valid: Tensor | None = None) -> Splits:
+    """`data` whose samples at `train` train, and those at `valid` validate, by default as before.
+
+    Indices are of the training samples followed by the validation samples. What the data set learns
+    from its training samples is learned from the new ones, if it has a `refit` that fits.
+    """
+    if data.refit is not None and data.refit.fits(data):
+        rows = data.refit.rows
+        both = torch.cat([rows.train, rows.valid])
+        held_out = rows.valid if valid is None else both[valid]
+        rows = splits.Parts(both[train], held_out, rows.test)
+        made = splits.of_rows(data.refit.make, rows)
+        more = {**data.more, **made.more}
+        checksums = {**data.more_fingerprints, **made.more_fingerprints}
+        return dataclasses.replace(made, name=name, more=more, more_fingerprints=checksums)
+    facts = {key: value for key, value in data.facts.items() if key != "class_counts"}
+    data = dataclasses.replace(data, name=name, facts=facts)
+    if valid is None:
+        return dataclasses.replace(data, train=chosen(data.train, train))
+    parts = [data.train] if data.validates_on_test else [data.train, data.valid]
+    together = Concatenated(parts)
     in_memory = all(isinstance(part, ArrayDataset) for part in parts)
-    train, valid = (
+    new: list[Dataset] = [
         ArrayDataset(*together.__getitems__(indices)) if in_memory else Partial(together, indices)
-        for indices in (rest, folds[fold])
-    )
-    name = f"{data.name}, fold {fold} of {num_folds}"
-    return dataclasses.replace(
-        data, name=name, train=train, valid=valid, validates_on_test=False
-    )
+        for indices in (train, valid)
+    ]
+    return dataclasses.replace(data, train=new[0], valid=new[1], validates_on_test=False)

@@ -94,7 +94,9 @@ def csv(
         reading=reading,
     )
     same = {"missing": missing, "max_bad_lines": max_bad_lines, "delimiter": delimiter}
-    return with_sets(splits, valid_sets, set_reader(splits.facts, targets, **same))
+    return splits.then(
+        lambda made: with_sets(made, valid_sets, set_reader(made.facts, targets, **same))
+    )
 
 
 def set_reader(

@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import torch
 from torch import Tensor
 
 from andiron import errors
@@ -69,12 +68,17 @@ def image_folder(
     )
     whole = read(image_tree.find(Path(path).absolute()))
     parts = _parts(whole.tree, valid, test, split_seed)
+    names = [*whole.tree.class_names]
+    facts: dict[str, Any] = {"input_shape": (channels, size, size), "num_classes": len(names)}
+    facts |= {"class_names": names}
+    if whole.skipped:
+        facts["unreadable_files"] = whole.skipped
     made = splits.of_parts(
         whole.dataset.subset,
         parts,
         name=whole.tree.root.name,
         batcher=BATCHERS[channels],
-        facts=_facts(whole.tree, parts, (channels, size, size), whole.skipped),
+        facts=facts,
         fingerprint=whole.checksum,
     )
 
@@ -143,19 +147,6 @@ def _check_number(images: ImageFolderDataset, unreadable: Mapping[str, str], mos
             f"data.max_unreadable={len(unreadable)}"
         )
     log.warning("%s, and are skipped:\n%s", found, errors.printable(listed))
-
-
-def _facts(
-    tree: image_tree.ImageTree, parts: Parts, shape: tuple[int, ...], skipped: list[str]
-) -> dict[str, Any]:
-    number = len(tree.class_names)
-    facts: dict[str, Any] = {
-        "input_shape": shape,
-        "num_classes": number,
-        "class_names": list(tree.class_names),
-        "class_counts": torch.bincount(tree.targets[parts.train], minlength=number).tolist(),
-    }
-    return {**facts, "unreadable_files": skipped} if skipped else facts
 
 
 def _parts(tree: image_tree.ImageTree, valid: Validation, test: float, split_seed: int) -> Parts:

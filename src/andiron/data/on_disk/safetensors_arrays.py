@@ -56,14 +56,17 @@ def safetensors(
     parts = splits.parts(
         len(of_inputs), valid=valid, test=test, split_seed=split_seed, classes=classes
     )
-    made = splits.of_parts(
-        _dataset(of_inputs, of_targets, in_memory).subset,
-        parts,
-        name=file.name,
-        batcher=_batcher(of_inputs, mean, std),
-        facts={"input_shape": of_inputs.shape[1:], **facts, **_unit(of_targets, parts.train)},
-        fingerprint=fingerprint.of_file(file),
-    )
+    dataset, checksum = _dataset(of_inputs, of_targets, in_memory), fingerprint.of_file(file)
+
+    def of_rows(rows: splits.Parts) -> splits.Splits:
+        return splits.of_parts(
+            dataset.subset,
+            rows,
+            name=file.name,
+            batcher=_batcher(of_inputs, mean, std),
+            facts={"input_shape": of_inputs.shape[1:], **facts, **_unit(of_targets, rows.train)},
+            fingerprint=checksum,
+        )
 
     def read_set(other: str) -> tuple[Dataset, str]:
         pair = _arrays(Path(other), inputs, targets)
@@ -72,7 +75,7 @@ def safetensors(
         _check_targets(pair[1], facts.get("num_classes", 0))
         return _dataset(*pair, in_memory), fingerprint.of_file(Path(other))
 
-    return splits.with_sets(made, valid_sets, read_set)
+    return splits.with_sets(splits.of_rows(of_rows, parts), valid_sets, read_set)
 
 
 def _arrays(file: Path, inputs: str, targets: str) -> tuple[StoredArray, StoredArray]:

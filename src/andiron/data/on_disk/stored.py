@@ -164,6 +164,11 @@ class StoredDataset:
         inputs, targets = self.__getitems__([index])
         return inputs[0], targets[0]
 
+    def read_targets(self) -> Tensor:
+        """The targets of all samples."""
+        targets = self.targets.read(self.indices)
+        return targets.to(PORTABLE.get(targets.dtype, targets.dtype))
+
     def subset(self, indices: Indices) -> "StoredDataset":
         """A data set of the samples at `indices`, over the same file."""
         rows = self.indices.index_select(0, torch.as_tensor(indices))

@@ -5,6 +5,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -75,11 +76,33 @@ def split(
     table: columns.Columns,
     targets: Tensor,
     *,
-    target_columns: Sequence[str] = (),
     class_names: Sequence[str] | None = None,
     valid: Validation,
     test: float,
     split_seed: int,
+    **options: Any,
+) -> splits.Splits:
+    """The rows of a table as inputs, with `targets` [rows]: classes or numbers.
+
+    With `class_names` they are classes; numbers to predict are [rows, target_columns]. Every part
+    has its share of every class (see `stratified_split`). The other arguments are as in `of_rows`.
+    Raises: DataError naming the source if float32 cannot hold a column, or a part would be empty.
+    """
+    classes = None if class_names is None else targets
+    parts = splits.parts(
+        len(targets), valid=valid, test=test, split_seed=split_seed, classes=classes
+    )
+    make = partial(of_rows, table, targets, class_names=class_names, **options)
+    return splits.of_rows(make, parts)
+
+
+def of_rows(
+    table: columns.Columns,
+    targets: Tensor,
+    parts: splits.Parts,
+    *,
+    target_columns: Sequence[str] = (),
+    class_names: Sequence[str] | None = None,
     standardise: bool = True,
     missing: str | float = "refuse",
     reading: Reading = PLAIN,
@@ -87,19 +110,12 @@ def split(
     weights: Tensor | None = None,
     **described: Any,
 ) -> splits.Splits:
-    """The rows of a table as inputs, with `targets` [rows]: classes or numbers.
+    """These `parts` of the rows, prepared by what the training rows teach.
 
-    With `class_names` they are classes; numbers to predict are [rows, target_columns].
-    Every part has a share of every class. Without an `encoding` it is learned from the training
-    rows, with `missing` and `reading`. Numbers stay in their own unit; the facts have their mean
-    and standard deviation, in which `weights` [rows] of samples do not count. `described` are the
-    other fields of `Splits`.
-    Raises: DataError naming the source if float32 cannot hold a column, or a part would be empty.
+    Without an `encoding` it is learned from them, with `missing` and `reading`. Numbers stay in
+    their own unit; the facts have their mean and standard deviation, in which `weights` [rows] of
+    samples do not count. `described` are the other fields of `Splits`.
     """
-    classes = None if class_names is None else targets
-    parts = splits.parts(
-        len(targets), valid=valid, test=test, split_seed=split_seed, classes=classes
-    )
     if encoding is None:
         encoding = table_encoding.fitted(table, parts.train, missing=missing, reading=reading)
     inputs = encoding.inputs(table)
