@@ -536,7 +536,7 @@ def _schedules() -> Iterator[Case]:
         "scheduler=plateau scheduler.patience=-1": "scheduler.patience=-1",
         "scheduler=plateau scheduler.metric=accuracy": "scheduler.direction",
         "scheduler=plateau scheduler.min_lr=1000": "scheduler.min_lr",
-        "scheduler=noam scheduler.warmup_updates=0": "scheduler",
+        "scheduler=noam scheduler.warmup_updates=-1": "scheduler",
         "scheduler=warmup_stable_decay scheduler.decay_updates=100000": "scheduler",
         "scheduler=cosine_restarts scheduler.first_cycle_updates=0": "scheduler",
         "scheduler=polynomial scheduler.power=-1": "scheduler.power",

@@ -46,7 +46,7 @@ Validation = Proportion | Literal["test"]  # fraction of the training data, or t
 Direction = Literal["lowest", "highest"]
 Average = Literal["micro", "macro", "weighted", "none"]  # of a metric over classes
 
-EPOCHS = re.compile(r"(?=.*[1-9])(\d+(?:\.\d+)?)epochs?")  # 2epochs, 0.5epochs, 1epoch; never 0
+EPOCHS = re.compile(r"(\d+(?:\.\d+)?)epochs?")  # 2epochs, 0.5epochs, 1epoch
 DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 RUN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")  # can be part of a folder's name
 SET_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")  # valid-ema is an average on valid
@@ -124,7 +124,12 @@ def is_set_name(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    return type(value) is int and 1 <= value <= MOST
+    return 1 <= _whole(value) <= MOST
+
+
+def _whole(value: Any) -> int:
+    """The value if it is a whole number, else -1."""
+    return value if type(value) is int else -1
 
 
 def _is_text(value: Any, pattern: re.Pattern[str]) -> bool:
@@ -139,21 +144,30 @@ def _check_most(value: Any) -> None:
         raise PydanticCustomError("kind", f"Input should be less than or equal to {MOST}")
 
 
-def _is_horizon(value: Any) -> bool:
-    if type(value) is int and value < 1:
-        raise PydanticCustomError("kind", "Input should be greater than or equal to 1")
-    _check_most(value)
-    return _is_count(value) or _is_text(value, EPOCHS)
+def _updates(least: Literal[0, 1]) -> Any:
+    """A number of updates, or of epochs, converted to updates when the run is built."""
 
+    def is_length(value: Any) -> bool:
+        if type(value) is int and value < least:
+            raise PydanticCustomError("kind", f"Input should be greater than or equal to {least}")
+        _check_most(value)
+        epochs = EPOCHS.fullmatch(value) if isinstance(value, str) else None
+        is_zero = epochs and float(epochs[1]) == 0
+        return not (is_zero and least) if epochs else least <= _whole(value) <= MOST
 
-def _in_updates(value: Any, info: Any) -> Any:
-    if info.mode == "python" and not _is_count(value):  # a configuration is checked as JSON
-        raise PydanticCustomError(
-            "kind",
-            "Input should be 1 or more; give it as a whole number of updates, "
-            "as epochs only in a configuration",
-        )
-    return value
+    def in_updates(value: Any, info: Any) -> Any:
+        # a configuration is checked as JSON
+        if info.mode == "python" and not least <= _whole(value) <= MOST:
+            raise PydanticCustomError(
+                "kind",
+                f"Input should be {least} or more; give it as a whole number of updates, "
+                "as epochs only in a configuration",
+            )
+        return value
+
+    allowed = "a number of updates (100) or of epochs (2epochs, 0.5epochs)"
+    written_as = (Count if least else Index) | str
+    return Annotated[Any, kind(allowed, is_length, written_as), BeforeValidator(in_updates)]
 
 
 def _is_cadence(value: Any) -> bool:
@@ -182,12 +196,8 @@ def _are_nodes(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(map(_is_node, value))
 
 
-# a number of updates, or of epochs, converted to updates when the run is built
-Horizon = Annotated[
-    Any,
-    kind("a number of updates (100) or of epochs (2epochs, 0.5epochs)", _is_horizon, Count | str),
-    BeforeValidator(_in_updates),
-]
+Horizon = _updates(1)
+Span = _updates(0)  # 0: leaves a phase out, such as a warm-up
 Traced = Annotated[
     dict[str, Any],
     kind(

@@ -511,6 +511,20 @@ def test_a_resumed_plateau_equals_one_that_never_stopped(before, after):
     assert resumed.state_dict() == whole.state_dict()
 
 
+@pytest.mark.parametrize("lr", [0.5, 2.0])
+def test_a_plateau_resumed_with_another_rate_keeps_its_reductions(lr):
+    before, changed = Plateau(1.0, 0.5, patience=0), Plateau(lr, 0.5, patience=0, min_lr=0.2)
+    observed(before, 1.0, 2.0)
+    state = before.state_dict()
+    changed.load_state_dict(state)
+    assert changed(0) == max(lr * 0.5, 0.2)
+
+    del state["initial_lr"]  # as an earlier version saved it
+    old = Plateau(1.0)
+    old.load_state_dict(state)
+    assert old(0) == 0.5
+
+
 LEARNING_RATES = st.floats(0, 10, exclude_min=True)
 COUNTS = st.integers(1, 60)
 REDUCTIONS = st.sampled_from(["product", "sum", "mean"])
@@ -612,6 +626,55 @@ def test_a_warmup_ends_at_its_schedule_and_stays_below_it_before(drawn, width, u
     assert warm(updates) <= schedule(updates)
 
 
+@given(ANY, st.integers(0, 200))
+def test_a_phase_of_no_updates_is_left_out(drawn, updates):
+    schedule, stable = made(drawn), Constant(0.5)
+    falls = WarmupStableDecay(0.5, 1, 4, 9)
+
+    assert Warmup(schedule, 0)(updates) == schedule(updates)
+    assert Sequential([stable, schedule], [0])(updates) == schedule(updates)
+    assert WarmupStableDecay(0.5, 0, 4, 9)(updates) == falls(updates)
+    assert WarmupStableDecay(0.5, 0, 0, 9)(updates) == 0.5
+    assert Noam(0.5, 0, 4)(updates) == 0.25 / math.sqrt(updates + 1)
+
+
+@given(simple(), st.integers(1, 200))
+def test_no_rate_is_above_the_peak_which_a_long_run_reaches(drawn, length):
+    schedule = made(drawn)
+    peak, warm = (schedules.peak_rate(each, 4_000) for each in (schedule, Warmup(schedule, length)))
+    rates = [schedule(updates) for updates in range(4_000)]
+
+    assert warm == peak >= max(rates) * (1 - ROUNDING)
+    # a cycle of few updates may step over its peak
+    assert isinstance(schedule, OneCycle) or peak == pytest.approx(max(rates), rel=0.02)
+    assert schedules.peak_rate(Composed([schedule], "sum"), 4_000) == max(rates)
+
+
+def test_a_peak_is_asked_without_a_change_of_state():
+    class Counted:
+        """A rate that grows at each call."""
+
+        calls = 0
+
+        def __call__(self, updates):
+            self.calls += 1
+            return self.calls / 4
+
+        def state_dict(self):
+            return {"calls": self.calls}
+
+        def load_state_dict(self, state):
+            self.calls = state["calls"]
+
+    schedule = Counted()
+    assert (schedules.peak_rate(schedule, 8), schedule.calls) == (2.0, 0)
+    for endless, words in ((lambda t: 0.0, "is 0.0, not"), (lambda t: math.inf, "is inf, not")):
+        with pytest.raises(ValueError, match=words):
+            schedules.peak_rate(endless, 3)
+    with pytest.raises(ValueError, match="at most 10,000,000 updates; declare a property `peak`"):
+        schedules.peak_rate(lambda t: 0.1, 10**12)
+
+
 def test_a_warmup_is_a_straight_line_where_its_schedule_is_constant():
     assert [Warmup(Constant(1.0), 4)(t) for t in range(6)] == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
 
@@ -672,7 +735,7 @@ TWO = [Constant(0.1), Constant(0.2)]
         ),
         (lambda: Warmup(0.1, 5), "schedule=0.1: should be callable (Warmup)"),
         (lambda: Linear(0.1, 0.0, -1), "num_updates=-1: should be 1 or more"),
-        (lambda: Noam(0.1, 0), "warmup_updates=0: should be 1 or more"),
+        (lambda: Noam(0.1, -1), "warmup_updates=-1: should be 0 or more"),
         (lambda: Step(0.1, 0), "step_size=0: should be 1 or more"),
         (lambda: Polynomial(0.1, 0), "num_updates=0: should be 1 or more"),
         (lambda: Polynomial(0.1, 5, 0.0), "power=0.0: should be greater than 0 (Polynomial)"),
@@ -698,7 +761,7 @@ TWO = [Constant(0.1), Constant(0.2)]
             lambda: CosineRestarts(0.1, 5, min_lr=0.2),
             "min_lr=0.2: should be at most initial_lr=0.1; lower min_lr, or raise",
         ),
-        (lambda: WarmupStableDecay(0.1, 0, 1, 9), "warmup_updates=0: should be 1 or more"),
+        (lambda: WarmupStableDecay(0.1, 1, -1, 9), "decay_updates=-1: should be 0 or more"),
         (
             lambda: WarmupStableDecay(0.1, 1, 1, 9, min_lr=0.2),
             "min_lr=0.2: should be at most lr=0.1",
@@ -736,14 +799,14 @@ TWO = [Constant(0.1), Constant(0.2)]
         (lambda: Sequential(TWO, []), "milestones=[]: 0 for 2 schedules, should be 1"),
         (
             lambda: Sequential([*TWO, Constant(0.3)], [5, 5]),
-            "milestones=[5, 5]: should increase, from 1 on; sort them, and",
+            "milestones=[5, 5]: should increase, from 0 on; sort them, and",
         ),
         (
-            lambda: Sequential(TWO, [0]),
-            "milestones=[0]: should be 1 or more; give it as a whole number",
+            lambda: Sequential(TWO, [-1]),
+            "milestones=[-1]: should be 0 or more; give it as a whole number",
         ),
         (lambda: Composed([]), "schedules=[]: should hold at least one schedule"),
-        (lambda: Warmup(Constant(0.1), 0), "warmup_updates=0: should be 1 or more"),
+        (lambda: Warmup(Constant(0.1), -1), "warmup_updates=-1: should be 0 or more"),
     ],
 )
 def test_an_impossible_argument_is_refused_with_what_is_allowed(make, words):

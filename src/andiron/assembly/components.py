@@ -106,11 +106,11 @@ def _built(
     model = network.model(config, splits, size_limit, trusted).to(device)
     if config.sync_batchnorm and world.size > 1:
         model = division.synchronised(model, train, world)
-    optimizer = grouped_optimizer.build(config, model, **lengths)
-    if found := division.problems(optimizer, world):
-        raise errors.ConfigError(found)
     schedule = targets.build_schedule("scheduler", config.scheduler, **lengths)
     targets.check_rate("scheduler", config.scheduler, schedule)
+    optimizer = grouped_optimizer.build(config, model, schedule, **lengths)
+    if found := division.problems(optimizer, world):
+        raise errors.ConfigError(found)
     return Components(
         splits,
         train,

@@ -1,13 +1,14 @@
 """The configured optimizers: one for each group of parameters."""
 
 import importlib.util
+import logging
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import nn
 
-from andiron import errors, randomness
+from andiron import errors, randomness, schedules
 from andiron.assembly import targets
 from andiron.config import rules
 from andiron.config.foreign_ranges import ALSO_NEEDED
@@ -18,13 +19,18 @@ from andiron.optim.match_rules import Match, Rule
 from andiron.optim.optimizer import Optimizer
 from andiron.optim.ownership import BASE
 from andiron.optim.transformations import Transformation
+from andiron.schedules import Schedule
 
+log = logging.getLogger("andiron")
 SHOWN = ("clip", "gradients", "every", "frozen")  # in param_groups.json
 
 
-def build(config: Train, model: nn.Module, **lengths: int) -> GroupedOptimizer:
+def build(
+    config: Train, model: nn.Module, schedule: Schedule | None = None, **lengths: int
+) -> GroupedOptimizer:
     """The owners of `model`'s parameters: the groups of `config.param_groups`, and the base.
 
+    `schedule` is the run's, built if not given.
     Raises: ConfigError listing every parameter without one owner, and every parameter or option
     that an optimizer refuses.
     """
@@ -37,11 +43,14 @@ def build(config: Train, model: nn.Module, **lengths: int) -> GroupedOptimizer:
             excluded = None if exclude is None else _match(exclude)
             rules_by_name[name] = Rule(_match(node["match"]), excluded)
         owned = ownership.assign(model, rules_by_name)
+    schedule = schedule or targets.build_schedule("scheduler", config.scheduler, **lengths)
     groups: list[Group] = []
     problems: list[str] = []
     for name, parameters in owned.items():
         try:
-            groups.append(_group(name, nodes.get(name, {}), parameters, config, model, lengths))
+            groups.append(
+                _group(name, nodes.get(name, {}), parameters, config, model, schedule, lengths)
+            )
         except errors.ConfigError as error:
             problems += error.problems
     if problems:
@@ -117,23 +126,30 @@ def _group(
     parameters: dict[str, nn.Parameter],
     config: Train,
     model: nn.Module,
+    whole: Schedule,
     lengths: dict[str, int],
 ) -> Group:
     option = f"param_groups.{name}"
-    frozen, schedule, clip, lr = map(node.get, ("frozen", "schedule", "clip", "lr"))
+    frozen, own, clip, lr = map(node.get, ("frozen", "schedule", "clip", "lr"))
+    schedule = own and targets.build_schedule(f"{option}.schedule", own, **lengths)
+    lr_scale = node.get("lr_scale") or 1.0
+    if lr is not None:
+        peak = _peak(option, lr, schedule or whole, lengths["num_updates"])
+        lr_scale = lr / peak
+        if schedule and peak not in (lr, config.lr):  # somebody gave the schedule a rate of its own
+            log.warning("%s.lr=%g is used; %s.schedule, whose peak is %g, gives only the shape",
+                        option, lr, option, peak)
     chain = gradient_transformations(f"{option}.gradients", node.get("gradients"))
     if clip is not None:
         chain.append(transformations.from_clip(clip))
     return Group(
         name=name,
         parameters=parameters,
-        schedule=schedule and targets.build_schedule(f"{option}.schedule", schedule, **lengths),
+        schedule=schedule,
         optimizer=None
         if frozen is True
         else _optimizer(name, node, [*parameters], config.optimizer, model),
-        lr_scale=lr / _top_rate(schedule or config.scheduler, config.lr)
-        if lr is not None
-        else node.get("lr_scale") or 1.0,
+        lr_scale=lr_scale,
         transform=transformations.chained(chain, randomness.derive(config.seed, option)),
         every=node.get("every", 1),
         frozen_updates=0 if isinstance(frozen, bool) else frozen or 0,
@@ -141,11 +157,12 @@ def _group(
     )
 
 
-def _top_rate(schedule: Mapping[str, Any], lr: float) -> float:
-    """The highest rate in the node of a schedule; `lr` if there is none."""
-    named = [schedule.get(name) for name in ("initial_lr", "max_lr", "lr", "final_lr")]
-    rates = [float(each) for each in named if isinstance(each, int | float) and each > 0]
-    return max(rates, default=lr)
+def _peak(option: str, lr: float, schedule: Schedule, num_updates: int) -> float:
+    try:
+        return schedules.peak_rate(schedule, num_updates)
+    except ValueError as error:
+        why = f"replaces the peak of its schedule, which {error}; or give lr_scale instead"
+        raise errors.ConfigError([f"{option}.lr={lr}: {why}"]) from error
 
 
 def _optimizer(

@@ -52,8 +52,7 @@ def refused(option: str, node: Node, why: str) -> errors.ConfigError:
 
 
 def check_kind(option: str, node: Node, instance: Any, is_right: bool, takes: str) -> None:
-    """Raises ConfigError if an object is of the wrong kind; `takes` describes the right one.
-    """
+    """Raises ConfigError if an object is of the wrong kind; `takes` describes the right one."""
     if not is_right:
         is_plain = instance is None or isinstance(instance, bool | int | float | str)
         gives = repr(instance) if is_plain else f"an object of {type(instance).__name__}"
@@ -168,13 +167,14 @@ def named_functions(
 
 
 def in_updates(value: Any, updates_per_epoch: int) -> Any:
-    """The value with every length in epochs, at any depth, converted to updates, at least 1."""
+    """The value with every length in epochs, at any depth, in updates: at least 1, except 0."""
     if isinstance(value, Mapping):
         return {name: in_updates(each, updates_per_epoch) for name, each in value.items()}
     if isinstance(value, list):
         return [in_updates(each, updates_per_epoch) for each in value]
     epochs = EPOCHS.fullmatch(value) if isinstance(value, str) else None
-    return max(1, round(float(epochs[1]) * updates_per_epoch)) if epochs else value
+    updates = float(epochs[1]) * updates_per_epoch if epochs else 0.0
+    return max(int(updates > 0), round(updates)) if epochs else value
 
 
 def target_and_arguments(option: str, node: Node, offered: Values) -> tuple[Any, dict[str, Any]]:

@@ -11,7 +11,7 @@ from andiron.config.options import Clip
 from andiron.config.signatures import Parameter, Signature, fields_of, signature
 from andiron.config.violations import Options, Problems
 from andiron.plain import patterns
-from andiron.ranges import Count, Horizon, Node, Positive
+from andiron.ranges import Count, Node, Positive, Span
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class ParamGroup:
     clip: Clip | None = None
     gradients: dict[str, Node] | None = None  # transformations by name, in order
     every: Count = 1
-    frozen: bool | Horizon = False  # always, or until then
+    frozen: bool | Span = False  # always, or until then
 
 
 SETTINGS = {field.name for field in dataclasses.fields(ParamGroup)}

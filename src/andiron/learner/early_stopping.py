@@ -20,7 +20,7 @@ from andiron import errors
 from andiron.optim import model_weights
 from andiron.plain import improvement
 from andiron.protocols import Values
-from andiron.ranges import Count, Direction, Horizon, NonNegative, Number
+from andiron.ranges import Count, Direction, NonNegative, Number, Span
 
 BEST = "best_epoch"  # the name of the best weights in a checkpoint
 log = logging.getLogger("andiron")
@@ -68,7 +68,7 @@ class EarlyStopping:
     min_delta_mode: Literal["absolute", "relative"] = "absolute"
     goal: Number | None = None
     divergence: Number | None = None
-    not_before: Horizon | None = None
+    not_before: Span | None = None
     restores_best: bool = False
 
     def __post_init__(self) -> None:

@@ -24,6 +24,8 @@ from andiron.plain.plain_values import is_finite
 from andiron.schedules import Schedule
 from andiron.serialization import layouts, matching
 
+ADDED = {"initial_lr"}  # keys of a schedule's state that earlier versions did not write
+
 
 @dataclass(frozen=True)
 class LearnerState:
@@ -196,8 +198,8 @@ def _refuse(file: str, problems: Iterable[str]) -> None:
 def _is_alike(saved: Any, own: Any) -> bool:
     """Whether a saved value has the keys and types of `own`, with finite numbers."""
     if isinstance(own, dict):
-        same_keys = isinstance(saved, dict) and saved.keys() == own.keys()
-        return same_keys and all(_is_alike(saved[key], own[key]) for key in own)
+        same_keys = isinstance(saved, dict) and saved.keys() | (ADDED & own.keys()) == own.keys()
+        return same_keys and all(_is_alike(saved[key], own[key]) for key in saved)
     if isinstance(own, list | tuple):
         return isinstance(saved, list | tuple)
     if own is None or saved is None:

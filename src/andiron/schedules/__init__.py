@@ -5,6 +5,7 @@ from andiron.schedules.combinations import (
     Sequential,
     Warmup,
     inner_updates,
+    peak_rate,
     stateful,
 )
 from andiron.schedules.single_curve import (
@@ -39,5 +40,6 @@ __all__ = [
     "WarmupStableDecay",
     "inner_updates",
     "from_value",
+    "peak_rate",
     "stateful",
 ]

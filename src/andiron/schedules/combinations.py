@@ -7,6 +7,7 @@
 """
 
 import bisect
+import copy
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,9 +16,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator
 
-from andiron.ranges import Horizon, checked
+from andiron.ranges import Span, checked
 from andiron.schedules.single_curve import Schedule
 
+MOST_ASKED = 10_000_000  # updates: a rate takes about a microsecond
 Schedules = Annotated[Sequence[Schedule], AfterValidator(tuple)]
 
 REDUCTIONS: dict[str, Callable[[list[float]], float]] = {
@@ -33,11 +35,11 @@ class Sequential:
     """lr(t) = `schedules[i](t - m_i)`, with m_i the last milestone that t has reached; m_0 = 0.
 
     `milestones` are m_1, m_2, ...: the update at which each schedule but the first begins; each
-    schedule counts its updates from there.
+    schedule counts its updates from there. With m_1 = 0 the first one is left out.
     """
 
     schedules: Schedules
-    milestones: Annotated[Sequence[Horizon], AfterValidator(tuple)]
+    milestones: Annotated[Sequence[Span], AfterValidator(tuple)]
 
     def __post_init__(self) -> None:
         _check_milestones(self.milestones, num_schedules=len(self.schedules))
@@ -57,7 +59,8 @@ class Sequential:
                 f"milestones={milestones}: the last should be below {num_updates}, the number of "
                 "updates, or the schedule after it never runs; set it earlier, or train for longer"
             )
-        return [end - begin for begin, end in itertools.pairwise([0, *milestones, num_updates])]
+        ends = itertools.pairwise([0, *milestones, num_updates])
+        return [max(1, end - begin) for begin, end in ends]  # one that is left out is built too
 
 
 @checked
@@ -78,17 +81,17 @@ class Composed:
 @checked
 @dataclass(frozen=True)
 class Warmup:
-    """lr(t) = schedule(t) * min((t + 1) / w, 1), with w = warmup_updates.
+    """lr(t) = schedule(t) * min((t + 1) / w, 1), with w = warmup_updates; schedule(t) if w = 0.
 
     The schedule counts its updates from 0 too: the warm-up does not shorten its horizon.
     Source: Goyal et al. 2017, arXiv:1706.02677, section 2.2 (a gradual warm-up).
     """
 
     schedule: Schedule
-    warmup_updates: Horizon
+    warmup_updates: Span
 
     def __call__(self, updates: int) -> float:
-        share: float = min((updates + 1) / self.warmup_updates, 1.0)
+        share: float = min((updates + 1) / max(self.warmup_updates, 1), 1.0)
         return self.schedule(updates) * share
 
     @staticmethod
@@ -128,6 +131,27 @@ def stateful(schedule: Schedule) -> list[Any]:
     return own
 
 
+def peak_rate(schedule: Schedule, num_updates: int) -> float:
+    """The rate that a schedule declares as its property `peak`, else the highest of the run.
+
+    A warm-up has the peak of its schedule. A stateful schedule is asked as a copy that observes
+    nothing: a Plateau has its initial rate.
+    Raises: ValueError if there is none above 0, or the run is too long to ask for every rate.
+    """
+    if isinstance(schedule, Warmup):
+        return peak_rate(schedule.schedule, num_updates)
+    if isinstance(getattr(type(schedule), "peak", None), property):
+        peak: float = schedule.peak  # type: ignore[attr-defined]
+    elif num_updates > MOST_ASKED:
+        raise ValueError(f"is known for at most {MOST_ASKED:,} updates; declare a property `peak`")
+    else:
+        asked = copy.deepcopy(schedule) if stateful(schedule) else schedule
+        peak = max(map(asked, range(num_updates)), default=0.0)
+    if not 0 < peak < math.inf:
+        raise ValueError(f"is {peak}, not a finite number above 0")
+    return float(peak)
+
+
 def _check_milestones(milestones: Sequence[int], *, num_schedules: int) -> None:
     _check_some(num_schedules)
     shown = f"milestones={list(milestones)}"
@@ -136,9 +160,9 @@ def _check_milestones(milestones: Sequence[int], *, num_schedules: int) -> None:
             f"{shown}: {len(milestones)} for {num_schedules} schedules, should be "
             f"{num_schedules - 1}; give the update at which each schedule but the first begins"
         )
-    if any(later <= earlier for earlier, later in itertools.pairwise([0, *milestones])):
+    if any(later <= earlier for earlier, later in itertools.pairwise(milestones)):
         raise ValueError(
-            f"{shown}: should increase, from 1 on; sort them, and give each schedule an update"
+            f"{shown}: should increase, from 0 on; sort them, and give each schedule an update"
         )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from andiron.ranges import Count, Horizon, NonNegative, Positive, Probability, checked
+from andiron.ranges import Count, Horizon, NonNegative, Positive, Probability, Span, checked
 from andiron.schedules.single_curve import check_minimum
 
 # the remaining share of the distance between two values after the share `done` of the time
@@ -35,6 +35,10 @@ class OneCycle:
     initial_divisor: Positive = 25.0
     final_divisor: Positive = 1e4
     shape: Literal["cosine", "linear"] = "cosine"
+
+    @property
+    def peak(self) -> float:
+        return self.max_lr
 
     def __call__(self, updates: int) -> float:
         last = self.num_updates - 1
@@ -66,6 +70,10 @@ class CosineRestarts:
     def __post_init__(self) -> None:
         check_minimum(self.min_lr, initial_lr=self.initial_lr)
 
+    @property
+    def peak(self) -> float:
+        return self.initial_lr
+
     def __call__(self, updates: int) -> float:
         c, length = updates, self.first_cycle_updates
         if self.multiplier == 1:
@@ -85,13 +93,14 @@ class WarmupStableDecay:
     With w = warmup_updates, d = decay_updates, T = num_updates: lr(t) = lr * min((t + 1) / w, 1) up
     to T - d, then min_lr + (lr - min_lr) * f(min((t - T + d) / d, 1)); f(x) = 1 - x, or 1 - sqrt(x)
     if shape is sqrt.
+    With w or d 0 that phase is left out.
     Source: Hu et al. 2024, arXiv:2404.06395 (phases); Haegele et al. 2024, arXiv:2405.18392
     (decay).
     """
 
     lr: Positive
-    warmup_updates: Horizon
-    decay_updates: Horizon
+    warmup_updates: Span
+    decay_updates: Span
     num_updates: Horizon
     shape: Literal["linear", "sqrt"] = "linear"
     min_lr: NonNegative = 0.0
@@ -107,8 +116,8 @@ class WarmupStableDecay:
 
     def __call__(self, updates: int) -> float:
         decayed = updates - (self.num_updates - self.decay_updates)
-        if decayed <= 0:
-            share: float = min((updates + 1) / self.warmup_updates, 1.0)
+        if decayed <= 0 or not self.decay_updates:
+            share: float = min((updates + 1) / max(self.warmup_updates, 1), 1.0)
             return self.lr * share
         done = min(decayed / self.decay_updates, 1.0)
         return _between(self.lr, self.min_lr, done=done, shape=self.shape)

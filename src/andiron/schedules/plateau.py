@@ -15,8 +15,9 @@ class Plateau:
 
     A gain is a value below best * (1 - threshold), or above best * (1 + threshold) if `direction`
     is highest. If best is negative the sign of threshold changes, so that the margin stays on the
-    right side; torch's ReduceLROnPlateau is otherwise the same. State: lr, best, and the
-    validations since the last gain. It observes every validation on `split`, also while
+    right side; torch's ReduceLROnPlateau is otherwise the same. State: lr, initial_lr, best, and
+    the validations since the last gain; a resume with another initial_lr scales lr by the same
+    ratio. It observes every validation on `split`, also while
     another part of a Sequential is active.
     """
 
@@ -33,6 +34,7 @@ class Plateau:
         direction: Direction = "lowest",
     ):
         check_minimum(min_lr, initial_lr=initial_lr)
+        self.initial_lr = initial_lr
         self.factor = factor
         self.patience = patience
         self.threshold = threshold
@@ -69,17 +71,21 @@ class Plateau:
         """The learning rate, the best value, and the validations since, as plain JSON values."""
         # the key of checkpoints since the first: a validation was an epoch then
         since = {"epochs_without_gain": self.validations_without_gain}
-        return {"lr": self.lr, "best": self.best, **since}
+        return {"lr": self.lr, "initial_lr": self.initial_lr, "best": self.best, **since}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues from a saved state.
 
         Raises: ValueError for a negative learning rate, or a best value that is not a number.
         """
-        if state["lr"] < 0 or isinstance(state["best"], str | list | dict):
+        lr, best = state["lr"], state["best"]
+        before = state.get("initial_lr", self.initial_lr)  # absent from earlier versions
+        if lr < 0 or before <= 0 or isinstance(best, str | list | dict):
             raise ValueError(
-                f"lr={state['lr']}, best={state['best']}: should be a rate and a number, in the "
-                "state of a Plateau"
+                f"{lr=}, initial_lr={before}, {best=}: should be rates and a number, in the state "
+                "of a Plateau"
             )
-        self.lr, self.best = state["lr"], state["best"]
+        is_same = before == self.initial_lr
+        self.lr = min(lr, before) if is_same else max(self.initial_lr * (lr / before), self.min_lr)
+        self.best = best
         self.validations_without_gain = state["epochs_without_gain"]

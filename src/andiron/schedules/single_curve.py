@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from andiron.ranges import Count, Decay, Horizon, NonNegative, Positive, checked
+from andiron.ranges import Count, Decay, Horizon, NonNegative, Positive, Span, checked
 
 Schedule = Callable[[int], float]
 
@@ -20,6 +20,10 @@ class Constant:
     """lr(t) = lr."""
 
     lr: Positive
+
+    @property
+    def peak(self) -> float:
+        return self.lr
 
     def __call__(self, updates: int) -> float:
         return self.lr
@@ -36,6 +40,10 @@ class Linear:
     initial_lr: NonNegative
     final_lr: NonNegative
     num_updates: Horizon
+
+    @property
+    def peak(self) -> float:
+        return max(self.initial_lr, self.final_lr)
 
     def __call__(self, updates: int) -> float:
         done: float = min(updates / self.num_updates, 1.0)
@@ -54,6 +62,10 @@ class Polynomial:
     num_updates: Horizon
     power: Positive = 1.0
     final_lr: NonNegative = 0.0
+
+    @property
+    def peak(self) -> float:
+        return max(self.initial_lr, self.final_lr)
 
     def __call__(self, updates: int) -> float:
         done = min(updates / self.num_updates, 1.0)
@@ -74,6 +86,10 @@ class Cosine:
 
     def __post_init__(self) -> None:
         check_minimum(self.min_lr, initial_lr=self.initial_lr)
+
+    @property
+    def peak(self) -> float:
+        return self.initial_lr
 
     def __call__(self, updates: int) -> float:
         done = min(updates / self.num_updates, 1.0)
@@ -97,17 +113,18 @@ class Exponential:
 class Noam:
     """lr(t) = factor * d ** -0.5 * min(s ** -0.5, s * w ** -1.5).
 
-    s = t + 1 (it counts from 1 in the paper), d = model_size, w = warmup_updates.
+    s = t + 1 (it counts from 1 in the paper), d = model_size, w = warmup_updates; without a
+    warm-up, w = 0, the second term is left out.
     Source: Vaswani et al. 2017, arXiv:1706.03762, equation 3.
     """
 
     factor: Positive
-    warmup_updates: Horizon = 4000
+    warmup_updates: Span = 4000
     model_size: Count = 512
 
     def __call__(self, updates: int) -> float:
         s = updates + 1
-        rise = s / math.pow(self.warmup_updates, 1.5)
+        rise = s / math.pow(max(self.warmup_updates, 1), 1.5)
         return self.factor / math.sqrt(self.model_size) * min(1 / math.sqrt(s), rise)
 
 

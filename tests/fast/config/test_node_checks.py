@@ -205,8 +205,8 @@ def test_a_problem_inside_a_node_is_reported_by_full_path():
     assert said(sequential(COSINE, {**STEP, "gama": 0.5}, milestones=[5])) == [
         "scheduler.schedules.1.gama: no such option; did you mean 'gamma'?"
     ]
-    assert said(warmup(sequential(warmup({**COSINE, "min_lr": -1})), warmup_updates=0)) == [
-        "scheduler.warmup_updates=0: should be greater than or equal to 1",
+    assert said(warmup(sequential(warmup({**COSINE, "min_lr": -1})), warmup_updates=-1)) == [
+        "scheduler.warmup_updates=-1: should be greater than or equal to 0",
         "scheduler.schedule.schedules.0.schedule.min_lr=-1: should be greater than or equal to 0",
     ]
 

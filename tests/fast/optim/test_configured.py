@@ -10,7 +10,7 @@ from hydra import compose, initialize_config_dir
 from torch import nn
 
 from andiron import errors
-from andiron.assembly import grouped_optimizer, network
+from andiron.assembly import grouped_optimizer, network, targets
 from andiron.config import diagnosis
 from andiron.config.schema import Train
 from andiron.data import digits
@@ -204,6 +204,61 @@ def test_the_record_shows_the_schedule_and_the_scale_of_each_rate():
         "base": (1, "Cosine(initial_lr=0.001, num_updates=100, min_lr=0.0)"),
     }
     assert (table["head"]["lr"], table["base"]["lr"]) == (own(50) * 100, run(50))
+
+
+class Peak:
+    """A schedule of one's own, with names that no shipped one has."""
+
+    def __init__(self, peak_lr, first=0.5):
+        self.peak_lr, self.first = peak_lr, first
+
+    def __call__(self, updates):
+        return self.peak_lr * (self.first if updates == 0 else 1.0)
+
+
+def ramp(top=0.3):
+    return lambda updates: top * min(updates, 100) / 100
+
+
+OWN = "_target_:test_configured."
+NESTED = f"schedules:[{{{OWN}ramp,top:0.2}},{{{OWN}Peak,peak_lr:0.05}}]"
+SCHEDULES = [f"scheduler={path.stem}" for path in (ROOT / "conf" / "scheduler").glob("*.yaml")]
+SCHEDULES += [
+    "scheduler=warmup scheduler.schedule.initial_lr=0.01",
+    "scheduler=sequential scheduler.schedules.1.initial_lr=0.01",
+    "scheduler=noam scheduler.warmup_updates=10 scheduler.model_size=64",
+    "scheduler=step scheduler.step_size=50 scheduler.gamma=2.0",
+    f"~scheduler +scheduler={{{OWN}Peak,peak_lr:0.02}}",
+    f"~scheduler +scheduler={{{OWN}ramp}}",
+    f"~scheduler +scheduler={{_target_:andiron.schedules.Sequential,milestones:[90],{NESTED}}}",
+    f"~scheduler +scheduler={{_target_:andiron.schedules.Composed,reduction:mean,{NESTED}}}",
+]
+
+
+@pytest.mark.parametrize("chosen", SCHEDULES)
+def test_the_rate_of_a_group_is_its_peak_under_every_schedule(chosen):
+    composed = config("+param_groups.head={match:{tag:last},lr:0.1}", *chosen.split())
+    lengths = {"num_updates": 210, "updates_per_epoch": 21}
+    optimizer = grouped_optimizer.build(composed, network.model(composed, SPLITS), **lengths)
+    run = targets.build_schedule("scheduler", composed.scheduler, **lengths)
+    rates = [optimizer.learning_rates(run(t), t)["head"] for t in range(210)]
+    # a warm-up delays a schedule that falls: its peak is that schedule's
+    assert max(rates) == pytest.approx(0.1, rel=0.03 if "warmup" in chosen else 1e-12)
+
+
+def test_a_groups_rate_beside_that_of_its_own_schedule_is_said_to_win(caplog):
+    head = "+param_groups.head={match:{tag:last},lr:0.1}"
+    place = "param_groups.head.schedule"
+    optimizer = built(head, f"+scheduler@{place}=one_cycle", f"{place}.max_lr=0.05")
+    assert max(optimizer.learning_rates(1e-3, t)["head"] for t in range(210)) == 0.1
+    assert caplog.messages == [
+        "param_groups.head.lr=0.1 is used; param_groups.head.schedule, whose peak is 0.05, gives "
+        "only the shape"
+    ]
+    built(head, f"+scheduler@{place}=one_cycle", "lr=0.01")  # whose rate is the run's
+    assert len(caplog.messages) == 1
+    with pytest.raises(errors.ConfigError, match=r"head.lr=0.1: replaces the peak .* is 0.0, not"):
+        built(head, f"+{place}={{{OWN}ramp,top:0.0}}")
 
 
 def test_every_wrong_group_is_reported_at_once():
