@@ -7,12 +7,15 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import torch
 from torch import nn
 
 from andiron import errors
-from andiron.assembly import devices, division, grouped_optimizer, network, target_kinds, targets
+from andiron.assembly import (  # fmt: skip
+    devices, division, grouped_optimizer, network, start_from, target_kinds, targets,
+)
 from andiron.assembly.network import SizeLimit
 from andiron.config import leaves
 from andiron.config.options import LearnerOptions
@@ -98,6 +101,8 @@ def _built(
     device = devices.resolve(config.device)
     if too_many := worker_limits.problem(config.num_workers, _num_sets(config.data)):
         raise errors.ConfigError([too_many])
+    if config.start_from is not None:
+        start_from.weights_file(Path(config.start_from), config, trusted)
     splits = data(config)
     train, valid, test, *more = (
         _loader(config, splits, name, device, world) for name in splits.by_name

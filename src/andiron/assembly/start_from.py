@@ -14,6 +14,7 @@ from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
+from andiron.serialization.matching import shown
 
 log = logging.getLogger("andiron")
 
@@ -27,10 +28,7 @@ def load(path: Path, model: nn.Module, config: Train, trusted: Trust | None = No
     Raises: ConfigError if nothing fits, or integers or complex numbers stand for floats; DataError
     for a file that is missing, damaged, or changed since a run or a checkpoint was written.
     """
-    if path.is_dir():
-        own = trust.of_user(composition.config_dirs(), config.trust)
-        allowed = trusted or own.with_config(dataclasses.asdict(config))
-        path = _weights_in(RunFolder(path), allowed)
+    path = weights_file(path, config, trusted)
     folder = RunFolder(path.parent)
     if folder.manifest.exists() and folder.config.exists():
         run_record.check(folder, path)
@@ -41,12 +39,26 @@ def load(path: Path, model: nn.Module, config: Train, trusted: Trust | None = No
     except ValueError as error:
         raise errors.ConfigError([f"start_from={error}"]) from error
     if differences.other_kind:
-        listed = "; ".join(f"{name!r} {differences.unfit[name]}" for name in differences.other_kind)
+        listed = shown({name: differences.unfit[name] for name in differences.other_kind})
         raise errors.ConfigError([f"start_from={path}: {listed}; give a file of this model"])
-    left = [f"{name!r} is missing" for name in differences.missing]
-    left += [f"{name!r} {reason}" for name, reason in differences.unfit.items()]
-    others = f"; initialised randomly: {', '.join(left)}" if left else ""
+    left = dict.fromkeys(differences.missing, "is missing") | differences.unfit
+    others = f"; initialised randomly: {shown(left)}" if left else ""
     log.info("weights from %s: %d tensors%s", path, len(differences.fitting), others)
+    if differences.prefix != ("", ""):
+        log.info("  all its names have %r in place of %r", *differences.prefix)
+
+
+def weights_file(path: Path, config: Train, trusted: Trust | None = None) -> Path:
+    """The file of the weights, checked as far as possible before there are data and a model.
+
+    Raises: ConfigError or DataError as `load`, for a missing file or one of another format.
+    """
+    if path.is_dir():
+        own = trust.of_user(composition.config_dirs(), config.trust)
+        allowed = trusted or own.with_config(dataclasses.asdict(config))
+        path = _weights_in(RunFolder(path), allowed)
+    serialization.check(path)
+    return path
 
 
 def _weights_in(folder: RunFolder, trusted: Trust) -> Path:

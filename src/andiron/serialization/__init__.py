@@ -18,7 +18,7 @@ from andiron.serialization.layouts import LAYOUTS
 from andiron.serialization.matching import Differences
 from andiron.serialization.module_file import layout_of, load_file, save_file
 from andiron.serialization.record import Record
-from andiron.serialization.recorder import CompactRecorder, Recorder, load
+from andiron.serialization.recorder import CompactRecorder, Recorder, check, load
 from andiron.serialization.safetensors_codec import chunks, load_tensors, save_tensors
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "LAYOUTS",
     "Record",
     "Recorder",
+    "check",
     "chunks",
     "layout_of",
     "load",

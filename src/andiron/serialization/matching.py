@@ -1,17 +1,26 @@
 """Compares a record's tensors with a module's: all differences, before any is copied."""
 
-from collections.abc import Iterable
+import itertools
+import os
+import shlex
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from andiron import errors
+from andiron.plain.readable import joined, shortened
 from andiron.serialization import number_formats
 from andiron.serialization.layouts import Place, Places
 from andiron.serialization.record import Tensors
 
+MOST_NAMES = 6  # of each side in a message
 MAX_COMPARED = 20_000  # pairs of names; the nearest of thousands for each of thousands take minutes
+
+
+Prefix = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -23,6 +32,7 @@ class Differences:
     unfit: dict[str, str] = field(default_factory=dict)  # in both; why the record's does not fit
     fitting: tuple[str, ...] = field(default=(), compare=False)
     other_kind: tuple[str, ...] = ()  # names in `unfit` with integers for floats, or the like
+    prefix: Prefix = ("", "")  # of all names in the record, and of the module's in its place
 
     def __bool__(self) -> bool:
         return bool(self.missing or self.unexpected or self.unfit)
@@ -57,11 +67,60 @@ def differences(places: Places, tensors: Tensors) -> Differences:
     )
 
 
+def differing_prefix(source: object, names: Collection[str], own: Collection[str]) -> Prefix:
+    """The only prefix of all names that another, in its place, turns into names of a module.
+
+    >>> differing_prefix("file", ["_orig_mod.0.bias", "_orig_mod.1.bias"], ["0.bias", "1.bias"])
+    ('_orig_mod.', '')
+
+    Raises: MismatchError, with the command that renames them, if there is none or several.
+    """
+    numbers = _numbers_turned(names, own)
+    most = max(numbers.values(), default=0)
+    best = [prefix for prefix, number in numbers.items() if number == most > 0]
+    if len(best) == 1 and most == len(names):
+        return best[0]
+    fits = [f"{most:,} fit with {new!r} in place of {old!r}; " for old, new in best[:MOST_NAMES]]
+    old, new = best[0] if best else ("", "")
+    rename = f"^{old.replace('.', '[.]')}={new}" if best else "REGEX=NEW"
+    command = ["scripts/import_state_dict.py", str(source), "renamed.safetensors", "--rename"]
+    raise errors.MismatchError(
+        f"{source}: no tensor fits by name; it has {len(names):,}: "
+        f"{joined(sorted(names), MOST_NAMES)}; the model has {len(own):,}: "
+        f"{joined([*own], MOST_NAMES)}; {''.join(fits)}rename them: "
+        f"{shlex.join(['python', *command, rename])}"
+    )
+
+
+def _numbers_turned(names: Collection[str], own: Collection[str]) -> dict[Prefix, int]:
+    """How many names each likely pair of prefixes turns into names of a module."""
+    some = itertools.islice(names, MAX_COMPARED // (len(own) + 1) + 20)
+    pairs = Counter(_starts(name, other) for name, other in itertools.product(some, own))
+    known = frozenset(own)
+    return {
+        (old, new): sum(name.startswith(old) and new + name[len(old) :] in known for name in names)
+        for (old, new), _ in pairs.most_common(20)
+    }
+
+
+def _starts(name: str, other: str) -> Prefix:
+    """The starts of two names, without the modules and tensor at their ends that they share."""
+    sides = name.split("."), other.split(".")
+    shared = len(os.path.commonprefix([side[::-1] for side in sides]))
+    old, new = ("".join(f"{part}." for part in side[: len(side) - shared]) for side in sides)
+    return old, new
+
+
 def copy(places: Places, tensors: Tensors, names: Iterable[str]) -> None:
     """Copies the tensors of these names into a module's own, casting to their dtype and device."""
     with torch.no_grad():
         for name in names:
             places[name].in_file.copy_(tensors[name])
+
+
+def shown(reasons: Mapping[str, str]) -> str:
+    """The first reasons, by name."""
+    return joined([f"{name!r} {reason}" for name, reason in reasons.items()], MOST_NAMES)
 
 
 def described(found: Differences, places: Places, tensors: Tensors) -> str:
@@ -121,4 +180,4 @@ def _kind(tensor: Tensor) -> str:
 
 
 def _shape(tensor: Tensor) -> str:
-    return "x".join(map(str, tensor.shape)) or "scalar"
+    return shortened("x".join(map(str, tensor.shape))) or "scalar"

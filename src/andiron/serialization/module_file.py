@@ -1,5 +1,6 @@
 """Saves and loads any module: its parameters and persistent buffers, by name."""
 
+import dataclasses
 import itertools
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from torch.nn.parameter import is_lazy
 
 from andiron import errors
 from andiron.plain import patterns
+from andiron.plain.readable import joined
 from andiron.serialization import layouts, matching
 from andiron.serialization.matching import Differences
 from andiron.serialization.record import Record, Tensors
@@ -41,9 +43,10 @@ def load_file(
     """Copies a record into a module's own tensors, casting to their dtype and device.
 
     `partial` copies the tensors that fit by name and shape, and returns all differences; without it
-    there are none. `rename` maps regular expressions to replacements, applied in order to the
-    file's names. `layout` defaults to the file's, or torch's. Tied weights stay tied. BatchNorm's
-    count of batches, which Burn lacks, keeps its value.
+    there are none. If all names differ from the module's by one prefix, it is replaced. `rename`
+    maps regular expressions to replacements, applied in order to the file's names. `layout`
+    defaults to the file's, or torch's. Tied weights stay tied. BatchNorm's count of batches, which
+    Burn lacks, keeps its value.
     Raises, before a tensor is changed: DataError if the file is damaged; MismatchError if it does
     not fit, with all differences, or if `rename` matches nothing or makes two names equal.
     """
@@ -55,12 +58,14 @@ def load_file(
             f"{path} has the layout {written!r}, not {layout!r}; "
             f"pass layout={written!r}, or leave it out"
         )
-    tensors = renamed(record.tensors, rename or {})
-    differences = matching.differences(places, tensors)
+    tensors, prefix = renamed(record.tensors, rename or {}), ("", "")
+    if partial and tensors.keys().isdisjoint(places):
+        old, new = prefix = matching.differing_prefix(path, tensors, places)
+        tensors = {new + name[len(old) :]: tensor for name, tensor in tensors.items()}
+    differences = dataclasses.replace(matching.differences(places, tensors), prefix=prefix)
     if partial and not differences.fitting:
         raise errors.MismatchError(
-            f"{path}: no tensor fits by name and shape; there are {', '.join(tensors)}; "
-            f"the {type(module).__name__} has {', '.join(places)}"
+            f"{path}: no tensor fits by shape: {matching.shown(differences.unfit)}"
         )
     if differences and not partial:
         raise errors.MismatchError(
@@ -99,7 +104,8 @@ def renamed(tensors: Tensors, rename: Mapping[str, str]) -> dict[str, Tensor]:
             ) from error
         if not any(number for _, number in replaced):
             raise errors.MismatchError(
-                f"rename {pattern!r} matches no name; there are {', '.join(names)}: "
+                f"rename {pattern!r} matches no name; there are "
+                f"{joined(names, matching.MOST_NAMES)}: "
                 "correct it, or leave it out"
             )
         names = [name for name, _ in replaced]

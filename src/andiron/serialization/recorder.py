@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import shlex
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from andiron.serialization.record import Record, Stored
 
 SUFFIXES = {"safetensors": ".safetensors", "msgpack": ".mpk", "json": ".json"}
 READ_ONLY = {"burnpack": ".bpk"}  # Burn's
+TORCH_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt", ".tar")
 TITLES = {
     "safetensors": "safetensors", "msgpack": "MessagePack", "json": "JSON", "burnpack": "burnpack",
 }  # fmt: skip
@@ -109,7 +111,7 @@ def load(path: Path | str, *, most_numbers: int = MOST_NUMBERS) -> Record:
     Raises: DataError if the file is missing, too large, or not of the format of its suffix.
     """
     path = Path(path)
-    format, is_compressed = _kind(path)
+    format, is_compressed = check(path)
     try:
         if format == "safetensors" and not is_compressed:
             _, metadata = safetensors_codec.header_of(path)
@@ -117,11 +119,11 @@ def load(path: Path | str, *, most_numbers: int = MOST_NUMBERS) -> Record:
             return number_formats.restored(_with_metadata(tensors, metadata))
         content = _content(path, SMALLEST_LIMIT + LARGEST_NUMBER * most_numbers, is_compressed)
         most_values = files.VALUES_LIMIT + 4 * most_numbers
-        readers = {
-            "msgpack": messagepack.read, "json": json_format.read, "burnpack": burnpack.read,
-        }  # fmt: skip
+        readers = {"msgpack": messagepack.read, "json": json_format.read}
         if format == "safetensors":
             return number_formats.restored(_read_unmapped(content))
+        if format == "burnpack":
+            return number_formats.restored(burnpack.read(content, files.VALUES_LIMIT))
         return number_formats.restored(readers[format](content, most_values))
     except WRONG_CONTENT as error:
         what = "gzip of a " if is_compressed else ""
@@ -143,6 +145,34 @@ def _content(path: Path, limit: int, is_compressed: bool) -> bytes:
             if content.tell() > limit:
                 raise ValueError(f"it has more than {limit:,} bytes")
         return content.getvalue()
+
+
+def check(path: Path) -> tuple[str, bool]:
+    """The format of a file, and whether it is compressed, by its name; its values are not read.
+
+    Raises: DataError for a file that does not exist, or of another kind; a file of torch.save is
+    named with the command that converts it.
+    """
+    if path.suffix.lower() in TORCH_SUFFIXES and path.exists():
+        command = ["python", "scripts/import_state_dict.py", str(path), f"{path.stem}.safetensors"]
+        raise errors.DataError(
+            f"{path}: a file of torch.save is converted first: {shlex.join(command)}; then give "
+            f"{path.stem}.safetensors"
+        )
+    kind = _kind(path)
+    try:
+        files.opened(path).close()
+    except OSError as error:
+        raise safetensors_codec.not_opened(path, error) from error
+    except ValueError as error:
+        raise errors.DataError(f"{path}: {error}") from error
+    return kind
+
+
+def is_record(path: Path) -> bool:
+    """Whether the name of a file has the suffix of a record."""
+    suffixes = [*SUFFIXES.values(), *READ_ONLY.values()]
+    return path.name.removesuffix(".gz").endswith(tuple(suffixes))
 
 
 def _kind(path: Path) -> tuple[str, bool]:

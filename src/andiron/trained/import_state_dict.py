@@ -18,7 +18,8 @@ from torch import Tensor
 from andiron import errors, serialization
 from andiron.cli import process
 from andiron.disk import files
-from andiron.serialization import module_file
+from andiron.plain.readable import joined
+from andiron.serialization import module_file, recorder
 from andiron.trained import named_output
 
 UNPICKLING_ERRORS = (
@@ -40,7 +41,8 @@ def import_state_dict(
     OutputError if `target` cannot be written.
     """
     named_output.check(target, [source])
-    content = _select(_load(source), key, source)
+    loaded, values = _load(source)
+    content = _select(loaded, key, source)
     tensors = {
         name: value
         for name, value in content.items()
@@ -51,24 +53,28 @@ def import_state_dict(
     ]
     if not tensors:
         others = _dicts_with_tensors(content)
-        hint = f"there are tensors under {', '.join(others)}: name one with --key"
-        holds = hint if others else f"it holds {', '.join(left_out) or 'nothing'}"
+        hint = f"there are tensors under {joined(others)}: name one with --key"
+        holds = hint if others else f"it holds {joined(left_out) or 'nothing'}"
         place = f" under {key!r}" if key else ""
         raise errors.DataError(f"{source}: not a plain state_dict{place}; {holds}")
     _check_sizes(tensors, source)
-    record = serialization.Record(module_file.renamed(tensors, rename or {}))
+    record = serialization.Record(module_file.renamed(tensors, rename or {}), values)
     write = functools.partial(named_output.write, inputs=[source])
     serialization.Recorder().record(record, target, write)
     return len(tensors), left_out
 
 
-def _load(path: Path) -> Any:
-    if path.suffix == ".safetensors":
-        return serialization.load_tensors(path)
+def _load(path: Path) -> tuple[Any, dict[str, str]]:
+    """The content of a file, and its layout if it is a record of another than torch's."""
     try:
+        if recorder.is_record(path):
+            record = serialization.load(path, most_numbers=path.stat().st_size)
+            layout = serialization.layout_of(record)
+            return record.tensors, {} if layout == "torch" else {module_file.LAYOUT: layout}
         is_mapped = _is_zip(path)  # the format before torch 1.6 cannot be mapped
         with warnings.catch_warnings(action="ignore"):  # about sparse tensors, which are refused
-            return torch.load(path, weights_only=True, mmap=is_mapped, map_location="cpu")
+            loaded = torch.load(path, weights_only=True, mmap=is_mapped, map_location="cpu")
+            return loaded, {}
     except UNPICKLING_ERRORS as error:
         raise errors.DataError(f"{path}: {_remedy(str(error) or type(error).__name__)}") from error
     except OSError as error:
@@ -152,7 +158,7 @@ def _select(loaded: Any, key: str | None, path: Path) -> Mapping[Any, Any]:
             names = list(map(str, inner))
             raise errors.DataError(
                 f"{path}: no key {part!r} {f'under {above!r}' if above else 'in it'}; there are "
-                f"{', '.join(names) or 'none'}{errors.nearest(part, names)}"
+                f"{joined(names) or 'none'}{errors.nearest(part, names)}"
             )
         content, above = inner[part], f"{above}.{part}".lstrip(".")
     if not isinstance(content, Mapping):

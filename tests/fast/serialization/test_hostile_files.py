@@ -119,7 +119,7 @@ def test_damaged_safetensors_are_told_without_a_traceback(size, tmp_path):
     path = tmp_path / "source.safetensors"
     serialization.save_tensors(path, {"weight": torch.zeros(10)})
     path.write_bytes(path.read_bytes()[:size])
-    with pytest.raises(errors.DataError, match="not a whole safetensors file"):
+    with pytest.raises(errors.DataError, match="not a whole safetensors record"):
         import_state_dict.import_state_dict(path, tmp_path / "out.safetensors")
 
 

@@ -135,15 +135,88 @@ def test_in_part_takes_what_fits_and_returns_the_rest(tmp_path):
 
 
 def test_a_record_of_which_nothing_fits_is_refused_even_in_part(tmp_path):
-    serialization.Recorder().record(
-        serialization.Record({"w": torch.ones(1)}), tmp_path / "a.safetensors"
+    path = tmp_path / "a.safetensors"
+    serialization.save_tensors(path, {"w": torch.ones(1)})
+    assert mismatch(nn.Linear(1, 1, bias=False), path, partial=True) == (
+        f"{path}: no tensor fits by name; it has 1: w; the model has 1: weight; rename them: "
+        f"python scripts/import_state_dict.py {path} renamed.safetensors --rename REGEX=NEW"
+    )
+    serialization.save_tensors(path, {"weight": torch.ones(3)})
+    told = mismatch(nn.Linear(1, 1, bias=False), path, partial=True)
+    assert told == (
+        f"{path}: no tensor fits by shape: 'weight' is 3 in the record, and 1x1 in the module"
     )
 
-    told = mismatch(nn.Linear(1, 1, bias=False), tmp_path / "a.safetensors", partial=True)
-    assert told == (
-        f"{tmp_path / 'a.safetensors'}: no tensor fits by name and shape; there are w; "
-        "the Linear has weight"
+
+def named(*starts):
+    """The three tensors of a small network, below each of these names."""
+    return {
+        f"{start}{name}": torch.full(shape, 1.0)
+        for start in starts
+        for name, shape in (("0.weight", (2, 3)), ("0.bias", (2,)), ("1.weight", (2,)))
+    }
+
+
+def below(*places):
+    """A module with that network at each place."""
+    module = nn.Module()
+    for place in places:
+        inner = module
+        for part in place.split(".")[:-1]:
+            inner.add_module(part, inner := nn.Module())
+        inner.add_module("0", nn.Linear(3, 2))
+        inner.add_module("1", nn.RMSNorm(2))
+    return module
+
+
+@pytest.mark.parametrize("old", ["", "_orig_mod.", "module.", "module._orig_mod.", "model."])
+@pytest.mark.parametrize("new", ["", "network.", "network._orig_mod.", "model."])
+def test_one_prefix_that_differs_is_replaced(old, new, tmp_path):
+    path, module = tmp_path / "a.safetensors", below(new)
+    serialization.save_tensors(path, named(old))
+
+    differences = serialization.load_file(module, path, partial=True)
+
+    assert not differences and len(differences.fitting) == 3
+    assert all(tensor.eq(1).all() for tensor in module.parameters())
+    shown = [side.removesuffix("_orig_mod.") for side in (old, new)]
+    same_end = old.endswith("_orig_mod.") and new.endswith("_orig_mod.")
+    assert differences.prefix == (
+        ("", "") if old == new else tuple(shown) if same_end else (old, new)
     )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (["student.", "teacher."], ["network."], "3 fit with 'network.' in place of 'student.'; 3"),
+        (["x."], ["one.", "two."], "3 fit with 'one.' in place of 'x.'; 3 fit with 'two.' in"),
+        (["net.x.", "other.y."], ["net.y."], "rename them: python scripts/import_state_dict.py"),
+    ],
+)
+def test_prefixes_that_are_not_the_only_ones_are_named_and_nothing_is_loaded(
+    old, new, told, tmp_path
+):
+    path, module = tmp_path / "a.safetensors", below(*new)
+    serialization.save_tensors(path, named(*old))
+    before = state(module)
+
+    said = mismatch(module, path, partial=True)
+
+    assert told in said and len(said) < 800
+    assert said.count(f"import_state_dict.py {path} renamed.safetensors --rename") == 1
+    assert_equal(module, before)
+
+
+def test_hundreds_of_names_are_cut_to_six_a_side(tmp_path):
+    path = tmp_path / "a.safetensors"
+    serialization.save_tensors(path, {f"a.{number}.w": torch.ones(1) for number in range(500)})
+    module = nn.Sequential(*(nn.Linear(1, 1) for _ in range(300)))
+
+    said = mismatch(module, path, partial=True)
+
+    assert "it has 500: a.0.w, a.1.w" in said and "and 494 more" in said
+    assert "the model has 600: 0.weight, 0.bias" in said and len(said) < 600
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_deep_nesting_takes_little_memory(monkeypatch):
     content = {}
     for _ in range(2000):
         content = {"k" * 100: content}
-    monkeypatch.setattr(import_state_dict, "_load", lambda path: content)
+    monkeypatch.setattr(import_state_dict, "_load", lambda path: (content, {}))
     tracemalloc.start()
     with pytest.raises(errors.DataError, match="it holds k+"):
         import_state_dict.import_state_dict(Path("a.pt"), Path("b.safetensors"))
