@@ -6,6 +6,8 @@ from andiron.disk import checksums
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
 
+EVENTS = "tensorboard/train/events.out.tfevents.1.host.2.0"
+
 
 def make_run(path):
     """The files of a run, checkpoints and events among them; its identity."""
@@ -18,9 +20,10 @@ def make_run(path):
     run_record.write(folder, dict.fromkeys(recorded, b"old"))
     for own in (folder.status, folder.log, folder.metrics):
         own.write_text("old")
-    (folder.tensorboard / "train" / "events.out.tfevents.1.host.2.0").write_text("old")
+    (path / EVENTS).write_text("old")
+    run_record.list_written(folder, ["metrics.jsonl", EVENTS])
     (step / "state.json").write_text("{}")
-    plain = {"files": {"state.json": {}}, "run": identity}
+    plain = {"name": step.name, "files": {"state.json": {}}, "run": identity}
     (step / "manifest.json").write_text(json.dumps(checksums.signed(plain)))
     return identity
 

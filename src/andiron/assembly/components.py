@@ -30,7 +30,7 @@ from andiron.data import (
     worker_limits,
 )
 from andiron.data.composed.derived_splits import few
-from andiron.disk import files
+from andiron.disk import files, guarded_folders
 from andiron.distributed import World
 from andiron.optim import GroupedOptimizer
 from andiron.schedules import Schedule
@@ -84,7 +84,8 @@ def build(
 
 def unwritten() -> AbstractContextManager[None]:
     """A context in which components are built without downloads or cached files."""
-    return files.writing_refused("a run folder's config.json must not create files elsewhere")
+    why = "a run folder's config.json must not create files elsewhere"
+    return guarded_folders.writing_refused(why)
 
 
 def _num_sets(data: Mapping[str, object]) -> int:

@@ -4,20 +4,55 @@ A library's writer queues or buffers what it writes, and a full disk ends the pr
 """
 
 import collections
+import errno
 import io
 import logging
 import os
+import stat
 import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
 
-from andiron.disk import files
+from andiron.disk import guarded_folders
 
 # absent on Windows; opening a pipe without a reader would block
 FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 KEPT_BYTES = 64 * 2**20  # at most in memory: hours of logging, little beside a run's state
 log = logging.getLogger("andiron")
+
+
+def opener(path: str | Path, flags: int) -> int:
+    """A descriptor of a regular file that has no other name, to append to.
+
+    Raises: OSError for a link, a folder, a pipe, a device or a hard link.
+    """
+    descriptor = os.open(path, flags | FLAGS, 0o666)
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        os.close(descriptor)
+        why = "it has another name, a hard link" if status.st_nlink > 1 else "it is not a file"
+        raise OSError(errno.EMLINK, why, str(path))
+    return descriptor
+
+
+def cut(path: Path, size: int) -> None:
+    """Truncates a file; raises as `opener`."""
+    descriptor = opener(path, os.O_WRONLY)
+    try:
+        os.ftruncate(descriptor, size)
+    finally:
+        os.close(descriptor)
+
+
+def list_open_files() -> None:
+    """Lists the files that this process opened before it guarded their folder.
+
+    Raises: FileExistsError for one that this process has not made.
+    """
+    for file in _in_use:
+        if not file.is_closed:
+            guarded_folders.list_file(file.path, is_own=file.is_made)
 
 
 class AppendOnlyFile:
@@ -40,7 +75,7 @@ class AppendOnlyFile:
         required: bool = True,
     ):
         self.path = path
-        self.is_closed = False
+        self.is_closed = self.is_made = False  # made: no such file was there
         self._name = os.fspath(path)  # looked up at every append; 0.2 us faster than the Path
         self._header = header
         self._claim = claim
@@ -161,15 +196,14 @@ class AppendOnlyFile:
             gone, self._file = self._file, None
             gone.close()
             self._warn(" was removed, with all that was in it; what comes goes to a new file")
-        files.check_writing(self.path)
+        guarded_folders.check_writing(self.path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         return self._open()
 
     def _open(self) -> io.FileIO:
-        files.check_writing(self.path)
-        file = io.FileIO(  # not through links
-            self.path, "ab", opener=lambda path, flags: os.open(path, flags | FLAGS, 0o666)
-        )
+        guarded_folders.list_file(self.path)
+        self.is_made = self.is_made or not os.path.lexists(self.path)
+        file = io.FileIO(self.path, "ab", opener=opener)
         try:
             if self._claim is not None:
                 self._claim(file)

@@ -7,11 +7,12 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from andiron.disk.guarded_folders import check_writing
 
 # temporary names of entries being written or removed; the group is the final name
 PARTIAL = re.compile(r"\.(.+)\.[0-9a-f]{8}\.partial")
@@ -19,59 +20,6 @@ Pieces = Iterable[bytes | memoryview]
 TEXT_LIMIT = 16 * 2**20  # bytes: a record of a run is far smaller
 VALUES_LIMIT = 2 * 2**20  # in a JSON file; each takes up to 100 bytes of memory
 NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # on a pipe; Windows has none
-_guarded: dict[Path, tuple[os.stat_result, str]] = {}  # guarded folders, and their real paths
-_refusal: ContextVar[str | None] = ContextVar("refusal", default=None)  # why writing is refused
-
-
-@contextmanager
-def writing_refused(why: str) -> Iterator[None]:
-    """A context in which writing a file raises PermissionError with this reason."""
-    token = _refusal.set(why)
-    try:
-        yield
-    finally:
-        _refusal.reset(token)
-
-
-def check_writing(path: Path) -> None:
-    """Checks `path` before another library writes it.
-
-    Raises: PermissionError inside `writing_refused`; OSError in a guarded folder that was replaced,
-    or if a link leads out of it.
-    """
-    why = _refusal.get()
-    if why is not None:
-        raise PermissionError(errno.EPERM, why, str(path))
-    for folder in _guarded:
-        if folder in path.parents:
-            _check_guarded(folder, path)
-
-
-@contextmanager
-def guarded(folder: Path) -> Iterator[None]:
-    """A context that refuses writes to another folder of that name, or through links in it."""
-    _guard(folder)
-    try:
-        yield
-    finally:
-        del _guarded[folder]
-
-
-def _guard(folder: Path) -> None:
-    _guarded[folder] = os.stat(folder), os.path.realpath(folder)
-
-
-def _check_guarded(folder: Path, path: Path) -> None:
-    if not folder.exists():  # removed or renamed: a new one is written
-        folder.mkdir(parents=True)
-        _guard(folder)
-    opened_as, real = _guarded[folder]
-    if not os.path.samestat(os.stat(folder), opened_as):
-        why = "another folder took the place of the run's"
-        raise OSError(errno.ESTALE, why, str(folder))
-    expected = os.path.normpath(os.path.join(real, path.parent.relative_to(folder)))
-    if os.path.realpath(path.parent) != expected:
-        raise OSError(errno.ELOOP, "a link leads out of the run's folder", str(path.parent))
 
 
 def is_ambiguous(path: str | Path) -> bool:

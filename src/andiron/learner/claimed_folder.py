@@ -9,7 +9,7 @@ from pathlib import Path
 from andiron import errors
 from andiron.checkpoint import Checkpointer
 from andiron.protocols import Loader
-from andiron.run import claim, python_record, run_record, status
+from andiron.run import claim, python_record, run_record, status, written_files
 from andiron.run.python_record import Built
 from andiron.run_folder import RunFolder
 from andiron.writers import Writers
@@ -46,13 +46,18 @@ class ClaimedFolder:
         self.is_recorded = built is not None
         self._has_run = False
 
-    def resume(self) -> None:
-        """Lets training continue the run in the folder.
+    @contextmanager
+    def resumed(self) -> Iterator[None]:
+        """A context in which the run's files are cut to a checkpoint; training then continues it.
 
         Raises: RunFolderError if another process trains it.
         """
         claim.settle(self.folder)
         claim.refuse_if_running(self.folder)
+        if not run_record.holds_run(self.folder):  # written before Python runs had manifests
+            run_record.begin(self.folder, lists_files=False)
+        with written_files.guarded(self.folder):
+            yield
         self._has_run = True
 
     @contextmanager
@@ -68,8 +73,6 @@ class ClaimedFolder:
         """
         folder = self.folder
         holds_run = run_record.holds_run(folder)
-        if self._has_run and not holds_run:  # written before Python runs had manifests
-            run_record.begin(folder)
         is_free = self._has_run or self._overwrite or status.is_untrained(folder)
         if holds_run and not is_free:
             raise errors.RunFolderError(

@@ -34,6 +34,7 @@ from andiron.optim.transformations import Transformation
 from andiron.plain.cadence import Cadence, Ticker
 from andiron.protocols import Metric, Renderer, TrainStep, ValidStep, Writer
 from andiron.render.interactive import Interactive
+from andiron.run import run_record, status
 from andiron.run.python_record import Built, Code
 from andiron.run_folder import RunFolder
 from andiron.schedules import Schedule
@@ -123,8 +124,15 @@ def construct(
         interrupter=_connected_interrupter(chosen),
         folder=_claimed_folder(chosen, state, checkpointer),
     )
-    if chosen.resume and checkpointer and directory.names(checkpointer.store):
-        learner.resume()
+    if chosen.resume and checkpointer:
+        if directory.names(checkpointer.store):
+            learner.resume()
+        elif run_record.holds_run(chosen.folder) and not status.is_untrained(chosen.folder):
+            raise errors.RunFolderError(
+                f"{chosen.folder.path}: holds a run that has trained, and {checkpointer.store} has "
+                "no checkpoint of it: restore one, make its place reachable, or give "
+                "overwrite=True instead of resume=True to start again"
+            )
     return learner
 
 
@@ -173,10 +181,9 @@ def _claimed_folder(
     is_written = chosen.writers is None or checkpointer is not None
     if not (chosen.claims and is_written and chosen.world.rank == 0):
         return None
-    replaces = chosen.overwrite or chosen.resume  # if there is no checkpoint to resume from
     writers = state.metric_log.writers
     built = _built(chosen, state) if chosen.is_recorded else None
-    return ClaimedFolder(chosen.folder, writers, checkpointer, overwrite=replaces, built=built)
+    return ClaimedFolder(chosen.folder, writers, checkpointer, overwrite=chosen.overwrite, built=built)
 
 
 def _built(chosen: Choices, state: LearnerState) -> Built:

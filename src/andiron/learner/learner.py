@@ -223,6 +223,10 @@ class Learner(AbstractContextManager["Learner"]):
                 serialization.save_tensors(path, weights)
             run_record.add(folder, *exports)
 
+    def wait(self) -> None:
+        """Waits until everything saved is written, or cannot be."""
+        self._saver.wait()
+
     def _finish(self) -> None:
         """Writes the results of a run that is over to the folder that it claimed."""
         if self._folder is not None and self._folder.is_recorded and self.is_over:
@@ -246,9 +250,10 @@ class Learner(AbstractContextManager["Learner"]):
         Raises: DataError if there is none; errors of `load`, before anything is truncated.
         """
         self._evaluation.close()
-        if self._folder is not None:
-            self._folder.resume()
-        return self._saver.resume(found, is_changed)
+        if self._folder is None:
+            return self._saver.resume(found, is_changed)
+        with self._folder.resumed():
+            return self._saver.resume(found, is_changed)
 
     def close(self) -> list[str]:
         """Writes the last checkpoint and closes the writers; returns the failures."""

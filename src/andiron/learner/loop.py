@@ -179,6 +179,7 @@ class Loop:
         at, metric_log, progress = self._position, self._metric_log, self._metric_log.progress
         at.first_batch = at.batch  # a resumed run begins with the next
         if self._begins is not None:
+            self._saver.wait()  # a run that has begun has a checkpoint
             self._begins()
             self._begins = None
         if updated is None:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from andiron.disk import files
+from andiron.disk import files, guarded_folders
 from andiron.protocols import Progress
 
 MOST_ROWS = 50  # of the table of operations
@@ -83,6 +83,8 @@ class UpdateTrace:
         self._profiler.start()
 
     def _write(self, profiler: Any, path: Path) -> None:
+        for suffix in (".txt", ".json"):
+            guarded_folders.list_file(path.with_suffix(suffix))
         self._folder.mkdir(exist_ok=True)
         order = f"self_{'device' if self._device.type == 'cuda' else 'cpu'}_time_total"
         table = profiler.key_averages().table(sort_by=order, row_limit=MOST_ROWS)

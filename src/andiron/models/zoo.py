@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from andiron import errors, inference
-from andiron.disk import files
+from andiron.disk import guarded_folders
 from andiron.models import shapes
 from andiron.recording import keep_arguments
 
@@ -123,7 +123,7 @@ def _state(weights: Any) -> Any:
     file = Path(torch.hub.get_dir(), "checkpoints", weights.url.rpartition("/")[2])
     try:
         if not file.is_file():
-            files.check_writing(file)
+            guarded_folders.check_writing(file)
         return weights.get_state_dict(progress=False, check_hash=True, weights_only=True)
     except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
         why = f"({errors.first_line(error)})"

@@ -9,7 +9,7 @@ from pathlib import Path
 from andiron import errors
 from andiron.disk import files
 from andiron.plain import readable
-from andiron.run import replaced_run, run_record, status
+from andiron.run import replaced_run, run_record, status, written_files
 from andiron.run.log_file import LogFile, alone_in, is_held, unwritable
 from andiron.run_folder import RunFolder
 
@@ -47,7 +47,10 @@ def claimed(
         with alone_in(folder.path):
             replaced = _claim(folder, overwrite=overwrite, opened=opened)
             stack.enter_context(_undo_on_error(folder, replaced, report))
-            stack.enter_context(files.guarded(folder.path))
+            try:
+                stack.enter_context(written_files.guarded(folder))
+            except FileExistsError as error:
+                raise unwritable(Path(error.filename), error) from error
             report.write(folder)
             stack.enter_context(_logging_to_file(folder))
         with status.reported(folder, report):
@@ -103,7 +106,7 @@ def resumed(folder: RunFolder) -> Iterator[status.Report]:
     _refuse_foreign(folder)
     before = status.contents([folder.status])
     with (
-        files.guarded(folder.path),
+        written_files.guarded(folder),
         _logging_to_file(folder),
         status.restored_on_error(before, unless=lambda _: bool(begun)),
     ):

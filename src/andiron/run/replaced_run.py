@@ -7,19 +7,22 @@ It is kept in a hidden folder inside the run's, named by its identity. A kill le
 Only files of the run are removed; other files among them are put back.
 """
 
+import itertools
 import logging
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from andiron import errors
 from andiron.disk import checksums, files
-from andiron.run import run_record
-from andiron.run_folder import ASIDE, HYDRA_FILES, PROJECTOR, REMOVED, REPLACED, TRACES, RunFolder
+from andiron.plain import readable
+from andiron.run import run_record, status, written_files
+from andiron.run_folder import ASIDE, REMOVED, REPLACED, RunFolder
 
-EVENTS = "events.out.tfevents.*"
 CHECKPOINT_MANIFEST, LATEST = "manifest.json", "latest.json"  # read here without importing torch
+SET_ASIDE = r"(\.(damaged|unused)(\.[0-9]+)?)?"  # after the name that its manifest has
 SAVED, PLAIN = ("step-", "update-"), (CHECKPOINT_MANIFEST, "state.json")
 log = logging.getLogger("andiron")
 
@@ -29,7 +32,7 @@ def replace(folder: RunFolder) -> Path:
 
     Raises: OSError if the folder cannot be written; the run is then put back.
     """
-    aside = RunFolder(folder.path / f"{REPLACED}{run_record.identity(folder)}")
+    aside = RunFolder(_free(folder.path / f"{REPLACED}{run_record.identity(folder)}"))
     aside.path.mkdir()
     try:
         for entry in own_entries(folder):
@@ -47,13 +50,24 @@ def replace(folder: RunFolder) -> Path:
 def discard(folder: RunFolder, aside: Path) -> None:
     """Removes the files of the replaced run, so that the new run stays.
 
-    Other files in its folders are put back.
+    Other files in its folders are put back, with a warning that names them.
     """
-    removed = RunFolder(folder.path / aside.name.replace(REPLACED, REMOVED))
-    aside.rename(removed.path)
+    if aside.name.startswith(REPLACED):
+        aside = aside.rename(_free(aside.with_name(aside.name.replace(REPLACED, REMOVED))))
+    removed = RunFolder(aside)
     if removed.manifest.exists():
         remove(removed)
+        paths = [path.relative_to(aside) for path in aside.rglob("*") if not path.is_dir()]
+        if names := sorted(p.as_posix() for p in paths if p.parts[0] not in ("wandb", "mlflow")):
+            why = "the manifest of the replaced run does not list them"
+            log.warning("%s: left there, since %s: %s", folder.path, why, readable.joined(names))
     _move_back(folder, removed)
+
+
+def _free(path: Path) -> Path:
+    """The path, with a number if it is taken by what is left of an earlier replacement."""
+    numbered = (path.with_name(f"{path.name}.{number}") for number in itertools.count(2))
+    return next(free for free in itertools.chain([path], numbered) if not os.path.lexists(free))
 
 
 def restore(folder: RunFolder, aside: Path) -> None:
@@ -72,10 +86,13 @@ def settle(folder: RunFolder) -> None:
     Never call it while a process trains there.
     """
     for path in asides(folder):
-        aside, run = RunFolder(path), path.name.rpartition("-")[2]
+        aside, run = RunFolder(path), str(re.fullmatch(ASIDE, path.name)["run"])
+        is_removed, is_here = path.name.startswith(REMOVED), run_record.holds_run(folder, run)
         if aside.manifest.exists() and not run_record.holds_run(aside, run):
             log.warning("%s: left alone: its manifest is not that of the run %s", path, run)
-        elif path.name.startswith(REMOVED):
+        elif aside.manifest.exists() and is_removed and is_here:
+            log.warning("%s: left alone: the run %s is not replaced", path, run)
+        elif is_removed or not is_here and status.has_begun(folder):
             discard(folder, path)
         else:
             restore(folder, path)
@@ -156,22 +173,15 @@ def remove(folder: RunFolder, *, keeps_manifest: bool = False) -> None:
 def _run_files(folder: RunFolder) -> Iterator[Path]:
     """The files of the run except its manifest.
 
-    The manifest lists recorded files, append-only files are known by name, and the checkpoints'
-    own manifests, which carry the run's identity, list theirs.
+    The manifest lists them, and the checkpoints' own manifests, which carry the run's identity,
+    list theirs.
     """
-    others = set(run_record.unlisted(folder))
-    for entry in own_entries(folder):
-        if entry.name not in others and entry != folder.manifest and entry.is_file():
-            yield entry
-    yield from (folder.path / name for name in HYDRA_FILES if name not in others)
-    for parent, patterns in (
-        (folder.tensorboard, (EVENTS, *(f"*/{name}" for name in (EVENTS, *PROJECTOR)))),
-        (folder.profile, TRACES),
-        (folder.ranks, ("[0-9]*.log",)),
-    ):
-        yield from (path for pattern in patterns for path in parent.glob(pattern))
-    run = run_record.identity(folder)
-    for parent, owner in ((folder.checkpoints, run), (folder.nonfinite, None)):
+    manifest = run_record.manifest_of(folder)
+    for name in {*manifest.entries, *written_files.names(folder)}:
+        if folder.owns(name.partition("/")[0]):
+            yield folder.path / name
+    yield from (path for path, name in files.partials(folder.path).items() if folder.owns(name))
+    for parent, owner in ((folder.checkpoints, manifest.run), (folder.nonfinite, None)):
         if parent.is_dir():
             yield parent / LATEST
             for saved in parent.iterdir():
@@ -185,6 +195,8 @@ def _checkpoint_files(saved: Path, run: str | None) -> list[Path]:
     try:
         plain = files.read_json(saved / CHECKPOINT_MANIFEST)
         if plain["sha256"] != checksums.own(plain) or plain.get("run") != run:
+            return []
+        if not re.fullmatch(re.escape(plain["name"]) + SET_ASIDE, saved.name):  # a copy
             return []
         names = [*filter(_is_in_checkpoint, plain["files"]), CHECKPOINT_MANIFEST]
     except (OSError, ValueError, LookupError, TypeError):  # not a checkpoint, or damaged: kept

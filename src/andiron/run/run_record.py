@@ -8,7 +8,7 @@ run `python scripts/accept_changes.py <run folder>`.
 import os
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,23 +30,27 @@ Entries = dict[str, list[Entry]]  # by file; the old and the new content while o
 
 @dataclass
 class Manifest:
-    """The identity of a run, and the checksum of each recorded file."""
+    """The identity of a run, the checksum of each recorded file, and its other files."""
 
     run: str
     entries: Entries = field(default_factory=dict)
+    written: list[str] | None = None  # None: by a version that did not list them
 
     def write(self, folder: RunFolder, write: Write = files.write) -> None:
         """Replaces the manifest in the folder."""
-        plain = {"run": self.run, "files": self.entries}
+        plain: dict[str, Any] = {"run": self.run, "files": self.entries}
+        plain |= {} if self.written is None else {"written": self.written}
         write(folder.manifest, files.as_indented_json(checksums.signed(plain)))
 
 
-def begin(folder: RunFolder, write: Write = files.write_new) -> Manifest:
+def begin(
+    folder: RunFolder, write: Write = files.write_new, *, lists_files: bool = True
+) -> Manifest:
     """Writes the first manifest of a new run; with `files.write`, replaces an earlier run's.
 
     Raises: FileExistsError if another process has begun a run.
     """
-    manifest = Manifest(secrets.token_hex(IDENTITY_BYTES))
+    manifest = Manifest(secrets.token_hex(IDENTITY_BYTES), written=[] if lists_files else None)
     manifest.write(folder, write)
     return manifest
 
@@ -61,11 +65,14 @@ def manifest_of(folder: RunFolder) -> Manifest:
     except (OSError, ValueError) as error:
         raise _damage_error(folder.manifest, files.reason(error)) from error
     match plain:
-        case {"run": str(run), "files": dict(entries), "sha256": sha256, **others} if not others:
+        case {"run": str(run), "files": dict(entries), "sha256": sha256, **others} if others.keys() <= {"written"}:
             if sha256 != checksums.own(plain):
                 raise _damage_error(folder.manifest, "its own SHA-256 differs")
-            if IDENTITY.fullmatch(run) and all(map(_is_valid_entry, entries, entries.values())):
-                return Manifest(run, entries)
+            written = others.get("written")
+            are_valid = all(map(_is_valid_entry, entries, entries.values()))
+            are_names = isinstance(written, list | None) and all(map(_is_inside, written or ()))
+            if IDENTITY.fullmatch(run) and are_valid and are_names:
+                return Manifest(run, entries, written)
     raise _damage_error(folder.manifest, "not a run's manifest")
 
 
@@ -142,6 +149,13 @@ def add(folder: RunFolder, *paths: Path) -> None:
     manifest.write(folder)
 
 
+def list_written(folder: RunFolder, names: Iterable[str]) -> None:
+    """Lists the files that the run wrote beside its recorded ones."""
+    manifest = _manifest_or_first(folder)
+    manifest.written = sorted(names)
+    manifest.write(folder)
+
+
 def check(folder: RunFolder, *paths: Path) -> None:
     """Refuses files that are not as the run wrote them.
 
@@ -213,9 +227,12 @@ def _manifest_or_first(folder: RunFolder) -> Manifest:
     return manifest_of(folder) if os.path.lexists(folder.manifest) else begin(folder)
 
 
+def _is_inside(name: Any) -> bool:
+    return isinstance(name, str) and not Path(name).is_absolute() and ".." not in Path(name).parts
+
+
 def _is_valid_entry(name: str, entries: Any) -> bool:
-    is_inside = not Path(name).is_absolute() and ".." not in Path(name).parts
-    return is_inside and isinstance(entries, list) and all(map(checksums.is_entry, entries))
+    return _is_inside(name) and isinstance(entries, list) and all(map(checksums.is_entry, entries))
 
 
 def _name_in(folder: RunFolder, path: Path) -> str:

@@ -3,6 +3,7 @@
 import errno
 import logging
 import os
+import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,12 +18,15 @@ from andiron.plain.plain_values import is_finite, moment
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
 
-# limits of the process, which the shell shows with `ulimit -a`
-LIMITS = {
+# by error; the limits of a process are shown by `ulimit -a`
+REMEDIES = {
     errno.EFBIG: "raise the largest size of a file, `ulimit -f`",
+    errno.EEXIST: "move it elsewhere",
     errno.EMFILE: "raise the number of open files, `ulimit -n`",
 }
 UNTRAINED = "untrained"  # true in status.json until the first update
+# a logged update in metrics.jsonl or metrics.csv, and the bytes that are searched for it
+LOGGED, LOGGED_BYTES = re.compile(rb'"updates": [1-9]|\n[^,\n]+,[1-9]'), 2**20
 FIRST_STARTED, EARLIER_SECONDS = "first_started", "earlier_seconds"  # of a resumed run
 log = logging.getLogger("andiron")
 
@@ -43,8 +47,24 @@ def read(folder: RunFolder) -> dict[str, Any]:
 
 def is_untrained(folder: RunFolder) -> bool:
     """Whether the process of the run ended, or was killed, before its first update."""
-    has_trained = folder.summary.exists() or any(folder.checkpoints.glob("step-[1-9]*"))
-    return read(folder).get(UNTRAINED) is True and not has_trained
+    return read(folder).get(UNTRAINED) is True and not _has_trained(folder)
+
+
+def has_begun(folder: RunFolder) -> bool:
+    """Whether a run that replaces another has completed an update."""
+    return _has_trained(folder) or UNTRAINED not in (read(folder) or {UNTRAINED: True})
+
+
+def _has_trained(folder: RunFolder) -> bool:
+    """Whether files show an update, also if the status could not be written after it."""
+    saved = (*folder.checkpoints.glob("step-[1-9]*"), *folder.tensorboard.glob("train/*"))
+    if folder.summary.exists() or saved:
+        return True
+    for path in (folder.metrics, folder.metrics_csv):
+        with suppress(OSError, ValueError), files.opened(path) as file:
+            if LOGGED.search(file.read(LOGGED_BYTES)):
+                return True
+    return False
 
 
 @dataclass
@@ -95,6 +115,9 @@ def write(folder: RunFolder, content: dict[str, Any]) -> None:
         files.write_json(folder.status, content)
     except OSError as error:
         log.warning("%s could not be written (%s): %s", folder.status, error.strerror, content)
+        if UNTRAINED not in content and read(folder).get(UNTRAINED):  # no longer true
+            with suppress(OSError):
+                folder.status.unlink()
 
 
 def write_killed(folder: RunFolder, reason: str) -> None:
@@ -164,7 +187,7 @@ def write_errors_explained(folder: RunFolder) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        remedy = LIMITS.get(error.errno or 0, "free space there, or make it writable")
+        remedy = REMEDIES.get(error.errno or 0, "free space there, or make it writable")
         before = read(folder)
         then = f"resume={folder.path} then continues from the newest checkpoint"
         if before.get(UNTRAINED, not before):  # not even the status could be written

@@ -54,6 +54,7 @@ class Experiment:
                     built.train, built.valid, built.test, more=built.more
                 ):
                     if begun is not None and step.kind != "validation":
+                        self.learner.wait()
                         begun()
                         begun = None
                 if built.world.rank == 0:

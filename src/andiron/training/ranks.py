@@ -20,8 +20,10 @@ from andiron.cli import command_line
 from andiron.cli.signals import EXIT_USAGE, Signals, exit_code
 from andiron.config import arguments as command_arguments
 from andiron.config.schema import Train
+from andiron.disk import append_only, guarded_folders
 from andiron.interrupter import SECONDS_BETWEEN_LOOKS
 from andiron.run import exhausted
+from andiron.run.log_file import unwritable
 from andiron.run_folder import RunFolder
 
 START = "start"  # key in the store: how rank 0 starts, as JSON
@@ -120,6 +122,8 @@ class Leader:
         _end_with_parent(signal.SIGTERM, os.getppid())  # the run is then stopped and saved
 
         def build_everywhere(*args: Any, interrupter: Any, **options: Any) -> Any:
+            for rank in range(1, self._size):
+                os.close(_opened_log(RunFolder(args[1]).rank_log(rank)))
             self._world.decided(lambda: (build.__name__, args, options))
             self._world.any(False)  # the others have opened their logs: the folder may be removed
             return build(*args, **options, interrupter=interrupter, world=self._world)
@@ -202,14 +206,27 @@ def _attempt() -> int:
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
+def _opened_log(path: Path) -> int:
+    """A descriptor that appends to the log, which rank 0 lists as the run's.
+
+    Raises: RunFolderError if it cannot be written, or is not the run's.
+    """
+    try:
+        guarded_folders.list_file(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return append_only.opener(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
 def _log_to(path: Path) -> None:
     """Sends everything that this process prints and logs to a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = _opened_log(path)
     sys.stdout.flush()
     sys.stderr.flush()
-    with path.open("ab") as file:
-        os.dup2(file.fileno(), sys.stdout.fileno())
-        os.dup2(file.fileno(), sys.stderr.fileno())
+    os.dup2(descriptor, sys.stdout.fileno())
+    os.dup2(descriptor, sys.stderr.fileno())
+    os.close(descriptor)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log.addHandler(handler)

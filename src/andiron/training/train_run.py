@@ -71,10 +71,9 @@ def _start(
     trusted: Trust | None,
     share: Share | None,
 ) -> None:
-    is_replacing = config.overwrite or config.resume == "auto"
     with ExitStack() as at_end, exhausted.explained(config.demands):
         with interrupter.held_back():
-            report = at_end.enter_context(claim.claimed(folder, overwrite=is_replacing))
+            report = at_end.enter_context(claim.claimed(folder, overwrite=config.overwrite))
             with status.write_errors_explained(folder):
                 _record(config, folder, hydra_record)
         build = _imported("build", config, interrupter, share, at_end)
@@ -199,7 +198,7 @@ def _describe_end(folder: RunFolder, config: Train) -> str:
 
 
 def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) -> bool:
-    """Whether there is a run to resume; `resume=auto` starts one if none has saved a checkpoint."""
+    """Whether there is a run to resume; `resume=auto` starts one if none has made an update."""
     if config.resume != "auto":
         if status.is_untrained(folder):
             raise errors.RunFolderError(
@@ -225,8 +224,11 @@ def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) 
                 f"{folder.config}: names another checkpoint.store, which may have checkpoints of "
                 "the run; give that store, or choose another hydra.run.dir"
             )
-        log.warning("%s holds a run without a checkpoint: it is started again", folder.path)
-        return False
+        raise errors.RunFolderError(
+            f"{folder.path}: holds a run that has trained, and there is no checkpoint of it in "
+            f"{store_of(config.checkpoint) or folder.checkpoints}: make its place reachable or "
+            "restore one, or give overwrite=true instead of restart=requeued to start again"
+        )
     if not folder.config.is_file():
         raise errors.RunFolderError(
             f"{folder.config}: missing, beside checkpoints of the run; restore it, or give another "

@@ -19,7 +19,7 @@ from andiron import errors
 from andiron.disk import append_only
 from andiron.plain.plain_values import strict_json
 from andiron.protocols import Point, Position
-from andiron.run_folder import MOST_IN_A_LINE, RunFolder
+from andiron.run_folder import CSV_HEADER, MOST_IN_A_LINE, RunFolder
 
 FIRST, LAST = 128, 1024  # bytes that identify a file: its first value, and its last lines
 
@@ -27,7 +27,8 @@ FIRST, LAST = 128, 1024  # bytes that identify a file: its first value, and its 
 class LineWriter(ABC):
     """Appends the lines of each point to the file at `path`; a killed process loses none.
 
-    An incomplete last line, left by a kill, is cut off. `header` begins a new file.
+    An incomplete last line, left by a kill, is cut off. `header` begins a file.
+    Raises: DataError for a file that begins otherwise.
     """
 
     header = b""
@@ -35,6 +36,11 @@ class LineWriter(ABC):
     def __init__(self, path: Path):
         self._file = append_only.AppendOnlyFile(path, header=self.header)
         try:
+            with path.open("rb") as file:
+                beginning = file.read(len(self.header))
+            if not self.header.startswith(beginning):
+                why = f"begins with {beginning!r}, so another program wrote it; move it elsewhere"
+                raise errors.DataError(f"{path}: {why}")
             self._cut_half_line()
         except errors.DataError:
             self._file.close()
@@ -96,7 +102,7 @@ class CsvWriter(LineWriter):
     `pandas.read_csv(path).pivot_table(index="updates", columns=["split", "metric"])`.
     """
 
-    header = b"split,updates,epoch,over,metric,value\n"
+    header = CSV_HEADER
 
     def __init__(self, run_dir: Path):
         super().__init__(RunFolder(run_dir).metrics_csv)

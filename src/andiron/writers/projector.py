@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy
 
-from andiron.disk import files, png
+from andiron.disk import files, guarded_folders, png
 from andiron.protocols import Embeddings
 from andiron.run_folder import PROJECTOR
 
@@ -15,6 +15,8 @@ FEATURES, LABELS, SPRITE, CONFIG = PROJECTOR
 
 def write(folder: Path, embeddings: Embeddings) -> None:
     """Replaces the folder's points; a running server shows them after a restart."""
+    for name in PROJECTOR:
+        guarded_folders.list_file(folder / name)
     folder.mkdir(parents=True, exist_ok=True)
     points = io.BytesIO()
     numpy.savetxt(points, embeddings.features.float().cpu().numpy(), fmt="%.6g", delimiter="\t")

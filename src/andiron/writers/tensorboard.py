@@ -5,7 +5,6 @@
 """
 
 import logging
-import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Annotated
 from pydantic import Field
 from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
 
+from andiron.disk import append_only, guarded_folders
 from andiron.disk.append_only import AppendOnlyFile
 from andiron.protocols import Embeddings, Hyperparameters, Operation, Pages, Point, Position
 from andiron.writers import chart_layout, event_file, projector
@@ -48,8 +48,8 @@ class TensorBoardWriter:
         self._folder = folder
         self._has_graph = graph
         self._num_embedded = embeddings
-        paths = [*folder.glob(f"{PREFIX}*"), *folder.glob(f"*/{PREFIX}*")]
-        self._earlier = {self._name(path): path.stat().st_size for path in paths if path.is_file()}
+        paths = self._event_files()
+        self._earlier: dict[str, int] | None = None  # sizes, of the run's other processes
         self._after = event_file.last_second(paths)
         self._restart: int | None = None
         self._has_charts = False
@@ -118,16 +118,18 @@ class TensorBoardWriter:
     def position(self) -> Position:
         """The size of each event file of the run, by its path below the folder; for `rewind`."""
         opened = {self._name(file.path): file.end for file in self._files.values()}
+        if self._earlier is None:
+            self._earlier = self._sizes(set())
         return {"files": self._earlier | opened, "charts": self._has_charts}
 
     def rewind(self, position: Position, updates: int) -> None:
         """Truncates the files of earlier processes to a position, before this process writes.
 
-        Later files are removed, or emptied if last in their folder. A server forgets values that it
-        has read beyond the position.
+        Later files of the run are removed, or emptied if last in their folder; event files of
+        others stay as they are. A server forgets values that it has read beyond the position.
         """
         self._has_charts, sizes = position["charts"], position["files"]
-        earlier, self._earlier = self._earlier, {}
+        earlier, self._earlier = self._sizes(set(sizes)), {}
         last = {Path(name).parent: name for name in sorted(earlier)}.values()
         for name, size in earlier.items():
             path = self._folder / name
@@ -135,8 +137,9 @@ class TensorBoardWriter:
                 path.unlink()
                 continue
             # a server without the fast loader never continues after a deleted last file
+            guarded_folders.list_file(path, is_own=True)
             self._earlier[name] = event_file.whole_records(path, min(size, sizes.get(name, 0)))
-            os.truncate(path, self._earlier[name])
+            append_only.cut(path, self._earlier[name])
         missing = sum(max(0, size - self._earlier.get(name, 0)) for name, size in sizes.items())
         if missing:
             log.warning("%s: %d logged bytes are missing", self._folder, missing)
@@ -156,6 +159,20 @@ class TensorBoardWriter:
                 self._folder / split, after=self._after, restart=self._restart, required=False
             )
         return self._files[split]
+
+    def _event_files(self) -> list[Path]:
+        return [*self._folder.glob(f"{PREFIX}*"), *self._folder.glob(f"*/{PREFIX}*")]
+
+    def _sizes(self, names: set[str]) -> dict[str, int]:
+        """The sizes of the event files that earlier processes of the run wrote, `names` included.
+        """
+        opened = {file.path for file in self._files.values()}
+        return {
+            name: path.stat().st_size
+            for path in self._event_files()
+            if (name := self._name(path)) in names or guarded_folders.is_listed(path)
+            if path not in opened and path.is_file()
+        }
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self._folder).as_posix()

@@ -20,7 +20,7 @@ from andiron.data.augment.image_augmentation import Flip
 from andiron.data.loader import DataLoader
 from andiron.data.on_disk import image_cache, image_decoding, image_tree
 from andiron.data.on_disk.image_folder import ImageFolderDataset, image_folder
-from andiron.disk import files
+from andiron.disk import guarded_folders
 
 SIZE = 6
 COUNTS = {"ant": 7, "bee": 5, "cat": 9}  # images of a class
@@ -635,7 +635,7 @@ def test_a_damaged_file_of_decoded_images_is_told_to_be_removed(root):
 
 def test_where_nothing_is_to_be_written_no_folder_is_made(root, tmp_path):
     with (
-        files.writing_refused("the configuration is a stranger's"),
+        guarded_folders.writing_refused("the configuration is a stranger's"),
         pytest.raises(errors.DataError, match="the configuration is a stranger's"),
     ):
         load(root, decoded="once", cache=tmp_path / "new")

@@ -17,7 +17,7 @@ from andiron.data import DataLoader
 from andiron.data.on_disk import character_tokens
 from andiron.data.on_disk.stored import StoredArray, StoredFile
 from andiron.data.on_disk.text_file import TextBatcher, WindowDataset, text
-from andiron.disk import files
+from andiron.disk import guarded_folders
 
 CPU = torch.device("cpu")
 POEM = "".join(
@@ -221,7 +221,7 @@ def test_a_named_folder_that_cannot_be_written_is_refused(file, tmp_path, read_o
 
 
 def test_where_nothing_is_to_be_written_the_named_folder_is_not_made(file, tmp_path):
-    with files.writing_refused("the configuration is a stranger's"):
+    with guarded_folders.writing_refused("the configuration is a stranger's"):
         message = refused(file(POEM), level="characters", cache=str(tmp_path / "new"))
     assert "the configuration is a stranger's" in message
     assert not (tmp_path / "new").exists()

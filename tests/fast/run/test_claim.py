@@ -10,7 +10,7 @@ import pytest
 from runs_made import content, make_run
 
 from andiron import errors
-from andiron.disk import files
+from andiron.disk import files, guarded_folders
 from andiron.run import claim, run_record, status as run_status
 from andiron.run_folder import RunFolder
 
@@ -77,10 +77,17 @@ def test_a_folder_that_holds_a_run_is_refused_untouched(tmp_path):
 def test_overwriting_removes_what_a_run_writes_and_nothing_else(tmp_path):
     run = tmp_path / "run"
     identity = make_run(run)
-    foreign = ["notes.txt", "checkpoints/best/weights.pt", "tensorboard/notes.txt"]
+    foreign = [
+        "notes.txt", "checkpoints/best/weights.pt", "tensorboard/notes.txt", "metrics.csv",
+        "tensorboard/mine/events.out.tfevents.1.host.2.0", "tensorboard/events.out.tfevents.1.h.2",
+        "tensorboard/train/features.tsv", "ranks/1.log", "ranks/2024-notes.log",
+        "profile/updates-3-5.json", "checkpoints/my-favourite/state.json",
+    ]  # fmt: skip
+    shutil.copytree(run / "checkpoints" / "step-1", run / "checkpoints" / "my-favourite")
     for name in foreign:
         (run / name).parent.mkdir(parents=True, exist_ok=True)
         (run / name).write_text("mine")
+    foreign.append("checkpoints/my-favourite/manifest.json")
     with claim.claimed(RunFolder(run), overwrite=True) as begins:
         before = {path.name for path in run.iterdir()} - {f".replaced-{identity}"}
         begins()
@@ -93,12 +100,12 @@ def test_overwriting_removes_what_a_run_writes_and_nothing_else(tmp_path):
 
 def test_overwriting_removes_traces_and_points_of_the_projector_tab(tmp_path):
     run = RunFolder(tmp_path / "run")
-    with claim.claimed(run):
-        pass
     left = [run.profile / "updates-3-5.json", run.tensorboard / "valid" / "features.tsv"]
-    for path in left:
-        path.parent.mkdir(parents=True)
-        path.write_text("the earlier run's")
+    with claim.claimed(run):
+        for path in left:
+            guarded_folders.list_file(path)
+            path.parent.mkdir(parents=True)
+            path.write_text("the earlier run's")
     with claim.claimed(run, overwrite=True) as begins:
         begins()
     assert not any(path.exists() for path in left)

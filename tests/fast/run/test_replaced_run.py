@@ -1,10 +1,12 @@
 """Which folders count as replaced runs, and which never do: links and folders of others."""
 
+import json
+
 import pytest
-from runs_made import content, make_run
+from runs_made import EVENTS, content, make_run
 
 from andiron import errors
-from andiron.run import claim
+from andiron.run import claim, run_record
 from andiron.run_folder import RunFolder
 
 
@@ -65,3 +67,50 @@ def test_other_files_are_not_put_back_through_a_link(tmp_path):
 
     claim.settle(folder)
     assert not [*mine.iterdir()] and (aside / "wandb" / "latest" / "file").exists()
+
+
+def test_of_a_run_without_a_list_what_it_surely_wrote_is_removed(tmp_path, caplog):
+    """Its checkpoints name the event files; the files of others stay, and a warning names them."""
+    folder = RunFolder(tmp_path / "run")
+    make_run(folder.path)
+    manifest = run_record.manifest_of(folder)
+    manifest.written = None
+    manifest.write(folder)
+    positions = {"tensorboard": {"files": {EVENTS.removeprefix("tensorboard/"): 3}}}
+    state = json.dumps({"metric_log": {"writers": positions}})
+    (folder.checkpoints / "step-1" / "state.json").write_text(state)
+    mine = ["tensorboard/mine/events.out.tfevents.1.x", "metrics.csv", "ranks/notes.log"]
+    for name in mine:
+        (folder.path / name).parent.mkdir(exist_ok=True)
+        (folder.path / name).write_text("mine")
+    replace(folder)
+    own = {"status.json", "experiment.log", "manifest.json"}
+    assert {path.relative_to(folder.path).as_posix() for path in content(folder.path)} == {*mine} | own
+    assert "the manifest of the replaced run does not list them: metrics.csv, ranks" in caplog.text
+
+
+@pytest.mark.parametrize("name", [".replaced-", ".removed-"])
+def test_leftovers_of_a_replacement_do_not_stop_the_next(tmp_path, name):
+    """Files that could not be put back, beside a run of that same identity."""
+    folder = RunFolder(tmp_path / "run")
+    leftover = folder.path / f"{name}{make_run(folder.path)}" / "metrics.csv"
+    leftover.parent.mkdir()
+    leftover.write_text("mine")
+    (folder.path / "metrics.csv").write_text("mine too")
+    replace(folder)
+    assert leftover.read_text() == "mine"
+    assert (folder.path / "metrics.csv").read_text() == "mine too"
+
+
+def test_a_run_that_was_updated_is_not_undone_by_an_aside(tmp_path):
+    """The disk failed between the status after the first update and the removal of the old run."""
+    folder = RunFolder(tmp_path / "run")
+    make_run(folder.path)
+    with pytest.raises(OSError), claim.claimed(folder, overwrite=True) as begins:
+        aside = next(folder.path.glob(".replaced-*"))
+        kept = aside.rename(tmp_path / "kept")
+        begins()
+    kept.rename(aside)
+    run = run_record.identity(folder)
+    claim.settle(folder)
+    assert run_record.identity(folder) == run and not [*folder.path.glob(".re*")]

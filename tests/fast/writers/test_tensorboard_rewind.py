@@ -15,11 +15,19 @@ from tensorboard.plugins.hparams import api_pb2, metadata
 from tensorboard.util import tensor_util
 from tensorboard_files import FILES, all_steps, events, log_points, loss, resumed
 
+from andiron.disk import guarded_folders
 from andiron.protocols import Point
 from andiron.writers import TensorBoardWriter, event_file
 
 
 SHOWN = ["", "hparams", "train", "valid"]  # a folder each, below that of the run
+
+
+@pytest.fixture(autouse=True)
+def _of_a_run(tmp_path):
+    """The files that a run writes there are on its list."""
+    with guarded_folders.guarded(tmp_path):
+        yield
 
 
 def event_files(folder):
@@ -83,10 +91,9 @@ def test_later_files_are_removed_except_the_last_of_a_folder(tmp_path):
     writer.close()
     log_points(writer := TensorBoardWriter(tmp_path), 4, 6)
     writer.close()
-    others = [
-        tmp_path / "train" / "notes.txt",
-        tmp_path / "deep" / "er" / "events.out.tfevents.1.x",
-    ]
+    names = ["train/notes.txt", "deep/er/events.out.tfevents.1.x", "events.out.tfevents.9.x",
+             "mine/events.out.tfevents.1.x", "train/events.out.tfevents.1.x"]  # fmt: skip
+    others = [tmp_path / name for name in names]
     for other in others:
         other.parent.mkdir(parents=True, exist_ok=True)
         other.write_text("somebody's")
@@ -96,10 +103,10 @@ def test_later_files_are_removed_except_the_last_of_a_folder(tmp_path):
     writer.rewind(nothing, 0)
     writer.close()
     for folder in (tmp_path, tmp_path / "train", tmp_path / "valid"):
-        (left,) = [path for path in folder.glob(FILES) if path != own]
+        (left,) = [path for path in folder.glob(FILES) if path != own and path not in others]
         assert left.stat().st_size == 0
     assert [event.step for event in events(own)] == [0, 1, 1]
-    assert [other.read_text() for other in others] == ["somebody's"] * 2
+    assert [other.read_text() for other in others] == ["somebody's"] * 5
 
 
 def test_every_file_opened_afterwards_begins_with_the_start_of_a_session(tmp_path):

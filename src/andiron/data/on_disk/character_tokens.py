@@ -11,7 +11,7 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.data.on_disk import stored
-from andiron.disk import files
+from andiron.disk import files, guarded_folders
 from andiron.serialization import safetensors_codec
 
 CHUNK_CHARACTERS = 2**20  # of text decoded at a time
@@ -40,7 +40,7 @@ def tokens(path: Path, *, sha256: str, cache: Path | None) -> Characters:
     shapes = {"vocabulary": (codes.dtype, codes.shape), "tokens": (_dtype(codes), [number])}
     tensors = itertools.chain([codes], _encoded(path, codes))
     try:
-        files.check_writing(folder)
+        guarded_folders.check_writing(folder)
         folder.mkdir(parents=True, exist_ok=True)
         files.write_pieces(stored_tokens, safetensors_codec.pieces(shapes, tensors))
     except OSError as error:

@@ -15,7 +15,7 @@ from andiron import errors
 from andiron.data import fingerprint
 from andiron.data.on_disk import stored
 from andiron.data.on_disk.image_decoding import ImageFolderDataset
-from andiron.disk import files
+from andiron.disk import files, guarded_folders
 from andiron.serialization import safetensors_codec
 
 VERSION = 1  # of the decoding; each version has its own files
@@ -123,7 +123,7 @@ def _dataset(file: Path, names: Sequence[str]) -> stored.StoredDataset:
 
 def _write_into(cache: Path, write: Callable[[], None]) -> None:
     try:
-        files.check_writing(cache)
+        guarded_folders.check_writing(cache)
         cache.mkdir(parents=True, exist_ok=True)
         write()
     except OSError as error:

@@ -13,7 +13,7 @@ from andiron.data import splits
 from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import ArrayDataset
 from andiron.data.splits import Splits
-from andiron.disk import files
+from andiron.disk import files, guarded_folders
 from andiron.ranges import Seed, Validation
 from andiron.recording import keep_arguments
 
@@ -112,7 +112,7 @@ def _download(archive: _Archive, folder: Path) -> None:
 
     why = "the archive has other files"
     try:
-        files.check_writing(folder)
+        guarded_folders.check_writing(folder)
         utils.download_and_extract_archive(archive.url, str(folder.parent), md5=archive.md5)
     except (OSError, RuntimeError, EOFError, TarError) as error:
         why = errors.one_line(error)

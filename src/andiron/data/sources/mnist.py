@@ -8,7 +8,7 @@ from andiron.data import splits
 from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import ArrayDataset
 from andiron.data.splits import Splits
-from andiron.disk import files
+from andiron.disk import guarded_folders
 from andiron.ranges import Seed, Validation
 from andiron.recording import keep_arguments
 
@@ -64,7 +64,7 @@ def _read(name: str, root: Path, *, train: bool) -> ArrayDataset:
     folder = root.absolute() / name / "raw"
     try:
         if len([*folder.glob("*-ubyte*")]) < NUM_FILES:
-            files.check_writing(folder)
+            guarded_folders.check_writing(folder)
         dataset = getattr(datasets, name)(root, train=train, download=True)  # if files are missing
     except (OSError, RuntimeError, ValueError, TypeError, KeyError, AssertionError) as error:
         if len([*folder.glob("*-ubyte")]) == NUM_FILES:
