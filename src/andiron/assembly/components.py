@@ -30,7 +30,7 @@ from andiron.data import (
     worker_limits,
 )
 from andiron.data.composed.derived_splits import few
-from andiron.disk import files, guarded_folders
+from andiron.disk import guarded_folders
 from andiron.distributed import World
 from andiron.optim import GroupedOptimizer
 from andiron.schedules import Schedule

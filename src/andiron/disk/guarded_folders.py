@@ -1,4 +1,4 @@
-"""The folders of the runs that this process writes: it writes nothing else, and no others' files."""
+"""The folders of runs that this process writes, and the files there that are theirs."""
 
 import errno
 import os

@@ -183,7 +183,8 @@ def _claimed_folder(
         return None
     writers = state.metric_log.writers
     built = _built(chosen, state) if chosen.is_recorded else None
-    return ClaimedFolder(chosen.folder, writers, checkpointer, overwrite=chosen.overwrite, built=built)
+    overwrite = chosen.overwrite
+    return ClaimedFolder(chosen.folder, writers, checkpointer, overwrite=overwrite, built=built)
 
 
 def _built(chosen: Choices, state: LearnerState) -> Built:

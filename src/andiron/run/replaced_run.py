@@ -86,7 +86,7 @@ def settle(folder: RunFolder) -> None:
     Never call it while a process trains there.
     """
     for path in asides(folder):
-        aside, run = RunFolder(path), str(re.fullmatch(ASIDE, path.name)["run"])
+        aside, run = RunFolder(path), path.name.partition("-")[2][: 2 * run_record.IDENTITY_BYTES]
         is_removed, is_here = path.name.startswith(REMOVED), run_record.holds_run(folder, run)
         if aside.manifest.exists() and not run_record.holds_run(aside, run):
             log.warning("%s: left alone: its manifest is not that of the run %s", path, run)

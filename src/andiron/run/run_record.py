@@ -50,7 +50,8 @@ def begin(
 
     Raises: FileExistsError if another process has begun a run.
     """
-    manifest = Manifest(secrets.token_hex(IDENTITY_BYTES), written=[] if lists_files else None)
+    identity = secrets.token_hex(IDENTITY_BYTES)
+    manifest = Manifest(identity, written=[] if lists_files else None)
     manifest.write(folder, write)
     return manifest
 
@@ -65,13 +66,13 @@ def manifest_of(folder: RunFolder) -> Manifest:
     except (OSError, ValueError) as error:
         raise _damage_error(folder.manifest, files.reason(error)) from error
     match plain:
-        case {"run": str(run), "files": dict(entries), "sha256": sha256, **others} if others.keys() <= {"written"}:
+        case {"run": str(run), "files": dict(entries), "sha256": sha256, **others}:
             if sha256 != checksums.own(plain):
                 raise _damage_error(folder.manifest, "its own SHA-256 differs")
-            written = others.get("written")
+            written: Any = others.pop("written", None)
             are_valid = all(map(_is_valid_entry, entries, entries.values()))
             are_names = isinstance(written, list | None) and all(map(_is_inside, written or ()))
-            if IDENTITY.fullmatch(run) and are_valid and are_names:
+            if IDENTITY.fullmatch(run) and are_valid and are_names and not others:
                 return Manifest(run, entries, written)
     raise _damage_error(folder.manifest, "not a run's manifest")
 

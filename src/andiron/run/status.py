@@ -16,6 +16,7 @@ from andiron import errors
 from andiron.disk import files
 from andiron.plain.plain_values import is_finite, moment
 from andiron.plain.states import State
+from andiron.run import run_record
 from andiron.run_folder import RunFolder
 
 # by error; the limits of a process are shown by `ulimit -a`
@@ -47,7 +48,10 @@ def read(folder: RunFolder) -> dict[str, Any]:
 
 def is_untrained(folder: RunFolder) -> bool:
     """Whether the process of the run ended, or was killed, before its first update."""
-    return read(folder).get(UNTRAINED) is True and not _has_trained(folder)
+    if not (status := read(folder)) and run_record.holds_run(folder):  # killed before it had one
+        manifest = run_record.manifest_of(folder)
+        status = {UNTRAINED: not (manifest.entries or manifest.written)}
+    return status.get(UNTRAINED) is True and not _has_trained(folder)
 
 
 def has_begun(folder: RunFolder) -> bool:

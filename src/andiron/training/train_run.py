@@ -226,8 +226,8 @@ def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) 
             )
         raise errors.RunFolderError(
             f"{folder.path}: holds a run that has trained, and there is no checkpoint of it in "
-            f"{store_of(config.checkpoint) or folder.checkpoints}: make its place reachable or "
-            "restore one, or give overwrite=true instead of restart=requeued to start again"
+            f"{'its store' if store_of(config.checkpoint) else folder.checkpoints}: restore one, "
+            "or make its place reachable; overwrite=true instead of restart=requeued starts again"
         )
     if not folder.config.is_file():
         raise errors.RunFolderError(

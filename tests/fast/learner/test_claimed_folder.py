@@ -1,6 +1,7 @@
 """A learner built in Python claims its run's folder: two runs never share one."""
 
 import json
+import shutil
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from andiron.metrics import Loss
 from andiron.models import MLP
 from andiron.optim import Optimizer
 from andiron.tasks import Classifier
-from andiron.writers import JsonLinesWriter
+from andiron.writers import CsvWriter, JsonLinesWriter
 
 SPLITS = digits(valid=0.1, split_seed=0)
 VALID = DataLoader(SPLITS.valid, SPLITS.batcher, batch_size=100)
@@ -100,6 +101,30 @@ def test_resume_starts_a_run_then_continues_it_to_the_weights_of_one_run(tmp_pat
     assert validated(tmp_path / "parts") == validated(tmp_path / "whole") == [2, 4, 6]
     for mine, other in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
         assert torch.equal(mine, other)
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+def test_a_run_whose_checkpoints_are_out_of_sight_is_not_replaced(tmp_path, is_moved):
+    train(tmp_path / "run")
+    if is_moved:
+        (tmp_path / "run" / "checkpoints").rename(tmp_path / "not mounted")
+        (tmp_path / "run" / "checkpoints").mkdir()
+    else:
+        shutil.rmtree(tmp_path / "run" / "checkpoints")
+    before = files_below(tmp_path)
+    with pytest.raises(errors.RunFolderError, match="has trained, and .* has no checkpoint of it"):
+        train(tmp_path / "run", resume=True, num_epochs=2)
+    assert files_below(tmp_path) == before
+
+
+@pytest.mark.parametrize("kind", [CsvWriter, JsonLinesWriter])
+def test_a_file_of_others_is_not_a_writers_to_append_to(tmp_path, kind):
+    path = tmp_path / ("metrics.csv" if kind is CsvWriter else "metrics.jsonl")
+    content = b"mine, without a last line break" if kind is CsvWriter else b"{}\n"
+    path.write_bytes(content)
+    with pytest.raises(errors.AndironError, match="this run did not write it|another program"):
+        train(tmp_path, writers=[kind(tmp_path if kind is CsvWriter else path)])
+    assert files_below(tmp_path) == {path: content}
 
 
 def test_a_finished_run_that_is_resumed_stays_as_it_is(tmp_path):

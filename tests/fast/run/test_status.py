@@ -2,15 +2,52 @@
 
 import os
 from datetime import UTC, datetime, timedelta
+from unittest import mock
 
+import pytest
+
+from andiron.disk import files
 from andiron.run import status
-from andiron.run_folder import RunFolder
+from andiron.run_folder import CSV_HEADER, RunFolder
 
+VALIDATED = b'{"split": "valid", "updates": 0}\n'
 START = datetime(2026, 11, 22, 7, 10, tzinfo=UTC)
 
 
 def at(minutes):
     return (START + timedelta(minutes=minutes)).isoformat()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "has_trained"),
+    [
+        ("summary.json", b"{}", True),
+        ("checkpoints/step-3/state.json", b"{}", True),
+        ("metrics.jsonl", VALIDATED + b'{"split": "train", "updates": 20}\n', True),
+        ("metrics.csv", CSV_HEADER + b"valid,0,0,a,b,1\ntrain,7,1,a,b,1\n", True),
+        ("tensorboard/train/events.out.tfevents.1.x", b"", True),
+        ("metrics.jsonl", VALIDATED, False),
+        ("metrics.csv", CSV_HEADER + b"valid,0,0,a,b,1\n", False),
+        ("checkpoints/step-0/state.json", b"{}", False),
+    ],
+)
+def test_an_update_that_files_show_counts_whatever_the_status_says(
+    tmp_path, name, content, has_trained
+):
+    folder = RunFolder(tmp_path)
+    status.Report(lambda: None, is_untrained=True).write(folder)
+    assert status.is_untrained(folder)
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_bytes(content)
+    assert status.is_untrained(folder) is not has_trained
+
+
+def test_a_status_that_cannot_be_written_does_not_stay_untrue(tmp_path, monkeypatch):
+    folder = RunFolder(tmp_path)
+    status.Report(lambda: None, is_untrained=True).write(folder)
+    monkeypatch.setattr(files, "write", mock.Mock(side_effect=OSError(28, "No space left")))
+    status.Report(lambda: None).write(folder)
+    assert not folder.status.exists() and not status.is_untrained(folder)
 
 
 def test_a_file_that_is_too_large_is_not_read_to_be_put_back(tmp_path):

@@ -11,12 +11,13 @@ import pytest
 
 from andiron import checkpoint
 from andiron.config.schema import Train
-from andiron.run import provenance, run_record
+from andiron.run import provenance, run_record, status as run_status
 from andiron.run_folder import RunFolder
 from andiron.runs import plan
 from andiron.training import train, train_run
 from conftest import status
 from in_process import called
+from runs_made import content
 from stops_at import StopsAt
 
 RUN = (
@@ -632,14 +633,16 @@ def test_the_same_command_starts_and_resumes_a_run(train_py, here, monkeypatch):
     assert code == 0 and "nothing is left to do" in said
 
 
-def test_the_same_command_restarts_a_run_without_checkpoints_and_says_so(
-    train_py, here
-):
+def test_the_same_command_starts_a_run_without_updates_and_no_other(train_py, here):
     (here / "run").mkdir()
     run_record.begin(RunFolder(here / "run"))  # killed then
-    code, said, _ = train_py(*RUN, "restart=requeued")
-    assert code == 0
-    assert f"{here}/run holds a run without a checkpoint: it is started again" in said
+    assert train_py(*RUN, "restart=requeued")[0] == 0
+    (here / "run" / "checkpoints").rename(here / "not mounted")
+    run_status.write(RunFolder(here / "run"), {"status": "running"})
+    before = content(here / "run")
+    code, _, error = train_py(*RUN, "restart=requeued")
+    assert code == 1 and "holds a run that has trained, and there is no checkpoint of it" in error
+    assert content(here / "run") == before
 
 
 def test_a_command_that_trains_nothing_resumes_nothing(here):
