@@ -410,7 +410,7 @@ def test_a_users_own_constructors_refusal_keeps_its_own_words(own):
 @pytest.mark.parametrize(
     ("milestones", "words"),
     [
-        ([20, "1epoch"], "milestones=[20, 10]: should increase, from 1 on"),
+        ([20, "1epoch"], "milestones=[20, 10]: should increase, from 0 on"),
         (["0.5epochs"], "milestones=[5]: 1 for 3 schedules, should be 2"),
     ],
 )
