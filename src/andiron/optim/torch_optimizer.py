@@ -12,7 +12,7 @@ from andiron.optim.grouped import Group, GroupedOptimizer
 from andiron.optim.optimizer import Optimizer
 from andiron.optim.ownership import BASE
 from andiron.optim.torch_schedule import OfGroup, TorchPlateau, TorchSchedule
-from andiron.schedules import Constant, Schedule, from_value
+from andiron.schedules import Constant, Linear, Schedule, from_value
 
 
 def adapted(
@@ -28,8 +28,7 @@ def adapted(
     groups = [
         _group(optimizer, number, model, schedule) for number in range(len(optimizer.param_groups))
     ]
-    first = Constant(float(optimizer.param_groups[0]["lr"]))
-    return GroupedOptimizer(model, groups), first if schedule is None else schedule
+    return GroupedOptimizer(model, groups), schedule or _kept(optimizer.param_groups[0])
 
 
 def _schedule(lr: Any, optimizer: torch.optim.Optimizer) -> Schedule | None:
@@ -61,11 +60,14 @@ def _group(
     scale = 1.0
     own: Schedule | None = None
     if schedule is None:
-        own = Constant(float(group["lr"]))
+        own = _kept(group)
     elif isinstance(schedule, TorchSchedule | TorchPlateau):
         own = OfGroup(schedule, number)
-    else:
-        scale = float(group["lr"]) / float(optimizer.param_groups[0]["lr"])
+    elif number:
+        if not (first := float(optimizer.param_groups[0]["lr"])):
+            why = "lr=0 in the first group: others have no ratio to it; give it a rate above 0"
+            raise errors.MismatchError(why)
+        scale = float(group["lr"]) / first
     return Group(
         name=f"group{number}" if several else BASE,
         parameters=trained,
@@ -73,6 +75,12 @@ def _group(
         lr_scale=scale,
         schedule=own if several else None,
     )
+
+
+def _kept(group: dict[str, Any]) -> Schedule:
+    """The group's own rate, which may be 0, for all updates."""
+    lr = float(group["lr"])
+    return Constant(lr) if lr else Linear(lr, lr, num_updates=1)
 
 
 def _part(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> Any:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from torch.optim import lr_scheduler
-from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from andiron.plain import improvement
 
@@ -36,7 +36,10 @@ class TorchSchedule:
         if every is None:
             every = "update" if isinstance(scheduler, EACH_UPDATE) else "epoch"
             name = type(scheduler).__name__
-            log.info("%s steps after each %s; TorchSchedule(..., every=...) sets it", name, every)
+            # all schedules of transformers count updates
+            level = logging.WARNING if isinstance(scheduler, LambdaLR) else logging.INFO
+            remedy = 'if it counts updates, give TorchSchedule(scheduler, every="update")'
+            log.log(level, "%s steps after each %s; %s", name, every, remedy)
         self._every = every
         self._updates_per_epoch: int | None = None
         self._updates = 0

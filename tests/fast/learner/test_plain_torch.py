@@ -13,7 +13,8 @@ from andiron import errors
 from andiron.data.foreign_loader import ForeignLoader
 from andiron.learner import LearnerBuilder
 from andiron.metrics import Loss
-from andiron.optim import Optimizer
+from andiron.optim import Optimizer, torch_optimizer
+from andiron.optim.torch_schedule import TorchSchedule
 from andiron.tasks import Classifier
 
 torch.manual_seed(5)
@@ -83,6 +84,59 @@ def test_weights_and_rates_equal_those_of_a_loop_in_torch(tmp_path, name):
     for left, right in zip(mine.parameters(), own.parameters(), strict=True):
         assert torch.equal(left, right)
     assert [*trained.rates.values()] == [group["lr"] for group in optimizer.param_groups]
+
+
+RISING = {
+    "lambda": lambda o: lr_scheduler.LambdaLR(o, lambda step: min(1.0, step / 10)),
+    "linear": lambda o: lr_scheduler.LinearLR(o, start_factor=1e-30, total_iters=10),
+    "sequential": lambda o: lr_scheduler.SequentialLR(
+        o, [lr_scheduler.LambdaLR(o, lambda step: 0.0), lr_scheduler.StepLR(o, 3)], milestones=[2]
+    ),
+    "constant": lambda o: None,
+}
+
+
+@pytest.mark.parametrize("name", RISING)
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_first_rate_of_zero_is_a_rate(name, groups):
+    def parts():
+        trained = plain()
+        chosen = [{"params": each.parameters(), "lr": 0.0 if name == "constant" else 0.1}
+                  for each in (trained.network[0], trained.network[-1])]  # fmt: skip
+        optimizer = torch.optim.SGD(chosen[:groups])
+        trained.network[-1].requires_grad_(groups == 2)
+        return trained, optimizer, RISING[name](optimizer)
+
+    batches = [(SET[number : number + 10]) for number in range(0, 50, 10)]
+    mine, optimizer, scheduler = parts()
+    own, bare, other = parts()
+    schedule = scheduler and TorchSchedule(scheduler, every="update")
+    builder = LearnerBuilder(None, num_epochs=2).renderer(None).metric_valid_numeric(Loss())
+    with builder.build(mine, optimizer, schedule) as learner:
+        learner.fit(batches, VALID)
+    for inputs, targets in batches * 2:
+        bare.zero_grad()
+        cross_entropy(own.network(inputs), targets).backward()
+        bare.step()
+        if other:
+            other.step()
+    for left, right in zip(mine.parameters(), own.parameters(), strict=True):
+        assert torch.equal(left, right)
+
+
+def test_a_scheduler_that_may_count_updates_is_named_with_the_remedy(caplog):
+    trained = plain()
+    optimizer = two_groups(trained)
+    for make in (RISING["linear"], RISING["lambda"]):
+        TorchSchedule(make(optimizer))
+    TorchSchedule(RISING["lambda"](optimizer), every="epoch")
+    assert caplog.messages == [
+        "LambdaLR steps after each epoch; if it counts updates, give TorchSchedule(scheduler, "
+        'every="update")'
+    ]
+    optimizer.param_groups[0]["lr"] = 0.0
+    with pytest.raises(errors.MismatchError, match="lr=0 in the first group: others have no"):
+        torch_optimizer.adapted(optimizer, 0.1, trained)
 
 
 @pytest.mark.parametrize("name", [*SCHEDULERS, "plateau"])
