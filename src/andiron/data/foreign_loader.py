@@ -38,6 +38,7 @@ class ForeignLoader:
         used: set[Any] = {getattr(owner, "generator", None) for owner in owners} - {None}
         self._generators = [(generator, generator.initial_seed()) for generator in used]
         self._length, self.num_items = self._sizes()
+        self.batch_size = getattr(batches, "batch_size", None)
         if not self._length:
             raise ValueError(f"{kind} has no batches")
         log.warning(

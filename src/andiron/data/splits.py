@@ -107,11 +107,15 @@ class Splits:
 
     @cached_property
     def class_counts(self) -> list[int] | None:
-        """The number of training samples of each class.
+        """The number of training samples of each class; see `counts_of`."""
+        return self.counts_of("train")
 
-        None if the targets are unknown without the inputs, or are not classes.
+    def counts_of(self, part: str) -> list[int] | None:
+        """The number of samples of each class in a part.
+
+        None if its targets are unknown without the inputs, or are not classes.
         """
-        targets = all_targets(self.train) if "num_classes" in self.facts else None
+        targets = all_targets(self.by_name[part]) if "num_classes" in self.facts else None
         if targets is None or targets.dim() != 1 or targets.is_floating_point():
             return None
         classes = targets[targets >= 0].long()

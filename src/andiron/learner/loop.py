@@ -12,6 +12,7 @@ import torch
 from andiron import errors, schedules
 from andiron.config.options import LearnerOptions
 from andiron.interrupter import Interrupter
+from andiron.learner import lone_samples
 from andiron.learner.agenda import Agenda
 from andiron.learner.claimed_folder import ClaimedFolder
 from andiron.learner.evaluation import Evaluator
@@ -157,7 +158,9 @@ class Loop:
         self._metric_log.start_epoch(at.epoch, at.batch)
         self._stop_if_asked()
         batches = train.epoch(at.epoch, at.batch) if at.batch else train.epoch(at.epoch)
-        batches = self._metric_log.traced(iter(batches))
+        updater, is_whole = self._updater, self._agenda.is_whole(at, len(train))
+        batches = lone_samples.refused(iter(batches), train, updater.model, updater.world, is_whole)
+        batches = self._metric_log.traced(batches)
         asked = time.perf_counter()
         while group := list(islice(batches, self._accumulation)):
             self._metric_log.progress.waited += time.perf_counter() - asked
@@ -217,8 +220,7 @@ class Loop:
 
     def _validate_if_due(self, sets: Sets) -> Sets:
         """Measures the validation sets that are due within an epoch, and returns them."""
-        due = _chosen(sets, self._agenda.due_sets(self._position))
-        if due:
+        if due := _chosen(sets, self._agenda.due_sets(self._position)):
             with self._saved_if_interrupted():
                 self.evaluator.validate(due)
             for split in due:

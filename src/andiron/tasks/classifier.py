@@ -22,7 +22,7 @@ from torch.nn import functional
 from andiron import outputs
 from andiron.data.dataset import Batch
 from andiron.outputs import IGNORED, Scalar
-from andiron.ranges import Fraction, Positive
+from andiron.ranges import Count, Fraction, Positive
 from andiron.recording import keep_arguments
 from andiron.tasks import criterion, target_checks as checks
 from andiron.tasks.criterion import Criterion, Loss, Supervised
@@ -141,7 +141,8 @@ class Classifier(Supervised):
 
     Targets are class indices [batch], or probabilities [batch classes], as from mixup and
     distillation; metrics then use the likeliest class. `class_counts`, the number of training
-    samples per class, is for balanced class weights. The loss is not part of `state_dict()`.
+    samples per class, is for balanced class weights. Training needs as many logits as
+    `num_classes`, if given. The loss is not part of `state_dict()`.
     """
 
     wanted_fact = "num_classes"
@@ -152,8 +153,10 @@ class Classifier(Supervised):
         loss: Loss | None = None,
         *,
         class_counts: Sequence[int] | None = None,
+        num_classes: Count | None = None,
     ):
         super().__init__(network, Criterion(loss or CrossEntropy(), class_counts))
+        self.num_classes = num_classes
 
     def predict(self, batch: Batch) -> outputs.ClassificationOutput:
         """The loss and the logits of one batch.
@@ -162,6 +165,8 @@ class Classifier(Supervised):
         """
         logits, targets = self(batch.inputs), batch.targets
         is_class = not targets.is_floating_point()
+        if self.training and self.num_classes not in (None, logits.shape[-1]):
+            raise checks.wrong_number(logits.shape[-1], self.num_classes)
         if logits.dim() != 2 or logits.shape[: 1 if is_class else 2] != targets.shape:
             remedy = "should both be [batch, classes] for targets that are probabilities"
             if is_class:
@@ -220,7 +225,7 @@ class BinaryClassifier(YesOrNo):
     network_facts = {"num_classes": 1, "num_outputs": 1}
 
     def forward(self, inputs: Float[Tensor, "batch ..."]) -> Float[Tensor, "..."]:
-        logits: Tensor = self.network(inputs)
+        logits = super().forward(inputs)
         return logits.squeeze(1) if logits.dim() == 2 and logits.shape[1] == 1 else logits
 
 

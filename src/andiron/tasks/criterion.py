@@ -43,7 +43,10 @@ class Supervised(nn.Module):
         self.loss = loss
 
     def forward(self, inputs: Shaped[Tensor, "batch ..."]) -> Shaped[Tensor, "..."]:
-        return self.network(inputs)
+        output = self.network(inputs)
+        if not isinstance(output, Tensor):
+            raise checks.no_tensor(self.network, output)
+        return output
 
     def predict(self, batch: Batch) -> Any:
         """The item of one batch: its mean loss, the outputs and the targets.

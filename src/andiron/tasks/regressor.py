@@ -112,8 +112,7 @@ class Regressor(Supervised):
         return RegressionOutput(loss, output, targets, self.loss.weight(targets))
 
     def _standardised(self, inputs: Tensor) -> Tensor:
-        values: Tensor = self.network(inputs)
-        return _column(at_least_float32(values))
+        return _column(at_least_float32(super().forward(inputs)))
 
 
 def _column(values: Tensor) -> Tensor:

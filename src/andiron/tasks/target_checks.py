@@ -1,8 +1,11 @@
 """Checks of targets, and errors that name the samples whose targets are invalid."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from jaxtyping import Float, Shaped
-from torch import Tensor
+from torch import Tensor, nn
 
 from andiron import errors
 from andiron.outputs import Scalar
@@ -16,6 +19,30 @@ def misfit(task: object, output: Tensor, targets: Tensor, remedy: str) -> errors
     return errors.DataError(
         f"{type(task).__name__}: the network gives {list(output.shape)} for targets "
         f"{list(targets.shape)}; {remedy}"
+    )
+
+
+def no_tensor(network: nn.Module, output: Any) -> errors.MismatchError:
+    """The error for a network's output that is not one tensor; names the part to return instead."""
+    part = "one tensor"
+    if hasattr(output, "logits"):
+        part = "its .logits"
+    elif isinstance(output, Mapping):
+        part = f"one of its {', '.join(map(repr, output))}"
+    elif isinstance(output, list | tuple):
+        part = f"one of its {len(output)} values"
+    return errors.MismatchError(
+        f"the network {type(network).__name__} returned {type(output).__name__}, not a tensor: "
+        f"wrap it in a module whose forward returns {part}"
+    )
+
+
+def wrong_number(outputs: int, num_classes: int) -> errors.MismatchError:
+    """The error for another number of outputs than classes."""
+    return errors.MismatchError(
+        f"the network gives {outputs} outputs, and the data has {num_classes} classes; give it "
+        f"{num_classes} outputs (model.num_classes={num_classes}, or the size of the last layer "
+        f"of your own network), or allow it with +task.num_classes={outputs}"
     )
 
 

@@ -18,16 +18,18 @@ from andiron.assembly.components import Components
 from andiron.assembly.network import SizeLimit
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
+from andiron.data import Splits
 from andiron.distributed import World
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner
 from andiron.optim import group_table
-from andiron.plain import wings
+from andiron.plain import readable, wings
 from andiron.run import metadata, run_record
 from andiron.run.status import write_errors_explained
 from andiron.run_folder import RunFolder
 
 MODEL_VIEWS = "screen.model_views"  # layers, graph and embeddings of a model
+MOST_CLASSES = 20  # named in a line
 log = logging.getLogger("andiron")
 
 
@@ -203,6 +205,7 @@ def _log_data(built: Components, folder: RunFolder) -> None:
     log.info("run folder %s", folder.path)
     sizes = ", ".join(f"{len(dataset)} {name}" for name, dataset in splits.by_name.items())
     log.info("data %s: %s, %s", splits.name, sizes, built.train.path)
+    _log_classes(splits)
     groups = built.optimizer.groups
     if len(groups) > 1:
         log.info("parameter groups: %s", "; ".join(map(group_table.summary, groups.values())))
@@ -211,3 +214,16 @@ def _log_data(built: Components, folder: RunFolder) -> None:
             "data.valid=test: validation runs on the test set, so no number here comes from "
             "held-out data"
         )
+
+
+def _log_classes(splits: Splits) -> None:
+    """Logs the number of samples of each class that train, and the classes that a part lacks."""
+    for part in ("train", "valid", "test"):
+        counts = splits.counts_of(part) or []
+        names = splits.facts.get("class_names", range(len(counts)))
+        if part == "train" and counts:
+            shown = [f"{name} {count}" for name, count in zip(names, counts, strict=True)]
+            log.info("%d classes: %s", len(counts), readable.joined(shown, MOST_CLASSES))
+        if absent := [name for name, count in zip(names, counts, strict=True) if not count]:
+            line = "%s has no sample of %d classes: %s"
+            log.warning(line, part, len(absent), readable.joined(absent, MOST_CLASSES))
