@@ -4,8 +4,10 @@
 import shutil
 import sys
 
+import hydra
 import pytest
 from hydra._internal.hydra import Hydra
+from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
 from andiron import errors
@@ -40,6 +42,40 @@ def test_a_file_of_conf_can_set_hydra_mode_and_sweep(here):
     (conf / "train.yaml").write_text(options + line.replace("hydra:", MODE))
 
     assert rates(conf, "hydra/launcher=basic") == [0.1, 0.2]
+
+
+CHOICES = {
+    "sweeper": "optuna", "launcher": "basic", "output": "default", "help": "default",
+    "job_logging": "stdout", "hydra_logging": "default",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [[], ["hydra/sweeper=asha", "hydra/launcher=andiron"]])
+@pytest.mark.parametrize("file", ["experiment/own.yaml", "own.yaml"])
+def test_hydras_parts_chosen_in_a_file_take_effect(here, file, options):
+    conf = shutil.copytree(ROOT / "conf", here / "conf")
+    overrides = [f"override /hydra/{group}: {choice}" for group, choice in CHOICES.items()]
+    is_primary = file == "own.yaml"
+    first = ["train", "_self_"] if is_primary else []
+    (conf / file).write_text(
+        f"# @package _global_\ndefaults: [{', '.join([*first, *overrides])}]\nnum_epochs: 7\n"
+    )
+    composition.register_resolvers()
+    GlobalHydra.instance().clear()
+    with hydra.initialize_config_dir(str(conf), version_base="1.3"):
+        name, chosen = ("own", options) if is_primary else ("train", ["experiment=own", *options])
+        config = hydra.compose(name, overrides=chosen, return_hydra_config=True)
+
+    given = dict(option.removeprefix("hydra/").split("=") for option in options)
+    choices = config.hydra.runtime.choices
+    assert {group: choices[f"hydra/{group}"] for group in CHOICES} == CHOICES | given
+    assert config.num_epochs == 7
+
+
+def test_a_log_file_in_the_run_folder_is_refused_with_what_works(here):
+    with pytest.raises(errors.ConfigError, match="job_logging=default: .*; give .*=stdout, or"):
+        rates(ROOT / "conf", "lr=0.1", "hydra/job_logging=default")
+    assert rates(ROOT / "conf", "lr=0.1", "hydra/job_logging=stdout") == [0.1]
 
 
 def test_a_job_that_exits_or_raises_is_a_failure_and_ends_no_other_job(here):
