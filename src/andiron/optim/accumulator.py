@@ -80,7 +80,7 @@ def divide(gradients: Gradients, divisor: float | Tensor) -> None:
         torch._foreach_div_(tensors, divisor)
         return
     gradients.found_inf = torch.zeros((), device=device)
-    reciprocal = torch.full((), 1 / divisor, device=device)
+    reciprocal = torch.full((), 1 / float(divisor), device=device)
     torch._amp_foreach_non_finite_check_and_unscale_(tensors, gradients.found_inf, reciprocal)
 
 
