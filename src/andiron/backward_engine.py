@@ -29,7 +29,7 @@ def run_backward(loss: Tensor) -> None:
 
 
 def all_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
-    """The parameters by name; those of several names may be listed under each."""
+    """The parameters by name; a shared one may be listed under each of its names."""
     own = type(model).named_parameters is nn.Module.named_parameters
     if own and fast_paths.may_take("named parameters"):
         return _named_parameters(model, "", {})

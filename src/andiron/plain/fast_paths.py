@@ -18,7 +18,7 @@ VARIABLE = "ANDIRON_FAST_PATHS"  # 0 turns all off, in every process of a run
 
 
 class FastPath(NamedTuple):
-    """What a fast path saves, and the public way that it equals."""
+    """The saving of a fast path, and the public way that it equals."""
 
     saves: str
     equals: str
