@@ -22,9 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "andiron"
 FLOORS = [
-    {"disk", "plain"},
-    {"backward_engine", "inference", "randomness", "recording", "run_folder"},
-    {"gradients"},
+    {"disk", "gradients", "inference", "plain", "randomness", "recording", "run_folder"},
     {"errors", "outputs", "ranges"},
     {"config", "distributed", "interrupter", "models", "protocols", "schedules", "serialization"},
     {"checkpoint", "data", "metrics", "optim", "render", "writers"},

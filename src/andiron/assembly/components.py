@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -144,7 +145,10 @@ def data(config: Train) -> Splits:
 
     Raises: ConfigError or DataError.
     """
-    splits: Splits = targets.build_instance("data", config.data, Splits, "andiron.data.Splits")
+    task = targets.resolve("task._target_", config.task["_target_"])
+    is_of_classes = getattr(task, "wanted_fact", None) == "num_classes"
+    node = _with_integer_classes(config.data) if is_of_classes else config.data
+    splits: Splits = targets.build_instance("data", node, Splits, "andiron.data.Splits")
     splits = dataclasses.replace(splits, refit=None)  # it holds all samples, once more
     if config.debug:
         samples_per_update = config.batch_size * config.grads_accumulation
@@ -158,6 +162,14 @@ def data(config: Train) -> Splits:
         )
     batcher = dataclasses.replace(splits.batcher, channels_last=True)
     return dataclasses.replace(splits, batcher=batcher)
+
+
+def _with_integer_classes(node: Mapping[str, Any]) -> dict[str, Any]:
+    """The node of a data set, whose whole numbers are classes unless `kind` decides."""
+    inner = {name: _with_integer_classes(value)
+             for name, value in node.items() if isinstance(value, Mapping)}  # fmt: skip
+    is_open = node.get("_target_") == "andiron.data.csv" and node.get("kind") is None
+    return {**node, **inner, **({"kind": "integer_classes"} if is_open else {})}
 
 
 def _loader(

@@ -199,7 +199,7 @@ def _built(chosen: Choices, state: LearnerState) -> Built:
         chosen.options,
         state.model,
         state.optimizer.groups,
-        getattr(state.schedule, "at_start", state.schedule),
+        state.schedule,
         [*metrics.values()],
         {f"{option}.{name}": each for option in others for name, each in others[option].items()},
         chosen.device,

@@ -20,6 +20,7 @@ from andiron.config.schema import Train
 from andiron.data import Mapped, RawBatch, Splits, fingerprint
 from andiron.data.described import Described
 from andiron.data.on_disk import csv_file, table_splits
+from andiron.data.on_disk.columns import Layout
 from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.splits import with_sets
 
@@ -55,8 +56,8 @@ def _encoded_table(node: schema.Node, data: Described) -> Splits:
     encoding = TableEncoding.of_facts(data.facts)
     targets = [node["target"]] if isinstance(node["target"], str) else [*node["target"]]
     path = Path(node["path"])
-    same = {name: node.get(name) for name in ("delimiter", "missing")}
-    same["max_bad_lines"] = node.get("max_bad_lines", 0)
+    same = {"missing": node.get("missing"), "max_bad_lines": node.get("max_bad_lines", 0)}
+    same["layout"] = Layout.of(node)
     table = csv_file.read_as(path, data.facts, targets, **same)
     encoding.warn_of_unknown_categories(table)
     split_options = {name: node[name] for name in ("valid", "test", "split_seed") if name in node}

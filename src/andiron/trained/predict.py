@@ -44,9 +44,9 @@ def predict(options: argparse.Namespace) -> int:
     else:
         read = [*options.inputs, *samples.names]  # with the pictures in folders
         named_output.write(options.output, (line.encode() for line in lines), read)
-    for problem in samples.unreadable.values():
+    for problem in samples.problems:
         print(errors.printable(f"error: {problem}"), file=sys.stderr)
-    return EXIT_FAILED if samples.unreadable else 0
+    return EXIT_FAILED if samples.problems else 0
 
 
 def _inputs(arguments: list[str], run: Any) -> Iterator[Any]:

@@ -7,6 +7,7 @@
 ('dog', 0.88)
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,6 +47,12 @@ class Prediction:
     probabilities: Mapping[str, float] = field(default_factory=dict)
     values: Mapping[str, float] = field(default_factory=dict)
     kept: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the probabilities or values, or else the output, are finite."""
+        shown = [*self.probabilities.values(), *self.values.values()]
+        return all(map(math.isfinite, shown)) if shown else bool(self.output.isfinite().all())
 
     @property
     def probability(self) -> float | None:

@@ -1,8 +1,9 @@
 """Raw inputs as samples as in training: pictures, arrays, tables, texts.
 
 >>> from andiron.data import ImageBatcher
+>>> from andiron.data.on_disk.columns import DETECTED
 >>> data = Described("digits", ImageBatcher(0.5, 0.5, 16.0), {"input_shape": (1, 8, 8)}, 256)
->>> samples = of(torch.zeros(3, 1, 8, 8), data, ",")
+>>> samples = of(torch.zeros(3, 1, 8, 8), data, DETECTED)
 >>> len(samples.dataset), samples.names
 (3, ['0', '1', '2'])
 """
@@ -20,6 +21,7 @@ from andiron.data import ArrayDataset, ImageBatcher
 from andiron.data.dataset import Batcher, Dataset
 from andiron.data.described import Described
 from andiron.data.on_disk import csv_file, image_decoding, image_tree
+from andiron.data.on_disk.columns import Layout, is_frame
 from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.on_disk.text_file import TextBatcher
 from andiron.trained.input_datasets import Pictures, Texts
@@ -35,11 +37,14 @@ class Samples:
     names: Sequence[str]
     batcher: Batcher
     kept: Mapping[str, Sequence[str]] = field(default_factory=dict)  # columns of a table, by name
+    refused: Sequence[str] = ()  # why rows of a table are no samples
+    # why samples could not be predicted, by index; filled as batches are made
+    unreadable: dict[int, str] = field(default_factory=dict)
 
     @property
-    def unreadable(self) -> dict[int, str]:
-        """Why samples could not be read, by index; filled as batches are made."""
-        return self.dataset.unreadable if isinstance(self.dataset, Pictures) else {}
+    def problems(self) -> list[str]:
+        """Why inputs have no prediction."""
+        return [*self.refused, *self.unreadable.values()]
 
     @property
     def comes_alone(self) -> bool:
@@ -48,17 +53,17 @@ class Samples:
 
 
 def of(
-    inputs: Any, data: Described, delimiter: str | None, keep: Sequence[str] = ()
+    inputs: Any, data: Described, layout: Layout, keep: Sequence[str] = ()
 ) -> Samples:
     """The samples in `inputs`: one or several.
 
     Pictures are files, folders of files, or PIL images; rows of a table are mappings by column, a
     data frame, or a CSV file (its content as bytes); texts are strings, or files as `Path`. Arrays
-    hold samples as the data stores them. `delimiter=None` detects it from the
-    header of a CSV file. `keep` are columns of a table that come with its predictions.
-    Raises: DataError for inputs of any other kind, listing all wrong rows.
+    hold samples as the data stores them. `layout` is of CSV files. `keep` are columns of a table
+    that come with its predictions.
+    Raises: DataError for inputs of any other kind, or if no row of a table is valid.
     """
-    samples = _samples(inputs, data, delimiter, keep)
+    samples = _samples(inputs, data, layout, keep)
     if keep and not samples.kept:
         raise errors.DataError(
             f"keep={', '.join(keep)}: these inputs are not rows of a table with columns; leave it "
@@ -67,9 +72,9 @@ def of(
     return samples
 
 
-def _samples(inputs: Any, data: Described, delimiter: str | None, keep: Sequence[str]) -> Samples:
-    if hasattr(inputs, "to_dicts") or hasattr(inputs, "iterrows"):  # of polars, of pandas
-        inputs = inputs.to_dicts() if hasattr(inputs, "to_dicts") else inputs.to_dict("records")
+def _samples(inputs: Any, data: Described, layout: Layout, keep: Sequence[str]) -> Samples:
+    if "columns" in data.facts and is_frame(inputs):
+        return _row_samples([inputs], data, layout, keep)
     if isinstance(inputs, Tensor) or (hasattr(inputs, "__array__") and not _is_picture(inputs)):
         return _array_samples(torch.as_tensor(inputs), data)
     is_one = isinstance(inputs, str | Path | bytes | Mapping) or _is_picture(inputs)
@@ -77,7 +82,7 @@ def _samples(inputs: Any, data: Described, delimiter: str | None, keep: Sequence
     if not samples:
         raise errors.DataError("there are no inputs to predict from; give one or more")
     if "columns" in data.facts and isinstance(samples[0], str | Path | bytes | Mapping):
-        return _row_samples(samples, data, delimiter, keep)
+        return _row_samples(samples, data, layout, keep)
     if isinstance(data.batcher, TextBatcher) and isinstance(samples[0], str | Path):
         return _text_samples(samples, data)
     if isinstance(samples[0], str | Path) or _is_picture(samples[0]):
@@ -146,36 +151,40 @@ def _picture_samples(inputs: Sequence[Any], data: Described) -> Samples:
     batcher = data.batcher
     if isinstance(batcher, ImageBatcher):
         batcher = replace(batcher, scale=PICTURE_SCALE)  # the data may store another range
-    return Samples(Pictures(pictures, names, shape), names, batcher)
+    dataset = Pictures(pictures, names, shape)
+    return Samples(dataset, names, batcher, unreadable=dataset.unreadable)
 
 
 def _row_samples(
-    inputs: Sequence[Any], data: Described, delimiter: str | None, keep: Sequence[str]
+    inputs: Sequence[Any], data: Described, layout: Layout, keep: Sequence[str]
 ) -> Samples:
     """The columns used in training, encoded as then; others than `keep` are ignored."""
     encoding = TableEncoding.of_facts(data.facts)
     features = [feature.column for feature in encoding.columns]
     reading, missing = encoding.reading, encoding.missing
-    tables = [
-        csv_file.read(
-            Path("stdin" if isinstance(source, bytes) else source),
-            content=source if isinstance(source, bytes) else None,
-            features=features, texts=(), delimiter=delimiter, reading=reading, missing=missing,
-            kept=keep,
-        )
-        for source in inputs if not isinstance(source, Mapping)
-    ]  # fmt: skip
+    options = {"reading": reading, "layout": layout, "kept": keep, "missing": missing}
+    sources: list[Any] = [Path(each) if isinstance(each, str) else each
+                          for each in inputs if not isinstance(each, Mapping)]  # fmt: skip
     mappings = [row for row in inputs if isinstance(row, Mapping)]
-    if mappings:
-        from andiron.trained import mapping_rows  # polars takes 0.2 s
-
-        tables.append(mapping_rows.of_mappings(mappings, features, reading, keep).checked(missing))
-    names = [table.row_name(row) for table in tables for row in range(len(table.numbers))]
+    tables = [
+        csv_file.read(source, features=features, texts=(), is_partial=True, **options)
+        for source in (*sources, *([mappings] if mappings else []))
+    ]
     for table in tables:
         encoding.warn_of_unknown_categories(table)
-    encoded = torch.cat([encoding.inputs(table) for table in tables])
+    encoded = torch.cat([encoding.inputs(table) for table in tables]).float()
+    names = [table.row_name(row) for table in tables for row in range(len(table.numbers))]
     kept = {name: [text for table in tables for text in table.kept[name]] for name in keep}
-    return replace(_tensor_samples(encoded.float(), data.batcher, names), kept=kept)
+    return replace(
+        _tensor_samples(encoded, data.batcher, names),
+        kept=kept,
+        refused=[table.refused for table in tables if table.refused],
+        unreadable={
+            int(row): f"{names[row]}: input {encoding.names[column]!r} is too large for float32; "
+            "correct it, or remove the row"
+            for row, column in (~encoded.isfinite()).nonzero().flip(0).tolist()
+        },
+    )
 
 
 def _text_samples(inputs: Sequence[str | Path], data: Described) -> Samples:

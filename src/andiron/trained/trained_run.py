@@ -16,6 +16,7 @@ from andiron.comparison import logged_lines
 from andiron.config.schema import Train
 from andiron.data import DataLoader, Splits
 from andiron.data.described import Described
+from andiron.data.on_disk.columns import DETECTED, Layout
 from andiron.learner.precision import Precision
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
@@ -23,6 +24,8 @@ from andiron.tasks import Adversarial
 from andiron.trained import predictions, raw_inputs, text_generation
 from andiron.trained.predictions import Prediction
 from andiron.trained.raw_inputs import Samples
+
+NOT_FINITE = "the network's output is NaN or infinite; choose other weights, or check the input"
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +65,8 @@ class Run:
         """
         samples = self.samples(inputs, keep)
         predictions = list(self.predictions(samples, batch_size))
-        if samples.unreadable:
-            raise errors.DataError("\n".join(samples.unreadable.values()))
+        if samples.problems:
+            raise errors.DataError("\n".join(samples.problems))
         return predictions
 
     def samples(self, inputs: Any, keep: Sequence[str] = ()) -> Samples:
@@ -73,10 +76,12 @@ class Run:
 
         Raises: DataError for unsuitable inputs, listing all wrong rows.
         """
-        return raw_inputs.of(inputs, self.preprocessing, _delimiter(self.config.data), keep)
+        return raw_inputs.of(inputs, self.preprocessing, _layout(self.config.data), keep)
 
     def predictions(self, samples: Samples, batch_size: int | None = None) -> Iterator[Prediction]:
         """As `predict`, one at a time; omits the samples in `samples.unreadable`.
+
+        Predictions that are NaN or infinite are added there.
 
         Raises: MismatchError for a GAN, which has no inputs to predict from.
         """
@@ -94,6 +99,8 @@ class Run:
             names = samples.names[first : first + size]
             batch_predictions = predictions.of_batch(self.model, outputs, facts, names)
             for place, prediction in enumerate(batch_predictions, first):
+                if place not in samples.unreadable and not prediction.is_finite:
+                    samples.unreadable[place] = f"{prediction.name}: {NOT_FINITE}"
                 if place not in samples.unreadable:
                     kept = {name: texts[place] for name, texts in samples.kept.items()}
                     yield dataclasses.replace(prediction, kept=kept) if kept else prediction
@@ -160,8 +167,9 @@ class Run:
             return components.data(self.config)
 
 
-def _delimiter(node: Mapping[str, Any]) -> str | None:
-    """The delimiter of the CSV files, also of data sets inside another; None to detect it."""
-    inner = [_delimiter(value) for value in node.values() if isinstance(value, Mapping)]
-    delimiter = node.get("delimiter", inner[0] if inner else None)
-    return None if delimiter is None else str(delimiter)
+def _layout(node: Mapping[str, Any]) -> Layout:
+    """The layout of the CSV files, also of data sets inside another."""
+    if "delimiter" in node:
+        return Layout.of(node)
+    inner = [_layout(value) for value in node.values() if isinstance(value, Mapping)]
+    return next((layout for layout in inner if layout != DETECTED), DETECTED)

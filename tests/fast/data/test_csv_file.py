@@ -70,7 +70,7 @@ def test_nul_bytes_are_refused_by_line(file, content, line):
     for said in (refused(table), refused_to_predict(table)):
         assert said == (
             f"table.csv, line {line}: has NUL bytes, as a file that was not written whole, or is "
-            "in UTF-16; restore it, or convert it to UTF-8"
+            "in UTF-16; restore it, or set data.encoding=utf-16"
         )
 
 
@@ -311,12 +311,12 @@ def with_line(number, line, table=HOUSES):
         (
             "area,rooms,area,price\n1,2,3,4\n",
             "table.csv, line 1: the header has the name 'area' twice; give each column a "
-            "name of its own",
+            "name of its own, or set data.header=true, which numbers them",
         ),
         (
             "area,,price\n1,2,3\n",
             "table.csv, line 1: the header has no name for column 2; give each column a name of "
-            "its own",
+            "its own, or set data.header=true, which numbers them",
         ),
         ("price\n1\n2\n", "table.csv: has no column beside price; there is nothing to learn from"),
         (
@@ -343,8 +343,7 @@ def test_a_target_of_a_regression_that_is_no_number_is_told_by_its_place(file):
 def test_what_is_not_utf_8_is_told(file):
     found = refused(file(HOUSES.encode().replace(b"rooms", b"r\xf6oms")))
     assert found.startswith(
-        "table.csv, after line 0: cannot be read ('utf-8' codec can't decode byte 0xf6 in "
-        "position 6"
+        "table.csv, line 1: is not UTF-8 (byte 0xf6); set data.encoding, such as cp1252, or "
     )
 
 

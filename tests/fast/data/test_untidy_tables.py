@@ -223,7 +223,8 @@ def test_a_column_without_any_value_is_refused(file):
         "none to learn from; leave it out with data.exclude"
     )
     assert refused(path, missing="drop") == (
-        "table.csv: all rows are skipped or dropped; there is nothing to learn from"
+        "table.csv: all rows are skipped or dropped; no row has a value in a: leave it out "
+        "(data.exclude); there is nothing to learn from"
     )
 
 

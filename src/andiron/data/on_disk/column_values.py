@@ -3,22 +3,26 @@
     >>> import polars
     >>> from andiron.data.on_disk.columns import Reading
     >>> rooms = typed("rooms", polars.Series(["3", "many", ""]), Reading())
-    >>> rooms.kind, rooms.missing_rows, rooms.faults["many"]
-    ('number', [2], "'many' is not a number; correct it, or leave the column out of data.features")
+    >>> rooms.kind, [*rooms.rows(missing=True)], [*rooms.rows(missing=False)]
+    ('number', [(2, '')], [(1, 'many')])
 """
 
+import math
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
 
 import polars
 
-from andiron.data.on_disk.columns import Kind, Reading
+from andiron.data.on_disk import written_numbers
+from andiron.data.on_disk.columns import Kind, Reading, days, parsed
 
-MISSING = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?"})
 DECIMAL_COMMA = re.compile(r"[+-]?[\d.]*,\d+")
-FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
+OF_TIME = "%Y-%m-%dT%H:%M:%S%.6f"
+NOT_A_VALUE = ("NAType", "NaTType")  # of pandas, not imported here
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,119 +30,121 @@ class ColumnValues:
     """The values of one column, row by row."""
 
     kind: Kind
-    values: polars.Series  # as they are written
-    numbers: polars.Series  # of a date its days; null for a missing or wrong value; unused of text
-    faults: Mapping[str, str] = field(default_factory=dict)  # why a value is wrong, by value
+    values: polars.Series  # texts, or numbers and days; null if missing or wrong
+    odd_rows: polars.Series  # without a value, or with a wrong one
+    odd: polars.Series  # the texts of these rows
+    is_missing: polars.Series  # of these rows
+
+    def rows(self, *, missing: bool) -> Iterator[tuple[int, str]]:
+        """The rows without a value, or those with a wrong one, each with its text."""
+        chosen = self.is_missing if missing else ~self.is_missing
+        return zip(self.odd_rows.filter(chosen), self.odd.filter(chosen), strict=True)
 
     @property
-    def missing_rows(self) -> list[int]:
-        """The rows without a value: with one of MISSING, in columns of numbers and dates."""
-        return self._rows_of([""] if self.kind == "text" else [*MISSING])
+    def wrong(self) -> polars.Series:
+        """The texts of wrong values."""
+        return self.odd.filter(~self.is_missing)
 
-    @property
-    def wrong_rows(self) -> Iterator[tuple[int, str]]:
-        """The rows with one of `faults`, and why."""
-        return ((row, self.faults[self.values[row]]) for row in self._rows_of([*self.faults]))
 
-    def _rows_of(self, values: list[str]) -> list[int]:
-        return self.values.is_in(values).arg_true().to_list() if values else []
+def text_of(value: Any) -> str:
+    """The text of a value from Python, as `texts` has it; "" if it is missing."""
+    value = value.item() if hasattr(value, "item") else value  # of NumPy and torch
+    if value is None or type(value).__name__ in NOT_A_VALUE:
+        return ""
+    if isinstance(value, float | Decimal) and math.isnan(value):
+        return ""
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="microseconds")
+    return str(value).lower() if isinstance(value, bool) else str(value).strip()
+
+
+def texts(values: polars.Series) -> polars.Series:
+    """The values of a column as text; "" if missing. Booleans are true and false."""
+    if isinstance(values.dtype, polars.Datetime):
+        zone = "%:z" if values.dtype.time_zone else ""
+        values = values.dt.to_string(OF_TIME + zone)
+    elif values.dtype.is_float():
+        values = values.fill_nan(None)
+    return values.cast(polars.String).fill_null("").str.strip_chars()
 
 
 def typed(name: str, values: polars.Series, reading: Reading) -> ColumnValues:
-    """The texts of a column with its kind, of `reading` or inferred."""
+    """The values of a column with its kind, of `reading` or inferred."""
     kind = reading.kinds.get(name)
     if kind == "text":
-        return untyped(values)
-    numbers = finite(values, reading.decimal)
-    odd = {*values.filter(numbers.is_null())}
-    kind = kind or _kind(odd, numbers.count() > 0, reading)
-    if kind == "text":
-        return untyped(values)
+        return untyped(values, reading)
+    numbers = written_numbers.finite(values, reading)
+    column = _column("number", values, numbers, reading)
+    is_date = isinstance(values.dtype, polars.Date | polars.Datetime)
+    if kind is None:
+        kind = "date" if is_date else _kind(column.wrong.unique(), numbers.count() > 0, reading)
     if kind == "number":
-        remedy = "leave the column out of data.features"
-        faults = {text: complaint(text, reading.decimal, remedy) for text in odd - MISSING}
-        return ColumnValues(kind, values, numbers, faults)
-    known = {text: days(text, reading.date_format) for text in odd}
-    wanted = reading.date_format or "YYYY-MM-DD"
-    faults = {
-        text: f"{text!r} is not a date {wanted}; correct it, or remove the row"
-        for text in {*values} - MISSING
-        if known.get(text) is None
-    }
-    of_rows = values.replace_strict(known, default=None, return_dtype=numbers.dtype)
-    return ColumnValues(kind, values, of_rows, faults)
+        return column
+    if kind == "text":
+        return untyped(values, reading)
+    written = texts(values)
+    known = {text: days(text, reading.date_format) for text in written.unique()}
+    if reading.date_format is not None:  # as a data frame has them
+        known |= {text: days(text, None) for text in known if text[4:5] == "-" == text[7:8]}
+    dates = written.replace_strict(known, default=None, return_dtype=polars.Float64)
+    return _column("date", values, dates, reading)
 
 
-def finite(values: polars.Series, decimal: str) -> polars.Series:
-    """The texts as finite numbers, with this decimal separator; null for others."""
-    if decimal == ",":
-        values = values.str.replace_all(",", ".", literal=True)
-    numbers = values.cast(polars.Float64, strict=False)
-    return numbers.set(~numbers.is_finite().fill_null(False), None)
+def untyped(values: polars.Series, reading: Reading) -> ColumnValues:
+    """The texts of a column of categories."""
+    written, missing = texts(values), reading.missing(is_text=True)
+    is_missing = written.is_in([*missing])
+    column = _column("text", values, written.set(is_missing, None), reading, missing)
+    return replace(column, values=column.values.fill_null(""))
 
 
-def parsed(text: str) -> float | None:
-    """The text as a number, NaN and infinity too; None if it is not one in ASCII."""
-    try:
-        return float(text) if text.isascii() else None
-    except ValueError:
-        return None
+def target(values: polars.Series, reading: Reading, *, is_number: bool) -> ColumnValues:
+    """The values of a target, as they are written; if `is_number`, others are wrong."""
+    if is_number:
+        return _column("number", values, written_numbers.finite(values, reading), reading)
+    written, missing = texts(values), reading.missing() - {*reading.classes}
+    is_missing = written.is_in([*missing]) | _are_missing_numbers(written, reading)
+    return _column("text", values, written.set(is_missing, None), reading, missing)
 
 
-def complaint(text: str, decimal: str, remedy: str = "remove the row") -> str:
+def complaint(text: str, remedy: str, hint: str = "") -> str:
     """Why the text is not a finite number, and the remedy."""
     if not text:
         return "has no value; fill it in, or remove the row"
-    if parsed(text) is None:
-        return f"{text!r} is not a number; correct it, or {remedy}{comma_hint(text, decimal)}"
+    if parsed(text) is None or hint:
+        return f"{text!r} is not a number; correct it, or {remedy}{hint}"
     return f"{text!r} is not a finite number; correct or remove the row"
 
 
-def comma_hint(text: str, decimal: str) -> str:
-    """A hint at the option, if the text may be a number with a decimal comma."""
-    is_comma = decimal == "." and DECIMAL_COMMA.fullmatch(text)
-    return "; if it has a decimal comma, set data.decimal=','" if is_comma else ""
+def _column(
+    kind: Kind,
+    values: polars.Series,
+    known: polars.Series,
+    reading: Reading,
+    missing: Collection[str] | None = None,
+) -> ColumnValues:
+    """The column with the values `known`; null where they are missing or wrong."""
+    odd_rows = known.is_null().arg_true()
+    odd = texts(values.gather(odd_rows))
+    is_missing = odd.is_in([*(missing or reading.missing())]) | _are_missing_numbers(odd, reading)
+    return ColumnValues(kind, known, odd_rows, odd, is_missing)
 
 
-def untyped(values: polars.Series, numbers_with: str | None = None) -> ColumnValues:
-    """The values of a column that is not converted: of `categories`, or a target.
-
-    With a decimal separator `numbers_with`, they should be numbers.
-    """
-    decimal = numbers_with or ""
-    odd = {*values.filter(finite(values, decimal).is_null())} - {""} if decimal else ()
-    return ColumnValues("text", values, values, {text: complaint(text, decimal) for text in odd})
+def _are_missing_numbers(written: polars.Series, reading: Reading) -> polars.Series:
+    numbers = written_numbers.plain(written, reading).cast(polars.Float64, strict=False)
+    return numbers.is_in(reading.missing_numbers).fill_null(False)
 
 
-def days(text: str, date_format: str | None) -> float | None:
-    """Days since 1970-01-01, with the time of day as a fraction; None if not a date.
-
-    A date without a time zone is taken as UTC.
-
-    >>> days("1970-01-02T12:00", None), days("31.12.1969", "%d.%m.%Y"), days("soon", None)
-    (1.5, -1.0, None)
-    """
-    try:
-        if date_format is None:
-            moment = datetime.fromisoformat(text)
-        else:
-            moment = datetime.strptime(text, date_format)
-    except ValueError:
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return (moment - FIRST_DAY) / timedelta(days=1)
-
-
-def _kind(odd: set[str], has_numbers: bool, reading: Reading) -> Kind:
+def _kind(values: polars.Series, has_numbers: bool, reading: Reading) -> Kind:
     """Number if any value looks like one; date if at least half of the others are; else text."""
-    values = odd - MISSING
-    if has_numbers or not values or any(map(_is_almost, values)):
+    if has_numbers or not len(values) or any(map(_is_almost, values)):
         return "number"
     number_of_dates = sum(days(value, reading.date_format) is not None for value in values)
     if 2 * number_of_dates >= len(values):  # the others are mistakes
         return "date"
-    return "number" if reading.text == "refuse" else "text"
+    looked_at = values.head(written_numbers.MOST_LOOKED_AT)
+    is_number = 2 * len(written_numbers.most_read(looked_at, reading).texts) >= len(looked_at)
+    return "number" if is_number or reading.text == "refuse" else "text"
 
 
 def _is_almost(text: str) -> bool:

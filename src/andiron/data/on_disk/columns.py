@@ -1,16 +1,46 @@
 """A table as named columns, independent of the file format, and the options for reading it.
 
 A reader of another file format makes `Columns` and passes them to `table_splits.of_columns`.
+
+    >>> place = places(["FALSE", "TRUE", "007"])
+    >>> place("TRUE"), place("true"), place("7.0"), place("maybe")
+    (1, 1, 2, -1)
 """
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from jaxtyping import Float
 from torch import Tensor
 
 Kind = Literal["number", "date", "text"]
+Decimal = Literal[".", ","]
+Thousands = Literal[".", ",", " ", "'"]
+# of pandas, NaT of its dates, and ? of the UCI repository
+MISSING = frozenset({
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+    "<NA>", "N/A", "NA", "NULL", "NaN", "NaT", "None", "n/a", "nan", "null", "?",
+})  # fmt: skip
+BOOLEANS = ("true", "false")
+FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a text file is laid out; None is detected."""
+
+    delimiter: str | None = None
+    encoding: str | None = None  # None is UTF-8
+    # whether the first line has names, or those of a file without them; None: it has plausible ones
+    header: bool | Sequence[str] | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> "Layout":
+        """The layout in the options of a data set."""
+        return cls(**{each.name: options.get(each.name) for each in fields(cls)})
 
 
 @dataclass(frozen=True)
@@ -20,10 +50,52 @@ class Reading:
     text: Literal["one_hot", "codes", "refuse"] = "one_hot"
     kinds: Mapping[str, Kind] = field(default_factory=dict)  # of columns; others are inferred
     date_format: str | None = None  # of strptime; None is ISO 8601
-    decimal: Literal[".", ","] = "."
+    decimal: Decimal = "."
+    thousands: Thousands | None = None  # the separator; " " is any space
+    units: Sequence[str] = ()  # left out before and after numbers, such as %
+    missing_values: Sequence[str | float] | None = None  # beside MISSING; empty: none but ""
+    classes: Collection[str] = ()  # known names, which are never missing
+
+    def missing(self, *, is_text: bool = False) -> frozenset[str]:
+        """The texts that stand for a missing value; in columns of text, only the given ones."""
+        usual = MISSING if self.missing_values is None or self.missing_values else {""}
+        given = {"", *map(str, self.missing_values or ())}
+        return frozenset(given if is_text else given | usual)
+
+    @property
+    def missing_numbers(self) -> list[float]:
+        """The numbers that stand for a missing value, such as -999."""
+        numbers = (parsed(str(value)) for value in self.missing_values or ())
+        return [number for number in numbers if number is not None]
 
 
-PLAIN = Reading()
+PLAIN, DETECTED = Reading(), Layout()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The columns to read of a table, and how."""
+
+    features: Sequence[str] | None  # None: all columns but those in the other fields
+    texts: Sequence[str]  # the targets, unconverted
+    exclude: Sequence[str] = ()
+    kept: Sequence[str] = ()  # further columns, of any values
+    layout: Layout = DETECTED
+    reading: Reading = PLAIN
+    missing: str | float = "refuse"
+    max_bad_lines: int | None = None  # None: of rows to predict from, without targets
+    has_number_targets: bool = False
+    is_partial: bool = False  # invalid rows are left out, in `Columns.refused`
+
+    def changed(self, options: Mapping[str, Any]) -> "Request":
+        """The request with these options of `data` set."""
+        of_reading = {k: v for k, v in options.items() if k not in ("encoding", "missing")}
+        encoding = options.get("encoding", self.layout.encoding)
+        return replace(
+            self, layout=replace(self.layout, encoding=encoding),
+            reading=replace(self.reading, **of_reading),
+            missing=options.get("missing", self.missing),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -33,14 +105,85 @@ class Columns:
     source: str  # the file, in messages
     names: tuple[str, ...]  # of the columns to predict from; numbers, but for those in `texts`
     numbers: Float[Tensor, "rows columns"]  # NaN where a value is missing
-    texts: Mapping[str, Collection[str]] = field(default_factory=dict)
-    decimal: Literal[".", ","] = "."  # the decimal separator of `texts`
+    texts: Mapping[str, Collection[Any]] = field(default_factory=dict)
+    reading: Reading = PLAIN  # how the `texts` are written
     kept: Mapping[str, Collection[str]] = field(default_factory=dict)  # beside the predictions
     # of a row counted from 0, in messages: "table.csv, line 12"
     row_name: Callable[[int], str] = "row {}".format
     dates: Collection[str] = ()  # which of the numbers are days since 1970-01-01
     record: Mapping[str, Any] = field(default_factory=dict)  # skipped rows, for data.json
+    suggested: Mapping[str, Any] = field(default_factory=dict)  # options of `data`
+    refused: str = ""  # the problems of rows that are left out of a prediction
 
     def column(self, name: str) -> Float[Tensor, " rows"]:
         """One column of numbers."""
         return self.numbers[:, [each for each in self.names if each not in self.texts].index(name)]
+
+
+def is_frame(value: Any) -> bool:
+    """Whether a value is a data frame, of polars or of pandas."""
+    return hasattr(value, "to_dicts") or hasattr(value, "iterrows")
+
+
+def parsed(text: str) -> float | None:
+    """The text as a number, NaN and infinity too; None if it is not one in ASCII."""
+    try:
+        return float(text) if text.isascii() else None
+    except ValueError:
+        return None
+
+
+def days(text: str, date_format: str | None) -> float | None:
+    """Days since 1970-01-01, with the time of day as a fraction; None if not a date.
+
+    A date without a time zone is taken as UTC.
+
+    >>> days("1970-01-02T12:00", None), days("31.12.1969", "%d.%m.%Y"), days("soon", None)
+    (1.5, -1.0, None)
+    """
+    try:
+        if date_format is None:
+            moment = datetime.fromisoformat(text)
+        else:
+            moment = datetime.strptime(text, date_format)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - FIRST_DAY) / timedelta(days=1)
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """The names, the first of each boolean alone: TRUE and true are one category."""
+    first = dict[str, str]()
+    for name in names:
+        first.setdefault(name.lower() if name.lower() in BOOLEANS else name, name)
+    return [*first.values()]
+
+
+def places(names: Iterable[str]) -> Callable[[str], int]:
+    """A function of a text: the place in `names` of this text, or else of its value; -1 if unknown.
+
+    The same number, boolean or day is written differently in files and data frames. A value that
+    several names have is known by its text alone.
+    """
+    exact = {name: place for place, name in enumerate(names)}
+    number_of = Counter(map(value_of, exact))
+    by_value = {value_of(name): place for name, place in exact.items()}
+
+    def place(text: str) -> int:
+        value = value_of(text)
+        return exact.get(text, by_value.get(value, -1) if number_of[value] == 1 else -1)
+
+    return place
+
+
+def value_of(text: str) -> Any:
+    """The value that a text is written for: a number, a boolean, a day, or the text itself."""
+    number = parsed(text)
+    if number is not None and number == number:
+        return number
+    if text.lower() in BOOLEANS:
+        return text.lower()
+    day = days(text, None) if text[4:5] == "-" else None
+    return text if day is None else ("day", day)

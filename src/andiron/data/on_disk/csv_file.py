@@ -1,8 +1,8 @@
 """Any table in a delimited text or parquet file, its columns by name; problems by line."""
 
-import io
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,13 +12,22 @@ from andiron import errors
 from andiron.data import fingerprint
 from andiron.data.dataset import Dataset
 from andiron.data.on_disk import table_splits
-from andiron.data.on_disk.columns import PLAIN, Columns, Kind, Reading
+from andiron.data.on_disk.columns import (
+    Columns,
+    Decimal,
+    Kind,
+    Layout,
+    Reading,
+    Request,
+    Thousands,
+)
 from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.splits import Splits, with_sets
 from andiron.ranges import Index, Number, Proportion, Seed, SetName, Validation
 from andiron.recording import keep_arguments
 
 Names = Annotated[Sequence[str], Field(min_length=1)]
+Text = Annotated[str, Field(min_length=1)]
 
 
 @keep_arguments
@@ -28,7 +37,7 @@ def csv(
     target: str | Names,
     features: Names | None = None,
     exclude: Names | None = None,
-    kind: Literal["classification", "regression"] | None = None,
+    kind: Literal["classification", "regression", "integer_classes"] | None = None,
     valid: Validation,
     test: Proportion = 0.1,
     split_seed: Seed,
@@ -37,8 +46,13 @@ def csv(
     text: Literal["one_hot", "codes", "refuse"] = "one_hot",
     categories: Names | None = None,
     date_format: str | None = None,
-    decimal: Literal[".", ","] = ".",
+    decimal: Decimal = ".",
+    thousands: Thousands | None = None,
+    units: Sequence[Text] | None = None,
+    missing_values: Sequence[Text | Number] | None = None,
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None,
+    encoding: str | None = None,
+    header: bool | Names | None = None,
     max_bad_lines: Index = 0,
     weight: str | None = None,
     valid_sets: dict[SetName, str] | None = None,
@@ -54,9 +68,13 @@ def csv(
     In a regression the targets, one or several columns, are in their own unit. In a classification
     they are places in `class_names`, which are sorted (whole numbers by value). Without `kind` it
     is a classification if a target is not a number, or if the targets are the whole numbers from 0
-    on, each at least twice.
-    A file that ends in .parquet has its columns by name; its rows are counted from 0.
-    Without `delimiter` it is the first of , ; tab and | that gives the header its names. Up to
+    on, each at least twice; with integer_classes, also if they are other whole numbers.
+    A parquet file has its columns by name; its rows are counted from 0. An index that pandas wrote
+    is no feature, unless it is named.
+    Numbers have the `decimal` and `thousands` separator, and leave out `units` such as %. Missing
+    are the usual texts, such as NA, and `missing_values`; if these are empty, empty cells alone.
+    Without `delimiter` it is the first of , ; tab | and space that gives the header its names. The
+    `encoding` is UTF-8. `header` has the names of a file without them. Up to
     `max_bad_lines` invalid lines are skipped. `valid_sets` are files of further validation sets by
     name, encoded and standardised as the training rows. The column `weight` has the weight of each
     sample in the training loss, relative to the others.
@@ -67,7 +85,10 @@ def csv(
     _check_choice(file, targets, features, {"exclude": exclude or (), "weight": beside}, kind)
     checksum = fingerprint.of_file(file)
     kinds: dict[str, Kind] = dict.fromkeys(categories or (), "text")
-    reading = Reading(text, kinds, date_format, decimal)
+    reading = Reading(
+        text, kinds, date_format, decimal, thousands, units or (), missing_values
+    )
+    layout = Layout(delimiter, encoding, header)
     splits = table_splits.of_columns(
         read(
             file,
@@ -75,7 +96,7 @@ def csv(
             exclude=[*(exclude or ()), *beside],
             texts=targets,
             kept=beside,
-            delimiter=delimiter,
+            layout=layout,
             reading=reading,
             missing=missing,
             max_bad_lines=max_bad_lines,
@@ -93,7 +114,7 @@ def csv(
         missing=missing,
         reading=reading,
     )
-    same = {"missing": missing, "max_bad_lines": max_bad_lines, "delimiter": delimiter}
+    same = {"missing": missing, "max_bad_lines": max_bad_lines, "layout": layout}
     return splits.then(
         lambda made: with_sets(made, valid_sets, set_reader(made.facts, targets, **same))
     )
@@ -128,63 +149,22 @@ def read_as(
         path,
         features=[feature.column for feature in encoding.columns],
         texts=targets,
-        reading=encoding.reading,
+        reading=replace(encoding.reading, classes=facts.get("class_names", ())),
         missing="drop" if missing == "drop" else encoding.missing,
         has_number_targets="class_names" not in facts,
         **options,
     )
 
 
-def read(
-    path: Path,
-    *,
-    content: bytes | None = None,
-    features: Sequence[str] | None,
-    texts: Sequence[str],
-    delimiter: str | None = None,
-    exclude: Sequence[str] = (),
-    reading: Reading = PLAIN,
-    missing: str | float = "refuse",
-    max_bad_lines: int | None = None,
-    has_number_targets: bool = False,
-    kept: Sequence[str] = (),
-) -> Columns:
-    """The columns `features`, by default all others, and `texts`, the targets, unconverted.
+def read(source: Any, **options: Any) -> Columns:
+    """The columns of a path, the content of a file, a data frame, or mappings.
 
-    With `content`, the text of a table, `path` is only its name. `kept` are further columns of
-    texts, unchecked.
-    The first line of a text has the names. Blank lines, and blanks around names and values, are
-    ignored.
+    `options` are the fields of `columns.Request`.
     Raises: DataError for a missing column, or more than `max_bad_lines` invalid lines.
     """
-    from andiron.data.on_disk import delimited_text, table_lines  # polars takes 0.2 s
+    from andiron.data.on_disk import table_reading  # polars takes 0.2 s
 
-    wanted = [*(features or ()), *texts]
-    opened = delimited_text.opened(path) if content is None else io.BytesIO(content)
-    with opened as file:
-        delimiter = delimiter or delimited_text.delimiter_of(path, file, wanted)
-        header = delimited_text.header_of(path, file, delimiter)
-        delimited_text.check_names(path, header, [*wanted, *exclude, *reading.kinds, *kept])
-        beside = [*texts, *exclude]
-        features = features or [name for name in header if name not in beside]
-        if not features:
-            raise errors.DataError(
-                f"{path}: has no column beside {', '.join(beside)}; there is nothing to learn from"
-            )
-        numbers = [
-            name for name in features
-            if reading.decimal == "." and reading.kinds.get(name, "number") == "number"
-            and name not in kept
-        ]  # fmt: skip
-        values, lines, bad = delimited_text.columns(path, file, delimiter, header, numbers)
-    unit = "line"
-    if path.suffix == delimited_text.PARQUET:
-        unit, lines = "row", range(len(lines))
-    table = table_lines.TableLines(
-        str(path), unit, features, texts, reading, values.texts, lines, bad, kept,
-        values.numeric, values.numbers,
-    )  # fmt: skip
-    return table.checked(missing, max_bad_lines, has_number_targets=has_number_targets)
+    return table_reading.read(source, Request(**options))
 
 
 def _check_choice(

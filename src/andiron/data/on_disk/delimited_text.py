@@ -1,59 +1,49 @@
-"""The columns of a delimited text file or a parquet file, and the line of every row.
+"""The columns of a delimited text file, and the line of every row.
 
 Polars reads the columns, block by block. A file with quotes, blank lines, or lines of another
-length than the header is first rewritten by Python's csv module, which tracks line numbers.
+length than the header is read by Python's csv module, which tracks line numbers.
 """
 
 import array
 import csv as csv_format
-import functools
 import io
+import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 import polars
-from jaxtyping import Float
 
 from andiron import errors
-from andiron.disk import files
+from andiron.data.on_disk import table_files
+from andiron.data.on_disk.columns import Layout, Request, parsed
+from andiron.data.on_disk.table_files import LIKELY_ENCODING, File
+from andiron.data.on_disk.table_frames import Choose, Table
+from andiron.plain import readable
 
 BLOCK_BYTES = 8 * 2**20  # of text in memory at a time
-DELIMITERS = (",", ";", "\t", "|")
-PARQUET = ".parquet"
-OF_POLARS = (polars.exceptions.PolarsError, polars.exceptions.PanicException)
-File = io.BufferedIOBase | BinaryIO
-Blocks = Callable[[], Iterable[bytes]]  # each of whole lines
+BLOCK_ROWS = 2**14
+DELIMITERS = (",", ";", "\t", "|", " ")
+FIRST_ROWS = 10  # that show whether the header lacks a name
+UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?|__index_level_\d+__|")  # by pandas
+NO_HEADER = (
+    "for a file without a header, give the names of the columns in data.header=[...], or "
+    "data.header=false, which names them column_1, column_2, ..."
+)
+OWN_NAMES = "give each column a name of its own, or set data.header=true, which numbers them"
 log = logging.getLogger("andiron")
 
 
-class Values(NamedTuple):
-    """The columns of a table; columns of finite numbers are apart."""
+class Header(NamedTuple):
+    """The names of the columns, "" where there is none, and the lines above the rows."""
 
-    texts: polars.DataFrame  # "" where a value is missing
-    numeric: Sequence[str]  # the names of the columns of `numbers`
-    numbers: Float[np.ndarray, "rows columns"]
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[File]:
-    """The text in a file; of a parquet file its columns as CSV.
-
-    Raises: DataError for a file that cannot be read.
-    """
-    try:
-        with files.opened(path) as file:
-            if path.suffix == PARQUET:
-                text = polars.read_parquet(file).write_csv(null_value='""')
-                yield io.BytesIO(text.encode())
-            else:
-                yield file
-    except (OSError, ValueError, *OF_POLARS) as error:
-        why = files.reason(error) if isinstance(error, OSError) else errors.first_line(error)
-        raise errors.DataError(f"{path}: cannot be read ({why}); name a file") from error
+    names: Sequence[str]
+    lines: int  # 0 or 1
+    lacking: int  # columns that the first line lacks
 
 
 def rows(path: Path, file: File, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -69,50 +59,83 @@ def rows(path: Path, file: File, delimiter: str) -> Iterator[tuple[int, list[str
             if any("\0" in value for value in row):
                 raise errors.DataError(
                     f"{path}, line {reader.line_num}: has NUL bytes, as a file that was not "
-                    "written whole, or is in UTF-16; restore it, or convert it to UTF-8"
+                    "written whole, or is in UTF-16; restore it, or set data.encoding=utf-16"
                 )
             if row:
                 yield reader.line_num, [value.strip() for value in row]
-    except (csv_format.Error, UnicodeDecodeError) as error:
+    except csv_format.Error as error:
         raise errors.DataError(
             f"{path}, after line {reader.line_num}: cannot be read ({error}); correct it"
         ) from error
+    except UnicodeDecodeError as error:
+        file.seek(0)
+        content = file.read()
+        try:
+            content.decode()
+        except UnicodeDecodeError as place:
+            error = place
+        raise table_files.encoding_error(
+            path, content, error,
+            f"set data.encoding, such as {LIKELY_ENCODING}, or convert it: iconv -f ... -t utf-8",
+        ) from error  # fmt: skip
     finally:
         text.detach()  # which would close the file
 
 
-def columns(
-    path: Path, file: File, delimiter: str, header: Sequence[str], numbers: Sequence[str]
-) -> tuple[Values, Sequence[int], dict[int, str]]:
-    """The columns, the line of each row, and the fault of each invalid line.
+def table(path: Path, file: File, request: Request, choose: Choose) -> Table:
+    """The chosen columns; the requested ones show which delimiter is the right one.
 
-    A column of `numbers` is numeric if all its values are finite numbers; all others are text.
-    Raises: DataError as `rows`.
+    A feature without a gap is numeric if all its values are numbers; others are text.
+    Raises: DataError as `rows`, or for a header that is unsuitable.
     """
-    size = _plain_lines(file, delimiter, len(header)) - 1
+    wanted = [*(request.features or ()), *request.texts]
+    delimiter = request.layout.delimiter or _delimiter(path, file, wanted)
+    header = _header(path, file, delimiter, request.layout)
+    features, others = choose(header.names, [*filter(UNNAMED.fullmatch, header.names)])
+    places = {name: header.names.index(name) for name in dict.fromkeys([*features, *others])}
+    for name in places:
+        if header.names.count(name) > 1:
+            what = f"the header has the name {name!r} twice"
+            raise errors.DataError(f"{path}, line 1: {what}; {OWN_NAMES}")
+    size = _plain_lines(file, delimiter, header) - header.lines
     if size > 0:
+        reading = request.reading
+        numbers = [name for name in features if reading.decimal == "." and name not in others
+                   and reading.kinds.get(name, "number") == "number"]  # fmt: skip
         with suppress(polars.exceptions.PolarsError):  # too many values, or not in UTF-8
-            blocks = functools.partial(_rows, file)
-            options = {"separator": delimiter, "quote_char": None}
-            values = _parsed(blocks, size, header, numbers, **options)
-            return values, range(2, size + 2), {}
-    text, lines, bad = io.StringIO(), array.array("q"), {}
-    writer = csv_format.writer(text, lineterminator="\n", quoting=csv_format.QUOTE_ALL)
-    for number, (line, row) in enumerate(rows(path, file, delimiter)):
-        if len(row) != len(header):
-            bad[line] = f": has {len(row)} values where the header has {len(header)} names"
-        elif number:  # the first is the header
-            lines.append(line)
-            writer.writerow(row)
-    content = text.getvalue().encode()
-    return _parsed(lambda: [content], len(lines), header, numbers), lines, bad
+            frame, first = _plain_frame(file, delimiter, header, places, numbers), 1 + header.lines
+            return Table("line", features, frame, range(first, first + size), {})
+    return _table_by_row(rows(path, file, delimiter), header, places)._replace(features=features)
 
 
-def _plain_lines(file: File, delimiter: str, width: int) -> int:
+def _table_by_row(
+    rows: Iterable[tuple[int, list[str]]], header: Header, places: Mapping[str, int]
+) -> Table:
+    """The columns as text; blank rows are left out."""
+    lines, bad = array.array("q"), dict[int, str]()
+
+    def good() -> Iterator[list[str]]:
+        for line, row in itertools.islice(rows, header.lines, None):
+            if len(row) == len(header.names):
+                lines.append(line)
+                yield [row[place] for place in places.values()]
+            else:
+                names = f"the header has {len(header.names)} names"
+                bad[line] = f": has {len(row)} values where {names}"
+
+    schema = dict.fromkeys(places, polars.String)
+    frames, found = [polars.DataFrame(schema=schema)], good()
+    while block := [*itertools.islice(found, BLOCK_ROWS)]:
+        frames.append(polars.DataFrame(block, schema=schema, orient="row"))
+    return Table("line", (), polars.concat(frames, rechunk=True), lines, bad)
+
+
+def _plain_lines(file: File, delimiter: str, header: Header) -> int:
     """The number of lines if line n is row n and has no quotes; else 0.
 
     No line has too few values unless another has too many.
     """
+    width = len(header.names)
     if width == 1 or not delimiter.isascii():
         return 0
     ends = delimiters = 0
@@ -126,14 +149,7 @@ def _plain_lines(file: File, delimiter: str, width: int) -> int:
         ends += int(np.count_nonzero(marks == ord("\n")))
         delimiters += int(np.count_nonzero(marks == ord(delimiter)))
     lines = ends + int(marks[-1] != ord("\n"))
-    return lines if delimiters == lines * (width - 1) else 0
-
-
-def _rows(file: File) -> Iterator[bytes]:
-    """The lines after the first, in blocks."""
-    file.seek(0)
-    file.readline()
-    return _whole_lines(file)
+    return lines if delimiters == lines * (width - 1) - header.lacking else 0
 
 
 def _whole_lines(file: File) -> Iterator[bytes]:
@@ -142,41 +158,32 @@ def _whole_lines(file: File) -> Iterator[bytes]:
         yield block
 
 
-def _parsed(
-    blocks: Blocks, size: int, header: Sequence[str], numbers: Sequence[str], **options: Any
-) -> Values:
-    def read(block: bytes, numbers: Sequence[str], names: Sequence[str]) -> polars.DataFrame:
-        kinds = {name: polars.Float64 if name in numbers else polars.String for name in header}
-        return polars.read_csv(
-            block, schema=kinds, columns=[*map(header.index, names)], has_header=False,
-            ignore_errors=True, empty_string_is_null=False, raise_if_empty=False,
-            extra_columns="raise", **options
-        ).with_columns(polars.col(polars.String).str.strip_chars())  # fmt: skip
+def _plain_frame(
+    file: File, delimiter: str, header: Header, places: Mapping[str, int], numbers: Sequence[str]
+) -> polars.DataFrame:
+    """The columns; `numbers` as Float64 where all values are finite."""
 
-    others = [name for name in header if name not in numbers]
-    frames = [polars.DataFrame(schema=dict.fromkeys(others, polars.String))]
-    matrix, is_finite, row = np.empty((size, len(numbers))), np.ones(len(numbers), bool), 0
-    for block in blocks():
-        frame = read(block, numbers, header)
-        frames.append(frame.select(others))
-        values = matrix[row : row + len(frame)]
-        for column, name in zip(values.T, numbers):
-            column[:] = frame[name]
-        is_finite &= np.isfinite(values).all(0)
-        row += len(frame)
-    texts = polars.concat(frames, rechunk=True)
-    odd = [name for name, is_numeric in zip(numbers, is_finite) if not is_numeric]
-    if odd:
-        again = polars.concat((read(block, (), odd) for block in blocks()), rechunk=True)
-        texts = polars.concat((texts, again), how="horizontal")  # `hstack` needs a column to begin
-        matrix = matrix.compress(is_finite, axis=1)
-    return Values(texts, [name for name in numbers if name not in odd], matrix)
+    def read(names: Collection[str], numbers: Collection[str]) -> polars.DataFrame:
+        file.seek(0)
+        kinds: dict[str, Any] = {str(place): polars.String for place in range(len(header.names))}
+        kinds |= {str(places[name]): polars.Float64 for name in numbers}
+        frame = polars.read_csv(
+            cast(Any, file), schema=kinds, columns=[places[name] for name in names],
+            has_header=False, skip_rows=header.lines, ignore_errors=True, separator=delimiter,
+            empty_string_is_null=False, extra_columns="raise", quote_char=None,
+        )  # fmt: skip
+        frame = frame.rename({str(places[name]): name for name in names})
+        return frame.with_columns(polars.col(polars.String).str.strip_chars())
+
+    frame = read(places, numbers)
+    odd = [name for name in numbers if not frame[name].is_finite().fill_null(False).all()]
+    return frame.with_columns(read(odd, ())) if odd else frame
 
 
-def delimiter_of(path: Path, file: File, wanted: Sequence[str]) -> str:
-    """The first of DELIMITERS that gives a header with all the names `wanted`.
+def _delimiter(path: Path, file: File, wanted: Sequence[str]) -> str:
+    """The first of DELIMITERS that gives a first line with all the names `wanted`.
 
-    If none does, the one with the longest header.
+    If none does, the one with the longest first line.
     """
     headers: dict[str, list[str]] = {}
     for delimiter in DELIMITERS:
@@ -184,42 +191,66 @@ def delimiter_of(path: Path, file: File, wanted: Sequence[str]) -> str:
             _, headers[delimiter] = next(rows(path, file, delimiter), (0, []))
     fitting = [each for each, header in headers.items() if {*wanted} <= {*header}]
     if not fitting:
-        return max(headers, key=lambda each: len(headers[each]), default=DELIMITERS[0])
+        widths = {each: len(header) for each, header in headers.items()}
+        return max(widths, key=lambda each: (each != " " and widths[each] > 1, widths[each]),
+                   default=DELIMITERS[0])  # fmt: skip
     if fitting[0] != DELIMITERS[0]:
         log.info("%s: columns are separated by %r", path, fitting[0])
     return fitting[0]
 
 
-def header_of(path: Path, file: File, delimiter: str) -> list[str]:
-    """The names of the columns, in the first line that is not blank.
+def _header(path: Path, file: File, delimiter: str, layout: Layout) -> Header:
+    """The names in the options or in the first line that is not blank.
 
-    Raises: DataError as `rows`, and if there is no such line, or a name is empty or repeated.
+    A name less than the rows have values is a column without a name: the last if it is empty, else
+    the first, as R writes the names of rows.
     """
-    line, names = next(rows(path, file, delimiter), (0, []))
-    if not names:
+    first = [row for _, row in itertools.islice(rows(path, file, delimiter), 1 + FIRST_ROWS)]
+    if not first:
         raise errors.DataError(
             f"{path}: is empty; its first line should have the names of the columns"
         )
-    for place, name in enumerate(names, start=1):
-        if not name or names.index(name) != place - 1:
-            what = f"the name {name!r} twice" if name else f"no name for column {place}"
+    has_names = layout.header in (None, True)
+    names = list(layout.header if isinstance(layout.header, Sequence) else first[0])
+    below = first[has_names:]
+    if layout.header is False:
+        names = [f"column_{place}" for place in range(1, len(first[0]) + 1)]
+    elif layout.header is True:
+        counts = [names[: place + 1].count(name) for place, name in enumerate(names)]
+        names = [f"{name}_{n}" if n > 1 else name for name, n in zip(names, counts)]
+    if below and {len(row) for row in below} == {len(names) + 1}:
+        is_last = not any(row[-1] for row in below)
+        names = [*names, ""] if is_last else ["", *names]
+    header = Header(names, int(has_names), len(names) - len(first[0]) if has_names else 0)
+    if layout.header is None:
+        _check_names(path, header, below)
+        if looks_like_data(names):
             raise errors.DataError(
-                f"{path}, line {line}: the header has {what}; give each column a name of its own"
+                f"{path}: its first line looks like data ({readable.joined(names)}): {NO_HEADER}; "
+                "if these are the names, set data.header=true"
             )
-    return names
+    return header
 
 
-def check_names(path: Path, header: Sequence[str], wanted: Sequence[str]) -> None:
-    """Raises a DataError if the header lacks one of the names `wanted`."""
-    for name in wanted:
-        if name not in header:
-            hint = errors.nearest(name, header) or _other_delimiter(header)
+def _check_names(path: Path, header: Header, below: Sequence[Sequence[str]]) -> None:
+    """Refuses a column with values and without a name, but for an index, which comes first."""
+    for place, name in enumerate(header.names):
+        if not name and place and any(any(row[place : place + 1]) for row in below):
             raise errors.DataError(
-                f"{path}: has no column {name!r}{hint}; its columns are: {', '.join(header)}"
+                f"{path}, line 1: the header has no name for column {place + 1}; {OWN_NAMES}"
             )
 
 
-def _other_delimiter(header: Sequence[str]) -> str:
-    """A hint at the delimiter if the header was read as one column."""
-    delimiters = [mark for mark in DELIMITERS if len(header) == 1 and mark in header[0]]
+def looks_like_data(names: Sequence[str]) -> bool:
+    """Whether names are numbers that neither rise nor fall, as years and wavelengths do."""
+    numbers = [number for number in map(parsed, names) if number is not None]
+    signs = {np.sign(b - a) for a, b in itertools.pairwise(numbers)}
+    return 0 in signs or len(signs) > 1
+
+
+def header_hint(names: Sequence[str]) -> str:
+    """A hint at another delimiter, or at a missing header."""
+    delimiters = [mark for mark in DELIMITERS if len(names) == 1 and mark in names[0]]
+    if looks_like_data(names):
+        return f"; its first line looks like data: {NO_HEADER}"
     return f"; set data.delimiter={delimiters[0]!r}" if delimiters else ""

@@ -15,7 +15,7 @@ import dataclasses
 import json
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,7 +26,15 @@ from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
 from andiron import errors
-from andiron.data.on_disk.columns import PLAIN, Columns, Reading
+from andiron.data.on_disk.columns import (
+    PLAIN,
+    Columns,
+    Decimal,
+    Reading,
+    Thousands,
+    distinct,
+    places,
+)
 from andiron.plain import readable
 
 QUANTITIES = ("number", "date")
@@ -39,13 +47,15 @@ class ColumnEncoding:
     """One column: a `number`, a `date`, a `one_hot` for each category, or `codes` of them.
 
     Codes count from 1. An unknown category or a missing value is all zeros, or code 0.
-    `fill` stands for a missing number or date.
+    `fill` stands for a missing number or date. `offset` is subtracted in float64, from a column
+    that varies little around it.
     """
 
     column: str
     kind: Literal["number", "date", "one_hot", "codes"]
     fill: float | None = None
     categories: tuple[str, ...] = ()
+    offset: float | None = None
 
     @property
     def names(self) -> list[str]:
@@ -59,12 +69,19 @@ class ColumnEncoding:
         if self.kind in QUANTITIES:
             values = table.column(self.column)
             fill = values if self.fill is None else self.fill
-            return torch.where(values.isnan(), fill, values)[:, None]
-        places = {category: place for place, category in enumerate(self.categories, start=1)}
-        codes = torch.tensor([places.get(each, 0) for each in table.texts[self.column]])[:, None]
+            filled = torch.where(values.isnan(), fill, values)[:, None]
+            return filled if self.offset is None else filled - self.offset
+        texts = [*table.texts[self.column]]
+        known = self.codes({*texts})
+        codes = torch.tensor([known[text] for text in texts])[:, None]
         if self.kind == "one_hot":
-            codes = codes == torch.arange(1, len(places) + 1)
+            codes = codes == torch.arange(1, len(self.categories) + 1)
         return codes.double()
+
+    def codes(self, texts: Iterable[str]) -> dict[str, int]:
+        """The code of each text; 0 if it is unknown or missing."""
+        place_of = places(self.categories)
+        return {text: place_of(text) + 1 if text else 0 for text in texts}
 
 
 @dataclass(frozen=True)
@@ -74,7 +91,10 @@ class TableEncoding:
     columns: tuple[ColumnEncoding, ...]
     missing: Literal["refuse", "median", "mean"] | float = "refuse"
     date_format: str | None = None
-    decimal: Literal[".", ","] = "."
+    decimal: Decimal = "."
+    thousands: Thousands | None = None
+    units: tuple[str, ...] | None = None
+    missing_values: tuple[str | float, ...] | None = None
 
     @property
     def names(self) -> list[str]:
@@ -96,7 +116,10 @@ class TableEncoding:
         """Its entries in data.json, for networks and for prediction; empty if plain."""
         if self.is_plain:
             return {}
-        encoding = dataclasses.asdict(self)
+        encoding = {
+            name: value for name, value in dataclasses.asdict(self).items()
+            if value is not None or name == "date_format"
+        }  # fmt: skip
         encoding["columns"] = [
             {name: value for name, value in column.items() if value is not None}
             for column in encoding["columns"]
@@ -131,14 +154,18 @@ class TableEncoding:
         kinds: dict[str, Any] = {
             each.column: each.kind if each.kind in QUANTITIES else "text" for each in self.columns
         }
-        return Reading("one_hot", kinds, self.date_format, self.decimal)
+        return Reading(
+            "one_hot", kinds, self.date_format, self.decimal, self.thousands, self.units or (),
+            self.missing_values,
+        )  # fmt: skip
 
     def warn_of_unknown_categories(self, table: Columns) -> None:
         """Logs the categories of `table` that the training rows lacked, with their numbers."""
         for column in self.columns:
             unknown = Counter(table.texts.get(column.column, ()))
-            for known in ("", *column.categories):
-                del unknown[known]
+            for text, code in column.codes([*unknown]).items():
+                if code or not text:
+                    del unknown[text]
             if unknown:
                 names = [f"{name!r} ({number})" for name, number in unknown.most_common()]
                 log.warning(
@@ -147,6 +174,14 @@ class TableEncoding:
                     table.source or "rows", column.column, unknown.total(), len(table.numbers),
                     readable.joined(names),
                 )  # fmt: skip
+
+    def around(self, offsets: Sequence[float | None]) -> "TableEncoding":
+        """The encoding with offsets of its columns of numbers and dates."""
+        columns = [
+            dataclasses.replace(column, offset=offset) if column.kind in QUANTITIES else column
+            for column, offset in zip(self.columns, offsets, strict=True)
+        ]
+        return dataclasses.replace(self, columns=tuple(columns))
 
     def inputs(self, table: Columns) -> Float[Tensor, "rows inputs"]:
         """The inputs of all rows, in float64."""
@@ -168,7 +203,11 @@ def fitted(
     """
     columns = [_fitted_column(table, name, rows, missing, reading.text) for name in table.names]
     learned: Any = "refuse" if missing == "drop" else missing
-    return TableEncoding(tuple(columns), learned, reading.date_format, reading.decimal)
+    missing_values = None if reading.missing_values is None else (*reading.missing_values,)
+    return TableEncoding(
+        tuple(columns), learned, reading.date_format, reading.decimal, reading.thousands,
+        (*reading.units,) or None, missing_values,
+    )  # fmt: skip
 
 
 def _fitted_column(
@@ -178,7 +217,7 @@ def _fitted_column(
         fill = _fill(table, name, rows, missing)
         return ColumnEncoding(name, "date" if name in table.dates else "number", fill)
     values = [*table.texts[name]]
-    categories = sorted({values[row] for row in rows.tolist()} - {""})
+    categories = distinct(sorted({values[row] for row in rows.tolist()} - {""}))
     _check_categories(table.source, name, categories, text)
     return ColumnEncoding(name, text, categories=tuple(categories))
 

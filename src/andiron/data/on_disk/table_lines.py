@@ -2,23 +2,34 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from andiron import errors
-from andiron.data.on_disk import column_values, columns
-from andiron.data.on_disk.columns import Reading
+from andiron.data.on_disk import column_values, columns, written_numbers
+from andiron.data.on_disk.columns import Request, parsed
+from andiron.data.on_disk.table_frames import Table
 from andiron.plain import readable
 
 GAP = "fill it in, or remove the row"
 FEATURE_GAP = "fill it in, remove the row, or set data.missing"
+CLASS_GAP = ", or set data.missing=drop; if it is a class, set data.missing_values=[]"
+MOST_PLACEHOLDERS = 5  # of a column
 MOST_ALIKE = 5  # lines with the same fault that are listed one by one
 log = logging.getLogger("andiron")
+
+
+class Unreadable(errors.DataError):
+    """Invalid lines; `options` of `data` may read them."""
+
+    def __init__(self, message: str, options: Mapping[str, Any]):
+        super().__init__(message)
+        self.options = options
 
 
 class Fault(NamedTuple):
@@ -26,6 +37,7 @@ class Fault(NamedTuple):
 
     text: str
     cause: str
+    missing: str = ""  # the option for a missing value
 
 
 Problems = dict[int, Fault]  # by row
@@ -36,82 +48,127 @@ class TableLines:
     """The values of the chosen columns, row by row; `checked` removes invalid rows."""
 
     source: str  # the file, in messages; empty for rows from Python
-    unit: str  # a line, counted from 1, or a row, counted from 0, in messages
-    features: Sequence[str]  # in order
-    targets: Sequence[str]
-    reading: Reading
-    frame: polars.DataFrame  # texts, "" where one is missing; the columns beside `numeric`
-    lines: Sequence[int]  # of each row
-    bad: Mapping[int, str]  # the fault of an invalid line, by line
-    kept: Sequence[str] = ()  # further columns, of any values
-    numeric: Sequence[str] = ()  # the features whose values are all finite, in `numbers`
-    numbers: Float[np.ndarray, "rows columns"] = field(default_factory=lambda: np.empty((0, 0)))
+    table: Table
+    request: Request
 
-    def checked(
-        self,
-        missing: str | float = "refuse",
-        max_bad: int | None = None,
-        *,
-        has_number_targets: bool = False,
-    ) -> columns.Columns:
-        """The rows without bad ones, at most `max_bad`, and those dropped for a missing value.
+    def checked(self) -> columns.Columns:
+        """The rows without bad ones, at most `max_bad_lines`, and those dropped for a gap.
 
-        Rows to predict from have no `max_bad`: all must be valid.
-        Raises: DataError listing the bad lines if there are more.
+        Raises: Unreadable listing the bad lines if there are more.
         """
+        frame, lines, request = self.table.frame, self.table.lines, self.request
         self.values = {
-            name: column_values.typed(name, self.frame[name], self.reading)
-            for name in self.features if name not in self.numeric
-        }  # fmt: skip
-        if max_bad is not None:
-            self._check_date_format()
-        decimal = self.reading.decimal if has_number_targets else None
-        self.values |= {
-            name: column_values.untyped(self.frame[name], decimal)
-            for name in self.targets
+            name: column_values.typed(name, frame[name], request.reading)
+            for name in self.table.features
         }
-        dropped, wrong = self._problems(missing, GAP if max_bad is None else FEATURE_GAP)
-        bad = {line: Fault(why, why) for line, why in self.bad.items()}
-        bad |= {self.lines[row]: fault for row, fault in wrong.items()}
-        record = self._report(bad, max_bad, len(dropped))
-        kept = np.delete(np.arange(len(self.lines)), [*dropped, *wrong])
+        if request.max_bad_lines is not None:
+            self._check_date_format()
+        self.values |= {
+            name: column_values.target(
+                frame[name], request.reading, is_number=request.has_number_targets
+            )
+            for name in request.texts
+        }
+        self.options = self._suggested_numbers() | self._suggested_dates()
+        dropped, wrong = self._problems()
+        bad = {line: Fault(why, why) for line, why in self.table.bad.items()}
+        bad |= {lines[row]: fault for row, fault in wrong.items()}
+        kept = np.delete(np.arange(len(lines)), [*dropped, *wrong])
+        refused = self._refusal(bad) if request.is_partial and bad and len(kept) else ""
+        record = self._report({} if refused else bad, len(dropped))
         if not len(kept):
-            what = "all rows are skipped or dropped" if self.lines else "has a header and no rows"
-            raise errors.DataError(f"{self.source}: {what}; there is nothing to learn from")
-        return self._columns(kept, record)
+            empty = [name for name, column in self.values.items()
+                     if column.is_missing.sum() == len(lines)]  # fmt: skip
+            what = "all rows are skipped or dropped" if len(lines) else "has a header and no rows"
+            why = f"; no row has a value in {', '.join(empty)}: leave it out (data.exclude)"
+            raise errors.DataError(
+                f"{self.source}: {what}{why if len(lines) and empty else ''}; "
+                "there is nothing to learn from"
+            )
+        return self._columns(kept, record, refused)
 
-    def _problems(self, missing: str | float, remedy: str) -> tuple[Problems, Problems]:
+    def _suggested_numbers(self) -> dict[str, Any]:
+        """The options that read most of the wrong values, as numbers or as missing."""
+        wrong = [column.wrong for column in self.values.values() if column.kind != "text"]
+        odd = polars.concat([polars.Series([""]), *wrong])
+        best = written_numbers.most_read(odd.unique(maintain_order=True), self.request.reading)
+        self.number_options, self.readable = best.options, best.texts
+        left = odd.filter(~odd.is_in([*best.texts]) & ~odd.str.contains(r"\d"))
+        counts = dict(left.value_counts().iter_rows())
+        tokens = [text for text, number in counts.items() if text and parsed(text) is None
+                  and (number > 1 or not text.isalpha())]  # fmt: skip
+        if not 0 < len(tokens) <= MOST_PLACEHOLDERS:
+            return best.options
+        given = self.request.reading.missing_values or ()
+        return best.options | {"missing_values": [*given, *sorted(tokens)]}
+
+    def _suggested_dates(self) -> dict[str, Any]:
+        """The format of dates in columns that are read as categories."""
+        reading = self.request.reading
+        for name in self.table.features if reading.date_format is None else ():
+            column = self.values[name]
+            if column.kind == "text" and name not in reading.kinds:
+                some = {*column.values.head(written_numbers.MOST_LOOKED_AT)} - columns.MISSING
+                formats = written_numbers.date_formats(some)
+                if formats:
+                    log.warning(
+                        "%s: column %r looks like dates, and is read as categories; set "
+                        "data.date_format=%s", self.source, name, " or ".join(map(repr, formats)),
+                    )  # fmt: skip
+                    return {"date_format": formats[0]}
+        return {}
+
+    def _problems(self) -> tuple[Problems, Problems]:
         """The rows to drop, and the wrong rows with the first reason of each."""
-        gaps, wrong = Problems(), Problems()
+        gaps, wrong, missing = Problems(), Problems(), self.request.missing
+        remedy = GAP if self.request.max_bad_lines is None else FEATURE_GAP
         for name, column in self.values.items():
-            is_target = name in self.targets
+            is_target = name in self.request.texts
             where = f", column {name!r}:"
-            for row, why in column.wrong_rows:
-                cause = why.replace(repr(column.values[row]), "")
+            for row, text in column.rows(missing=False):
+                why = self._why(name, column.kind, text)
+                cause = why.replace(repr(text), "")
                 wrong.setdefault(row, Fault(f"{where} {why}", f"{where} {cause}"))
-            for row in column.missing_rows if missing in ("refuse", "drop") or is_target else ():
-                shown = f" ({column.values[row]!r})" if column.values[row] else ""
-                why = GAP if is_target else remedy
-                gaps.setdefault(row, Fault(f"{where} has no value{shown}; {why}", f"{where} {why}"))
+            if missing not in ("refuse", "drop") and not is_target:
+                continue
+            for row, text in column.rows(missing=True):
+                shown, why = "", GAP if is_target else remedy
+                if text:
+                    shown = f" ({text!r})"
+                    why += CLASS_GAP if is_target and column.kind == "text" else ""
+                gap = f"{where} has no value{shown}; {why}"
+                option = "drop" if is_target else "median"
+                gaps.setdefault(row, Fault(gap, f"{where} {why}", option))
         if missing != "drop":
             return {}, gaps | wrong
         return gaps, {row: fault for row, fault in wrong.items() if row not in gaps}
 
+    def _why(self, name: str, kind: columns.Kind, text: str) -> str:
+        if kind == "date":
+            wanted = self.request.reading.date_format or "YYYY-MM-DD"
+            return f"{text!r} is not a date {wanted}; correct it, or remove the row"
+        hint = written_numbers.hint(self.number_options, text) if text in self.readable else ""
+        is_target = name in self.request.texts
+        remedy = "remove the row" if is_target else "leave the column out of data.features"
+        return column_values.complaint(text, remedy, hint)
+
     def _check_date_format(self) -> None:
-        wanted = self.reading.date_format
+        wanted = self.request.reading.date_format
         if wanted is not None and all(each.kind != "date" for each in self.values.values()):
             raise errors.DataError(
                 f"data.date_format={wanted}: no column of {self.source} has such dates; correct "
                 "it (31.12.2024 is %d.%m.%Y), or leave it out"
             )
 
-    def _report(self, bad: Problems, most: int | None, dropped: int) -> dict[str, Any]:
+    def _report(self, bad: Problems, dropped: int) -> dict[str, Any]:
         """The skipped rows, for the record.
 
-        Raises: DataError if more than `most` lines are bad.
+        Raises: Unreadable if more than `max_bad_lines` lines are bad.
         """
-        if len(bad) > (most or 0):
-            raise errors.DataError(self._refusal(bad, most))
+        if len(bad) > (self.request.max_bad_lines or 0):
+            missing = {fault.missing for fault in bad.values() if fault.missing}
+            fill = {"missing": min(missing)} if missing else {}  # drop, if targets are missing
+            raise Unreadable(self._refusal(bad), self.options | fill)
         record: dict[str, Any] = {}
         if bad:
             record["skipped_lines"] = sorted(bad)
@@ -121,7 +178,7 @@ class TableLines:
             record["dropped_rows"] = dropped
             log.info(
                 "%s: dropped %d of %d rows, for a missing value",
-                self.source, dropped, len(self.lines),
+                self.source, dropped, len(self.table.lines),
             )  # fmt: skip
         return record
 
@@ -134,17 +191,17 @@ class TableLines:
         for first, *more in alike.values():
             same = ""
             if len(more) >= MOST_ALIKE:
-                same = f"; the same in {len(more)} more {self.unit}s: {readable.joined(more)}"
+                same = f"; the same in {len(more)} more {self.table.unit}s: {readable.joined(more)}"
             for line in (first, *(() if same else more)):
-                places[line] = f"{self.unit} {line}{bad[line].text}{same}"
+                places[line] = f"{self.table.unit} {line}{bad[line].text}{same}"
         return [places[line] for line in sorted(places)]
 
-    def _refusal(self, bad: Problems, most: int | None) -> str:
-        places = self._places(bad)
+    def _refusal(self, bad: Problems) -> str:
+        places, most = self._places(bad), self.request.max_bad_lines
         if len(bad) == 1:
             return _placed(self.source, places[0])
-        is_all = len(bad) == len(self.lines) + len(self.bad)
-        found = f"{'all ' if is_all else ''}{len(bad)} {self.unit}s cannot be used"
+        is_all = len(bad) == len(self.table.lines) + len(self.table.bad)
+        found = f"{'all ' if is_all else ''}{len(bad)} {self.table.unit}s cannot be used"
         head = ": ".join(filter(None, [self.source, found]))
         allowed = f"; data.max_bad_lines={most} skips fewer" if most else ""
         remedies = ["correct them"]
@@ -157,41 +214,36 @@ class TableLines:
             remedies[-1] = f"or {remedies[-1]}"
         return f"{head}{allowed}:\n{readable.listed(places)}\n{', '.join(remedies)}"
 
-    def _columns(self, kept: Int[np.ndarray, " rows"], record: dict[str, Any]) -> columns.Columns:
-        texts, dates = (
-            [
-                name for name, column in self.values.items()
-                if column.kind == wanted and name not in self.targets
-            ]
-            for wanted in ("text", "date")
-        )  # fmt: skip
-        self._log_kinds(texts, dates)
-        source, unit, lines = self.source, self.unit, self.lines  # without the values
+    def _columns(
+        self, kept: Int[np.ndarray, " rows"], record: dict[str, Any], refused: str
+    ) -> columns.Columns:
+        of_kind = {
+            kind: [name for name in self.table.features if self.values[name].kind == kind]
+            for kind in ("text", "date")
+        }
+        self._log_kinds(of_kind["text"], of_kind["date"])
+        source, unit, lines = self.source, self.table.unit, self.table.lines  # without the values
         rows = slice(None) if len(kept) == len(lines) else kept
+        numbers = [self.values[name].values.alias(name) for name in self.table.features
+                   if name not in of_kind["text"]]  # fmt: skip
+        matrix = np.empty((len(lines), 0))
+        if numbers:
+            matrix = polars.DataFrame(numbers).to_numpy(order="c", writable=True)
+        texts = (*of_kind["text"], *self.request.texts)
+        frame = self.table.frame
         return columns.Columns(
-            source=self.source,
-            names=tuple(self.features),
-            numbers=torch.from_numpy(self._matrix(texts)[rows]),
-            texts={name: self.frame[name][rows] for name in (*texts, *self.targets)},
-            decimal=self.reading.decimal,
-            kept={name: self.frame[name][rows] for name in self.kept},
+            source=source,
+            names=tuple(self.table.features),
+            numbers=torch.from_numpy(matrix[rows]),
+            texts={name: self.values[name].values[rows] for name in texts},
+            reading=self.request.reading,
+            kept={name: column_values.texts(frame[name])[rows] for name in self.request.kept},
             row_name=lambda row: _placed(source, f"{unit} {lines[kept[row]]}"),
-            dates=dates,
+            dates=of_kind["date"],
             record=record,
+            suggested=self.options,
+            refused=refused,
         )
-
-    def _matrix(self, texts: Sequence[str]) -> Float[np.ndarray, "rows columns"]:
-        """The numbers and dates, in the order of the features; NaN where one is missing."""
-        names = [name for name in self.features if name not in texts]
-        if names and names == [*self.numeric]:
-            return self.numbers
-        matrix = np.empty((len(self.lines), len(names)))
-        for column, name in zip(matrix.T, names):
-            if name in self.values:
-                column[:] = self.values[name].numbers  # null becomes NaN
-            else:
-                column[:] = self.numbers[:, self.numeric.index(name)]
-        return matrix
 
     def _log_kinds(self, texts: Sequence[str], dates: Sequence[str]) -> None:
         for what, names in (("categories", texts), ("dates", dates)):

@@ -28,7 +28,7 @@ def of_columns(
     table: columns.Columns,
     targets: Sequence[str],
     *,
-    kind: Literal["classification", "regression"] | None = None,
+    kind: Literal["classification", "regression", "integer_classes"] | None = None,
     weight: str | None = None,
     **options: Any,
 ) -> splits.Splits:
@@ -42,8 +42,9 @@ def of_columns(
     if weight is not None:
         options["weights"] = table_targets.sample_weights(table, weight)
         log.info("%s: the training loss is weighted by column %r", table.source, weight)
-    if kind is None:
-        kind = table_targets.inferred_kind(table, targets)
+    if kind in (None, "integer_classes"):
+        of_integers = kind is not None
+        kind = table_targets.inferred_kind(table, targets, of_integers=of_integers)
         has = "numbers to predict" if kind == "regression" else "classes"
         names = ", ".join(targets)
         log.info("%s: target %s read as %s (data.kind changes it)", table.source, names, has)

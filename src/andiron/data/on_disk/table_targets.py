@@ -1,6 +1,7 @@
 """The targets of a table: numbers, or classes with their names."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
@@ -11,21 +12,30 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from andiron import errors
-from andiron.data.on_disk.column_values import comma_hint, complaint, finite, parsed
-from andiron.data.on_disk.columns import Columns
+from andiron.data.on_disk.column_values import complaint
+from andiron.data.on_disk.columns import Columns, distinct, parsed, places
+from andiron.data.on_disk.written_numbers import finite, hint, most_read
 
 Kind = Literal["classification", "regression"]
+MOST_INTEGERS = 100  # different ones that are classes
 WHOLE = re.compile(r"[+-]?\d+")
 
 
-def inferred_kind(table: Columns, targets: Sequence[str]) -> Kind:
-    """Classification if one target column has names, or whole numbers from 0 on, each repeated."""
+def inferred_kind(table: Columns, targets: Sequence[str], *, of_integers: bool = False) -> Kind:
+    """Classification if one target column has names, or whole numbers from 0 on, each repeated.
+
+    `of_integers`: also for other whole numbers, if there are few.
+    """
     values = polars.Series(table.texts[targets[0]])
-    odd = {*values.filter(finite(values, table.decimal).is_null())}
+    if len(targets) > 1 or values.dtype.is_numeric():
+        return "regression"
+    numbers = finite(values, table.reading)
+    odd = {*values.filter(numbers.is_null())}
     counts = dict(values.value_counts().iter_rows()) if "0" in values else {}
     is_repeated = min(counts.values(), default=0) > 1
     is_numbered = is_repeated and {*counts} == {*map(str, range(len(counts)))}
-    is_class = len(targets) == 1 and (None in map(parsed, odd) or is_numbered)
+    is_few = of_integers and numbers.n_unique() <= MOST_INTEGERS
+    is_class = None in map(parsed, odd) or is_numbered or is_few and (numbers % 1 == 0).all()
     return "classification" if is_class else "regression"
 
 
@@ -35,10 +45,10 @@ def target_numbers(table: Columns, targets: Sequence[str]) -> Float[Tensor, "row
     Raises: DataError naming the first row and column with another value.
     """
     texts = polars.DataFrame({name: table.texts[name] for name in targets})
-    numbers = texts.select(finite(values, table.decimal) for values in texts)
+    numbers = texts.select(finite(values, table.reading) for values in texts)
     for name in targets:
         for row in numbers[name].is_null().arg_true():
-            why = complaint(texts[name][row], table.decimal)
+            why = complaint(texts[name][row], "remove the row", _hint(table, texts[name][row]))
             raise errors.DataError(f"{table.row_name(row)}, column {name!r}: {why}")
     return torch.from_numpy(numbers.to_numpy(order="c", writable=True))
 
@@ -49,7 +59,7 @@ def sample_weights(table: Columns, name: str) -> Float[Tensor, " rows"]:
     Raises: DataError naming the first row whose weight is not a number greater than 0.
     """
     texts = polars.Series(table.kept[name])
-    weights = finite(texts, table.decimal).to_numpy()
+    weights = finite(texts, table.reading).to_numpy()
     scaled = torch.from_numpy(weights / np.nanmean(weights)).float()
     wrong = (~((scaled > 0) & scaled.isfinite())).nonzero().flatten()
     if len(wrong):
@@ -57,7 +67,7 @@ def sample_weights(table: Columns, name: str) -> Float[Tensor, " rows"]:
         text = texts[row]
         raise errors.DataError(
             f"{table.row_name(row)}, column {name!r}: {text!r} is not a weight, a number greater "
-            f"than 0; correct it, or remove the row{comma_hint(text, table.decimal)}"
+            f"than 0; correct it, or remove the row{_hint(table, text)}"
         )
     return scaled
 
@@ -67,14 +77,20 @@ def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], l
     values = polars.Series(table.texts[target])
     counts = dict(values.value_counts().iter_rows())
     are_whole = all(map(WHOLE.fullmatch, counts))
-    names = sorted(counts, key=lambda name: (int(name) if are_whole else 0, name))
-    for name in names:
-        if counts[name] == 1:
+    written = sorted(counts, key=lambda name: (int(name) if are_whole else 0, name))
+    names = distinct(written)
+    place_of, number_of = places(names), Counter[int]()
+    for name in written:
+        number_of[place_of(name)] += counts[name]
+    are_numbers = None not in map(parsed, names)
+    regression = "; to predict numbers, set data=csv_regression" if are_numbers else ""
+    for place, name in enumerate(names):
+        if number_of[place] == 1:
             row = table.row_name(int(values.index_of(name) or 0))
             raise errors.DataError(
                 f"{row}, column {target!r}: the class {name!r} has only this row, and "
                 "cannot be in both training and test set; add rows of it, or remove it"
-                + comma_hint(name, table.decimal)
+                + (_hint(table, name) or regression)
             )
     if len(names) == 1:
         raise errors.DataError(
@@ -85,16 +101,21 @@ def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], l
 
 
 def known_classes(table: Columns, target: str, names: Sequence[str]) -> Int[Tensor, " rows"]:
-    """The class of each row, as a place in `names`.
+    """The class of each row, as a place in `names`; the same value may be written differently.
 
     Raises: DataError naming a row with another class.
     """
-    values = polars.Series(table.texts[target])
-    for name in sorted({*values.unique()} - {*names}):
+    values, place_of = polars.Series(table.texts[target]), places(names)
+    known = {name: place_of(name) for name in values.unique()}
+    for name in sorted(name for name, place in known.items() if place < 0):
         row = table.row_name(int(values.index_of(name) or 0))
         raise errors.DataError(
             f"{row}, column {target!r}: {name!r} is not a class of the training data"
             f"{errors.nearest(name, names)}; correct it, or remove the row"
         )
-    places = values.replace_strict(names, range(len(names)), return_dtype=polars.Int64)
-    return torch.from_numpy(places.to_numpy(writable=True))
+    of_rows = values.replace_strict(known, return_dtype=polars.Int64)
+    return torch.from_numpy(of_rows.to_numpy(writable=True))
+
+
+def _hint(table: Columns, text: str) -> str:
+    return hint(most_read(polars.Series([text]), table.reading).options, text)

@@ -1,0 +1,108 @@
+"""Reads tables from files, standard input, data frames and mappings; suggests options.
+
+A table that cannot be read is tried again with the options that its values suggest, so that one
+message has all of them.
+"""
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from andiron import errors
+from andiron.data.on_disk import delimited_text, table_files, table_frames, written_numbers
+from andiron.data.on_disk.columns import Columns, Request, is_frame
+from andiron.data.on_disk.table_frames import Table
+from andiron.data.on_disk.table_lines import TableLines, Unreadable
+
+MOST_ATTEMPTS = 8
+Names = Sequence[str]
+log = logging.getLogger("andiron")
+
+
+def read(source: Any, request: Request) -> Columns:
+    """The columns of a table: a path, the content of a file, a data frame, or mappings.
+
+    Raises: DataError with all the options that the table needs.
+    """
+    try:
+        return _columns(source, request)
+    except Unreadable as error:
+        was_disabled, log.disabled = log.disabled, True
+        try:
+            options = _options(source, request, error.options)
+        finally:
+            log.disabled = was_disabled
+        if all(name == "missing" or f"data.{name}=" in str(error) for name in options):
+            raise
+        text = written_numbers.arguments(options)
+        raise errors.DataError(f"{error}\noptions for this table: {text}") from error
+
+
+def _options(source: Any, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The `options`, and what the table needs once they are set."""
+    found: dict[str, Any] = {}
+    for _ in range(MOST_ATTEMPTS):
+        found |= options
+        try:
+            return {**found, **_columns(source, request.changed(found)).suggested}
+        except Unreadable as error:
+            options = error.options
+        except errors.DataError:
+            break
+    return found
+
+
+def _columns(source: Any, request: Request) -> Columns:
+    """The columns with the options as they are."""
+    path = source if isinstance(source, Path) else Path("stdin")
+
+    def choose(header: Names, index: Collection[str]) -> tuple[Names, Names]:
+        return _choice(path, request, header, index)
+
+    if isinstance(source, Path | bytes):
+        return TableLines(str(path), _of_file(path, source, request, choose), request).checked()
+    if is_frame(source):
+        return TableLines("", table_frames.of_frame(source, choose), request).checked()
+    table = table_frames.of_mappings(source, request.features or (), request.kept)
+    return TableLines("", table, request).checked()
+
+
+def _of_file(path: Path, source: Any, request: Request, choose: table_frames.Choose) -> Table:
+    content = source if isinstance(source, bytes) else None
+    try:
+        with table_files.opened(path, content, request.layout.encoding) as file:
+            if table_frames.is_parquet(path, file):
+                return table_frames.of_parquet(path, file, choose)
+            return delimited_text.table(path, file, request, choose)
+    except table_files.EncodingError as error:
+        options = {"encoding": table_files.LIKELY_ENCODING}
+        raise Unreadable(str(error), {} if request.layout.encoding else options) from error
+
+
+def _choice(
+    path: Path, request: Request, header: Names, index: Collection[str]
+) -> tuple[Names, Names]:
+    """The features, by default all but the index of pandas, and the further columns."""
+    others = [*request.texts, *request.kept]
+    beside = [*others, *request.exclude]
+    for name in [*(request.features or ()), *beside, *request.reading.kinds]:
+        if name not in header:
+            hint = errors.nearest(name, header) or delimited_text.header_hint(header)
+            raise errors.DataError(
+                f"{path}: has no column {name!r}{hint}; its columns are: {', '.join(header)}"
+            )
+    features = request.features or [
+        name for name in header if name and name not in beside and name not in index
+    ]
+    if not features:
+        raise errors.DataError(
+            f"{path}: has no column beside {', '.join(beside)}; there is nothing to learn from"
+        )
+    left_out = [name for name in index if name not in (*features, *beside)]
+    if left_out:
+        log.warning(
+            "%s: taken for the index of a data frame, and not for a feature: column %s",
+            path, ", ".join(map(repr, left_out)),
+        )  # fmt: skip
+    return features, others
