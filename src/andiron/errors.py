@@ -168,24 +168,41 @@ def reason(error: BaseException) -> str:
 
 
 @contextmanager
-def exits_refused() -> Iterator[None]:
-    """A context in which a user's code cannot end the process, least of all with exit code 0.
+def exits_refused(*also: type[BaseException]) -> Iterator[None]:
+    """A context in which a user's code cannot end the process or a loop, least of all in silence.
 
-    Raises: AndironError naming the function that called `sys.exit`, outside the standard library.
+    `also` is KeyboardInterrupt where signals are handled, so that only code can have raised it.
+    Raises: AndironError naming the function, outside the standard library, that called `sys.exit`,
+    or that raised GeneratorExit, StopIteration or the like.
     """
     try:
         yield
-    except SystemExit as error:
-        function, trace = "", error.__traceback__
-        while trace is not None:
-            module, code = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_frame.f_code
-            if module.partition(".")[0] not in sys.stdlib_module_names:
-                function = f"{module}.{code.co_qualname} ({code.co_filename}:{trace.tb_lineno})"
-            trace = trace.tb_next
-        raise AndironError(
-            f"{function}: ended the process (sys.exit({error.code!r})); raise an error there "
-            "instead"
-        ) from error
+    except BaseException as error:
+        is_from_generator = isinstance(error, RuntimeError) and error.__cause__ is not None
+        raised = error.__cause__ if is_from_generator and error.__cause__ else error
+        is_end = isinstance(raised, StopIteration) or not isinstance(raised, Exception)
+        is_stop = isinstance(raised, KeyboardInterrupt) and not isinstance(raised, also)
+        function = _where_raised(raised)
+        if not is_end or is_stop or isinstance(raised, Interrupted) or not function:
+            raise
+        what = f"raised {type(raised).__name__}"
+        if isinstance(raised, SystemExit):
+            what = f"ended the process (sys.exit({raised.code!r}))"
+        raise AndironError(f"{function}: {what}; raise an error there instead") from error
+
+
+def _where_raised(error: BaseException) -> str:
+    """The function, outside the standard library, that raised the error; empty for Andiron's own.
+    """
+    function, trace = "", error.__traceback__
+    while trace is not None:
+        module, code = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_frame.f_code
+        package = module.partition(".")[0]
+        if package not in sys.stdlib_module_names:
+            place = f"{module}.{code.co_qualname} ({code.co_filename}:{trace.tb_lineno})"
+            function = place if package != "andiron" else ""
+        trace = trace.tb_next
+    return function
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

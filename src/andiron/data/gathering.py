@@ -30,6 +30,12 @@ class Gather:
     seed: int
 
     def __call__(self, request: Request) -> Any:
+        try:
+            return self._gathered(request)
+        except StopIteration as error:  # would silently end the epoch of whoever iterates
+            raise RuntimeError("the data set raised StopIteration") from error
+
+    def _gathered(self, request: Request) -> Any:
         indices = torch.as_tensor(request.indices)
         draws = Draws(self.seed, request.epoch, indices)
         raw = drawn(self.dataset, indices, draws)
@@ -52,8 +58,9 @@ class Gather:
     def __getitem__(self, request: Request) -> Any:
         """The same in a worker process; returns errors, as torch would add its traceback."""
         try:
-            return self(request)
-        except (errors.DataError, errors.MismatchError) as error:
+            with errors.exits_refused(KeyboardInterrupt):
+                return self(request)
+        except errors.AndironError as error:
             return error
 
 

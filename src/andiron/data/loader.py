@@ -217,7 +217,7 @@ class DataLoader:
         plain = (request._replace(indices=request.indices.tolist()) for request in requests)
         self._upcoming.requests = plain
         for raw in self._worker_iterator():
-            if isinstance(raw, errors.DataError | errors.MismatchError):
+            if isinstance(raw, errors.AndironError):
                 raise raw
             yield raw
             if self._upcoming.requests is not plain:

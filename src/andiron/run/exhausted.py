@@ -30,10 +30,10 @@ SHORTAGES = {
 def explained(demands: Demands) -> Iterator[None]:
     """Turns an error of an exhausted resource into an ExhaustedError that names what to lower.
 
-    An exit of the process (`sys.exit`) is an error too.
+    An exit of the process (`sys.exit`) is an error too, or another exception that ends a loop.
     """
     try:
-        with errors.exits_refused():
+        with errors.exits_refused(KeyboardInterrupt):
             yield
     except (MemoryError, RuntimeError, OSError, ImportError) as error:
         problem = _problem(error, demands)

@@ -20,6 +20,8 @@ from andiron.data import (
     RawBatch,
     digits,
 )
+from andiron.data.composed.torch_samples import from_torch
+from andiron.data.gathering import Gather, Request
 
 SIZE, BATCH_SIZE = 23, 5  # the last batch has 3
 INPUTS = torch.randint(
@@ -388,3 +390,28 @@ def test_batches_are_made_one_by_one_where_bits_or_batcher_are_not_known(change)
     options = {"batcher": ArrayBatcher(), "batch_size": 32} | change
     for batch in DataLoader(dataset, **options):
         assert batch.inputs.untyped_storage().nbytes() == batch.inputs.nbytes
+
+
+class Ends:
+    """Four samples; the third raises what ends a loop."""
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        if index == 2:
+            raise self.kind
+        return torch.ones(3), index % 2
+
+
+@pytest.mark.parametrize("kind", [StopIteration, KeyboardInterrupt, SystemExit])
+def test_a_data_set_that_ends_a_loop_ends_no_epoch(kind):
+    loader = DataLoaderBuilder(ArrayBatcher()).batch_size(2).build(from_torch(Ends(kind)))
+    with pytest.raises(errors.AndironError, match=f"Ends.__getitem__ .*{kind.__name__}|sys.exit"):
+        with errors.exits_refused(KeyboardInterrupt):
+            list(loader.epoch(0))
+    of_worker = Gather(from_torch(Ends(kind)), (), 0)[Request(0, [1, 2])]
+    assert "Ends.__getitem__" in str(of_worker)

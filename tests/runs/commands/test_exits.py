@@ -1,9 +1,14 @@
-"""A class of the user's own that ends the process (`sys.exit`) fails the command, whatever code."""
+"""A class of the user's own that ends the process or a loop fails the command, whatever code."""
 
+import asyncio
+import os
 import sys
 
 import pytest
 
+from andiron.cli import signals
+from andiron.run import status
+from andiron.run_folder import RunFolder
 from andiron.runs import plan
 from andiron.sweep import find_lr
 from andiron.trained import evaluate
@@ -24,6 +29,13 @@ class Net(nn.Module):
 class Steps(Classifier):
     def train_step(self, batch):
         sys.exit()
+
+class Raises(Classifier):
+    def train_step(self, batch):
+        self.calls = getattr(self, "calls", 0) + 1
+        if self.calls == 5:
+            self.end()
+        return super().train_step(batch)
 
 class Validates(Classifier):
     def valid_step(self, batch):
@@ -60,6 +72,53 @@ def test_a_run_whose_class_exits_has_failed(own, options, function, code):
     assert ended.errors.startswith(f"error: {function} ({own / 'my_exits.py'}:")
     assert ended.errors.endswith(f"): {ENDED.format(code)}\n")
     assert not (own / "run").exists()
+
+
+def ended_by(own, monkeypatch, end):
+    """A run whose task calls `end` in its fifth step."""
+    import my_exits
+
+    monkeypatch.setattr(my_exits.Raises, "end", end, raising=False)
+    task = "task={_target_: my_exits.Raises}"
+    return called(train.main, *RUN, task, "batch_size=16", "hydra.run.dir=run", cwd=own)
+
+
+# not GeneratorExit: generators that tests check by their annotations replace it
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, StopIteration, asyncio.CancelledError])
+def test_an_exception_that_ends_a_loop_fails_the_run_and_names_the_function(
+    own, kind, monkeypatch
+):
+    def end(task):
+        raise kind
+
+    ended = ended_by(own, monkeypatch, end)
+
+    where = f"{__name__}.{end.__qualname__} ({__file__}:"
+    assert ended.code == 1 and ended.errors.startswith(f"error: {where}")
+    assert ended.errors.endswith(f"): raised {kind.__name__}; raise an error there instead\n")
+    assert status.read(RunFolder(own / "run"))["status"] == "failed"
+
+
+class Left(Exception):
+    """The end of the process, in a test."""
+
+
+@pytest.mark.parametrize(("code", "exit_code"), [(0, 1), (3, 3)])
+def test_a_run_whose_class_leaves_at_once_has_failed(own, code, exit_code, monkeypatch):
+    left = []
+
+    def leave(code):
+        left.append((code, status.read(RunFolder(own / "run"))))
+        raise Left
+
+    monkeypatch.setattr(signals, "_exit", leave)
+    with pytest.raises(Left):
+        ended_by(own, monkeypatch, lambda task: os._exit(code))
+
+    [(number, content)] = left
+    assert number == exit_code and content["status"] == "failed"
+    assert content["reason"].endswith(f": ended the process (os._exit({code}))")
+    assert f"{__name__}.test_a_run_whose_class_leaves" in content["reason"]
 
 
 @pytest.mark.parametrize("main", [plan.main, find_lr.main])
