@@ -13,7 +13,8 @@ from pathlib import Path
 WHOLE = "*"  # every module of a package that its line in another list does not name
 PLAN = {
     "kernel": {
-        "andiron": "distributed gradients inference interrupter outputs protocols randomness",
+        "andiron": "backward_engine distributed gradients inference interrupter outputs protocols "
+        "randomness",
         "andiron.checkpoint": "background_writer checkpoint_files checkpointer contents directory "
         "host_copy policy store strategies",
         "andiron.config": "options",
@@ -23,7 +24,7 @@ PLAN = {
         "andiron.metrics": "history sliced_window tally",
         "andiron.optim": "accumulator early_exchange grouped model_weights optimizer "
         "running_statistics sliced_mean transformations",
-        "andiron.plain": "cadence improvement",
+        "andiron.plain": "cadence fast_paths improvement",
         "andiron.schedules": "single_curve",
         "andiron.tasks": "criterion",
         "andiron.writers": "fanout",
@@ -52,7 +53,7 @@ PLAN = {
     "leaf": {
         "andiron.checkpoint": "__init__",
         "andiron.data": "__init__ described fingerprint foreign_loader host_memory loader_builder "
-        "splits standardisation worker_limits",
+        "splits standardisation worker_limits worker_signals",
         "andiron.data.augment": WHOLE,
         "andiron.data.composed": WHOLE,
         "andiron.data.on_disk": WHOLE,

@@ -8,13 +8,16 @@
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+
+from andiron.backward_engine import all_parameters, run_backward
+from andiron.plain import fast_paths
 
 Tensors = Mapping[str, Tensor]  # by name, of parameters for the most part
 # of a step's weight: a context in which processes exchange gradients, and the loss's factor
@@ -90,57 +93,15 @@ def backward(loss: Tensor, model: nn.Module, weight: Tensor | float | None = Non
     # the gradients are moved off `.grad`: torch.autograd.grad would bypass the hooks by which
     # DistributedDataParallel averages them
     with nullcontext() if exchange is None else exchange(weight) as factor:
-        _run_backward(scaled if factor is None else scaled * factor)
+        run_backward(scaled if factor is None else scaled * factor)
     tensors = {}
-    for name, parameter in _named_parameters(model, "", {}).items():
+    for name, parameter in all_parameters(model).items():
         if parameter.grad is not None:
             tensors[name] = parameter.grad
             parameter.grad = None
     if scale != 1.0:
         torch._foreach_div_(list(tensors.values()), scale)
     return Gradients(tensors, model, loss.detach())
-
-
-def _run_backward(loss: Tensor) -> None:
-    """`loss.backward()` outside autocast: it takes its dtypes from the forward pass.
-
-    A plain scalar on a CPU goes straight to torch's engine, with a cached 1. Tensor.backward
-    creates that 1 every time, through three layers of Python: 16 us of a 300 us step. On other
-    devices it also passes its context to the device threads.
-    """
-    kind = loss.device.type
-    is_plain = type(loss) is Tensor and loss.is_cpu and loss.is_floating_point() and not loss.dim()
-    is_cast = torch.is_autocast_enabled(kind)
-    with torch.autocast(kind, enabled=False) if is_cast else nullcontext():
-        if is_plain and _engine_agrees() and not torch._C._are_functorch_transforms_active():
-            _run_engine(loss)
-        else:
-            loss.backward()  # type: ignore[no-untyped-call]
-
-
-def _run_engine(loss: Tensor) -> None:
-    engine = torch.autograd.Variable._execution_engine
-    one = _one(loss.dtype, loss.device)
-    engine.run_backward((loss,), (one,), False, False, (), True, True)
-
-
-@functools.cache
-def _engine_agrees() -> bool:
-    """Whether torch's engine, called like this, gives the same gradient as `loss.backward()`.
-
-    Another version of torch may need another call: it is tried once, on three numbers.
-    """
-    ours, theirs = (torch.tensor([0.5, -2.0, 3.0], requires_grad=True) for _ in range(2))
-    with torch.enable_grad():
-        loss, public = ours.exp().sum(), theirs.exp().sum()
-    public.backward()  # type: ignore[no-untyped-call]
-    try:
-        torch._C._are_functorch_transforms_active()
-        _run_engine(loss)
-    except (AttributeError, TypeError, RuntimeError):
-        return False
-    own, expected = ours.grad, theirs.grad
-    return own is not None and expected is not None and torch.equal(own, expected)
 
 
 class Detachable:
@@ -202,14 +163,17 @@ def all_finite(gradients: Gradients) -> bool:
     if not tensors:
         return True
     device = tensors[0].device
-    if device.type == "mps":  # lacks this operation
-        return bool(torch.isfinite(torch.stack([tensor.abs().max() for tensor in tensors])).all())
     found_inf, one = _constants(device)
-    torch._amp_foreach_non_finite_check_and_unscale_(tensors, found_inf, one)
-    is_finite = not found_inf.item()
-    if not is_finite:
+    if device.type != "mps" and fast_paths.may_take("finite check"):  # mps lacks this operation
+        with suppress(RuntimeError):  # of sparse, complex or expanded tensors, of several devices
+            torch._amp_foreach_non_finite_check_and_unscale_(tensors, found_inf, one)
+            is_finite = not found_inf.item()
+            if not is_finite:
+                found_inf.zero_()
+            return is_finite
         found_inf.zero_()
-    return is_finite
+    values = [tensor.coalesce().values() if tensor.is_sparse else tensor for tensor in tensors]
+    return bool(torch.stack([each.isfinite().all().to(device) for each in values]).all())
 
 
 def mean_is_finite(mean: Gradients) -> bool:
@@ -221,13 +185,7 @@ def mean_is_finite(mean: Gradients) -> bool:
 def _constants(device: torch.device) -> tuple[Tensor, Tensor]:
     """A 0 to overwrite and a 1: creating them takes as long as the check."""
     with torch.inference_mode(False):  # an inference tensor could not be overwritten later
-        return torch.zeros((), device=device), _one(torch.float32, device)
-
-
-@functools.lru_cache
-def _one(dtype: torch.dtype, device: torch.device) -> Tensor:
-    with torch.inference_mode(False):  # autograd refuses an inference tensor
-        return torch.ones((), dtype=dtype, device=device)
+        return torch.zeros((), device=device), torch.ones((), device=device)
 
 
 def not_finite(gradients: Tensors) -> list[str]:
@@ -280,20 +238,3 @@ def _check_limit(name: str, value: float) -> None:
         raise ValueError(
             f"{name}={value}: should be greater than 0; leave clipping out to have none"
         )
-
-
-def _named_parameters(
-    module: nn.Module, prefix: str, parameters: dict[str, nn.Parameter]
-) -> dict[str, nn.Parameter]:
-    """`dict(module.named_parameters())` with all names of shared parameters, six times faster.
-
-    Torch's generators take 40 us of a 300 us step of a small MLP. The gradient of a shared
-    parameter is listed under its first name only.
-    """
-    for name, parameter in module._parameters.items():
-        if parameter is not None:
-            parameters[prefix + name] = parameter
-    for name, child in module._modules.items():
-        if child is not None:
-            _named_parameters(child, f"{prefix}{name}.", parameters)
-    return parameters

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from andiron.plain import fast_paths
 
 Word = TypeVar("Word", int, Tensor)
 
@@ -89,6 +90,9 @@ def start_stream(seed: int, purpose: str, *counters: int) -> None:
     take 1 us.
     """
     value = derive(seed, purpose, *counters)
+    if not fast_paths.may_take("generators"):
+        torch.manual_seed(value)
+        return
     torch.default_generator.manual_seed(value)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.manual_seed_all(value)

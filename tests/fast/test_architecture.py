@@ -22,7 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "andiron"
 FLOORS = [
-    {"disk", "gradients", "inference", "plain", "randomness", "recording", "run_folder"},
+    {"disk", "plain"},
+    {"backward_engine", "inference", "randomness", "recording", "run_folder"},
+    {"gradients"},
     {"errors", "outputs", "ranges"},
     {"config", "distributed", "interrupter", "models", "protocols", "schedules", "serialization"},
     {"checkpoint", "data", "metrics", "optim", "render", "writers"},

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from andiron.checkpoint import contents
 from andiron.checkpoint.contents import Checkpoint, Tensors
+from andiron.plain import fast_paths
 
 MOST_FREE = 2  # for the checkpoint being written and the one being taken
 
@@ -41,7 +42,8 @@ class HostBuffers:
 
         From a GPU the copy is only started; later work in the same stream runs after it.
         """
-        free = contents.tensors_by_file(self._free.popleft()) if self._free else {}
+        reuses = self._free and fast_paths.may_take("memory of copies")
+        free = contents.tensors_by_file(self._free.popleft()) if reuses else {}
         copies: dict[str, Tensors] = {}
         pairs: dict[bool, list[tuple[Tensor, Tensor]]] = {False: [], True: []}  # by `is_cuda`
         for file, tensors in contents.tensors_by_file(checkpoint).items():

@@ -11,13 +11,11 @@
 """
 
 import copy
-import multiprocessing.queues
-import os
-import signal
+import multiprocessing
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from operator import is_
 from typing import Any
 
 import torch
@@ -25,12 +23,13 @@ from jaxtyping import Int
 from torch import Tensor
 
 from andiron import distributed, errors, randomness
-from andiron.data import gathering, prefetch, worker_limits
+from andiron.data import gathering, prefetch, worker_limits, worker_signals
 from andiron.data.augment.sample_random import Augmentation, uses_default_generators
 from andiron.data.batchers import ArrayBatcher, ImageBatcher
 from andiron.data.dataset import ArrayDataset, Batch, Batcher, Dataset
 from andiron.data.gathering import Request
 from andiron.distributed import ALONE, Sliced, World
+from andiron.plain import fast_paths
 
 BATCHES_AHEAD = 2  # gathered by the thread while a step runs; more only costs memory
 CHUNK_BYTES = 2**20  # raw inputs gathered and normalised at once; more leave the CPU's cache
@@ -159,16 +158,35 @@ class DataLoader:
         return (Request(epoch, indices) for indices in chunks)
 
     def _gathered_here(self, epoch: int, first_batch: int) -> Iterator[Any]:
-        """Gathers and normalises several batches at once if that gives each the same bits."""
-        together = self._batches_together()
+        """Gathers and normalises several batches at once while that gives each the same bits."""
+        batch = first_batch
+        for gathered in self._gathered_together(epoch, first_batch):
+            yield gathered
+            batch += 1
+        if batch < len(self):
+            for request in self._requests(epoch, batch):
+                yield self.batcher(self._gather(request), self.device)
+
+    def _gathered_together(self, epoch: int, first_batch: int) -> Iterator[Batch]:
+        """The batches until what they are made of changes; none for components of other kinds."""
+        if (together := self._batches_together()) == 1:
+            return
+        kept, versions = self._made_of()  # kept: no other object has its place in memory
         for request in self._requests(epoch, first_batch, together):
             batch = self.batcher(self._gather(request), self.device)
-            if together == 1:
-                yield batch
-                continue
             # not split: its outputs are views, which share one version counter in autograd
-            inputs, targets = (tensor.unsafe_split(self.batch_size) for tensor in batch)
-            yield from map(Batch, inputs, targets)
+            for parts in zip(*(tensor.unsafe_split(self.batch_size) for tensor in batch)):
+                now, versions_now = self._made_of()
+                if versions_now != versions or not all(map(is_, now, kept)):
+                    return
+                yield Batch(*parts)
+
+    def _made_of(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The objects that batches are made of, and the versions of the tensors among them."""
+        data: Any = self.dataset
+        tensors = data.inputs, data.targets
+        versions = tuple(getattr(tensor, "_version", None) for tensor in tensors)
+        return (*tensors, data.weights, data, self.batcher), versions
 
     def _batches_together(self) -> int:
         """The number of batches to gather at once: above 1 only for components that allow it."""
@@ -178,10 +196,14 @@ class DataLoader:
             or self._gather.augmentations
             or self.device.type != "cpu"
             or self._world.is_divided
+            or self.dataset.inputs.is_inference()  # has no version
+            or self.dataset.targets.is_inference()
         ):
             return 1
         sample = self.dataset.inputs[0]
         if sample.numel() * self.batch_size % ALIGNED_FLOATS:
+            return 1
+        if not fast_paths.may_take("batches together"):
             return 1
         return max(1, CHUNK_BYTES // max(1, sample.nbytes * self.batch_size))
 
@@ -209,7 +231,7 @@ class DataLoader:
             persistent_workers=True,
             pin_memory=self._is_pinned,
             generator=torch.Generator(),  # its own, so that the default generator is not used
-            worker_init_fn=_prepare_worker,
+            worker_init_fn=worker_signals.prepare_worker,
         )
 
     def _gathered_by_workers(self, epoch: int, requests: Iterator[Request]) -> Iterator[Any]:
@@ -231,7 +253,7 @@ class DataLoader:
             distributed.settle()
         before = multiprocessing.active_children()
         try:
-            with _sigterm_ignored_by_workers():
+            with worker_signals.sigterm_ignored_by_workers():
                 return iter(self._workers)
         except OSError:
             for process in multiprocessing.active_children():
@@ -262,38 +284,6 @@ class _Upcoming:
 
     def __iter__(self) -> Iterator[Request]:
         return self.requests
-
-
-@contextmanager
-def _sigterm_ignored_by_workers() -> Iterator[None]:
-    """Workers started inside ignore SIGTERM until `_prepare_worker` has run."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _prepare_worker(worker: int) -> None:
-    """Undoes torch's handler of SIGTERM: a signal to the whole process group is for the parent.
-
-    A batch that cannot be sent (no open files left) ends the worker: its parent would wait.
-    """
-    handler = signal.getsignal(signal.SIGTERM)
-    if callable(handler):
-        signal.signal(signal.SIGTERM, handler)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    queue: Any = multiprocessing.queues.Queue
-    queue._on_queue_feeder_error = staticmethod(_end_worker)
-
-
-def _end_worker(error: Exception, batch: Any) -> None:
-    os.write(2, f"a data worker ends: {error}\n".encode(errors="backslashreplace"))
-    os._exit(1)
 
 
 def _unchanged(batch: Any) -> Any:

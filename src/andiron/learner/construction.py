@@ -199,7 +199,7 @@ def _built(chosen: Choices, state: LearnerState) -> Built:
         chosen.options,
         state.model,
         state.optimizer.groups,
-        state.schedule,
+        getattr(state.schedule, "at_start", state.schedule),
         [*metrics.values()],
         {f"{option}.{name}": each for option in others for name, each in others[option].items()},
         chosen.device,

@@ -84,7 +84,6 @@ class Updater:
         self._context: Callable[[], AbstractContextManager[object]] = nullcontext
         if self.precision.changes_step:
             self._context = self.precision.step
-        self._constant_rates = self.optimizer.constant_rates(self.schedule)
 
     def rates(self, updates: int) -> dict[str, float]:
         """The learning rate of every group that is not frozen, for the update after `updates`."""
@@ -103,11 +102,9 @@ class Updater:
         `snapshot` gives the state to save where a non-finite update stops the run.
         Raises: NonFiniteError, the weights unchanged, if the policy is to stop.
         """
-        rates = due = self._constant_rates or {}
-        if not rates:
-            self.optimizer.thaw(position.updates)
-            rates = self.rates(position.updates)
-            due = self.optimizer.due(rates, position.updates)
+        self.optimizer.thaw(position.updates)
+        rates = self.rates(position.updates)
+        due = self.optimizer.due(rates, position.updates)
         gradients, items = self.gradients(batches, position, loader)
         if not self.nonfinite.passes(gradients):
             step = _step(position, len(batches), loader)
@@ -122,12 +119,7 @@ class Updater:
         def again() -> Gradients:
             return self.gradients(batches, position, loader)[0]
 
-        sole = self.optimizer.sole
-        if sole is None:
-            self.optimizer.step(due, self.model, gradients, again, updates=position.updates)
-        else:
-            for lr in due.values():
-                sole.step(lr, self.model, gradients, again)
+        self.optimizer.step(due, self.model, gradients, again, updates=position.updates)
         position.updates += 1
         if self.precision.has_loss_scale:
             self.precision.updated()

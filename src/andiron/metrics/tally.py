@@ -22,7 +22,7 @@ from andiron.distributed import ALONE, Sliced, World
 from andiron.metrics import sliced_window, tally_state
 from andiron.metrics.sums import sum_dtype
 from andiron.outputs import ClassificationOutput
-from andiron.plain import readable
+from andiron.plain import fast_paths, readable
 from andiron.protocols import Decisions, Metric, Parts, Values
 
 MOST_SHOWN = 300  # characters
@@ -55,8 +55,10 @@ class Tally:
     def add(self, item: Any, batch: Any = None) -> None:
         """Counts one batch; `batch` is for metrics that declare `needs_batch`."""
         may_wait = self._can_wait and not self._window and len(self._items) < MOST_KEPT
-        if may_wait and _is_small(item):
-            self._items.append(item)
+        if may_wait and _is_small(item, self._items) and fast_paths.may_take("counted later"):
+            # copies: the user's code may write into the memory of outputs and targets again
+            kept = item.output.clone(), item.targets.clone()
+            self._items.append(ClassificationOutput(item.loss.clone(), *kept, item.weight))
             return
         self._count_items()
         if isinstance(item, Sliced):
@@ -178,15 +180,19 @@ class Tally:
         return numbers
 
 
-def _is_small(item: Any) -> bool:
-    """Whether an item may wait: on a GPU its memory may belong to a CUDA graph, which reuses it."""
+def _is_small(item: Any, others: Sequence[Any]) -> bool:
+    """Whether an item may wait beside `others`, to be counted with them in one operation."""
+    if type(item) is not ClassificationOutput or type(item.weight) is not int or item.has_ignored:
+        return False
+    loss, output, targets = item.loss, item.output, item.targets
+    first = others[0].output if others else output
     return (
-        type(item) is ClassificationOutput
-        and type(item.weight) is int
-        and not item.has_ignored
-        and item.output.numel() <= LARGEST_KEPT
-        and item.loss.is_cpu
-        and not (item.loss.requires_grad or item.output.requires_grad)
+        (loss.dtype, loss.dim()) == (torch.float32, 0)  # others would round the weights
+        and output.numel() <= LARGEST_KEPT
+        and (output.dim(), targets.shape) == (2, output.shape[:1])
+        and (output.shape[1], output.dtype) == (first.shape[1], first.dtype)
+        and not (loss.requires_grad or output.requires_grad)
+        and loss.is_cpu and output.is_cpu and targets.is_cpu
     )
 
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from andiron.gradients import Gradients
+from andiron.plain import fast_paths
 
 
 class GradientsAccumulator:
@@ -70,12 +71,16 @@ def divide(gradients: Gradients, divisor: float | Tensor) -> None:
     if not tensors:
         return
     device = tensors[0].device
-    has_operation = device.type != "mps" and all(map(torch.is_floating_point, tensors))
-    if isinstance(divisor, Tensor) or math.frexp(divisor)[0] != 0.5 or not has_operation:
+    is_power = not isinstance(divisor, Tensor) and math.frexp(divisor)[0] == 0.5
+    has_operation = device.type != "mps" and all(
+        each.is_floating_point() and each.layout is torch.strided and each.device == device
+        for each in tensors
+    )
+    if not (is_power and has_operation and fast_paths.may_take("checked division")):
         torch._foreach_div_(tensors, divisor)
         return
     gradients.found_inf = torch.zeros((), device=device)
-    reciprocal = torch.full((), 1 / divisor, device=device)
+    reciprocal = torch.full((), 1 / float(divisor), device=device)
     torch._amp_foreach_non_finite_check_and_unscale_(tensors, gradients.found_inf, reciprocal)
 
 

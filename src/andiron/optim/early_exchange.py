@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from andiron.distributed import BUCKET_BYTES, World
 from andiron.gradients import Gradients
 from andiron.outputs import Weight
+from andiron.plain import fast_paths
 
 LARGE_BYTES = 2**18  # smaller gradients are exchanged together after backward
 FIRST_BYTES = 2**20  # of the first bucket, as in DistributedDataParallel: it is soon complete
@@ -54,7 +55,9 @@ class EarlyExchange:
             return
         self._weight = weight
         hooks = []
-        for name, parameter in self._parameters.items():
+        # begun in backward or by `finish`, the exchanges are the same
+        is_early = fast_paths.may_take("early exchange")
+        for name, parameter in self._parameters.items() if is_early else ():
             register: Any = parameter.register_post_accumulate_grad_hook  # untyped
             hooks.append(register(partial(self._take, name)))
         try:
@@ -70,7 +73,8 @@ class EarlyExchange:
             return
         if isinstance(weight, Tensor) and _is_on_gpu(weight):  # a wait for its value costs more
             gradient.masked_fill_(weight == 0, NO_ENTRY)
-        self._computed[name] = gradient, gradient._version
+        if not any(name in bucket for bucket in self._buckets[: len(self._begun)]):
+            self._computed[name] = gradient, gradient._version
         for bucket in self._buckets[len(self._begun) :]:
             if not self._computed.keys() >= {*bucket}:
                 break
@@ -84,8 +88,9 @@ class EarlyExchange:
         for name, (tensor, version) in self._computed.items():
             if gradients.get(name) is not tensor or tensor._version != version:
                 raise ValueError(
-                    f"train_step changed the gradient of {name} after backward(..., weight=...) "
-                    "had begun to add it up over all processes; leave weight out of backward"
+                    f"the gradient of {name} changed after backward(..., weight=...) had begun to "
+                    "add it up over all processes (by train_step, or by a later part of backward); "
+                    f"leave weight out of backward, or set {fast_paths.VARIABLE}=0"
                 )
         if self._weight is not None and weight is not self._weight and weight != self._weight:
             raise ValueError(

@@ -40,6 +40,12 @@ def flattened(state: Mapping[str, Any], parameter: Tensor | None = None) -> dict
     return flat
 
 
+def is_numeric(value: Any) -> bool:
+    """Whether it is a number, or numbers, such as Adam's betas."""
+    numbers = value if isinstance(value, list | tuple) else (value,)
+    return all(isinstance(number, int | float) for number in numbers)
+
+
 def _in_columns(value: Tensor, parameter: Tensor | None) -> bool:
     """Whether it is a matrix stored by columns, and `parameter` does not show that."""
     if value.dim() != 2 or value.is_contiguous() or not value.t().is_contiguous():

@@ -1,119 +1,170 @@
-"""Fused kernels of torch's Adam, AdamW and SGD, called with lists kept between steps.
+"""Fused kernels of torch's Adam, AdamW and SGD, called for all parameters at once.
 
-`torch.optim` collects the lists anew at every step and groups them by device and dtype: for an MLP
-with four tensors that takes 36 of 50 us. Kernel and arguments are the same, and so are the bits.
+`torch.optim` groups the tensors by device and dtype at every step: for an MLP with four tensors
+that takes 36 of 50 us. Kernel and arguments are the same, and so are the bits. Options, parameters
+and state are read at each step, so that whoever changes them between two steps is followed.
 """
 
-import inspect
-from collections.abc import Callable
-from functools import cache, partial
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from operator import is_, itemgetter
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-Kind = type[torch.optim.Optimizer]
-Options = dict[str, Any]
-SlotTensors = Callable[[str], list[Tensor]]  # the state in a slot, for every parameter
-Kernel = partial[None]
+from andiron.plain import fast_paths
+
+Options = Mapping[str, Any]
+ADAM = ("eps", "weight_decay", "amsgrad", "maximize", "decoupled_weight_decay")  # and betas
+SGD = ("momentum", "dampening", "nesterov", "weight_decay", "maximize")
+NAMES = {torch.optim.Adam: ADAM, torch.optim.AdamW: ADAM, torch.optim.SGD: SGD}
+# the options of a group that its kernel reads
+OPTIONS: dict[Any, Callable[[Options], tuple[Any, ...]]] = {
+    kind: itemgetter(*names) for kind, names in NAMES.items()
+}
+PLAIN = {bool, int, float}
+ONE = torch.tensor(1.0)  # on a CPU adding it takes 4 us, adding 1 takes 9
+# values for the comparison of a kernel with its optimizer
+TRIED = {"eps": 1e-3, "weight_decay": 0.1, "momentum": 0.7, "dampening": 0.2}
 # torch 2.14, and before; on a GPU they refuse a graph capture that would repeat one learning rate
 CAPTURE_CHECKS = ("_accelerator_graph_capture_health_check", "_cuda_graph_capture_health_check")
 
 
-class FusedStep(NamedTuple):
-    """A step of all parameters: `check()`, add 1 to `counters`, then call the kernel."""
+def stepped(
+    kind: Any, inner: Any, parameters: Sequence[Tensor], gradients: list[Tensor], lr: float
+) -> bool:
+    """Whether the kernel made the step of `inner`, of class `kind`; else nothing has changed.
 
-    kernel: Callable[..., None]  # of the gradients in the order of the parameters, and lr=
-    counters: list[Tensor]
-    check: Callable[[], None] | None
-
-
-def is_known(kind: Kind, options: Options) -> bool:
-    """Whether steps of this class with these options are one call of a fused kernel."""
-    plain = not any(options.get(name) for name in ("differentiable", "capturable"))
-    numbers = (*options.get("betas", ()), *(options.get(name, 0) for name in ("eps", "momentum")))
-    is_float = all(isinstance(number, int | float) for number in numbers)
-    known = (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD)
-    return bool(kind in known and options.get("fused") and plain and is_float)
-
-
-def prepared(inner: Any) -> FusedStep | None:
-    """The step of `inner`, whose class `is_known` and which has stepped all parameters.
-
-    None for parameters on several devices, of several types, or in subclasses of Parameter, and if
-    this version of torch's kernel differs from its optimizer.
+    It does not for parameters on several devices, of several types, in subclasses of Parameter or
+    without state, for options that are tensors, and where torch's kernel in this version differs
+    from its optimizer.
     """
-    group, like = inner.param_groups[0], inner.param_groups[0]["params"][0]
-    options = ((name, group[name]) for name in inner.defaults if name != "lr")
-    plain = tuple((name, tuple(of) if isinstance(of, list) else of) for name, of in options)
-    kind: Any = type(inner)
-    return _step(inner) if _agrees(kind, plain, like.dtype, like.device) else None
+    group = inner.param_groups[0]
+    if kind not in OPTIONS or not _is_plain(inner, group, parameters, lr):
+        return False
+    values = OPTIONS[kind](group)
+    first = parameters[0]
+    device, dtype = first.device, first.dtype
+    if (
+        not {*map(type, values), *map(type, group.get("betas", ()))} <= PLAIN
+        or {(type(p), p.device, p.dtype) for p in parameters} != {(nn.Parameter, device, dtype)}
+    ):
+        return False
+    slots = _slots(kind, group, [inner.state.get(parameter) for parameter in parameters])
+    agrees = slots is not None and _agrees(kind, tuple(map(bool, values)), dtype, device)
+    if slots is None or not agrees or not fast_paths.may_take("fused step"):
+        return False
+    if device.type == "cuda":
+        next((getattr(inner, name) for name in CAPTURE_CHECKS if hasattr(inner, name)), bool)()
+    _run(kind, group, slots, parameters, gradients, lr)
+    return True
+
+
+def _is_plain(inner: Any, group: Options, parameters: Sequence[Tensor], lr: float) -> bool:
+    """Whether torch would step exactly these parameters by the fused kernel."""
+    return (
+        isinstance(lr, float)
+        and not isinstance(group["lr"], Tensor)
+        and bool(group.get("fused"))
+        and not (group.get("differentiable") or group.get("capturable"))
+        and len(inner.param_groups) == 1
+        and len(group["params"]) == len(parameters)
+        and all(map(is_, group["params"], parameters))
+        and getattr(inner, "grad_scale", None) is None
+        and getattr(inner, "found_inf", None) is None
+    )
+
+
+def _slots(kind: Any, group: Options, states: list[Any]) -> list[list[Tensor]] | None:
+    """The state tensors in the kernel's order, one list a slot; None if any is missing."""
+    if kind is torch.optim.SGD:
+        names = ["momentum_buffer"] if group["momentum"] else []
+    else:
+        names = ["exp_avg", "exp_avg_sq", "step", *["max_exp_avg_sq"] * bool(group["amsgrad"])]
+    try:
+        slots = [list(map(itemgetter(name), states)) for name in names]
+    except (KeyError, TypeError):  # no step yet
+        return None
+    return None if slots and any(each is None for each in slots[0]) else slots
+
+
+def _run(
+    kind: Any,
+    group: Options,
+    slots: list[list[Tensor]],
+    parameters: Sequence[Tensor],
+    gradients: list[Tensor],
+    lr: float,
+) -> None:
+    if kind is torch.optim.SGD:
+        torch._fused_sgd_(
+            [*parameters],
+            gradients,
+            slots[0] if slots else [],
+            lr=lr,
+            momentum=group["momentum"],
+            dampening=group["dampening"],
+            nesterov=group["nesterov"],
+            weight_decay=group["weight_decay"],
+            maximize=group["maximize"],
+            is_first_step=False,
+            grad_scale=None,
+            found_inf=None,
+        )
+        return
+    means, squares, steps, *largest = slots
+    beta1, beta2 = group["betas"]
+    if steps[0].is_cpu:
+        torch._foreach_add_(steps, ONE, alpha=1.0)
+    else:
+        torch._foreach_add_(steps, 1)
+    (torch._fused_adamw_ if group["decoupled_weight_decay"] else torch._fused_adam_)(
+        [*parameters],
+        gradients,
+        means,
+        squares,
+        largest[0] if largest else [],
+        steps,
+        lr=lr,
+        beta1=beta1,
+        beta2=beta2,
+        eps=group["eps"],
+        weight_decay=group["weight_decay"],
+        amsgrad=group["amsgrad"],
+        maximize=group["maximize"],
+        grad_scale=None,
+        found_inf=None,
+    )
 
 
 @cache
 def _agrees(
-    kind: Any, options: tuple[tuple[str, Any], ...], dtype: torch.dtype, device: torch.device
+    kind: Any, flags: tuple[bool, ...], dtype: torch.dtype, device: torch.device
 ) -> bool:
-    """Whether the second step of a small tensor equals torch's own bit for bit."""
+    """Whether the second step of a small tensor equals torch's own bit for bit.
+
+    `flags` are the options that are not zero: which numbers they are does not matter.
+    """
+    if device.type not in ("cpu", "cuda"):
+        return False
+    options = [*zip(NAMES[kind], flags)]
     values = torch.linspace(-1, 1, 5).to(device, dtype)
-    accepted = inspect.signature(kind).parameters
-    arguments = {name: value for name, value in options if name in accepted}
     twins = [nn.Parameter(values.clone()) for _ in range(2)]
-    ours, theirs = optimizers = [kind([twin], lr=0.1, **arguments) for twin in twins]
+    ours, theirs = optimizers = [kind([twin], lr=0.1, fused=True) for twin in twins]
     for optimizer, twin in zip(optimizers, twins):
+        optimizer.param_groups[0].update(
+            {name: TRIED[name] * is_set if name in TRIED else is_set for name, is_set in options}
+        )
         twin.grad = values.square()
         optimizer.step()
     theirs.step()
+    group, state = ours.param_groups[0], ours.state[twins[0]]
     try:
-        if (fused := _step(ours)) is None:
+        if (slots := _slots(kind, group, [state])) is None:
             return False
-        if fused.counters:
-            torch._foreach_add_(fused.counters, 1)
-        fused.kernel([values.square()], lr=0.1)
+        _run(kind, group, slots, twins[:1], [values.square()], 0.1)
     except (AttributeError, KeyError, TypeError, RuntimeError):
         return False
     states = ([twin, *each.state[twin].values()] for each, twin in zip(optimizers, twins))
     return all(torch.equal(*pair) for pair in zip(*states) if isinstance(pair[0], Tensor))
-
-
-def _step(inner: Any) -> FusedStep | None:
-    group = inner.param_groups[0]
-    parameters = group["params"]
-    device = parameters[0].device
-    types = {(type(p), p.device, p.dtype) for p in parameters}
-    if types != {(nn.Parameter, device, parameters[0].dtype)} or device.type not in ("cpu", "cuda"):
-        return None
-
-    def slot_tensors(slot: str) -> list[Tensor]:
-        return [inner.state[parameter][slot] for parameter in parameters]
-
-    kernel = (_sgd if isinstance(inner, torch.optim.SGD) else _adam)(group, slot_tensors)
-    checks = [name for name in CAPTURE_CHECKS if device.type == "cuda" and hasattr(inner, name)]
-    return FusedStep(
-        partial(kernel, parameters, grad_scale=None, found_inf=None),
-        kernel.keywords.get("state_steps", []),
-        getattr(inner, checks[0]) if checks else None,
-    )
-
-
-def _adam(group: Options, slot_tensors: SlotTensors) -> Kernel:
-    return partial(
-        torch._fused_adamw_ if group["decoupled_weight_decay"] else torch._fused_adam_,
-        exp_avgs=slot_tensors("exp_avg"),
-        exp_avg_sqs=slot_tensors("exp_avg_sq"),
-        max_exp_avg_sqs=slot_tensors("max_exp_avg_sq") if group["amsgrad"] else [],
-        state_steps=slot_tensors("step"),
-        beta1=group["betas"][0],
-        beta2=group["betas"][1],
-        **{name: group[name] for name in ("weight_decay", "eps", "amsgrad", "maximize")},
-    )
-
-
-def _sgd(group: Options, slot_tensors: SlotTensors) -> Kernel:
-    options = ("weight_decay", "momentum", "dampening", "nesterov", "maximize")
-    return partial(
-        torch._fused_sgd_,
-        momentum_buffer_list=slot_tensors("momentum_buffer") if group["momentum"] else [],
-        is_first_step=False,
-        **{name: group[name] for name in options},
-    )

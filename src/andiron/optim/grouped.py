@@ -26,7 +26,7 @@ from andiron.gradients import Gradients, Tensors
 from andiron.optim.optimizer import Closure, Optimizer
 from andiron.optim.ownership import BASE
 from andiron.optim.transformations import Chain
-from andiron.schedules import Constant, Schedule
+from andiron.schedules import Schedule
 
 Model = TypeVar("Model", bound=nn.Module)
 Rates = dict[str, float]  # learning rate by group
@@ -61,11 +61,9 @@ class GroupedOptimizer:
     def __init__(self, model: nn.Module, groups: Iterable[Group]):
         self._model = model
         self.groups = {group.name: group for group in groups}
-        first, *others = every_group = self.groups.values()
         # the owned parameters by name
+        every_group = self.groups.values()
         self.parameters = {name: t for group in every_group for name, t in group.parameters.items()}
-        # the only group's optimizer, if the group's step is just the optimizer's
-        self.sole = None if others or first.transform else first.optimizer
         self._waiting = {name for name, group in self.groups.items() if group.frozen_updates}
         without = {name for name, group in self.groups.items() if group.optimizer is None}
         self._freeze(without | self._waiting)
@@ -92,13 +90,6 @@ class GroupedOptimizer:
             for name, group in self.groups.items()
             if name not in self._frozen
         }
-
-    def constant_rates(self, schedule: Schedule) -> Rates | None:
-        """The rates of all updates if one group has a constant rate, else None."""
-        first, *others = self.groups.values()
-        varies = others or self._waiting or first.schedule or first.every > 1
-        is_constant = not varies and isinstance(schedule, Constant)
-        return self.learning_rates(schedule(0), 0) if is_constant else None
 
     def due(self, rates: Rates, updates: int) -> Rates:
         """The rates of the groups to step in the update after `updates` completed ones."""
@@ -279,6 +270,8 @@ class GroupedOptimizer:
 
 def _part(gradients: Gradients, group: Group) -> Gradients:
     """The gradients of the group's parameters."""
+    if gradients.keys() == group.parameters.keys():
+        return gradients
     names = [name for name in group.parameters if name in gradients]
     return gradients.replaced({name: gradients[name] for name in names})
 

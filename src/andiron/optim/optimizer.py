@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from andiron.gradients import Gradients, Tensors
 from andiron.optim import flat_state, fused_kernel, model_weights, torch_class
-from andiron.optim.fused_kernel import FusedStep
 
 Model = TypeVar("Model", bound=nn.Module)
 Closure = Callable[[], Gradients]  # at the current weights
@@ -74,24 +73,22 @@ class Optimizer:
         self.options = torch_class.public_options(kind, options)
         self.takes_sparse_gradients = issubclass(kind, torch.optim.SparseAdam)
         self.needs_closure = torch_class.needs_closure(self._inner_step)
-        self._may_fuse = fused_kernel.is_known(kind, self.options)
-        self._fused: FusedStep | None = None
         self.has_evaluation_weights = all(hasattr(self._inner, name) for name in ("eval", "train"))
         # the weights that are stepped, while others are evaluated
         self._trained: dict[str, Tensor] | None = None
         if self.has_evaluation_weights:
             self._inner.train()
-        self._initial_group = dict(self._inner.param_groups[0])
+        group = self._inner.param_groups[0]
+        self._initial_group = {name: value for name, value in group.items() if name != "lr"}
 
     def like(self, model: nn.Module) -> "Optimizer":
         """An optimizer of the same class and options for the parameters of `model`."""
         return Optimizer(self._kind, model, **self.options)
 
     @property
-    def group_numbers(self) -> list[str]:
-        """The names of the group's numeric options, which steps may change."""
-        group = self._inner.param_groups[0]
-        return [name for name, value in group.items() if isinstance(value, int | float)]
+    def option_slots(self) -> list[str]:
+        """The slots of the group's numeric options, which may change between steps."""
+        return [f"{GROUP}{slot}" for slot in flat_state.flattened(self._numbers())]
 
     def step(
         self,
@@ -117,25 +114,23 @@ class Optimizer:
             )
         if not gradients:
             return model
-        self._inner.param_groups[0]["lr"] = lr
+        torch_class.set_rate(self._inner.param_groups[0], lr)
         try:
             self._lend(gradients)  # torch checks their shapes, dtypes and devices
             with torch.no_grad():
-                is_whole = self._may_fuse and [*gradients] == self._names
-                if is_whole and self._fused is not None and isinstance(lr, float):
-                    if self._fused.check is not None:
-                        self._fused.check()
-                    if self._fused.counters:
-                        torch._foreach_add_(self._fused.counters, 1)
-                    self._fused.kernel([*gradients.values()], lr=lr)
-                else:
+                if not self._stepped_by_kernel(lr, gradients):
                     again = [self._evaluations(gradients, closure)] if self.needs_closure else []
-                    self._inner_step(self._inner, *again)
-                    if is_whole:
-                        self._fused = fused_kernel.prepared(self._inner)
+                    torch_class.step(self._inner, self._inner_step, *again)
         finally:
             self._take_back()
         return model
+
+    def _stepped_by_kernel(self, lr: float, gradients: Gradients) -> bool:
+        """Whether the fused kernel made the step."""
+        if [*gradients] != self._names or torch_class.has_hooks(self._inner):
+            return False
+        tensors, parameters = [*gradients.values()], [*self.parameters.values()]
+        return fused_kernel.stepped(self._kind, self._inner, parameters, tensors, lr)
 
     def _lend(self, gradients: Gradients) -> None:
         for name, gradient in gradients.items():
@@ -254,7 +249,6 @@ class Optimizer:
                 "that this class saved"
             )
         shared: dict[str, Tensor] = {}
-        self._fused = None
         self._inner.state.clear()
         for name, each in slots.items():
             of_group = [slot for slot in each if slot.startswith(GROUP)]
@@ -287,11 +281,15 @@ class Optimizer:
         return flat_state.restored(placed)
 
     def _changed_options(self) -> dict[str, Any]:
-        """The group's numeric options that steps have changed, without the learning rate."""
+        """The group's numeric options that have changed, without the learning rate."""
+        initial = self._initial_group
+        return {n: value for n, value in self._numbers().items() if value != initial.get(n)}
+
+    def _numbers(self) -> dict[str, Any]:
+        """The group's numeric options, without the learning rate; betas are two numbers."""
         return {
             name: value
             for name, value in self._inner.param_groups[0].items()
-            if name not in ("lr", "train_mode")
-            and isinstance(value, int | float)
-            and value != self._initial_group.get(name)
+            if name not in ("lr", "train_mode", "params")
+            and flat_state.is_numeric(value)
         }

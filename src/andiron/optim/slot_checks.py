@@ -55,7 +55,7 @@ def without_state(optimizer: GroupedOptimizer, state: Tensors) -> list[str]:
 def _slot_problems(optimizer: Optimizer, state: Tensors) -> Iterator[str]:
     """A line for each slot that is missing, unknown, or not as after a step."""
     after_step = cache(partial(_slots_after_step, optimizer))
-    options = {f"{GROUP}{name}{NUMBER}" for name in optimizer.group_numbers}
+    options = {*optimizer.option_slots}
     is_foreign = not optimizer.name.startswith("torch.optim.")
     expected: dict[str, Tensor] = {}
     for key, tensor in state.items():

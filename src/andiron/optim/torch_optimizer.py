@@ -11,7 +11,7 @@ from andiron import errors
 from andiron.optim.grouped import Group, GroupedOptimizer
 from andiron.optim.optimizer import Optimizer
 from andiron.optim.ownership import BASE
-from andiron.optim.torch_schedule import OfGroup, TorchPlateau, TorchSchedule
+from andiron.optim.torch_schedule import OfGroup, OwnRates, TorchPlateau, TorchSchedule
 from andiron.schedules import Constant, Linear, Schedule, from_value
 
 
@@ -20,18 +20,20 @@ def adapted(
 ) -> tuple[GroupedOptimizer, Schedule]:
     """A group for each of the optimizer's, which share its state, and the schedule of the run.
 
-    Without `lr` each group keeps its own rate; a number or a schedule replaces the first group's,
-    and the others keep their ratio to it.
+    Without `lr` each group has its own rate, also where the user's loop changes it; a number or a
+    schedule replaces the first group's, and the others keep their ratio to it.
     Raises: MismatchError for parameters that the model lacks, or another optimizer's scheduler.
     """
     schedule = _schedule(lr, optimizer)
     groups = [
         _group(optimizer, number, model, schedule) for number in range(len(optimizer.param_groups))
     ]
-    return GroupedOptimizer(model, groups), schedule or _kept(optimizer.param_groups[0])
+    return GroupedOptimizer(model, groups), schedule
 
 
-def _schedule(lr: Any, optimizer: torch.optim.Optimizer) -> Schedule | None:
+def _schedule(lr: Any, optimizer: torch.optim.Optimizer) -> Schedule:
+    if lr is None:
+        return OwnRates(optimizer, _kept(optimizer.param_groups[0]))
     if isinstance(lr, ReduceLROnPlateau):
         lr = TorchPlateau(lr)
     elif isinstance(lr, LRScheduler):
@@ -40,11 +42,11 @@ def _schedule(lr: Any, optimizer: torch.optim.Optimizer) -> Schedule | None:
         raise errors.MismatchError(
             f"{type(lr.scheduler).__name__} was made for another optimizer; give `build` that one"
         )
-    return None if lr is None else from_value(lr)
+    return from_value(lr)
 
 
 def _group(
-    optimizer: torch.optim.Optimizer, number: int, model: nn.Module, schedule: Schedule | None
+    optimizer: torch.optim.Optimizer, number: int, model: nn.Module, schedule: Schedule
 ) -> Group:
     several = len(optimizer.param_groups) > 1
     group = optimizer.param_groups[number]
@@ -59,9 +61,7 @@ def _group(
     inner = _part(optimizer, group) if several else optimizer
     scale = 1.0
     own: Schedule | None = None
-    if schedule is None:
-        own = _kept(group)
-    elif isinstance(schedule, TorchSchedule | TorchPlateau):
+    if isinstance(schedule, TorchSchedule | TorchPlateau | OwnRates):
         own = OfGroup(schedule, number)
     elif number:
         if not (first := float(optimizer.param_groups[0]["lr"])):

@@ -16,7 +16,9 @@ from typing import Any, Literal
 from torch.optim import lr_scheduler
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
+from andiron.optim.torch_class import set_rate
 from andiron.plain import improvement
+from andiron.schedules import Schedule
 
 EACH_UPDATE = (lr_scheduler.OneCycleLR, lr_scheduler.CyclicLR)
 log = logging.getLogger("andiron")
@@ -43,7 +45,7 @@ class TorchSchedule:
         self._every = every
         self._updates_per_epoch: int | None = None
         self._updates = 0
-        self._before = self._now = _rates(scheduler)
+        self._before = rates(scheduler.optimizer)
 
     def start(self, updates_per_epoch: int) -> None:
         """Sets the length of an epoch, before training."""
@@ -58,11 +60,11 @@ class TorchSchedule:
         while self._updates < updates:
             self._updates += 1
             length = 1 if self._every == "update" else self._updates_per_epoch
-            self._before = self._now
+            self._before = rates(self.scheduler.optimizer)
             if length and self._updates % length == 0:
                 _step(self.scheduler)
-            self._now = _rates(self.scheduler)
-        return (self._now if updates == self._updates else self._before)[group]
+        now = rates(self.scheduler.optimizer)  # which the user's loop may have changed
+        return (now if updates == self._updates else self._before)[group]
 
     def state_dict(self) -> dict[str, Any]:
         """The completed updates, and the state of the scheduler and its groups as JSON."""
@@ -75,7 +77,7 @@ class TorchSchedule:
         """
         _restore(self.scheduler, state["torch"])
         self._updates = state["updates"]
-        self._before = self._now = _rates(self.scheduler)
+        self._before = rates(self.scheduler.optimizer)
 
 
 class TorchPlateau:
@@ -93,7 +95,7 @@ class TorchPlateau:
 
     def rate(self, group: int, updates: int) -> float:
         """The current rate of a group."""
-        return _rates(self.scheduler)[group]
+        return rates(self.scheduler.optimizer)[group]
 
     def observe(self, values: Mapping[str, Mapping[str, float]]) -> None:
         """Observes the latest values by split and metric."""
@@ -110,11 +112,39 @@ class TorchPlateau:
         _restore(self.scheduler, state["torch"])
 
 
+class OwnRates:
+    """The rates that the groups of an optimizer have: the user's loop, or a scheduler that it
+    steps, may change them between two updates. State: the rates.
+    """
+
+    def __init__(self, optimizer: Any, at_start: Schedule):
+        self.optimizer = optimizer
+        self.at_start = at_start  # for the record
+
+    def __call__(self, updates: int) -> float:
+        """The current rate of the first group."""
+        return self.rate(0, updates)
+
+    def rate(self, group: int, updates: int) -> float:
+        """The current rate of a group."""
+        self.optimizer._opt_called = True  # by Optimizer.step: a scheduler of the user's asks
+        return rates(self.optimizer)[group]
+
+    def state_dict(self) -> dict[str, Any]:
+        """The rates of the groups."""
+        return {"rates": rates(self.optimizer)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continues from saved rates."""
+        for group, rate in zip(self.optimizer.param_groups, state["rates"], strict=True):
+            set_rate(group, rate)
+
+
 @dataclass(frozen=True, repr=False)
 class OfGroup:
     """The schedule of one group of a torch optimizer."""
 
-    whole: TorchSchedule | TorchPlateau
+    whole: TorchSchedule | TorchPlateau | OwnRates
     group: int
 
     def __call__(self, updates: int) -> float:
@@ -122,7 +152,8 @@ class OfGroup:
 
     def __repr__(self) -> str:
         """For the record of the run, without an address in memory."""
-        return f"{type(self.whole.scheduler).__name__}, group {self.group}"
+        of = getattr(self.whole, "scheduler", self.whole)
+        return f"{type(of).__name__}, group {self.group}"
 
 
 def _step(scheduler: LRScheduler) -> None:
@@ -130,8 +161,9 @@ def _step(scheduler: LRScheduler) -> None:
     scheduler.step()
 
 
-def _rates(scheduler: LRScheduler) -> list[float]:
-    return [float(group["lr"]) for group in scheduler.optimizer.param_groups]
+def rates(optimizer: Any) -> list[float]:
+    """The rate of each group now."""
+    return [float(group["lr"]) for group in optimizer.param_groups]
 
 
 def _states(scheduler: LRScheduler) -> list[dict[str, Any]]:

@@ -34,8 +34,9 @@ class LanguageModel(Supervised):
 
     `vocabulary` is the text of each token; without one a token is a byte. `bytes_per_token` is the
     number of bytes of each token, by default its length in UTF-8. They and the loss are not part
-    of `state_dict()`. `samples` continues `prompt` by `sample_length` tokens, if
-    the network has `generate(tokens, number, temperature=..., top_k=..., generator=...)`.
+    of `state_dict()`. `samples` continues `prompt`, by default `start_of(vocabulary)`, by
+    `sample_length` tokens, if the network has
+    `generate(tokens, number, temperature=..., top_k=..., generator=...)`.
     Raises: ValueError for a prompt outside the vocabulary, or a `top_k` above its size.
     """
 
@@ -48,14 +49,14 @@ class LanguageModel(Supervised):
         *,
         vocabulary: Sequence[str] | None = None,
         bytes_per_token: Sequence[int] | None = None,
-        prompt: Annotated[str, Field(min_length=1)] = "\n",
+        prompt: Annotated[str, Field(min_length=1)] | None = None,
         sample_length: Count = 200,
         temperature: NonNegative = 1.0,
         top_k: Count | None = None,
     ):
         super().__init__(network, Criterion(loss or CrossEntropy()))
         self.vocabulary = vocabulary
-        self.prompt = encoded(prompt, vocabulary)
+        self.prompt = encoded(start_of(vocabulary) if prompt is None else prompt, vocabulary)
         self.sample_length = sample_length
         self.settings = {"temperature": temperature, "top_k": top_k}
         num_tokens = BYTES if vocabulary is None else len(vocabulary)
@@ -117,6 +118,11 @@ class LanguageModel(Supervised):
         if logits.shape[-1] != BYTES:
             return None
         return (targets != IGNORED).sum() if has_ignored else targets.numel()
+
+
+def start_of(vocabulary: Sequence[str] | None) -> str:
+    """A line break, or the first character of a vocabulary that has none."""
+    return "\n" if vocabulary is None or "\n" in vocabulary else vocabulary[0]
 
 
 def encoded(text: str, vocabulary: Sequence[str] | None, name: str = "prompt") -> list[int]:

@@ -20,8 +20,11 @@ def generate(options: argparse.Namespace) -> None:
     """
     run = run_arguments.loaded(options)
     prompt = _read_stdin() if options.prompt == "-" else options.prompt
+    from andiron.tasks.language import start_of
     from andiron.trained import text_generation
 
+    if prompt is None:
+        prompt = start_of(getattr(run.model, "vocabulary", None))
     settings = {name: getattr(options, name) for name in ("temperature", "top_k", "seed")}
     pieces = text_generation.pieces(run.model, prompt, options.length, **settings)
     if options.json:
@@ -57,8 +60,8 @@ def _temperature(text: str) -> float:
 def main() -> int:
     """Runs `python scripts/generate.py`; returns the exit code."""
     parser = run_arguments.parser("Continue a text with a trained language model.")
-    prompt = "the text to continue, by default a line break; - reads it from stdin"
-    parser.add_argument("--prompt", default="\n", metavar="TEXT", help=prompt)
+    prompt = "the text to continue, by default a line break if the text had any; - reads stdin"
+    parser.add_argument("--prompt", metavar="TEXT", help=prompt)
     length = "number of tokens to sample (default: 200)"
     parser.add_argument("--length", type=command_line.count, default=200, metavar="N", help=length)
     temperature = "of the softmax; 0 takes the most likely token (default: 1)"

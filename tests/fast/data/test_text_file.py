@@ -340,3 +340,39 @@ def test_tokens_of_a_part_in_memory_and_in_a_file_are_the_same_windows(tmp_path)
     for dataset in made:  # the tokens after the part are those of another
         with pytest.raises(IndexError):
             dataset.__getitems__([11])
+
+
+@pytest.mark.parametrize("level", ["bytes", "characters"])
+def test_a_folder_of_texts_is_read_as_their_joined_content(tmp_path, level):
+    pieces = {"0.txt": "zero\n", "1.TXT": "one", "10.txt": "ten é", "b/2.txt": "two\n" * 9}
+    for name, content in pieces.items():
+        (tmp_path / "stories" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "stories" / name).write_text(content)
+    (tmp_path / "stories" / "notes.pdf").write_bytes(b"\0")
+    (tmp_path / "stories" / ".hidden.txt").write_text("hidden")
+    whole = tmp_path / "whole.txt"
+    whole.write_text("".join(pieces.values()))
+    cache = str(tmp_path / "cache")
+    for _ in range(2):
+        joined, one = (
+            load(str(path), level=level, context_length=2, cache=cache,
+                 valid_sets={"again": str(path)})
+            for path in (tmp_path / "stories", whole)
+        )  # fmt: skip
+        assert (joined.facts, joined.fingerprint) == (one.facts, one.fingerprint)
+        for part, dataset in joined.by_name.items():
+            rows = range(len(dataset))
+            for own, expected in zip(
+                dataset.__getitems__(rows), one.by_name[part].__getitems__(rows), strict=True
+            ):
+                assert torch.equal(own, expected)
+    assert len([*(tmp_path / "cache").glob("stories.*.txt")]) == 1
+    assert sorted(path.name for path in (tmp_path / "stories").rglob("*.txt")) == [
+        ".hidden.txt", "0.txt", "10.txt", "2.txt",
+    ]  # fmt: skip
+
+
+def test_a_folder_without_a_text_is_refused(tmp_path):
+    (tmp_path / "notes.md").write_text("no text")
+    with pytest.raises(errors.DataError, match="has no text that ends in .txt; rename its texts"):
+        load(str(tmp_path))

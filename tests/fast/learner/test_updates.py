@@ -243,7 +243,7 @@ def test_both_views_of_the_weights_are_measured_saved_and_exported(tmp_path):
         .averages(ema=Ema(0.8), swa=Swa(start=10, every=2))
         .build(model, Optimizer(torch.optim.Adam, model), LR)
     )
-    step = made.optimizer.sole.step
+    step = made.optimizer.optimizers[0].step
     weights.append({name: tensor.double() for name, tensor in model.state_dict().items()})
 
     def recorded(*arguments, **more):
@@ -251,7 +251,7 @@ def test_both_views_of_the_weights_are_measured_saved_and_exported(tmp_path):
         weights.append({name: tensor.double() for name, tensor in stepped.state_dict().items()})
         return stepped
 
-    made.optimizer.sole.step = recorded
+    made.optimizer.optimizers[0].step = recorded
     with made:
         fit(made)
 

@@ -223,3 +223,11 @@ def test_perplexity_is_of_the_tokens_themselves_whatever_the_loss():
 
     assert items[0].nll is None and items[1].loss != items[0].loss
     assert items[1].nll == items[0].loss
+
+
+@pytest.mark.parametrize(
+    "vocabulary, prompt",
+    [([*"ACGT"], [0]), ([" ", "a"], [0]), (["\n", "a"], [0]), (["a", "\n"], [1]), (None, [10])],
+)
+def test_without_a_prompt_the_sample_starts_with_a_character_that_there_is(vocabulary, prompt):
+    assert LanguageModel(nn.Embedding(256, 256), vocabulary=vocabulary).prompt == prompt

@@ -14,7 +14,7 @@ from andiron import errors
 from andiron.data import fingerprint, splits
 from andiron.data.composed.composed_datasets import Mapped
 from andiron.data.dataset import Batch, Dataset, Indices, RawBatch
-from andiron.data.on_disk import character_tokens
+from andiron.data.on_disk import character_tokens, joined_texts
 from andiron.data.on_disk.stored import StoredArray, StoredFile
 from andiron.ranges import Count, Proportion, SetName, Validation
 from andiron.recording import keep_arguments
@@ -87,9 +87,11 @@ def text(
 ) -> splits.Splits:
     """A file's tokens in windows `stride` tokens apart, by default `context_length`.
 
-    The last fraction `test` of the file is held out, the fraction `valid` before it validates; no
-    token is in two parts. With level=characters the tokens are stored in a file beside the text or
-    in the folder `cache`. `valid_sets` are texts of further validation sets by name.
+    Of a folder, the `.txt` files below it are joined in the order of their paths, into a file
+    beside the folder or in the folder `cache`. The last fraction `test` of the text is held out,
+    the fraction `valid` before it validates; no token is in two parts. With level=characters the
+    tokens are stored in a file beside the text or in `cache`. `valid_sets` are texts of further
+    validation sets by name.
     Raises: DataError if a file is missing, too short, or not UTF-8 with level=characters, or a
     further set has other characters.
     """
@@ -148,7 +150,7 @@ def _tokens(
 ) -> tuple[StoredArray | Tensor, dict[str, Any], str]:
     """The tokens of the whole file, their facts, and its SHA-256."""
     facts: dict[str, Any]
-    file = StoredFile(path)
+    file = StoredFile(joined_texts.file_of(path, cache) if path.is_dir() else path)
     sha256 = fingerprint.of_file(file.path)
     if not file.size:
         raise errors.DataError(f"{file.path}: is empty; there is nothing to learn from")
