@@ -20,22 +20,19 @@ def refused(
     """The same batches; the network is tried on one sample first, if a batch of the epoch has one.
 
     The last batch counts if the epoch `is_whole`; in a divided `world` each slice is a batch.
-    Weights, buffers and generators stay as they are. With SyncBatchNorm, the samples of all
-    processes count, and nothing is tried.
+    Weights, buffers and generators stay as they are.
     Raises: MismatchError with the batch sizes.
     """
-    size, number = getattr(train, "batch_size", None), world.num_slices
-    last = train.num_items - (len(train) - 1) * (size or 0)
-    sizes = [size or last] * (len(train) > 1) + [last] * is_whole
-    has_lone = any(1 in (whole // number, -(-whole // number)) for whole in sizes)
-    is_synchronised = any(isinstance(module, nn.SyncBatchNorm) for module in model.modules())
-    if not has_lone or is_synchronised:
+    number, slices = train.num_items, world.num_slices
+    size = min(getattr(train, "batch_size", None) or number, number)
+    last = (number - 1) % size + 1 if is_whole else size
+    if 1 not in (size // slices, -(-size // slices), last // slices, -(-last // slices)):
         return batches
     first = next(batches)
     batch = next(iter(first.values())) if isinstance(first, Sliced) else first
     inputs = getattr(batch, "inputs", None)
     if isinstance(inputs, Tensor) and hasattr(model, "network"):  # others take what they like
-        _try(model, inputs[:1], f"{train.num_items} samples in batches of {size or last}")
+        _try(model, inputs[:1], f"{number} samples in batches of {size}")
     return itertools.chain([first], batches)
 
 

@@ -1,6 +1,5 @@
 """Checks of targets, and errors that name the samples whose targets are invalid."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -24,13 +23,7 @@ def misfit(task: object, output: Tensor, targets: Tensor, remedy: str) -> errors
 
 def no_tensor(network: nn.Module, output: Any) -> errors.MismatchError:
     """The error for a network's output that is not one tensor; names the part to return instead."""
-    part = "one tensor"
-    if hasattr(output, "logits"):
-        part = "its .logits"
-    elif isinstance(output, Mapping):
-        part = f"one of its {', '.join(map(repr, output))}"
-    elif isinstance(output, list | tuple):
-        part = f"one of its {len(output)} values"
+    part = "its .logits" if hasattr(output, "logits") else "one of its tensors"
     return errors.MismatchError(
         f"the network {type(network).__name__} returned {type(output).__name__}, not a tensor: "
         f"wrap it in a module whose forward returns {part}"

@@ -220,10 +220,10 @@ def _log_classes(splits: Splits) -> None:
     """Logs the number of samples of each class that train, and the classes that a part lacks."""
     for part in ("train", "valid", "test"):
         counts = splits.counts_of(part) or []
-        names = splits.facts.get("class_names", range(len(counts)))
+        named = [*zip(splits.facts.get("class_names", range(len(counts))), counts)]
         if part == "train" and counts:
-            shown = [f"{name} {count}" for name, count in zip(names, counts, strict=True)]
+            shown = [f"{name} {count}" for name, count in named]
             log.info("%d classes: %s", len(counts), readable.joined(shown, MOST_CLASSES))
-        if absent := [name for name, count in zip(names, counts, strict=True) if not count]:
+        if absent := [name for name, count in named if not count]:
             line = "%s has no sample of %d classes: %s"
             log.warning(line, part, len(absent), readable.joined(absent, MOST_CLASSES))

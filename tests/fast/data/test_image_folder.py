@@ -229,14 +229,142 @@ def test_with_folders_valid_test_validates_on_the_folder_test(tmp_path):
     assert splits.validates_on_test
 
 
-def test_a_folder_beside_train_that_is_no_part_is_refused(tmp_path):
-    root = arranged(tmp_path / "pictures", ("train", "val"))
+@pytest.mark.parametrize(
+    "folders, strange",
+    [
+        (("train", "more"), "more"),
+        (("Training", "Testing", "more"), "more"),
+        (("seg_pred", "seg_train", "seg_test"), "seg_pred"),
+        (("train", "val", "validation"), "validation"),
+    ],
+)
+def test_a_folder_beside_the_parts_that_is_no_part_is_refused(tmp_path, folders, strange):
+    root = arranged(tmp_path / "pictures", folders)
+    train = next(name for name in folders if "rain" in name)
     with pytest.raises(errors.DataError) as raised:
         load(root)
     assert str(raised.value) == (
-        f"{root}: has a folder 'val' beside train/; folders there are train, valid, test: rename "
-        "or remove it"
+        f"{root}: has a folder {strange!r} beside {train}/; folders there are train, valid, test, "
+        "one of each: rename or remove it"
     )
+
+
+@pytest.mark.parametrize(
+    "folders",
+    [
+        ("Training", "Testing"), ("Train", "Test"), ("TRAIN", "VAL", "TEST"), ("train",),
+        ("seg_train", "seg_test"), ("training_set", "test_set"), ("train_images", "test-images"),
+        ("trainset", "valset", "testset"), ("training", "dev", "testing"), ("Training Data",),
+        ("train2017", "val2017"), ("train", "Validation"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("is_doubled", [False, True])
+def test_folders_named_as_parts_are_parts_by_any_name(tmp_path, folders, is_doubled):
+    names = [f"{name}/{name}" if is_doubled else name for name in folders]
+    root = arranged(tmp_path / "named", names)
+    usual = {"V": "valid", "v": "valid", "d": "valid"}
+    parts = [usual.get(name[0], "test" if "est" in name.lower() else "train") for name in folders]
+    expected = load(arranged(tmp_path / "usual", parts))
+    for part, dataset in load(root).by_name.items():
+        own, usual = (each.__getitems__(range(len(each)))
+                      for each in (dataset, expected.by_name[part]))  # fmt: skip
+        assert torch.equal(own.inputs, usual.inputs) and torch.equal(own.targets, usual.targets)
+    assert load(root).facts["class_names"] == expected.facts["class_names"]
+
+
+@pytest.mark.parametrize("folders", [("first", "second"), ("Testing", "Holdout")])
+def test_classes_that_hold_the_same_folders_are_named(tmp_path, folders, caplog):
+    root = arranged(tmp_path / "pictures", folders)
+    assert load(root).facts["class_names"] == sorted(folders)
+    assert "name them train, valid and test" in caplog.text
+
+
+def test_a_class_may_be_called_as_a_part_is(tmp_path, caplog):
+    root = fill(tmp_path / "sports", {"running": 12, "training": 12, "swimming": 12})
+    assert load(root).facts["class_names"] == ["running", "swimming", "training"]
+    assert not caplog.text
+
+
+def labelled(root, text, number=12, table="labels.csv", below="."):
+    """Pictures 0 to `number` in one folder, and a table."""
+    (root / below).mkdir(parents=True)
+    for place in range(number):
+        picture(place, 8, 8).save(root / below / f"{place:03}.png")
+    (root / table).write_text(text)
+    return root
+
+
+def lines_of(number=12, header="file,label", row="{0:03}.png,{1}", classes=("no", "yes")):
+    rows = [row.format(place, classes[place % 3 // 2]) for place in range(number)]
+    return "\n".join([header, *rows])
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "table, below, text",
+    [
+        ("labels.csv", ".", lines_of()),
+        ("metadata.csv", ".", lines_of(header="file_name,class")),
+        ("train.CSV", "images", lines_of(header="image_id;Category", row="{0:03};{1}")),
+        (
+            "labels.csv", "pictures",
+            lines_of(header="n,Image Path,Label", row="{0},pictures/{0:03}.png, {1} "),
+        ),
+        ("labels.csv", ".", "\ufeff" + lines_of(header="Filename\tlabels", row="{0:03}.png\t{1}")),
+        ("a.csv", ".", lines_of(row="/kaggle/input/{0:03}.png,{1}", classes=("0", "1")) + "\n\n"),
+    ],
+)  # fmt: skip
+def test_labels_may_stand_in_a_table_beside_the_pictures(tmp_path, table, below, text, decoded):
+    root = labelled(tmp_path / "flat", text, table=table, below=below)
+    splits = load(root, decoded=decoded)
+    shown = "01" if "kaggle" in text else ["no", "yes"]
+    assert splits.facts["class_names"] == [*shown]
+    assert splits.class_counts == splits.offered["class_counts"]
+    for part in (splits.train, splits.valid, splits.test):
+        targets = part.__getitems__(range(len(part))).targets.tolist()
+        names = [part.sample_name(index).rpartition("/")[2][:3] for index in range(len(part))]
+        assert targets == [int(name) % 3 // 2 for name in names]
+
+
+@BOTH
+def test_other_labels_are_other_data(tmp_path, decoded):
+    root = labelled(tmp_path / "flat", lines_of())
+    before = load(root, decoded=decoded)
+    (root / "labels.csv").write_text(lines_of(classes=("yes", "no")))
+    after = load(root, decoded=decoded)
+    assert before.fingerprint != after.fingerprint
+    assert before.class_counts == after.class_counts[::-1]
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("a,b\n1,2", "has the columns a, b; name the column of pictures `file`"),
+        (lines_of() + "\n099.png,no", "line 14: '099.png' with label 'no' .* 0 are left"),
+        (lines_of() + "\n001.png,yes", "line 14: '001.png' with label 'yes' .* 0 are left"),
+        (lines_of(classes=("", "yes")), "line 2: '000.png' with label ''"),
+        (lines_of(classes=("one", "one")), "has one class, 'one'"),
+        ("", "has the columns ; name"),
+    ],
+)
+def test_a_table_of_labels_with_a_fault_is_refused_by_its_line(tmp_path, text, message):
+    with pytest.raises(errors.DataError, match=message):
+        load(labelled(tmp_path / "flat", text))
+
+
+def test_each_part_may_have_its_table_of_labels(tmp_path):
+    for part, number in {"train": 12, "test": 6}.items():
+        labelled(tmp_path / part, lines_of(number), number, "metadata.csv")
+    splits = load(tmp_path)
+    assert len(splits.test) == 6 and splits.facts["class_names"] == ["no", "yes"]
+
+
+@pytest.mark.parametrize("suffix", ["gif", "ppm", "pgm", "GIF", "pbm"])
+def test_what_predict_reads_is_trained_on(tmp_path, suffix):
+    root = fill(tmp_path, {"ant": 12, "bee": 12})
+    count = sum(len(part) for part in load(root).by_name.values())
+    picture(3, 8, 8).convert("L").convert("1").save(root / "ant" / f"more.{suffix}")
+    assert sum(len(part) for part in load(root).by_name.values()) == count + 1
 
 
 def test_a_class_that_is_not_trained_on_is_refused(tmp_path):
@@ -266,7 +394,8 @@ def test_images_outside_of_any_class_are_told_where_to_go(tmp_path):
         load(tmp_path)
     assert str(raised.value) == (
         f"{tmp_path}: has no folder of images; put the images of each class into one, such as "
-        f"{tmp_path / 'cat' / '1.png'}"
+        f"{tmp_path / 'cat' / '1.png'}, or a table of their names and labels beside them: "
+        "labels.csv, with the columns file and label"
     )
 
 
@@ -283,8 +412,8 @@ def test_a_class_without_images_is_refused_by_name(root):
     with pytest.raises(errors.DataError) as raised:
         load(root)
     assert str(raised.value) == (
-        f"{root / 'dog'}: a class without images (.png, .jpg, .jpeg, .bmp, .webp, .tif, .tiff); "
-        "put some there, or remove it"
+        f"{root / 'dog'}: a class without images ({', '.join(image_tree.SUFFIXES)}); put some "
+        "there, or remove it"
     )
 
 
@@ -401,7 +530,7 @@ def test_a_long_list_of_unreadable_files_is_cut(tmp_path):
     with pytest.raises(errors.DataError) as raised:
         load(root, scan=True)
     assert str(raised.value).splitlines()[21] == "  and 10 more"
-    with pytest.raises(errors.DataError, match="ant: a class without an image that can be read"):
+    with pytest.raises(errors.DataError, match="class 'ant' has no image that can be read"):
         load(root, max_unreadable=30)
 
 

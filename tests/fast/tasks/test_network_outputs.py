@@ -1,7 +1,7 @@
 """A network whose output does not fit the data is refused at the first step, by type or number."""
 
 import re
-from collections import OrderedDict, namedtuple
+from collections import namedtuple
 from types import SimpleNamespace
 
 import pytest
@@ -55,10 +55,8 @@ def test_a_trained_network_and_one_without_a_known_number_of_classes_are_used():
     [
         (lambda logits: SimpleNamespace(logits=logits), "SimpleNamespace", "its .logits"),
         (lambda logits: Outputs(logits, logits), "GoogLeNetOutputs", "its .logits"),
-        (lambda logits: {"out": logits}, "dict", "one of its 'out'"),
-        (lambda logits: OrderedDict(a=1, b=2), "OrderedDict", "one of its 'a', 'b'"),
-        (lambda logits: (logits, None), "tuple", "one of its 2 values"),
-        (lambda logits: None, "NoneType", "one tensor"),
+        (lambda logits: {"out": logits}, "dict", "one of its tensors"),
+        (lambda logits: (logits, None), "tuple", "one of its tensors"),
     ],
 )
 def test_an_output_that_is_no_tensor_is_refused_by_its_type(wrap, kind, part):

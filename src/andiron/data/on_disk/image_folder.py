@@ -45,7 +45,9 @@ def image_folder(
 ) -> Splits:
     """The images in `path`/<class>, at any depth, resized and cropped to `size` x `size` pixels.
 
-    If there is a folder `path`/train, they are in `path`/<part>/<class>. Without a folder test/, a
+    If there is a folder `path`/train, or another of that meaning such as Training or seg_train,
+    they are in `path`/<part>/<class>. A folder without classes may have a table of file names and
+    labels, labels.csv. Without a folder test/, a
     fraction `test` of each class is held out, always the same; without valid/, a fraction `valid`
     of each class of the rest.
     With `decoded="workers"` an image is decoded for every batch that has it; with `once` before the
@@ -113,6 +115,8 @@ def _read(
     dataset: ImageFolderDataset | StoredDataset = images
     if decoded == "once":
         folder = root / ".andiron" if cache is None else Path(cache).absolute()
+        if tree.labels:  # the targets are in the file
+            folder /= fingerprint.of_texts(f"{tree.labels[name]}\n" for name in tree.names)[:16]
         dataset, unreadable, checksum = image_cache.decoded(images, folder)
     else:
         unreadable = _unreadable(images) if scan else {}
@@ -120,6 +124,9 @@ def _read(
         checksum = fingerprint.of_texts(
             f"{name}\0{(root / name).stat().st_size}\n" for name in readable_names
         )
+    if tree.labels:
+        labels = (f"{name}\0{label}\n" for name, label in tree.labels.items())
+        checksum = fingerprint.of_texts([checksum, *labels])
     if unreadable:
         _check_number(images, unreadable, max_unreadable)
         tree = tree.without(unreadable)

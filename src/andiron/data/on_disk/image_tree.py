@@ -2,8 +2,9 @@
 
 import logging
 import os
-from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -11,9 +12,18 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.data.dataset import Classes
+from andiron.data.on_disk import image_labels
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff")
+SUFFIXES = (
+    ".png", ".jpg", ".jpeg", ".jfif", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm",
+    ".pbm", ".pnm",
+)  # fmt: skip
 PARTS = ("train", "valid", "test")
+MEANINGS = {  # of a folder's name without WORDS
+    "train": "train", "training": "train", "valid": "valid", "validation": "valid", "val": "valid",
+    "dev": "valid", "test": "test", "testing": "test",
+}  # fmt: skip
+WORDS = re.compile("[^a-z]|set|seg|data|images?")
 log = logging.getLogger("andiron")
 
 
@@ -26,6 +36,7 @@ class ImageTree:
     targets: Classes
     class_names: tuple[str, ...]
     indices: Mapping[str, Tensor]  # of each part that has a folder; without parts, of ""
+    labels: Mapping[str, str] = field(default_factory=dict)  # by name, if a table has them
 
     def without(self, names: Container[str]) -> "ImageTree":
         """The same with the indices of all but these images.
@@ -38,30 +49,21 @@ class ImageTree:
             left = self.targets[indices[part]].tolist()
             for target in sorted({*self.targets[rows].tolist()} - {*left}):
                 raise errors.DataError(
-                    f"{self.root / part / self.class_names[target]}: a class without an image "
-                    "that can be read; put some there, or remove it"
+                    f"{self.root / part}: class {self.class_names[target]!r} has no image that can "
+                    "be read; put some there, or remove it"
                 )
         return replace(self, indices=indices)
 
 
 def find(root: Path) -> ImageTree:
-    """The images below `root`/<class>, or `root`/<part>/<class> if there is `root`/train.
+    """The images below `root`/<class>, or `root`/<part>/<class> if there is a training folder.
 
-    Names that begin with a dot are ignored, and files with other suffixes, which are logged.
+    Folders of parts are named train, valid and test, or as `_named_part` reads them. A folder
+    without classes may have a table of labels. Names that begin with a dot are ignored, and files
+    with other suffixes, which are logged.
     Raises: DataError if the folder is missing, has fewer than two classes, or one without images.
     """
-    if not (root / "train").is_dir():
-        return _tree(root, {"": _class_names(root)})
-    strange = [name for name in _folders(root) if name not in PARTS]
-    if strange:
-        raise errors.DataError(
-            f"{root}: has a folder {strange[0]!r} beside train/; "
-            f"folders there are {', '.join(PARTS)}: rename or remove it"
-        )
-    parts = {part: _class_names(root / part) for part in PARTS if (root / part).is_dir()}
-    for part, names in parts.items():
-        _check_known(root / part, names, parts["train"], "train/ has no such class")
-    return _tree(root, parts)
+    return _tree(root, _parts(root) or {"": ""}, why="train/ has no such class")
 
 
 def find_set(root: Path, class_names: Sequence[str]) -> ImageTree:
@@ -69,9 +71,7 @@ def find_set(root: Path, class_names: Sequence[str]) -> ImageTree:
 
     Raises: DataError as `find`, and for another class.
     """
-    names = _class_names(root)
-    _check_known(root, names, class_names, "the training data have no such class")
-    return _tree(root, {"": names}, class_names)
+    return _tree(root, {"": ""}, class_names, "the training data have no such class")
 
 
 def images_below(folder: Path) -> list[Path]:
@@ -85,21 +85,11 @@ def images_below(folder: Path) -> list[Path]:
     return images
 
 
-def _check_known(folder: Path, names: Sequence[str], known: Sequence[str], why: str) -> None:
+def _check_known(folder: Path, names: Iterable[str], known: Sequence[str], why: str) -> None:
     for name in names:
         if name not in known:
             hint = errors.nearest(name, known) or "; put images of it there"
             raise errors.DataError(f"{folder / name}: {why}{hint}")
-
-
-def _class_names(folder: Path) -> list[str]:
-    names = _folders(folder)
-    if not names:
-        raise errors.DataError(
-            f"{folder}: has no folder of images; put the images of each class into one, "
-            f"such as {folder / 'cat' / '1.png'}"
-        )
-    return names
 
 
 def _folders(folder: Path) -> list[str]:
@@ -115,37 +105,97 @@ def _folders(folder: Path) -> list[str]:
     )
 
 
+def _parts(root: Path) -> dict[str, str]:
+    """The folder of each part below `root`, in the order of PARTS; empty if folders are classes.
+
+    Raises: DataError for another folder beside the parts, or two of one part.
+    """
+    folders = _folders(root)
+    of_part: dict[str | None, str] = {}
+    strange = [name for name in folders if of_part.setdefault(_part(name), name) != name]
+    if None in of_part:
+        strange.append(of_part.pop(None))
+    is_alone = len(of_part) == 1 and strange and "train" not in folders
+    if "train" not in of_part or is_alone:
+        return {}
+    if strange:
+        raise errors.DataError(
+            f"{root}: has a folder {min(strange)!r} beside {of_part['train']}/; folders there are "
+            f"{', '.join(PARTS)}, one of each: rename or remove it"
+        )
+    return {part: of_part[part] for part in PARTS if part in of_part}
+
+
+def _part(folder: str) -> str | None:
+    """The part that a folder's name means, such as test for `Test-Images`; None for a class."""
+    return MEANINGS.get(WORDS.sub("", folder.lower()))
+
+
+def _by_class(root: Path, folder: Path, ignored: list[str]) -> tuple[dict[str, list[str]], bool]:
+    """The images of each class: in a folder each, or as a table of labels says, and whether."""
+    folders = _folders(folder)
+    if len(folders) == 1 and _part(folders[0]) == _part(folder.name) is not None:
+        return _by_class(root, folder / folders[0], ignored)  # seg_train/seg_train/<class>
+    table = None if len(folders) > 1 else image_labels.table_in(folder)
+    if table is not None:
+        return image_labels.by_class(table, [*_files(root, folder, ignored)]), True
+    if not folders:
+        raise errors.DataError(
+            f"{folder}: has no folder of images; put the images of each class into one, such as "
+            f"{folder / 'cat' / '1.png'}, or a table of their names and labels beside them: "
+            f"{image_labels.EXAMPLE}"
+        )
+    _warn_of_parts(folder, folders)
+    images_of = {name: sorted(_files(root, folder / name, ignored)) for name in folders}
+    for name, paths in images_of.items():
+        if not paths:
+            raise errors.DataError(
+                f"{folder / name}: a class without images ({', '.join(SUFFIXES)}); put some there, "
+                "or remove it"
+            )
+    return images_of, False
+
+
+def _warn_of_parts(folder: Path, classes: Sequence[str]) -> None:
+    """Warns of classes that hold the same folders, as parts of a data set would."""
+    inner = [_folders(folder / name) for name in classes]
+    if any(len(names) > 1 and inner.count(names) > 1 for names in inner):
+        log.warning(
+            "%s: several folders hold the same folders, and are read as classes; if they are parts "
+            "of the data, name them train, valid and test", folder,
+        )  # fmt: skip
+
+
 def _tree(
-    root: Path, parts: Mapping[str, list[str]], class_names: Sequence[str] | None = None
+    root: Path, folders: Mapping[str, str], known: Sequence[str] = (), why: str = ""
 ) -> ImageTree:
-    """The images of each part, whose folders are listed; by default the first has all classes."""
-    class_names = class_names or next(iter(parts.values()))
+    """The images of each part; the classes are `known`, else as in the first part."""
+    names: list[str] = []
+    targets: list[int] = []
+    indices = {}
+    labels: dict[str, str] = {}
+    ignored: list[str] = []
+    class_names = [*known]
+    for part, folder in folders.items():
+        images_of, is_table = _by_class(root, root / folder, ignored)
+        class_names = class_names or [*images_of]
+        _check_known(root / folder, images_of, class_names, why)
+        begin = len(names)
+        for class_name, paths in images_of.items():
+            names += paths
+            targets += [class_names.index(class_name)] * len(paths)
+            labels |= dict.fromkeys(paths, class_name) if is_table else {}
+        indices[part] = torch.arange(begin, len(names))
     if len(class_names) < 2:
         raise errors.DataError(
             f"{root}: has one class, {class_names[0]!r}; there is nothing to classify: add another"
         )
-    names: list[str] = []
-    targets: list[int] = []
-    indices = {}
-    ignored: list[str] = []
-    for part, of_part in parts.items():
-        begin = len(names)
-        for class_name in of_part:
-            paths = sorted(_files(root, root / part / class_name, ignored))
-            if not paths:
-                raise errors.DataError(
-                    f"{root / part / class_name}: a class without images "
-                    f"({', '.join(SUFFIXES)}); put some there, or remove it"
-                )
-            names += paths
-            targets += [class_names.index(class_name)] * len(paths)
-        indices[part] = torch.arange(begin, len(names))
     if ignored:
         message = "%s: ignored %d files that are not images, such as %s"
         if len(ignored) == 1:
             message = "%s: ignored %d file that is not an image: %s"
         log.info(message, root, len(ignored), min(ignored))
-    return ImageTree(root, tuple(names), torch.tensor(targets), tuple(class_names), indices)
+    return ImageTree(root, tuple(names), torch.tensor(targets), tuple(class_names), indices, labels)
 
 
 def _files(root: Path, folder: Path, ignored: list[str]) -> Iterator[str]:
