@@ -29,6 +29,7 @@ NAMED_GROUPS = (
     "metrics", "averages", "augmentation", "early_stopping", "gradients", "observers", "writers",
 )  # fmt: skip
 PATH_ARGUMENTS = ("root", "path", "cache")  # of a data set
+MAY_BE_PATHS = (*PATH_ARGUMENTS, "test")  # if they are texts
 SETS = "valid_sets"  # of a data set: paths by name
 OF_A_SWEEP = ("jobs", "sweep_name", "objective")  # options that need -m
 INSTRUCTIONS = (*OF_A_SWEEP, "resume", "resume_allow", "overwrite", "trust")  # not in a record
@@ -209,10 +210,10 @@ class Train(LearnerOptions):
         return cls(**recorded)
 
 
-def _absolute(node: Node, paths: Sequence[str] = PATH_ARGUMENTS) -> Node:
+def _absolute(node: Node, paths: Sequence[str] = MAY_BE_PATHS) -> Node:
     """The node of a data set with absolute paths, also in the nodes inside it."""
     absolute = {
-        name: _absolute(value, [*value] if name == SETS else PATH_ARGUMENTS)
+        name: _absolute(value, [*value] if name == SETS else MAY_BE_PATHS)
         for name, value in node.items()
         if isinstance(value, dict)
     }

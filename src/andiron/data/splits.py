@@ -187,18 +187,20 @@ def parts(
     size: int,
     *,
     valid: Validation,
-    test: float,
+    test: float | None,
     split_seed: int,
     classes: Classes | None = None,
 ) -> Parts:
     """A random fraction `test` of all samples, a random fraction `valid` of the rest, and the rest.
 
     With `classes`, the fractions are of every class. `valid="test"` validates on the test samples.
-    Raises: DataError if one of the parts would be empty.
+    Raises: DataError if one of the parts would be empty, but for `test=None`.
     """
     if classes is None:
         classes = torch.zeros(size, dtype=torch.long)
-    rest, held_out = divided(torch.arange(size), "test", test, TEST_SEED, classes)
+    rest, held_out = torch.arange(size), torch.arange(0)
+    if test is not None:
+        rest, held_out = divided(rest, "test", test, TEST_SEED, classes)
     if valid == "test":
         return Parts(rest, held_out, held_out)
     return Parts(*divided(rest, "valid", float(valid), split_seed, classes), held_out)

@@ -11,6 +11,7 @@ from andiron import errors
 
 # float32 values within one standard deviation; fewer lose the column to rounding
 MIN_STEPS = 100
+FINE_STEPS = 10_000  # with fewer, the mean is subtracted in float64
 FLOAT32 = torch.finfo(torch.float32)
 
 MeanAndStd = tuple[tuple[float, ...], tuple[float, ...]]
@@ -35,6 +36,19 @@ def fit_in_chunks(chunks: Callable[[], Iterable[Float[Tensor, "_ columns"]]]) ->
     squares = torch.stack([(rows.double() - mean).square_().sum(0) for rows in chunks()])
     std = torch.where(is_constant, 1.0, (squares.sum(0) / number).sqrt())
     return tuple(mean.tolist()), tuple(std.tolist())
+
+
+def offsets(
+    columns: Float[Tensor, "rows columns"], mean: Sequence[float], std: Sequence[float]
+) -> list[float | None]:
+    """The mean of each column that float32 would blur by 1/10,000 deviation and more; else None."""
+    found: list[float | None] = [None] * len(mean)
+    for place, (center, spread) in enumerate(zip(mean, std, strict=True)):
+        if spread < FINE_STEPS * abs(center) * FLOAT32.eps:
+            values = columns[:, place]
+            if (values.float().double() - values).abs().max() * FINE_STEPS >= spread:
+                found[place] = center
+    return found
 
 
 def check(columns: Float[Tensor, "rows columns"], names: Sequence[str], *, source: str) -> None:

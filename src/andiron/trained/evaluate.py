@@ -34,7 +34,7 @@ def evaluate(options: argparse.Namespace) -> None:
     from andiron.trained import evaluating, other_data
 
     if overrides:
-        splits = other_data.splits(run.config, overrides, run.preprocessing)
+        splits = other_data.splits(run.config, overrides, run.preprocessing, part)
     else:
         splits = run.data
         if splits.fingerprint != provenance.read(run.folder)["data"]["sha256"]:

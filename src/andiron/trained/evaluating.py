@@ -98,6 +98,8 @@ def _part_of(splits: Splits, part: str, sets: Container[str]) -> Dataset:
                 f"record; there is {', '.join(known)}, and other data: data=<name> ... split=all"
             )
         raise errors.DataError(f"split={part}: {reason}")
+    if splits.train is splits.test:
+        return splits.train
     rest = [] if splits.validates_on_test else [splits.valid]
     return Concatenated([splits.train, *rest, splits.test])
 

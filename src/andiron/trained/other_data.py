@@ -22,7 +22,6 @@ from andiron.data.described import Described
 from andiron.data.on_disk import csv_file, table_splits
 from andiron.data.on_disk.columns import Layout
 from andiron.data.on_disk.table_encoding import TableEncoding
-from andiron.data.splits import with_sets
 
 # the facts that define a sample and a target
 DECIDING = (
@@ -33,10 +32,13 @@ CSV = "andiron.data.csv"
 MOST_SHOWN = 200  # characters of a value
 
 
-def splits(config: Train, overrides: Sequence[str], data: Described) -> Splits:
+def splits(
+    config: Train, overrides: Sequence[str], data: Described, part: str = "test"
+) -> Splits:
     """The data of `overrides`: a choice of the group, or changed options of the run's own data.
 
-    Classes are matched by name. A choice is composed as for training, and may download.
+    Classes are matched by name. For the `part` "all", every part of a table has all its rows.
+    A choice is composed as for training, and may download.
     Raises: ConfigError for wrong overrides; DataError for data that the run does not fit.
     """
     is_chosen = any(text.partition("=")[0] == "data" for text in overrides)
@@ -46,12 +48,12 @@ def splits(config: Train, overrides: Sequence[str], data: Described) -> Splits:
     else:
         other = _with_overrides(config, overrides)
     if other.data["_target_"] == CSV and "columns" in data.facts:
-        return _with_run_classes(_encoded_table(other.data, data), data)
+        return _with_run_classes(_encoded_table(other.data, data, part), data)
     with nullcontext() if is_chosen else components.unwritten():
         return _with_run_classes(components.data(other), data)
 
 
-def _encoded_table(node: schema.Node, data: Described) -> Splits:
+def _encoded_table(node: schema.Node, data: Described, part: str) -> Splits:
     """The rows of a CSV file, encoded as the training rows were."""
     encoding = TableEncoding.of_facts(data.facts)
     targets = [node["target"]] if isinstance(node["target"], str) else [*node["target"]]
@@ -60,19 +62,26 @@ def _encoded_table(node: schema.Node, data: Described) -> Splits:
     same["layout"] = Layout.of(node)
     table = csv_file.read_as(path, data.facts, targets, **same)
     encoding.warn_of_unknown_categories(table)
-    split_options = {name: node[name] for name in ("valid", "test", "split_seed") if name in node}
-    other = table_splits.of_columns(
-        table,
-        targets,
-        kind="classification" if "class_names" in data.facts else "regression",
-        name=path.name,
-        fingerprint=fingerprint.of_file(path),
-        encoding=encoding,
-        **{"test": 0.1, **split_options},
-    )
-    return with_sets(
-        other, node.get(schema.SETS), csv_file.set_reader(data.facts, targets, **same)
-    )
+    named: dict[str, Any] = {"name": path.name, "fingerprint": fingerprint.of_file(path)}
+    test = node.get("test", 0.1)
+    if part == "all":
+        rows = table_splits.further_set(table, targets, data.facts)
+        return Splits(
+            train=rows, valid=rows, test=rows, batcher=data.batcher, facts=data.facts, **named
+        )
+    try:
+        other = table_splits.of_columns(
+            table,
+            targets,
+            kind="classification" if "class_names" in data.facts else "regression",
+            encoding=encoding,
+            test=None if isinstance(test, str) else test,
+            **{name: node[name] for name in ("valid", "split_seed") if name in node},
+            **named,
+        )
+    except errors.DataError as error:
+        raise errors.DataError(f"{error}; split=all measures all rows") from error
+    return csv_file.with_files(other, targets, test, node.get(schema.SETS), **same)
 
 
 def _with_overrides(config: Train, overrides: Sequence[str]) -> Train:

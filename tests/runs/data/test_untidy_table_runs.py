@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import random
 import re
 import shlex
@@ -16,7 +17,7 @@ from in_process import called
 
 import andiron
 from andiron import errors
-from andiron.trained import predict
+from andiron.trained import evaluate, predict
 from andiron.training import train
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "data.md"
@@ -107,3 +108,28 @@ def test_predictions_keep_columns_and_name_unknown_categories(here, caplog):
     assert "error: new.csv: has no column 'ids'; did you mean 'id'?" in refused.errors
     with pytest.raises(errors.DataError, match="keep=id: these inputs are not rows of a table"):
         run.predict(torch.zeros(2, 3), keep=["id"])
+
+
+def test_a_run_is_measured_on_few_rows_and_predicts_the_valid_ones(here, monkeypatch):
+    rows = [f"{row},{row % 7},{('a', 'b')[row % 2]}" for row in range(40)]
+    (here / "t.csv").write_text("\n".join(["x,z,y", *rows]) + "\n")
+    weights(here, "run", "data=csv", "data.path=t.csv", "data.target=y", "hydra.run.dir=run",
+            "num_epochs=1", "model.hidden=[4]")  # fmt: skip
+    (here / "one.csv").write_text("x,z,y\n1,2,b\n3,4,b\n")
+    ended = called(evaluate.main, "run", "split=all", "data.path=one.csv", "--json", cwd=here)
+    assert (ended.code, json.loads(ended.output)["samples"]) == (0, 2), ended.errors
+    refused = called(evaluate.main, "run", "data.path=one.csv", cwd=here)
+    assert "split=all measures all rows" in refused.errors
+
+    table = b"x,z\n1,2\n,3\n4,1e39\n5,many\n6,7\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(table)))
+    ended = called(predict.main, "run", "-", "--json", cwd=here)
+    names = [json.loads(line)["input"] for line in ended.output.splitlines()]
+    assert (ended.code, names) == (1, ["stdin, line 2", "stdin, line 6"])
+    assert all(f"line {line}" in ended.errors for line in (3, 4, 5))
+
+    run = andiron.load(here / "run")
+    with torch.no_grad():
+        next(run.model.parameters()).fill_(math.nan)
+    with pytest.raises(errors.DataError, match="row 0: the network's output is NaN or infinite"):
+        run.predict([{"x": 1, "z": 2}])

@@ -39,7 +39,7 @@ def csv(
     exclude: Names | None = None,
     kind: Literal["classification", "regression", "integer_classes"] | None = None,
     valid: Validation,
-    test: Proportion = 0.1,
+    test: Proportion | Text = 0.1,
     split_seed: Seed,
     standardise: bool = True,
     missing: Literal["refuse", "drop", "median", "mean"] | Number = "refuse",
@@ -75,7 +75,8 @@ def csv(
     are the usual texts, such as NA, and `missing_values`; if these are empty, empty cells alone.
     Without `delimiter` it is the first of , ; tab | and space that gives the header its names. The
     `encoding` is UTF-8. `header` has the names of a file without them. Up to
-    `max_bad_lines` invalid lines are skipped. `valid_sets` are files of further validation sets by
+    `max_bad_lines` invalid lines are skipped. `test` is a fraction of the rows, or the path of
+    another file. `valid_sets` are files of further validation sets by
     name, encoded and standardised as the training rows. The column `weight` has the weight of each
     sample in the training loss, relative to the others.
     Raises: DataError naming file, line and column of invalid values.
@@ -108,16 +109,27 @@ def csv(
         name=file.name,
         fingerprint=checksum,
         valid=valid,
-        test=test,
+        test=None if isinstance(test, str) else test,
         split_seed=split_seed,
         standardise=standardise,
         missing=missing,
         reading=reading,
     )
     same = {"missing": missing, "max_bad_lines": max_bad_lines, "layout": layout}
-    return splits.then(
-        lambda made: with_sets(made, valid_sets, set_reader(made.facts, targets, **same))
-    )
+    return splits.then(lambda made: with_files(made, targets, test, valid_sets, **same))
+
+
+def with_files(
+    splits: Splits, targets: Sequence[str], test: Any, sets: Any, **options: Any
+) -> Splits:
+    """`splits` with further validation sets, and with the test set if `test` is a path."""
+    read = set_reader(splits.facts, targets, **options)
+    if isinstance(test, str):
+        rows, checksum = read(test)
+        valid = rows if splits.validates_on_test else splits.valid
+        checksum = fingerprint.of_texts((splits.fingerprint, checksum))
+        splits = replace(splits, test=rows, valid=valid, fingerprint=checksum)
+    return with_sets(splits, sets, read)
 
 
 def set_reader(

@@ -26,6 +26,7 @@ from andiron.data.on_disk.table_frames import Choose, Table
 from andiron.plain import readable
 
 BLOCK_BYTES = 8 * 2**20  # of text in memory at a time
+FEWEST_WAVELENGTHS = 8  # in the header of a spectrum, such as 400.5
 BLOCK_ROWS = 2**14
 DELIMITERS = (",", ";", "\t", "|", " ")
 FIRST_ROWS = 10  # that show whether the header lacks a name
@@ -242,10 +243,11 @@ def _check_names(path: Path, header: Header, below: Sequence[Sequence[str]]) -> 
 
 
 def looks_like_data(names: Sequence[str]) -> bool:
-    """Whether names are numbers that neither rise nor fall, as years and wavelengths do."""
+    """Whether names are numbers that neither rise nor fall, as years do, or few fractions."""
     numbers = [number for number in map(parsed, names) if number is not None]
     signs = {np.sign(b - a) for a, b in itertools.pairwise(numbers)}
-    return 0 in signs or len(signs) > 1
+    has_fraction = any(number % 1 for number in numbers)
+    return 0 in signs or len(signs) > 1 or has_fraction and len(numbers) < FEWEST_WAVELENGTHS
 
 
 def header_hint(names: Sequence[str]) -> str:

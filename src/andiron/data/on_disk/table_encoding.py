@@ -15,7 +15,7 @@ import dataclasses
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -175,12 +175,11 @@ class TableEncoding:
                     readable.joined(names),
                 )  # fmt: skip
 
-    def around(self, offsets: Sequence[float | None]) -> "TableEncoding":
-        """The encoding with offsets of its columns of numbers and dates."""
-        columns = [
-            dataclasses.replace(column, offset=offset) if column.kind in QUANTITIES else column
-            for column, offset in zip(self.columns, offsets, strict=True)
-        ]
+    def around(self, offsets: Mapping[str, float | None]) -> "TableEncoding":
+        """The encoding with these offsets, by column."""
+        columns = (
+            dataclasses.replace(each, offset=offsets.get(each.column)) for each in self.columns
+        )
         return dataclasses.replace(self, columns=tuple(columns))
 
     def inputs(self, table: Columns) -> Float[Tensor, "rows inputs"]:

@@ -79,7 +79,7 @@ def split(
     *,
     class_names: Sequence[str] | None = None,
     valid: Validation,
-    test: float,
+    test: float | None,
     split_seed: int,
     **options: Any,
 ) -> splits.Splits:
@@ -117,6 +117,7 @@ def of_rows(
     their own unit; the facts have their mean and standard deviation, in which `weights` [rows] of
     samples do not count. `described` are the other fields of `Splits`.
     """
+    is_learned = encoding is None
     if encoding is None:
         encoding = table_encoding.fitted(table, parts.train, missing=missing, reading=reading)
     inputs = encoding.inputs(table)
@@ -129,11 +130,16 @@ def of_rows(
         targets = targets.float()
     else:
         facts |= {"num_classes": len(class_names), "class_names": list(class_names)}
-    standardisation.check(inputs, encoding.names, source=table.source)
     batcher = ArrayBatcher()
     if standardise:
         batcher = _standardising(inputs, parts.train, encoding.is_quantity)
+        offsets = standardisation.offsets(inputs, batcher.mean, batcher.std)
+        if is_learned and any(offsets):
+            encoding = encoding.around(dict(zip(encoding.names, offsets, strict=True)))
+            inputs = encoding.inputs(table)
+            batcher = _standardising(inputs, parts.train, encoding.is_quantity)
         facts |= {"mean": list(batcher.mean), "std": list(batcher.std)}
+    standardisation.check(inputs, encoding.names, source=table.source)
     facts |= encoding.facts | dict(table.record)
 
     def subset(rows: Tensor) -> ArrayDataset:

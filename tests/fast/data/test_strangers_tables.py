@@ -1,0 +1,421 @@
+"""Tables with the habits of other programs and countries: read at the second attempt by the options
+in the message of the first, or refused by name; never as other values than they mean.
+"""
+
+import gzip
+import json
+import logging
+import math
+import shlex
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+
+import numpy as np
+import polars
+import pytest
+import torch
+
+from andiron import errors
+from andiron.data.on_disk.column_values import text_of, texts
+from andiron.data.on_disk.columns import DETECTED, Reading, places
+from andiron.data.on_disk.csv_file import csv, read
+from andiron.data.on_disk.written_numbers import finite
+from andiron.data import ArrayBatcher
+from andiron.data.described import Described
+from andiron.trained import raw_inputs
+
+CITIES = ("Köln", "Bonn", "Düren")
+GERMAN = "Stadt;Einwohner;Miete;Anteil;Stand;Klasse\n" + "".join(
+    f"{CITIES[row % 3]};{'k.A.' if row == 7 else f'{850 + 97 * row:,}'.replace(',', '.')};"
+    f"{row},50"
+    f";{row},5 %;{1 + row % 28:02}.{1 + row % 12:02}.2023;{('A', 'B')[row % 2]}\n"
+    for row in range(60)
+)
+AMERICAN = "sold,price,share,income,owner,kind\n" + "".join(
+    f'{1 + row % 12}/{1 + row % 28}/2023,${row}.50,{row}%,"{1000 + 97 * row:,}.25",'
+    f"{('TRUE', 'False', 'true', 'FALSE')[row % 4]},{'N/A' if row == 9 else ('x', 'y')[row % 2]}\n"
+    for row in range(60)
+)
+OF_R = '"area" "town" "kept" "kind"\n' + "".join(
+    f'"{row + 1}" {"NA" if row == 5 else row / 4} "{CITIES[row % 3]}" {("TRUE", "FALSE")[row % 2]} '
+    f'"{("a", "b")[row % 2]}"\n'
+    for row in range(60)
+)
+
+
+def load(path, target, **options):
+    return csv(**{"path": str(path), "target": target, "valid": 0.2, "split_seed": 0, **options})
+
+
+def refusal(path, target="y", **options):
+    with pytest.raises(errors.DataError) as raised:
+        load(path, target, **options)
+    return str(raised.value)
+
+
+def suggested(message):
+    """The options in the last line of a message, as a shell and Hydra read them."""
+    arguments = shlex.split(message.rpartition("options for this table: ")[2])
+    pairs = (each.removeprefix("data.").partition("=") for each in arguments)
+    return {name: json.loads(value) for name, _, value in pairs}
+
+
+def all_inputs(splits):
+    return torch.cat([part.inputs for part in (splits.train, splits.valid, splits.test)])
+
+
+@pytest.mark.parametrize(
+    "content, encoding, target, options, numbers",
+    [
+        (
+            GERMAN, "cp1252", "Klasse",
+            {"encoding": "cp1252", "decimal": ",", "thousands": ".", "units": ["%"],
+             "missing_values": ["k.A."], "missing": "median", "date_format": "%d.%m.%Y"},
+            {"Einwohner": [850 + 97 * row for row in range(60) if row != 7],
+             "Anteil": [row + 0.5 for row in range(60)]},
+        ),
+        (
+            AMERICAN, "utf-8", "kind",
+            {"thousands": ",", "units": ["$", "%"], "missing": "drop", "date_format": "%m/%d/%Y"},
+            {"price": [row + 0.5 for row in range(60) if row != 9],
+             "income": [1000.25 + 97 * row for row in range(60) if row != 9]},
+        ),
+        (
+            OF_R, "utf-8", "kind", {"missing": "median"},
+            {"area": [row / 4 for row in range(60) if row != 5]},
+        ),
+    ],
+    ids=["German", "American", "of R"],
+)  # fmt: skip
+def test_a_strangers_table_is_read_at_the_second_attempt(
+    tmp_path, content, encoding, target, options, numbers
+):
+    path = tmp_path / "table.csv"
+    path.write_bytes(content.encode(encoding))
+    message = refusal(path, target)
+    given = suggested(message) if "options for" in message else {"missing": "median"}
+    assert given == options, message
+    splits = load(path, target, standardise=False, **given)
+    names = [name for column in splits.facts["encoding"]["columns"] for name in (
+        [column["column"]] if column["kind"] in ("number", "date") else
+        [f"{column['column']}={each}" for each in column["categories"]])]  # fmt: skip
+    for name, expected in numbers.items():
+        found = all_inputs(splits)[:, names.index(name)].tolist()
+        assert {*map(float, expected)} <= {*found}, name
+    assert not any(name.startswith(("owner=true", "owner=True")) for name in names)  # TRUE is first
+
+
+@pytest.mark.parametrize(
+    "text, options, number",
+    [
+        ("1.234", {"decimal": ","}, None),
+        ("1.5", {"decimal": ","}, None),
+        ("1.234", {"decimal": ",", "thousands": "."}, 1234.0),
+        ("1.234.567,25", {"decimal": ",", "thousands": "."}, 1234567.25),
+        ("1.5", {"decimal": ",", "thousands": "."}, None),
+        ("0.850", {"decimal": ",", "thousands": "."}, None),
+        ("850", {"decimal": ",", "thousands": "."}, 850.0),
+        ("1,234", {}, None),
+        ("1,234", {"thousands": ","}, 1234.0),
+        ("-12,345.5", {"thousands": ","}, -12345.5),
+        ("1,23", {"thousands": ","}, None),
+        ("1\u202f234,5", {"decimal": ",", "thousands": " "}, 1234.5),
+        ("1'234.5", {"thousands": "'"}, 1234.5),
+        ("45 %", {}, None),
+        ("45 %", {"units": ["%"]}, 45.0),
+        ("-$9.50", {"units": ["$"]}, -9.5),
+        ("1.200,50 €", {"decimal": ",", "thousands": ".", "units": ["€"]}, 1200.5),
+        ("-999", {"missing_values": [-999]}, None),
+        ("1e3", {}, 1000.0),
+    ],
+)
+def test_a_text_is_the_number_that_its_writer_meant_or_none(text, options, number):
+    assert finite(polars.Series([text]), Reading(**options)).to_list() == [number]
+
+
+@pytest.mark.parametrize("column", ["x", "y", "w"])
+@pytest.mark.parametrize(
+    "odd, option, hint",
+    [
+        ("2.400", {"decimal": ","}, "set data.thousands='.'"),
+        ("1,234", {}, "set data.decimal=','; if it has a comma between thousands, set data.thous"),
+        ("1,234.50", {}, "has a comma between thousands, set data.thousands=','"),
+        ("1.234,50", {}, "set data.decimal=',' and data.thousands='.'"),
+        ("45 %", {}, "has a unit (%), set data.units=['%']"),
+        ("$9.50", {}, "has a unit ($), set data.units=['$']"),
+    ],
+)
+def test_a_number_of_another_country_is_named_with_its_options(tmp_path, column, odd, option, hint):
+    rows = [{"x": str(row), "y": str(row + 1), "w": "1"} for row in range(40)]
+    rows[3][column] = odd
+    path = tmp_path / "t.csv"
+    path.write_text("x;y;w\n" + "".join(";".join(row.values()) + "\n" for row in rows))
+    message = refusal(path, kind="regression", weight="w", **option)
+    assert f"line 5, column {column!r}: {odd!r} is not a " in message and hint in message
+
+
+CELLS = [True, False, None, 3, 3.0, -0.5, 1e300, float("nan"), "", " a ", "TRUE", "03", "3.10"]
+
+
+def test_a_cell_has_one_text_in_python_and_in_a_frame():
+    days = [date(2024, 2, 29), datetime(2024, 2, 29, 5, 4, 3, 2), datetime(2024, 2, 29, tzinfo=UTC)]
+    more = [*days, time(5, 4), Decimal("1.50"), np.float64(2.5), np.int64(7), np.bool_(True)]
+    for value in [*CELLS, *more]:
+        plain = value.item() if isinstance(value, np.generic) else value
+        (of_frame,) = texts(polars.Series([plain]))
+        known = places([of_frame])
+        assert known(text_of(value)) == 0 or text_of(value) == of_frame == "", value
+
+
+def test_a_value_that_is_written_otherwise_is_the_same_category():
+    place = places(["1.10", "1.1", "FALSE", "TRUE", "007", "3.0", "2024-01-05"])
+    for text, expected in {"1.10": 0, "1.1": 1, "1.100": -1, "True": 3, "false": 2, "7": 4,
+                           "3": 5, "2024-01-05T00:00:00.000000": 6, "tru": -1}.items():  # fmt: skip
+        assert place(text) == expected, text
+
+
+def as_frames(path):
+    """The rows of a parquet file in every form that `predict` takes."""
+    pandas = pytest.importorskip("pandas")
+    frame = polars.read_parquet(path)
+    columns = {}
+    for name in frame.columns:
+        values = frame[name].to_list()
+        columns[name] = pandas.Series(values, dtype="category" if name == "level" else None)
+    text = path.with_suffix(".csv")
+    frame.write_csv(text)
+    other = path.with_suffix(".PQ")
+    other.write_bytes(path.read_bytes())
+    zipped = path.with_suffix(".csv.gz")
+    zipped.write_bytes(gzip.compress(text.read_bytes()))
+    return [frame, pandas.DataFrame(columns), frame.to_dicts(), text, text.read_bytes(), other,
+            path.read_bytes(), zipped, pandas.read_csv(text, parse_dates=["day"])]  # fmt: skip
+
+
+def test_rows_are_the_same_inputs_in_every_form(tmp_path):
+    path = tmp_path / "table.parquet"
+    number = range(60)
+    polars.DataFrame({
+        "flag": [None if row == 4 else row % 2 == 0 for row in number],
+        "level": [float(row % 4) for row in number],
+        "day": [None if row == 8 else datetime(2024, 1, 1 + row % 28, row % 24) for row in number],
+        "size": [None if row == 3 else row / 3 for row in number],
+        "town": [None if row == 5 else CITIES[row % 3] for row in number],
+        "kind": [("a", "b")[row % 2] for row in number],
+    }).write_parquet(path)  # fmt: skip
+    splits = load(path, "kind", missing="median", categories=["level"])
+    data = Described("t", splits.batcher, splits.facts, 64, "float32")
+    expected = raw_inputs.of(path, data, DETECTED).dataset.inputs
+    assert expected.isfinite().all() and len(expected) == 60
+    for rows in as_frames(path):
+        found = raw_inputs.of(rows, data, DETECTED).dataset.inputs
+        assert torch.equal(found, expected), type(rows)
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0", "__index_level_0__", "R", "last"])
+def test_an_index_is_no_feature(tmp_path, caplog, name):
+    rows = [f"{row},{row % 7},{row % 2}" for row in range(40)]
+    header = f"{name},a,y"
+    if name == "R":
+        header = "a,y"
+    if name == "last":
+        header, rows = "a,y", [f"{row % 7},{row % 2}," for row in range(40)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([header, *rows]) + "\n")
+    splits = load(path, "y")
+    assert splits.facts["columns"] == ["a"]
+    assert {*all_inputs(splits)[:, 0].tolist()} == {*map(float, range(7))}
+    assert "taken for the index of a data frame" in caplog.text
+
+
+@pytest.mark.parametrize("index", [["id"], ["__index_level_0__"], [{"kind": "range"}], ["id", "b"]])
+def test_the_index_in_the_metadata_of_pandas_is_no_feature(tmp_path, index):
+    names = ["a", *(name for name in index if isinstance(name, str)), "y"]
+    frame = polars.DataFrame({name: [row % 2 for row in range(40)] for name in names})
+    path = tmp_path / "t.parquet"
+    frame.write_parquet(path, metadata={"pandas": json.dumps({"index_columns": index})})
+    assert load(path, "y").facts["columns"] == ["a"]
+    if isinstance(index[0], str):
+        assert load(path, "y", features=[index[0]]).facts["columns"] == [index[0]]
+
+
+@pytest.mark.parametrize("gap", ["", "nan", "NA", "?", "#N/A", "None", "<NA>", "NULL", "-1.#IND"])
+def test_a_missing_label_is_no_class(tmp_path, gap):
+    path = tmp_path / "t.csv"
+    labels = [gap if row % 9 == 0 else "ab"[row % 2] for row in range(40)]
+    path.write_text("x,y\n" + "".join(f"{row},{label}\n" for row, label in enumerate(labels)))
+    splits = load(path, "y", missing="drop")
+    assert (splits.facts["class_names"], splits.facts["dropped_rows"]) == (["a", "b"], 5)
+    message = refusal(path)
+    assert "column 'y': has no value" in message and "the same in 4 more lines" not in message
+    if gap:
+        assert "if it is a class, set data.missing_values=[]" in message
+        assert load(path, "y", missing_values=[]).facts["class_names"] == sorted(["a", "b", gap])
+
+
+@pytest.mark.parametrize(
+    "labels, is_class",
+    [("123", True), ("024", True), (["-1", "1"], True), (["1.0", "2.0"], True),
+     (["0.5", "1.5"], False), ([str(row) for row in range(5, 205)], False)],
+)  # fmt: skip
+def test_whole_numbers_are_classes_for_a_classifier(tmp_path, labels, is_class):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "".join(f"{r},{labels[r % len(labels)]}\n" for r in range(400)))
+    facts = load(path, "y", kind="integer_classes").facts
+    assert facts.get("class_names") == (sorted(labels, key=float) if is_class else None)
+
+
+def test_the_line_that_is_not_utf_8_is_named(tmp_path):
+    lines = [f"{row},stra\u00dfe,{row % 2}" for row in range(3000)]
+    path = tmp_path / "t.csv"
+    first = [line.replace("\u00df", "ss") for line in lines[:2000]]
+    content = "\n".join(["x,town,y", *first, *lines[2000:]])
+    path.write_bytes(content.encode("latin-1"))
+    assert "t.csv, line 2002: is not UTF-8 (byte 0xdf)" in refusal(path)
+    assert suggested(refusal(path)) == {"encoding": "cp1252"}
+    splits = load(path, "y", encoding="cp1252", text="codes")
+    assert "stra\u00dfe" in splits.facts["encoding"]["columns"][1]["categories"]
+    path.write_bytes(content.encode("utf-16"))
+    again = load(path, "y", encoding="utf-16", text="codes")
+    assert torch.equal(again.train.inputs, splits.train.inputs)
+    assert "data.encoding=klingon: is no encoding" in refusal(path, encoding="klingon")
+
+
+@pytest.mark.parametrize(
+    "first, options, columns",
+    [
+        ("4,5,4,0", {}, "its first line looks like data"),
+        ("5.1,3.5,1.4,0", {}, "its first line looks like data"),
+        ("5.1,3.5,1.4,0", {"target": "1.4"}, "its first line looks like data"),
+        ("5.1,3.5,1.4,0", {"header": ["a", "b", "c", "y"]}, ["a", "b", "c"]),
+        ("5.1,3.5,1.4,0", {"header": False, "target": "column_4"},
+         ["column_1", "column_2", "column_3"]),
+        ("4,4,4,y", {"header": True}, ["4", "4_2", "4_3"]),
+        ("2019,2020,2021,y", {}, ["2019", "2020", "2021"]),
+    ],
+)  # fmt: skip
+def test_a_first_line_of_data_is_no_header(tmp_path, first, options, columns):
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([first, *(f"{r},{r % 3},7,{r % 2}" for r in range(40))]) + "\n")
+    given = {"target": "y", **options}
+    if isinstance(columns, str):
+        assert columns in refusal(path, **given) and "data.header=" in refusal(path, **given)
+    else:
+        splits = load(path, **given)
+        assert splits.facts["columns"] == columns
+        rows = len(splits.train) + len(splits.valid) + len(splits.test)
+        assert rows == 40 + (options.get("header") not in (None, True))
+
+
+@pytest.mark.parametrize(
+    "name, start, reader",
+    [("t.xlsx", b"PK\3\4rest", "excel"), ("t.XLS", b"\xd0\xcf\x11\xe0", "excel"),
+     ("t.feather", b"ARROW1", "feather"), ("t.dta", b"<stata", "stata")],
+)  # fmt: skip
+def test_another_format_is_named_with_the_line_that_converts_it(tmp_path, name, start, reader):
+    (tmp_path / name).write_bytes(start + bytes(40))
+    line = f"pandas.read_{reader}('{name}').to_csv('t.csv', index=False)"
+    assert line in refusal(tmp_path / name)
+
+
+ODD = {
+    "list": [[1]] * 40, "struct": [{"a": 1}] * 40, "bytes": [b"a"] * 40,
+    "duration": polars.Series([3] * 40, dtype=polars.Duration),
+    "array": polars.Series([[1, 2]] * 40, dtype=polars.Array(polars.Int64, 2)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_a_column_without_cells_is_named_or_left_out(tmp_path, kind):
+    frame = polars.DataFrame({"a": range(40), kind: ODD[kind], "y": [0.0, 1.0] * 20})
+    path = tmp_path / "t.parquet"
+    frame.write_parquet(path)
+    for options in ({"exclude": [kind]}, {"features": ["a"]}):
+        assert load(path, "y", **options).facts["columns"] == ["a"]
+    assert f"data.exclude=[{kind}]" in refusal(path)
+
+
+def test_decimals_and_times_of_parquet_are_values(tmp_path):
+    frame = polars.DataFrame({
+        "money": polars.Series([f"{row}.10" for row in range(40)]).cast(polars.Decimal(9, 2)),
+        "small": polars.Series([row / 10 for row in range(40)], dtype=polars.Float32),
+        "hour": [time(row % 3) for row in range(40)],
+        "y": [0.0, 1.0] * 20,
+    })  # fmt: skip
+    frame.write_parquet(tmp_path / "t.parquet")
+    splits = load(tmp_path / "t.parquet", "y", standardise=False)
+    rows = {tuple(row[:2]) for row in all_inputs(splits).tolist()}
+    single = torch.tensor([[row + 0.1, row / 10] for row in range(40)]).tolist()
+    assert rows == {*map(tuple, single)} and splits.input_shape == (5,)
+
+
+def test_a_number_far_from_zero_is_standardised_in_float64(tmp_path):
+    seconds = [1_700_000_000 + 997.25 * row for row in range(100)]
+    path = tmp_path / "t.csv"
+    path.write_text("time,y\n" + "".join(f"{each},{row % 2}\n" for row, each in enumerate(seconds)))
+    splits = load(path, "y")
+    raw = splits.train.__getitems__(range(len(splits.train)))
+    found = splits.batcher(raw, torch.device("cpu")).inputs[:, 0].double()
+    every = torch.tensor(seconds, dtype=torch.float64)
+    offset = splits.facts["encoding"]["columns"][0]["offset"]
+    rows = [int(torch.argmin((every - offset - each).abs())) for each in raw.inputs[:, 0]]
+    of_train = every[rows]
+    expected = (of_train - of_train.mean()) / of_train.std(correction=0)
+    assert (found - expected).abs().max() < 1e-6 and math.isclose(offset, of_train.mean())
+    data = Described("t", splits.batcher, splits.facts, 64, "float32")
+    again = raw_inputs.of([{"time": each} for each in of_train.tolist()], data, DETECTED)
+    assert torch.equal(again.dataset.inputs, raw.inputs)
+
+
+def test_a_test_file_is_the_test_set(tmp_path):
+    for name, rows in (("train.csv", range(40)), ("test.csv", range(40, 60))):
+        text = "x,town,y\n" + "".join(f"{r},{CITIES[r % 3]},{'ab'[r % 2]}\n" for r in rows)
+        (tmp_path / name).write_text(text)
+    alone = load(tmp_path / "train.csv", "y")
+    splits = load(tmp_path / "train.csv", "y", test=str(tmp_path / "test.csv"))
+    assert (len(splits.train), len(splits.valid), len(splits.test)) == (32, 8, 20)
+    assert sorted(splits.test.inputs[:, 0].tolist()) == [*map(float, range(40, 60))]
+    assert splits.fingerprint != alone.fingerprint
+    both = load(tmp_path / "train.csv", "y", test=str(tmp_path / "test.csv"), valid="test")
+    assert (len(both.train), both.valid is both.test) == (40, True)
+
+
+def test_bad_rows_and_numbers_beyond_float32_have_no_prediction(tmp_path):
+    facts = {"input_shape": (2,), "columns": ["a", "b"]}
+    data = Described("t", ArrayBatcher(), facts, 64, "float32")
+    path = tmp_path / "new.csv"
+    path.write_text("a,b\n1,2\n,3\n4,1e39\nmany,5\n6,7,8\n8,9\n")
+    samples = raw_inputs.of(path, data, DETECTED)
+    assert samples.dataset.inputs.tolist() == [[1, 2], [4, math.inf], [8, 9]]
+    bad = "\n".join(samples.problems)
+    for line, why in {3: "has no value", 5: "'many' is not a number", 6: "has 3 values"}.items():
+        assert f"line {line}" in bad and why in bad
+    assert samples.unreadable.keys() == {1} and "line 4: input 'b' is too large" in bad
+
+
+def test_own_missing_values_count_in_every_column(tmp_path):
+    rows = [f"{'-' if row == 4 else row},{-999 if row == 7 else row},{'-' if row % 5 else 'u'},"
+            f"{row % 2}" for row in range(40)]  # fmt: skip
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["a,b,c,y", *rows]) + "\n")
+    splits = load(path, "y", missing="mean", missing_values=["-", -999])
+    first, second, third = splits.facts["encoding"]["columns"]
+    assert third["categories"] == ("u",) and 0 < second["fill"] < 40 and 0 < first["fill"] < 40
+    message = refusal(path)
+    assert suggested(message)["missing_values"] == ["-"] or "'-'" in message
+
+
+def test_a_label_that_only_differs_in_case_is_one_boolean(tmp_path, caplog):
+    words = ["TRUE", "true", "False", "FALSE"]
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "".join(f"{row},{words[row % 4]}\n" for row in range(40)))
+    with caplog.at_level(logging.INFO):
+        splits = load(path, "y")
+    assert splits.facts["class_names"] == ["FALSE", "TRUE"]
+
+
+def test_rows_of_nothing_are_ignored_with_read(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a;b\n1;2\n;\n3;4\n")
+    table = read(path, features=["a", "b"], texts=(), missing="drop")
+    assert table.numbers.tolist() == [[1, 2], [3, 4]]
