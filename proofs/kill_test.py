@@ -19,7 +19,7 @@ from typing import IO
 
 from andiron import errors
 from andiron.checkpoint import directory, manifest
-from andiron.config import composition
+from andiron.config import quoting
 from andiron.disk import files
 from proofs import kill_ways, observed_phase
 from proofs.exact_resume import compared_runs
@@ -254,7 +254,7 @@ def _started(
     path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
     # one thread: with two, a tiny step waits for a busy neighbour many times its own length
     environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path}
-    place = f"hydra.run.dir={composition.quoted(str(run_dir))}"
+    place = f"hydra.run.dir={quoting.quoted(str(run_dir))}"
     overrides = [*DEFAULT, *trial.overrides, "restart=requeued", place]
     own = None if terminal is None else terminal.theirs
     process = subprocess.Popen(

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from andiron.config.composition import quoted
+from andiron.config.quoting import quoted
 from andiron.run_folder import RunFolder
 from andiron.runs import accept_changes, command as runs, rerun
 from andiron.sweep import find_lr

@@ -15,7 +15,7 @@ from pathlib import Path
 from andiron import errors
 from andiron.cli.signals import exit_code
 from andiron.comparison.bit_comparison import Difference
-from andiron.config import composition, trust
+from andiron.config import quoting, trust
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
 from andiron.run_folder import RunFolder
@@ -86,7 +86,7 @@ def verify(trial: Trial, folder: Path, run_piece: RunPiece = run_apart) -> bool:
 
 
 def _fresh(trial: Trial, run_dir: Path) -> list[str]:
-    return [*trial.overrides, f"hydra.run.dir={composition.quoted(str(run_dir))}"]
+    return [*trial.overrides, f"hydra.run.dir={quoting.quoted(str(run_dir))}"]
 
 
 def _ran(run_piece: RunPiece, piece: Piece, name: str) -> Ended:
@@ -151,7 +151,7 @@ def _going_on(run_dir: Path, num_workers: int | None, overrides: Sequence[str]) 
     more = [] if num_workers is None else [f"num_workers={num_workers}"]
     packages = ",".join(_packages(overrides))
     more += [f"trust=[{packages}]"] if packages else []
-    return [f"resume={composition.quoted(str(run_dir))}", *more]
+    return [f"resume={quoting.quoted(str(run_dir))}", *more]
 
 
 def _packages(overrides: Sequence[str]) -> list[str]:

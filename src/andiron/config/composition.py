@@ -4,7 +4,6 @@ The task is called once with the composed run, or once for each run of a `-m` sw
 """
 
 import os
-import re
 import signal
 import sys
 import traceback
@@ -46,11 +45,12 @@ def composed(conf_dir: Path, overrides: list[str]) -> schema.Train:
 
     Raises: ConfigError with every mistake in them.
     """
-    try:
-        config = diagnosis.composed_by_hydra(conf_dir, overrides)
-    except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
-        raise errors.ConfigError(diagnosis.explain(overrides, conf_dir, error)) from error
-    return checked_config(config)
+    with diagnosis.texts_explained(overrides, conf_dir):
+        try:
+            config = diagnosis.composed_by_hydra(conf_dir, overrides)
+        except Exception as error:  # Hydra's: an assertion or a TypeError may be among them
+            raise errors.ConfigError(diagnosis.explain(overrides, conf_dir, error)) from error
+        return checked_config(config)
 
 
 def unused_parts(target: str, overrides: Iterable[str]) -> list[str]:
@@ -85,19 +85,6 @@ def config_dirs() -> list[Path]:
     return [Path(source.path) for source in sources if source.schema == "file"]
 
 
-def quoted(text: str) -> str:
-    r"""Any text as the value of an override.
-
-    >>> print(quoted("it's"), quoted("back\\slash"), quoted("at the end\\"))
-    'it\'s' 'back\slash' 'at the end\\'
-    """
-    # in Hydra's grammar backslashes are doubled only in front of a quote
-    escaped = re.sub(
-        r"(\\*)('|\Z)", lambda match: match[1] * 2 + match[2].replace("'", "\\'"), text
-    )
-    return f"'{escaped}'"
-
-
 def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = checked_config) -> None:
     """Calls `task(config, run_dir, hydra_record)` for the composed run, or for each run of a sweep.
 
@@ -112,6 +99,11 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
     command_arguments.check(arguments, lambda: diagnosis.groups(conf_dir, *user_dirs))
     as_called, sys.argv = sys.argv, [sys.argv[0], *arguments]  # Hydra reads its arguments there
     hydra_task = Composed(task, check, as_called)
+    with diagnosis.texts_explained(arguments, conf_dir):
+        _run(hydra_task, conf_dir, arguments)
+
+
+def _run(hydra_task: "Composed", conf_dir: Path, arguments: list[str]) -> None:
     try:
         _call_hydra(conf_dir, arguments, hydra_task)
     except errors.AndironError as error:  # of a job in another process, or of a launcher
@@ -121,7 +113,7 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
         if not hydra_task.failures:
             raise _user_error(error, arguments, conf_dir) from error
     finally:
-        sys.argv = as_called
+        sys.argv = hydra_task.command
     if len(hydra_task.failures) == 1:
         raise hydra_task.failures[0]
     if hydra_task.failures:
@@ -147,7 +139,8 @@ class Composed:
         Raises: SweepError, in a sweep only: Hydra would print the error of a single run.
         """
         sys.argv = self.command
-        run_dir = Path(HydraConfig.get().runtime.output_dir)
+        runtime = OmegaConf.to_container(HydraConfig.get().runtime, resolve=False)
+        run_dir = Path(runtime["output_dir"])  # type: ignore[call-overload, index]  # may hold ${
         try:
             try:
                 with _remove_if_empty(run_dir), errors.exits_refused():

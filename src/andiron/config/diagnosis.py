@@ -1,6 +1,10 @@
 """Every mistake in a command line or a composed configuration; Hydra stops at the first."""
 
 import os
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from andiron import errors
 from andiron.config import arguments as command_arguments
-from andiron.config import schema
+from andiron.config import quoting, schema
 from andiron.config.leaves import leaves
 
 Groups = dict[str, list[str]]  # the choices of every config group
@@ -30,6 +34,7 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
     options = command_arguments.parsed(arguments)
     folders = [folder for folder in user_dirs(arguments) if folder.is_dir()]
     choices = groups(conf_dir, *folders)
+    unread = set[str]()  # options whose values Hydra cannot read
     lines, valid = [], [f"hydra.searchpath=[file://{folder}]" for folder in folders]
     wrong = set[str]()  # groups with an unknown choice, whose options are unknown
     searches = any(text.startswith("hydra/sweeper=") for text in options.overrides)
@@ -40,12 +45,18 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
             reason = str(syntax_error).splitlines()[0]
             if os.path.isdir(text):
                 reason = f"a folder; resume={text} resumes its run, `runs show {text}` shows it"
-            lines.append(f"{text}: cannot be read as option=value: {reason}")
+            remedy = _remedy(text, arguments, conf_dir)
+            lines.append(f"{text}: cannot be read as option=value: {reason}{remedy}")
+            unread.add(_key(text))
             continue
         group_problem = _group_problem(override, choices)
         complaint = _sweep_problem(override, searches) or group_problem
+        if not complaint and "--multirun" in str(error) and override.is_sweep_override():
+            remedy = _remedy(text, arguments, conf_dir)
+            complaint = remedy and f"{text}: several values, of which -m trains each{remedy}"
         if complaint:
             lines.append(complaint)
+            unread.add(_key(text))
             wrong |= {override.key_or_group} if group_problem else set()
         elif not str(override.key_or_group).startswith("hydra"):
             valid.append(_with_first_value(override, choices))
@@ -53,10 +64,79 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
     if files:  # nothing can be composed with them
         return lines + files
     valid = [text for text in valid if text.lstrip("+~").partition(".")[0] not in wrong]
-    lines += _schema_problems(valid, conf_dir)
+    problems = _schema_problems(valid, conf_dir)
+    lines += [line for line in problems if _option(line) not in unread]
     flags = command_arguments.of_the_configuration(arguments)  # which may be wrong
     place = "".join(map("{}={}: ".format, flags[::2], flags[1::2]))
-    return lines or [place + _message(error)]
+    return lines or _unlisted(error, options.overrides) or [place + _message(error)]
+
+
+def _unlisted(error: Exception, overrides: list[str]) -> list[str]:
+    """The + that an option needs which no file lists, if that is the error."""
+    option = re.match(r"Could not override '([^']+)'", str(error))
+    return [
+        f"{text}: no file of the configuration lists it; add it with a +: {shlex.quote(f'+{text}')}"
+        for text in overrides
+        if option and _key(text) == option[1]
+    ]
+
+
+@contextmanager
+def texts_explained(arguments: list[str], conf_dir: Path) -> Iterator[None]:
+    """Adds to an error the argument for each value that Hydra reads otherwise than as its text.
+
+    To a ConfigError if the option has no problem with the text; to a DataError that has the text.
+    """
+    try:
+        yield
+    except errors.ConfigError as error:
+        lines = dict.fromkeys(error.problems, "")
+        for text in command_arguments.parsed(arguments).overrides:
+            wrong = [line for line in lines if _option(line) == _key(text)]
+            if wrong and quoting.MARK not in wrong[0]:
+                lines[wrong[0]] = _remedy(text, arguments, conf_dir)
+        if not any(lines.values()):
+            raise
+        raise errors.ConfigError(map("".join, lines.items())) from error
+    except errors.DataError as error:
+        texts = [text for text in command_arguments.parsed(arguments).overrides if "=" in text]
+        reread = filter(_is_reread, texts)
+        typed = [text for text in reread if text.partition("=")[2] in str(error)]
+        if not typed:
+            raise
+        raise errors.DataError(f"{error}{quoting.remedy(quoting.as_text(typed[0])[:1])}") from error
+
+
+def _is_reread(text: str) -> bool:
+    """Whether Hydra gives an option another value than the text on the command line."""
+    override = command_arguments.parsed_override(text)
+    return override is not None and str(override.value()) != text.partition("=")[2]
+
+
+def _remedy(text: str, arguments: list[str], conf_dir: Path) -> str:
+    """The ways to type the value of an override as text that its option accepts; may be empty."""
+    forms = quoting.as_text(text)
+    return quoting.remedy([form for form in forms if _accepts(form, arguments, conf_dir)])
+
+
+def _accepts(override: str, arguments: list[str], conf_dir: Path) -> bool:
+    """Whether an option has no problem with a value, beside the choice of its group."""
+    given = command_arguments.parsed(arguments).overrides
+    key = _key(override)
+    owners = {key.partition(".")[0], "experiment"} - {key}
+    choices = [text for text in given if _key(text) in owners]
+    folders = [f"hydra.searchpath=[file://{folder}]" for folder in user_dirs(arguments)]
+    composed = [*folders, *choices, f"++{override.lstrip('+')}"]
+    return key not in map(_option, _schema_problems(composed, conf_dir))
+
+
+def _key(override: str) -> str:
+    return override.partition("=")[0].lstrip("+")
+
+
+def _option(problem: str) -> str:
+    """The option that a line about it begins with."""
+    return problem.partition(": ")[0].partition("=")[0]
 
 
 def _file_problems(error: Exception, folders: list[Path]) -> list[str]:

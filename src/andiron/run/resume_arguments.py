@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 
 from andiron import errors
 from andiron.config import arguments as command_arguments
-from andiron.config import composition, diagnosis, schema, trust
+from andiron.config import composition, diagnosis, quoting, schema, trust
 from andiron.config.composition import Check
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
@@ -54,7 +54,7 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
         return
     recorded = _recorded_overrides(folder, conf_dirs, trusted)
     kept = _without(recorded, *map(_key, overrides))
-    run_dir = f"hydra.run.dir={composition.quoted(str(folder.path))}"
+    run_dir = f"hydra.run.dir={quoting.quoted(str(folder.path))}"
     all_arguments = [*kept, *overrides, run_dir, *flags]
     check = partial(_with_changes, asdict(config), recorded)
     composition.run(task, conf_dir, all_arguments, check=check)

@@ -1,0 +1,38 @@
+"""Texts as values on the command line: quoted for Hydra's grammar, and then for the shell."""
+
+import re
+import shlex
+
+MARK = "; a text is quoted for Hydra too: "
+KEY = re.compile(r"[+~]*[\w./@:-]+", re.ASCII)
+
+
+def quoted(text: str) -> str:
+    r"""Any text as the value of an override.
+
+    >>> print(quoted('say "hi"'), quoted("back\\slash"), quoted("at the end\\"), quoted("${x}"))
+    "say \"hi\"" "back\slash" "at the end\\" "\${x}"
+    """
+    # backslashes are doubled only in front of what they would escape
+    escaped = re.sub(r"(\\*)\$\{", r"\1\1\\${", text)
+    marked = re.sub(r'(\\*)("|\Z)', lambda match: match[1] * 2 + (match[2] and r"\""), escaped)
+    return f'"{marked}"'
+
+
+def as_text(override: str) -> list[str]:
+    """The override with its value as one text and, if it is in brackets, as a list of texts."""
+    key, _, value = override.partition("=")
+    if not KEY.fullmatch(key) or "=" not in override:
+        return []
+    forms = [f"{key}={quoted(value)}"]
+    if value[:1] == "[" and value[-1:] == "]":
+        items = (item.strip() for item in value[1:-1].split(","))
+        texts = (item if re.fullmatch(r"""(["']).*\1""", item) else quoted(item) for item in items)
+        forms.append(f"{key}=[{','.join(texts)}]")
+    return forms
+
+
+def remedy(forms: list[str]) -> str:
+    """How to type these overrides in a shell; empty without any."""
+    typed = " or ".join(map(shlex.quote, forms))
+    return f"{MARK}{typed}" if forms else ""

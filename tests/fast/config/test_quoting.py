@@ -1,0 +1,76 @@
+"""Any text as a value on the command line works, or the message shows the argument that does."""
+
+import shlex
+
+import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hypothesis import given
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+
+from andiron import errors
+from andiron.config import composition, diagnosis, quoting
+from conftest import ROOT
+
+SIGNS = [*"a1 ()[]{}#&=,'\"$\\:;~!?*<>|`%@.+-_öß日\t\n", "${", "${lr}", "\\\\", "null", "1e3", "on"]
+TEXTS = st.lists(st.sampled_from(SIGNS), max_size=6).map("".join)
+ODD = [  # Hydra reads each as something else, or not at all
+    "price (EUR)", "Größe", "2020", "1e3", "null", "true", "nan", "[a (b)]", "{a: 1}",
+    "${x}", "a${b", "a=b", "it's", 'say "x"', "a,b", "#x", "a&b", "x)", "'", "日本", "choice(a,b)",
+]  # fmt: skip
+CSV = ["data=csv_regression", "data.path=t.csv"]
+REMEDY = "; a text is quoted for Hydra too: "
+
+
+def read(override):
+    """The value as Hydra and OmegaConf read it."""
+    value = OverridesParser.create().parse_override(override).value()
+    config = OmegaConf.create({"value": None, "lr": 1})
+    OmegaConf.update(config, "value", getattr(value, "text", value))
+    return OmegaConf.to_container(config, resolve=True)["value"]
+
+
+@given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3))
+def test_a_quoted_text_is_read_as_it_stands(text, items):
+    assert read(quoting.as_text(f"data.target={text}")[0]) == text
+    named = [item.strip() for item in items if not {*",\"'"} & {*item}]
+    forms = quoting.as_text(f"data.target=[{','.join(named)}]")
+    assert read(forms[1]) == (named or [""])
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_a_value_that_is_misread_is_shown_as_it_works(text):
+    given = f"data.target={text}"
+    with pytest.raises(errors.ConfigError) as refused:
+        composition.composed(ROOT / "conf", [*CSV, given])
+    (line,) = refused.value.problems
+    shown = shlex.split(line.rpartition(REMEDY)[2])
+    assert read(shown[0]) == text, shown
+    composition.composed(ROOT / "conf", [*CSV, shown[0]])
+    as_list = text.replace("a (b)", quoting.quoted("a (b)"))
+    assert shown[1:] in ([], ["or", f"data.target={as_list}"])
+
+
+def test_a_list_in_place_of_a_text_is_named_once_the_data_have_that_text():
+    with pytest.raises(errors.DataError, match=r"\[a\]; a text is .* too: 'x=\"\[a\]"):
+        with diagnosis.texts_explained(["x=[a]", "lr=0.1"], ROOT / "conf"):
+            raise errors.DataError("no column 'a'; there are: b, [a]")
+
+
+def test_items_and_names_that_are_numbers_are_shown_as_texts():
+    with pytest.raises(errors.ConfigError) as refused:
+        composition.composed(ROOT / "conf", [*CSV, "data.target=a", "data.exclude=[1,2]", "name=7"])
+    name, exclude = refused.value.problems
+    assert exclude.endswith(f"""(item 0){REMEDY}'data.exclude=["1","2"]'""")
+    assert name.endswith(f"""{REMEDY}'name="7"'""")
+
+
+def test_an_option_that_no_file_lists_is_shown_with_its_plus():
+    with pytest.raises(errors.ConfigError) as refused:
+        composition.composed(
+            ROOT / "conf", ["param_groups=head_only", "param_groups.body.lr_scale=0.1"]
+        )
+    assert refused.value.problems == (
+        "param_groups.body.lr_scale=0.1: no file of the configuration lists it; add it with a +: "
+        "+param_groups.body.lr_scale=0.1",
+    )
