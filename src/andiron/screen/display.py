@@ -30,10 +30,9 @@ def show(
                 started = time.thread_time()
                 terminal.take()
                 shown = view()
-                if shown.state != state:  # a signal is announced on the terminal itself
-                    state = shown.state
-                    terminal.draw_whole_next()
-                terminal.draw(layout.screen(shown, choice, *terminal.size))
+                # a signal is announced on the terminal itself, over the rows
+                is_covered, state = shown.state != state, shown.state
+                terminal.draw(layout.screen(shown, choice, *terminal.size), is_covered)
                 cost = time.thread_time() - started
                 due = time.monotonic() + max(SECONDS_BETWEEN_DRAWINGS, cost / SHARE_OF_THE_TIME)
             for key in terminal.keys(SECONDS_BETWEEN_LOOKS):

@@ -82,6 +82,6 @@ def _cell(cell: Segment, width: int, place: int) -> Row:
 def written(row: Iterable[Segment], colours: ColorSystem | None) -> str:
     """The row as text for a terminal; without escape sequences if `colours` is None."""
     return "".join(
-        look.render(text, color_system=colours) if look and colours else text
+        look.render(text, color_system=colours) if look else text
         for text, look, _ in row
     )

@@ -29,8 +29,10 @@ CLEAR = "\x1b[2J"
 ENTER = "\x1b[?1049h\x1b[?25l" + CLEAR  # an empty alternate screen without a cursor
 LEAVE = "\x1b[0m\x1b[?25h\x1b[?1049l"
 KEYS = {"A": "up", "B": "down", "C": "right", "D": "left"}  # final characters of arrow keys
-# a sequence such as ESC [ A or ESC O A, or any other character; else incomplete
-KEY = re.compile(r"\x1b[\[O][^@-~]*([@-~])|\x1b(?![\[O]|$)|[^\x1b]", flags=re.DOTALL)
+# the final character of a sequence such as ESC [ A or ESC O A; any other character; the incomplete end
+KEY = re.compile(
+    r"\x1b[\[O][^@-~]*([@-~])|(\x1b(?![\[O]|$)|[^\x1b])|(\x1b.*)", flags=re.DOTALL
+)
 MOST_UNREAD = 64  # bytes
 SECONDS_FOR_THE_LOCK = SECONDS_FOR_ROOM = 0.5
 FRAMES_BETWEEN_WHOLE_ONES = 20  # overwrites text of other programs
@@ -86,10 +88,11 @@ class Terminal:
 
     def give_back(self) -> None:
         """Restores the terminal; does nothing if it is not taken, or closed."""
-        is_ours = self._process == os.getpid()
-        has_lock = is_ours and self._lock.acquire(timeout=SECONDS_FOR_THE_LOCK)
+        if self._process != os.getpid():
+            return
+        has_lock = self._lock.acquire(timeout=SECONDS_FOR_THE_LOCK)
         try:
-            if is_ours and self in _taken:
+            if self in _taken:
                 _taken.discard(self)
                 self._set_modes(self._before)
                 self._write(LEAVE)
@@ -97,10 +100,12 @@ class Terminal:
             if has_lock:
                 self._lock.release()
 
-    def draw(self, rows: list[Row]) -> None:
-        """Shows the rows; writes only the changed ones."""
+    def draw(self, rows: list[Row], is_whole: bool = False) -> None:
+        """Shows the rows; writes only the changed ones, or all with `is_whole`."""
         lines = [written(row, self._colours) for row in rows]
         self._frames = (self._frames + 1) % FRAMES_BETWEEN_WHOLE_ONES
+        if is_whole:
+            self._drawn = []
         is_resized = self.size != self._size
         is_whole = is_resized or self._frames == 0 or len(self._drawn) != len(lines)
         changed = [
@@ -112,10 +117,6 @@ class Terminal:
             text = "".join([CLEAR * is_resized, *changed])
             if self in _taken and text and self._write(text):
                 self._drawn, self._size = lines, self.size
-
-    def draw_whole_next(self) -> None:
-        """Makes the next `draw` write every row, since other output covered them."""
-        self._drawn = []
 
     def keys(self, seconds: float) -> list[str]:
         """Keys pressed within `seconds`: characters, or names such as `up` and `left`."""
@@ -209,15 +210,9 @@ def _key_modes(modes: Any, descriptor: int) -> Any:
 
 def _decode_keys(read: bytes) -> tuple[list[str], bytes]:
     """The keys, and the bytes of an incomplete last one."""
-    text, keys = read.decode(errors="replace"), []
-    while text:
-        match = KEY.match(text)
-        if match is None:
-            break
-        if name := KEYS.get(match[1], "") if match[1] else match[0]:
-            keys.append(name)
-        text = text[match.end() :]
-    return keys, text.encode()[:MOST_UNREAD]
+    matches = KEY.findall(read.decode(errors="replace"))
+    keys = [KEYS.get(final, character) for final, character, _ in matches]
+    return [*filter(None, keys)], "".join(end for *_, end in matches).encode()[:MOST_UNREAD]
 
 
 atexit.register(give_all_back)
