@@ -22,7 +22,7 @@ def main() -> int:
     folder = RunFolder(parser.parse_args().folder.absolute())
     try:
         changed = run_record.accept(folder)
-    except (errors.AndironError, OSError) as error:
+    except OSError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_UNUSABLE
     lines = "\n".join(f"accepted: {name}" for name in changed)

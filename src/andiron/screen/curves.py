@@ -75,11 +75,10 @@ class Curves:
                 self.latest.setdefault(split, {})[name] = value
                 if is_whole:
                     self._update_best(split, name, Best(value, updates, epoch))
-            curves = self.by_name.get(name)
-            if curves is None and len(self.by_name) < MOST_CURVES:
+            if name in self.by_name or len(self.by_name) < MOST_CURVES:
                 curves = self.by_name.setdefault(name, {})
-            if curves is not None and not is_mean_of_windows and not split.startswith("test"):
-                curves.setdefault(split, Curve()).add(updates, value)
+                if not is_mean_of_windows and not split.startswith("test"):
+                    curves.setdefault(split, Curve()).add(updates, value)
 
     @property
     def metrics(self) -> list[str]:

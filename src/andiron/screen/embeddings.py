@@ -1,8 +1,7 @@
 """Embeddings: the features of samples at the input of a model's last linear layer."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -29,7 +28,14 @@ def embeddings(
     """
     features, pictures = list[Tensor](), list[Tensor]()
     columns: dict[str, list[str]] = {"sample": []}
-    with inference.valid(model), inference.uncompiled(), _inputs_of_last_linear() as taken:
+    taken: list[Any] = []  # the input of the linear layer that was called last
+
+    def take(module: nn.Module, inputs: Any) -> None:
+        if isinstance(module, nn.Linear):
+            taken[:] = inputs[:1]
+
+    hook = hooks.register_module_forward_pre_hook(take)
+    with hook, inference.valid(model), inference.uncompiled():
         for batch in loader.epoch(0):
             taken.clear()
             item = model.valid_step(batch)  # type: ignore[operator]
@@ -50,22 +56,6 @@ def embeddings(
     _, _, height, width = images.shape
     in_square = tiled(images, columns=math.ceil(math.sqrt(len(images))))
     return Embeddings(points, shown, in_square, (height, width))
-
-
-@contextmanager
-def _inputs_of_last_linear() -> Iterator[list[Any]]:
-    """The input of the linear layer that was called last."""
-    taken: list[Any] = []
-
-    def remember(module: nn.Module, inputs: Any) -> None:
-        if isinstance(module, nn.Linear):
-            taken[:] = inputs[:1]
-
-    hook = hooks.register_module_forward_pre_hook(remember)
-    try:
-        yield taken
-    finally:
-        hook.remove()
 
 
 def _features(

@@ -73,11 +73,9 @@ def layer_table(layers: Sequence[Layer], title: str) -> Table:
             table.add_row(f"... {len(layers) - len(rows):,} more ...")
         name = Text(errors.printable(f"{layer.name.removeprefix('network.')} {layer.kind}"))
         shape = "x".join(map(str, layer.shape))
-        table.add_row(name, shape, *_costs(layer.parameters, layer.operations, layer.num_bytes))
-    sums = (sum(getattr(layer, name) for layer in layers)
-            for name in ("parameters", "operations", "num_bytes"))  # fmt: skip
+        table.add_row(name, shape, *_costs([layer]))
     table.add_section()
-    table.add_row("in all", "", *_costs(*sums))
+    table.add_row("in all", "", *_costs(layers))
     return table
 
 
@@ -94,5 +92,9 @@ def in_units(number: float) -> str:
     return ""
 
 
-def _costs(parameters: int, operations: int, num_bytes: int) -> tuple[str, str, str]:
+def _costs(layers: Sequence[Layer]) -> tuple[str, str, str]:
+    """The parameters, operations and memory of the layers together."""
+    parameters = sum(layer.parameters for layer in layers)
+    operations = sum(layer.operations for layer in layers)
+    num_bytes = sum(layer.num_bytes for layer in layers)
     return f"{parameters:,}", in_units(operations), memory.in_words(num_bytes)

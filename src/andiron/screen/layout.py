@@ -49,7 +49,7 @@ def _narrow(view: View, choice: Choice, width: int, room: int) -> list[Row]:
     metrics = panels.metrics(view, width - 1)
     needed = min(len(metrics) + 1, max(room, 0))
     body = boxed("metrics", metrics, width, needed)
-    room -= needed
+    log = room = room - needed
     if room >= SMALLEST_PLOT:
         extra = room - SMALLEST_PLOT
         machine = panels.machine(view, width - 1)
@@ -58,7 +58,4 @@ def _narrow(view: View, choice: Choice, width: int, room: int) -> list[Row]:
         height = room - below - log
         body += boxed("plot", panels.plot(view, choice, width - 1, height - 1), width, height)
         body += boxed("machine", machine, width, below) if below > 1 else []
-        body += boxed("log", panels.log(view, width, log - 1), width, log) if log > 1 else []
-    elif room > 1:
-        body += boxed("log", panels.log(view, width, room - 1), width, room)
-    return body
+    return body + (boxed("log", panels.log(view, width, log - 1), width, log) if log > 1 else [])

@@ -11,7 +11,6 @@ ReLU[1]/relu ['Linear[0]/linear'] [[2, 5]]
 
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import Any
 
 from torch import Tensor, nn
@@ -34,12 +33,10 @@ def operations(model: nn.Module, forward: Callable[[Any], Any], batch: Any) -> l
     for name, part in parts.items():
         for tensor in tensors_in(part):
             recorder.add(name, "input", [], [tensor])
-    with ExitStack() as at_end:
-        at_end.enter_context(inference.uncompiled())
-        at_end.callback(hooks.register_module_forward_pre_hook(recorder.enter).remove)
-        at_end.callback(hooks.register_module_forward_hook(recorder.leave).remove)
-        at_end.enter_context(recorder)
-        forward(batch)
+    entering = hooks.register_module_forward_pre_hook(recorder.enter)
+    with entering, hooks.register_module_forward_hook(recorder.leave), inference.uncompiled():
+        with recorder:
+            forward(batch)
     return recorder.operations
 
 

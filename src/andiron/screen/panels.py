@@ -162,7 +162,7 @@ def _wrap(words: list[str], width: int) -> list[Row]:
     rows = [""]
     for word in (word for word in words if 0 < len(word) < width):
         longer = f"{rows[-1]}  {word}" if rows[-1] else word
-        if len(longer) + 1 > width and rows[-1]:
+        if len(longer) + 1 > width:
             rows.append(word)
         else:
             rows[-1] = longer

@@ -48,19 +48,18 @@ def columns(headers: Sequence[str], table: list[Row], width: int) -> list[Row]:
     """
     table = [[piece(word, "dim") for word in headers], *table]
     names, *numbers = zip(*table, strict=True)
-    widths = [max(cell.cell_length for cell in column) for column in numbers]
+    widths = [GAP + max(cell.cell_length for cell in column) for column in numbers]
     longest = max(cell.cell_length for cell in names)
-    while len(widths) > 1 and min(longest, SHORTEST_NAME) + sum(widths) + GAP * len(widths) > width:
+    while len(widths) > 1 and min(longest, SHORTEST_NAME) + sum(widths) > width:
         widths.pop()
-    room = max(1, min(longest, width - sum(widths) - GAP * len(widths)))
-    return [
-        [
-            part
-            for place, (cell, wide) in enumerate(zip(row, (room, *widths), strict=False))
-            for part in _cell(cell if place else _shortened_name(cell, room), wide, place)
-        ]
-        for row in table
-    ]
+    room = max(1, min(longest, width - sum(widths)))
+    rows = []
+    for cell, *others in table:
+        name = _shortened_name(cell, room)
+        pairs = zip(others, widths, strict=False)
+        right = [part for number, wide in pairs for part in (_blank(wide, number), number)]
+        rows.append([name, _blank(room, name), *right])
+    return rows
 
 
 def _shortened_name(cell: Segment, room: int) -> Segment:
@@ -74,9 +73,8 @@ def _shortened_name(cell: Segment, room: int) -> Segment:
     return Segment(text + kept, cell.style)
 
 
-def _cell(cell: Segment, width: int, place: int) -> Row:
-    blank = piece(" " * (width - cell.cell_length + (GAP if place else 0)))
-    return [blank, cell] if place else [cell, blank]
+def _blank(width: int, cell: Segment) -> Segment:
+    return piece(" " * (width - cell.cell_length))
 
 
 def written(row: Iterable[Segment], colours: ColorSystem | None) -> str:

@@ -3,14 +3,12 @@
 import argparse
 import os
 import shutil
-import sys
 import threading
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from andiron import errors
 from andiron.cli import process
 from andiron.comparison.recorded_run import read_object
 from andiron.plain import readable
@@ -23,7 +21,7 @@ from andiron.screen.followed_values import FollowedValues, tail
 from andiron.screen.rows import written
 from andiron.screen.view import LOOKING, Choice, View
 
-EXIT_DONE, EXIT_UNUSABLE, EXIT_INTERRUPTED = 0, 1, 130
+EXIT_DONE, EXIT_INTERRUPTED = 0, 130
 PRINTED = (100, 32)  # columns and rows without a terminal
 LINES_OF_THE_LOG = 100
 SECONDS_OF_SILENCE = 10  # then the screen shows the age of the newest value
@@ -112,11 +110,7 @@ def main() -> int:
     parser.add_argument("run", metavar="RUN", help="a run folder, or latest")
     parser.add_argument("--once", action="store_true", help="print the dashboard once, as text")
     options = parser.parse_args()
-    try:
-        run = WatchedRun(named_folder.run_folder_of(options.run))
-    except errors.AndironError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return EXIT_UNUSABLE
+    run = WatchedRun(named_folder.run_folder_of(options.run))
     own_terminal = None if options.once else terminal.here()
     if own_terminal is None:
         for row in layout.screen(run.view(), Choice(), *shutil.get_terminal_size(PRINTED)):
