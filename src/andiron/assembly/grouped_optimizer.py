@@ -95,7 +95,7 @@ def gradient_transformations(option: str, nodes: Mapping[str, Any] | None) -> li
 
 def _expand_rules(groups: Mapping[str, Any], model: nn.Module) -> dict[str, Any]:
     """The rules by group name; a `_target_` among them creates several from the model."""
-    expanded: dict[str, Any] = {}
+    expanded = {}
     takes = "a function of the model to rules by name"
     for name, node in groups.items():
         if "_target_" not in node:

@@ -110,7 +110,7 @@ def directions(runs: Iterable[Run]) -> dict[str, str]:
 def changes(folder: RunFolder) -> dict[str, Any]:
     """The options changed by resumes of the run, with their newest values."""
     resumes = read_object(folder.provenance, []).get("resumes")
-    newest: dict[str, Any] = {}
+    newest = {}
     for resume in resumes if isinstance(resumes, list) else ():
         match resume:
             case {"changes": dict(changed)}:

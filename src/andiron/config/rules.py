@@ -41,7 +41,7 @@ def options(rule: Options) -> dict[str, Any]:
 def problems(plain: Options) -> Problems:
     """The mistakes in `param_groups` of a composed configuration, a line for each option."""
     groups = plain.get("param_groups") or {}
-    lines: Problems = {}
+    lines = {}
     for name, rule in groups.items() if isinstance(groups, Mapping) else ():
         path = f"param_groups.{name}"
         if not isinstance(rule, Mapping):

@@ -34,7 +34,7 @@ def signature_problems(
 
     `supplied` options come from elsewhere: they may be missing, and messages do not offer them.
     """
-    lines: Problems = {}
+    lines = {}
     for name, parameter in expected.parameters.items():
         if name in values:
             problem = _type_problem(parameter.kind, values[name])

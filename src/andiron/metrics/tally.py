@@ -126,7 +126,7 @@ class Tally:
         return tally_state.failures_explained() if self._is_restored else nullcontext()
 
     def _parts(self, item: Any, batch: Any = None) -> list[Parts]:
-        parts: list[Parts] = []
+        parts = []
         for metric in self.metrics:
             try:
                 needs_batch = getattr(metric, "needs_batch", False)
@@ -161,7 +161,7 @@ class Tally:
 
     def _values(self, parts: list[Any]) -> Values:
         """The numbers by name, several of one metric as name/part; fills `texts` and so on."""
-        numbers: Values = {}
+        numbers = {}
         self.texts, self.images, self.decisions = {}, {}, {}
         for metric, merged in zip(self.metrics, parts, strict=True):
             value = None if merged is None else _value(metric, merged)

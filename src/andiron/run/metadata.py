@@ -141,7 +141,7 @@ def hyperparameters(plain: Mapping[str, Any]) -> dict[str, Plain]:
 
     A node's class has the name of the node. A schedule's copies of `lr` are left out.
     """
-    flat: dict[str, Plain] = {}
+    flat = {}
     for path, value in leaves(schema.hyperparameters(plain)):
         is_copy = len(path) == 2 and path[0] == "scheduler" and value == plain.get("lr")
         if value is None or value == {} or value != value or is_copy:  # NaN differs from itself

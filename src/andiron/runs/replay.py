@@ -71,7 +71,7 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
 
 def _watch_outputs(model: nn.Module) -> list[str]:
     """Hooks the submodules; the list then fills with those whose output is non-finite, in order."""
-    names: list[str] = []
+    names = []
     for name, module in model.named_modules():
 
         def watch(module: Any, inputs: Any, output: Any, name: str = name) -> None:

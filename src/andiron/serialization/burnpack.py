@@ -55,7 +55,7 @@ def read(content: bytes, most_values: int) -> Stored:
 
 
 def _tensors(entries: Mapping[str, Any], data: memoryview) -> dict[str, Tensor]:
-    tensors: dict[str, Tensor] = {}
+    tensors = {}
     used = 0
     for name, entry in entries.items():
         dtype, is_bool = _dtype(name, entry)

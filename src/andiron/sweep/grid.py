@@ -41,7 +41,7 @@ def run(
     parsed = OverridesParser.create(config_loader=loader).parse_overrides(arguments)
     batches = combinations(parsed, options.max_batch_size)
     sweep_folder.record(config)
-    failed: list[Exception] = []
+    failed = []
     first = 0
     for batch in batches:
         for job in settled.representative(batch, loader):

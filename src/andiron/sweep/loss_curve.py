@@ -35,7 +35,7 @@ def losses_by_update(
     optimizer = GroupedOptimizer(built.model, groups)
     built = dataclasses.replace(built, schedule=schedule, optimizer=optimizer)
     writers = {"tensorboard": TensorBoardWriter(RunFolder(run_dir).tensorboard)}
-    losses: list[float] = []
+    losses = []
     with (
         configured_learner.learner(config, built, run_dir, writers) as learner,
         learner.training(built.train),

@@ -15,7 +15,7 @@ def jobs(known: Sweep, overrides: Sequence[Sequence[str]], first: int) -> list[J
     A new job's number is `first` plus its position, or the next one if that number is taken.
     """
     taken = {job.number for job in known.jobs.values()}
-    numbered: list[Job] = []
+    numbered = []
     for position, texts in enumerate(overrides, first):
         key = ledger.identity(texts)
         job = known.jobs.get(key)
