@@ -29,7 +29,7 @@ CLEAR = "\x1b[2J"
 ENTER = "\x1b[?1049h\x1b[?25l" + CLEAR  # an empty alternate screen without a cursor
 LEAVE = "\x1b[0m\x1b[?25h\x1b[?1049l"
 KEYS = {"A": "up", "B": "down", "C": "right", "D": "left"}  # final characters of arrow keys
-# the final character of a sequence such as ESC [ A or ESC O A; any other character; the incomplete end
+# the final of a sequence such as ESC [ A or ESC O A; any other character; an incomplete end
 KEY = re.compile(
     r"\x1b[\[O][^@-~]*([@-~])|(\x1b(?![\[O]|$)|[^\x1b])|(\x1b.*)", flags=re.DOTALL
 )
