@@ -20,7 +20,7 @@ PLAN = {
         "andiron.config": "options",
         "andiron.data": "batchers dataset gathering loader prefetch",
         "andiron.learner": "agenda construction evaluation learner loop metric_log nonfinite "
-        "precision saving state update",
+        "precision saving state state_before update",
         "andiron.metrics": "history sliced_window tally",
         "andiron.optim": "accumulator early_exchange grouped model_weights optimizer "
         "running_statistics sliced_mean transformations",
@@ -66,8 +66,9 @@ PLAN = {
         "andiron.metrics.classification": WHOLE,
         "andiron.metrics.sequence": WHOLE,
         "andiron.models": WHOLE,
-        "andiron.optim": "__init__ adaptive averaging flat_state fused_kernel group_table "
-        "layer_rates match_rules ownership slot_checks torch_class torch_optimizer torch_schedule",
+        "andiron.optim": "__init__ adaptive averaging flat_state frozen_modules fused_kernel "
+        "group_table layer_rates match_rules ownership slot_checks torch_class torch_optimizer "
+        "torch_schedule",
         "andiron.render": WHOLE,
         "andiron.schedules": WHOLE,
         "andiron.serialization": WHOLE,

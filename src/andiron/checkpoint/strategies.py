@@ -133,6 +133,12 @@ def keeping_best(strategy: Strategy | None) -> list[KeepBest]:
     return [rule for rule in rules if isinstance(rule, KeepBest)]
 
 
+def judged_average(strategy: Strategy | None) -> str:
+    """The average of the weights whose values choose the best checkpoint; empty if none is."""
+    rules = keeping_best(strategy)[:1]
+    return rules[0].split.partition("-")[2] if rules else ""
+
+
 def last_and_best(*, last: int, metric: str, split: str, direction: Direction) -> AnyOf:
     """The `last` newest checkpoints and the best by `metric` on `split`."""
     return AnyOf((KeepLast(last), KeepBest(metric, split, direction)))

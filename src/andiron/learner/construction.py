@@ -140,20 +140,20 @@ def _state(
     chosen: Choices, model: nn.Module, optimizer: GroupedOptimizer, schedule: Schedule
 ) -> LearnerState:
     policy, world = chosen.options.on_nonfinite, chosen.world
-    # a step of several processes is not saved: one process cannot replay it
-    replayed = chosen.folder.nonfinite if world.size == 1 else None
+    replayed = chosen.folder.nonfinite if world.size == 1 else None  # by one process
     precision = Precision(chosen.options.precision, chosen.device)
     nonfinite = Nonfinite(policy, precision, replayed, world=world, is_configured=not chosen.claims)
+    averages = {name: WeightAverage(rule, model) for name, rule in chosen.averages.items()}
     return LearnerState(
         model,
         optimizer,
         schedule,
-        {name: WeightAverage(rule, model) for name, rule in chosen.averages.items()},
-        StoppingRules(chosen.early_stopping, model),
+        averages,
+        StoppingRules(chosen.early_stopping, model, averages),
         _metric_log(chosen),
         nonfinite,
         Position(chosen.options.seed),
-        {n: Ticker(Cadence.of(each), world.clock) for n, each in chosen.cadences.items()},
+        {n: Ticker(Cadence.of(every), world.clock) for n, every in chosen.cadences.items()},
         Observers(chosen.observers, world.clock),
     )
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from torch import Tensor, nn
 
 from andiron import errors
-from andiron.optim import model_weights
+from andiron.optim import WeightAverage, model_weights
 from andiron.plain import improvement
 from andiron.protocols import Values
 from andiron.ranges import Count, Direction, NonNegative, Number, Span
@@ -56,7 +56,7 @@ class EarlyStopping:
     fraction of it). `goal` is reached by an equal or better value; `divergence` is passed by a
     worse one. A non-finite value always ends the run. Before update `not_before` nothing else
     does, and validations do not count towards `patience`. With `restores_best` the run ends with
-    the weights of its best validation.
+    the weights of its best validation: the averaged ones, if `split` is measured with an average.
     Raises: ValueError for arguments that contradict each other or leave nothing to stop for.
     """
 
@@ -174,7 +174,12 @@ class EarlyStopping:
 class StoppingRules:
     """Rules by name; after every validation each one may end the run."""
 
-    def __init__(self, rules: Mapping[str, EarlyStopping], model: nn.Module):
+    def __init__(
+        self,
+        rules: Mapping[str, EarlyStopping],
+        model: nn.Module,
+        averages: Mapping[str, WeightAverage] | None = None,
+    ):
         self.rules = dict(rules)
         restoring = {name: rule for name, rule in self.rules.items() if rule.restores_best}
         if len(restoring) > 1:
@@ -184,6 +189,7 @@ class StoppingRules:
         self.restoring = next(iter(restoring.values()), None)  # the rule that restores weights
         self.best: dict[str, Tensor] = {}  # weights at its best validation
         self._model = model
+        self._averages = averages or {}
 
     @property
     def decision(self) -> Stop | None:
@@ -196,6 +202,15 @@ class StoppingRules:
     def restored_epoch(self) -> int | None:
         """The epoch whose weights are restored; None if no rule restores any."""
         return self.restoring.observed.epoch_of_best if self.restoring and self.best else None
+
+    @property
+    def restored_average(self) -> str:
+        """The average of the weights whose best values are restored; empty if none is."""
+        return self._average_name if self.best else ""
+
+    @property
+    def _average_name(self) -> str:
+        return self.restoring.split.partition("-")[2] if self.restoring else ""
 
     def observe(
         self,
@@ -211,10 +226,18 @@ class StoppingRules:
                 continue
             rule.observe(latest, epoch, updates)
             if rule.restores_best and rule.observed.is_best:
-                self._keep(model_weights.entries(self._model))
+                self._keep(self._measured_weights())
         if self.decision:
             where = f"in epoch {epoch}, after update {updates}"
             log.info("stopped early %s: %s", where, self.decision.reason)
+
+    def _measured_weights(self) -> dict[str, Tensor]:
+        """The weights that the restoring rule's split was measured with."""
+        own = model_weights.entries(self._model)
+        if self._average_name not in self._averages:
+            return own
+        averaged = self._averages[self._average_name].state_dict()
+        return {key: tensor.to(own[key].dtype) for key, tensor in averaged.items()}
 
     def restored(self) -> AbstractContextManager[None]:
         """A context in which the model has its best weights, if a rule restores them."""

@@ -196,8 +196,9 @@ class Learner(AbstractContextManager["Learner"]):
     def summary(self) -> dict[str, Any]:
         """Model, optimizers, length and time of the run; best and last value of every metric."""
         groups = group_table.param_groups(self.optimizer.groups, self.rates, self.updater.schedule)
-        last, epoch = self.updater.rates(max(self.updates - 1, 0)), self._saver.tested_epoch
-        content = summary.summarise(self.metric_log, self.model, groups, last, epoch)
+        last, saver = self.updater.rates(max(self.updates - 1, 0)), self._saver
+        tested = saver.tested_epoch, saver.tested_average
+        content = summary.summarise(self.metric_log, self.model, groups, last, *tested)
         observed = self._state.observers.summary()
         return content | ({"observers": observed} if observed else {})
 

@@ -60,9 +60,9 @@ class Nonfinite:
     is_configured: bool = True
 
     def __post_init__(self) -> None:
-        is_checked = self.policy != "ignore" or self.precision.has_loss_scale
+        self.checks = self.policy != "ignore" or self.precision.has_loss_scale
         # reads one value from the device: an update that was applied cannot be taken back
-        self.passes = gradients.mean_is_finite if is_checked else lambda _: True
+        self.passes = gradients.mean_is_finite if self.checks else lambda _: True
 
     def leave_out(
         self,

@@ -73,6 +73,16 @@ class Saver:
         """The epoch of the best weights, if those were tested; None for the last weights."""
         return self._best_epoch or self._state.early_stopping.restored_epoch
 
+    @property
+    def tested_average(self) -> str:
+        """The average of the weights that were tested, if those were the best; else empty."""
+        of_checkpoint = self._judged_average if self._best_epoch else ""
+        return of_checkpoint or self._state.early_stopping.restored_average
+
+    @property
+    def _judged_average(self) -> str:
+        return strategies.judged_average(getattr(self._checkpointer, "strategy", None))
+
     @contextmanager
     def tested(self) -> Iterator[None]:
         """A context in which the model has the weights to test: its own, or the best checkpoint's.
@@ -96,7 +106,9 @@ class Saver:
             raise errors.RunFolderError(f"there are no checkpoints; {CHECKPOINTER}")
         saved = self._world.decided(partial(self._best, self._checkpointer))
         self._state.check_model(saved)
-        with model_weights.swapped_in(saved.model, self._state.model):
+        # the weights that were measured: the average's, if its values choose
+        weights = saved.averages.get(self._judged_average, saved.model)
+        with model_weights.swapped_in(weights, self._state.model):
             yield saved.state["epoch"] + (saved.state["batch"] > 0)
 
     def _best(self, checkpointer: Checkpointer) -> Checkpoint:

@@ -15,7 +15,8 @@ from andiron.gradients import Gradients
 from andiron.learner.group_statistics import GroupStatistics
 from andiron.learner.nonfinite import Nonfinite, Step
 from andiron.learner.precision import Precision
-from andiron.optim import GradientsAccumulator, GroupedOptimizer
+from andiron.learner.state_before import StateBefore
+from andiron.optim import GradientsAccumulator, GroupedOptimizer, ownership
 from andiron.optim.model_weights import perturbed
 from andiron.optim.sliced_mean import SlicedMean
 from andiron.optim.transformations import Chain
@@ -66,6 +67,14 @@ class Updated:
     histograms: Mapping[str, Tensor] = field(default_factory=dict)
 
 
+class _RejectedError(Exception):
+    """Non-finite gradients in a later evaluation of a step, which is then not made."""
+
+    def __init__(self, gradients: Gradients):
+        super().__init__("the gradients of a later evaluation are not finite")
+        self.gradients = gradients
+
+
 @dataclass
 class Updater:
     """Makes updates of `model` with its components; it has no state of its own."""
@@ -103,23 +112,31 @@ class Updater:
         Raises: NonFiniteError, the weights unchanged, if the policy is to stop.
         """
         self.optimizer.thaw(position.updates)
+        self.optimizer.frozen_modules.hold()
         rates = self.rates(position.updates)
         due = self.optimizer.due(rates, position.updates)
+        before = StateBefore(self.model, self.optimizer) if self.nonfinite.checks else None
         gradients, items = self.gradients(batches, position, loader)
         if not self.nonfinite.passes(gradients):
-            step = _step(position, len(batches), loader)
-            self.nonfinite.leave_out(step, self.model, gradients, batches, snapshot)
+            self._leave_out(gradients, before, position, batches, loader, snapshot)
             return None
         statistics = None
         if is_log_point:
+            ownership.check_current(self.model, self.optimizer.parameters)
             statistics = GroupStatistics(self.optimizer, gradients, rates, self.histograms)
-        if self.transform is not None:  # of the mean: clipping each micro-batch would bias it
-            gradients = self.transform(gradients, position.updates)
 
         def again() -> Gradients:
-            return self.gradients(batches, position, loader)[0]
+            mean = self.gradients(batches, position, loader)[0]
+            if not self.nonfinite.passes(mean):
+                raise _RejectedError(mean)
+            return self._transformed(mean, position.updates)
 
-        self.optimizer.step(due, self.model, gradients, again, updates=position.updates)
+        gradients = self._transformed(gradients, position.updates)
+        try:
+            self.optimizer.step(due, self.model, gradients, again, updates=position.updates)
+        except _RejectedError as error:
+            self._leave_out(error.gradients, before, position, batches, loader, snapshot)
+            return None
         position.updates += 1
         if self.precision.has_loss_scale:
             self.precision.updated()
@@ -127,6 +144,25 @@ class Updater:
             return Updated(items)
         readings = {f"lr/{name}": lr for name, lr in rates.items()} | statistics.readings()
         return Updated(items, readings | self.nonfinite.readings(), statistics.histograms())
+
+    def _leave_out(
+        self,
+        rejected: Gradients,
+        before: StateBefore | None,
+        position: Position,
+        batches: Sequence[Any],
+        loader: Loader | None,
+        snapshot: Callable[[], Checkpoint] | None,
+    ) -> None:
+        """Brings back the state before the update, then skips it or stops the run."""
+        if before is not None:
+            before.restore()
+        step = _step(position, len(batches), loader)
+        self.nonfinite.leave_out(step, self.model, rejected, batches, snapshot)
+
+    def _transformed(self, gradients: Gradients, updates: int) -> Gradients:
+        """The gradients to step by, of the mean: clipping each micro-batch would bias it."""
+        return gradients if self.transform is None else self.transform(gradients, updates)
 
     def gradients(
         self,
@@ -165,7 +201,8 @@ class Updater:
             items = divided.by_slice(items)
             # an optimizer that draws must not depend on which slices this process computed
             randomness.start_stream(position.seed, "step", position.updates)
-        if self.sam is not None and not is_perturbed:
+        # weights moved by an overflow would be NaN, and no smaller loss scale would help
+        if self.sam is not None and not is_perturbed and self.nonfinite.passes(mean):
             with perturbed(self.model, mean, self.sam):
                 mean, _ = self.gradients(batches, position, loader, is_perturbed=True)
         return mean, items

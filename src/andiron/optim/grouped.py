@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from andiron import errors
 from andiron.gradients import Gradients, Tensors
+from andiron.optim.frozen_modules import FrozenModules
 from andiron.optim.optimizer import Closure, Optimizer
 from andiron.optim.ownership import BASE
 from andiron.optim.transformations import Chain
@@ -66,6 +67,11 @@ class GroupedOptimizer:
         self.parameters = {name: t for group in every_group for name, t in group.parameters.items()}
         self._waiting = {name for name, group in self.groups.items() if group.frozen_updates}
         without = {name for name, group in self.groups.items() if group.optimizer is None}
+        self.frozen_modules = FrozenModules(model)
+        self._frozen: set[str] = set()
+        for group in self.groups.values():
+            for tensor in group.parameters.values():
+                tensor.requires_grad_(True)
         self._freeze(without | self._waiting)
 
     @classmethod
@@ -130,7 +136,7 @@ class GroupedOptimizer:
                         "`updates`"
                     )
                 part = group.transform(part, updates)
-            again = closure and partial(_recomputed_part, closure, group)
+            again = closure and partial(_recomputed_part, closure, group, updates)
             model = group.optimizer.step(lr, model, part, again)
         return model
 
@@ -245,6 +251,11 @@ class GroupedOptimizer:
             yield
 
     @property
+    def needs_closure(self) -> bool:
+        """Whether a step evaluates the loss several times."""
+        return any(optimizer.needs_closure for optimizer in self.optimizers)
+
+    @property
     def has_evaluation_weights(self) -> bool:
         """Whether `evaluated` changes any weights."""
         return any(optimizer.has_evaluation_weights for optimizer in self.optimizers)
@@ -255,10 +266,14 @@ class GroupedOptimizer:
         return [group.optimizer for group in self.groups.values() if group.optimizer is not None]
 
     def _freeze(self, names: set[str]) -> None:
+        changed = names ^ self._frozen  # a flag that the user set on another group stays
         self._frozen = names
-        for group in self.groups.values():
-            for tensor in group.parameters.values():
-                tensor.requires_grad_(group.name not in names)
+        for name in changed:
+            for tensor in self.groups[name].parameters.values():
+                tensor.requires_grad_(name not in names)
+        self.frozen_modules.choose(
+            {tensor for name in names for tensor in self.groups[name].parameters.values()}
+        )
         self.prove()
 
     def _checked_names(self, names: Iterable[str]) -> set[str]:
@@ -276,5 +291,6 @@ def _part(gradients: Gradients, group: Group) -> Gradients:
     return gradients.replaced({name: gradients[name] for name in names})
 
 
-def _recomputed_part(closure: Closure, group: Group) -> Gradients:
-    return _part(closure(), group)
+def _recomputed_part(closure: Closure, group: Group, updates: int | None) -> Gradients:
+    part = _part(closure(), group)
+    return part if group.transform is None or updates is None else group.transform(part, updates)

@@ -85,3 +85,17 @@ def _unknown_names(rules: Mapping[str, Rule], parameters: Parameters) -> list[st
         for name in match.parameters
         if name not in names
     ]
+
+
+def check_current(model: nn.Module, owned: Mapping[str, nn.Parameter]) -> None:
+    """Checks that the model still has the parameters that are stepped.
+
+    Raises: OwnershipError naming the first that was replaced.
+    """
+    for name, tensor in model.named_parameters():
+        if tensor.requires_grad and owned.get(name, tensor) is not tensor:
+            raise errors.OwnershipError(
+                f"parameter {name!r} is another tensor than the one that is stepped: it was "
+                "replaced after the optimizer was made; copy values into it (load_state_dict "
+                "without assign=True), or build the learner again"
+            )

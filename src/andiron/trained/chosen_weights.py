@@ -23,7 +23,8 @@ def file_of(folder: RunFolder, config: Train, name: str, data: Described) -> Pat
     """The file with the weights `name`, verified to be as the run wrote it.
 
     `last` is the end of the run, or its newest whole checkpoint; `best` is its best checkpoint by
-    the metric of `checkpoint`; other names are averages.
+    the metric of `checkpoint`, with the averaged weights if those were measured; other names are
+    averages.
     Raises: RunFolderError, listing the available names, if there is no such file; DataError for a
     file that is damaged, changed, or outside the run's folder.
     """
@@ -66,7 +67,10 @@ def _checkpoint_file(folder: RunFolder, store: Store, name: str) -> Path | None:
 
 
 def _best_file(folder: RunFolder, config: Train, store: Store, data: Described) -> Path | None:
-    """The model file of the best existing checkpoint; None if the run selected none."""
+    """The file of the best existing checkpoint with the weights that its value was measured with.
+
+    None if the run selected none.
+    """
     if config.checkpoint is None:
         return None
     metrics = configured_learner.measured(config.metrics, data.offered)
@@ -75,8 +79,9 @@ def _best_file(folder: RunFolder, config: Train, store: Store, data: Described) 
     if best is None:
         return None
     path = store.fetch(best.name)
-    manifest.verified(path)
-    return path / contents.MODEL
+    record, average = manifest.verified(path), strategies.judged_average(strategy)
+    file = contents.AVERAGE.format(average) if average else contents.MODEL
+    return path / (file if file in record.entries else contents.MODEL)
 
 
 def _existing_checkpoints(folder: RunFolder, store: Store) -> list[Saved]:
