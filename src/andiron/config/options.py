@@ -68,11 +68,15 @@ class LearnerOptions:
     )
     sam: Positive | None = option(
         None,
-        "rho of sharpness-aware minimisation (SAM), such as 0.05; with any optimizer",
+        "rho of sharpness-aware minimisation (SAM), such as 0.05; with any optimizer; both of its "
+        "passes update the running statistics of BatchNorm",
         hparam="if set",
     )
     precision: Literal["fp32", "tf32", "bf16", "fp16"] = option(
-        "fp32", "precision of the forward pass", hparam="if set"
+        "fp32",
+        "precision of the forward pass; fp16 scales the loss of each batch, whatever their number "
+        "in an update",
+        hparam="if set",
     )
     on_nonfinite: Literal["stop", "skip", "ignore"] = option(
         "stop",

@@ -112,13 +112,15 @@ class LearnerBuilder:
         return self._set(clip=value)
 
     def sam(self, value: Positive | None) -> "LearnerBuilder":
-        """Rho of sharpness-aware minimisation (SAM), such as 0.05; with any optimizer. Default:
-        None.
+        """Rho of sharpness-aware minimisation (SAM), such as 0.05; with any optimizer; both of
+        its passes update the running statistics of BatchNorm. Default: None.
         """
         return self._set(sam=value)
 
     def precision(self, value: Literal["fp32", "tf32", "bf16", "fp16"]) -> "LearnerBuilder":
-        """Precision of the forward pass. Default: "fp32"."""
+        """Precision of the forward pass; fp16 scales the loss of each batch, whatever their
+        number in an update. Default: "fp32".
+        """
         return self._set(precision=value)
 
     def on_nonfinite(self, value: Literal["stop", "skip", "ignore"]) -> "LearnerBuilder":

@@ -95,7 +95,7 @@ def check_current(model: nn.Module, owned: Mapping[str, nn.Parameter]) -> None:
     for name, tensor in model.named_parameters():
         if tensor.requires_grad and owned.get(name, tensor) is not tensor:
             raise errors.OwnershipError(
-                f"parameter {name!r} is another tensor than the one that is stepped: it was "
+                f"parameter {name!r} is not the tensor that is stepped: it was "
                 "replaced after the optimizer was made; copy values into it (load_state_dict "
                 "without assign=True), or build the learner again"
             )

@@ -15,7 +15,8 @@ class Plateau:
 
     A gain is a value below best * (1 - threshold), or above best * (1 + threshold) if `direction`
     is highest. If best is negative the sign of threshold changes, so that the margin stays on the
-    right side; torch's ReduceLROnPlateau is otherwise the same. State: lr, initial_lr, best, and
+    right side. Torch's ReduceLROnPlateau is otherwise the same, but that it makes no change of lr
+    below 1e-8, and that an infinite first value counts as no gain. State: lr, initial_lr, best, and
     the validations since the last gain; a resume with another initial_lr scales lr by the same
     ratio. It observes every validation on `split`, also while
     another part of a Sequential is active.

@@ -24,6 +24,7 @@ from andiron.tasks import (
     LanguageModel,
     MultiLabelClassifier,
     Regressor,
+    criterion,
 )
 
 THRESHOLD = 0.5  # of the positive probability, as in the metrics
@@ -85,7 +86,8 @@ def of_batch(
             f"{type(task).__name__} gives {type(outputs).__name__} for {len(names)} inputs, and "
             "no tensor with a row for each; call run.model yourself"
         )
-    rows = outputs.cpu().clone()  # out of inference mode: a normal tensor
+    # out of inference mode: a normal tensor; at least float32, as NumPy has no bfloat16
+    rows = criterion.at_least_float32(outputs.cpu()).clone()
     readers = [read for kind, read in READERS.items() if isinstance(task, kind)]
     read: Fields = readers[0](rows, facts) if readers else iter([{}] * len(names))
     for name, output, fields in zip(names, rows, read, strict=True):

@@ -1,0 +1,83 @@
+"""What is frozen by groups does not change: parameters, and the statistics beside them."""
+
+import pytest
+import torch
+from torch import nn
+
+from andiron.learner import LearnerBuilder
+from andiron.metrics import Loss
+from andiron.optim import Group, GroupedOptimizer, Optimizer
+from andiron.tasks import Classifier
+
+BATCHES = [(torch.randn(6, 4), torch.randint(3, (6,))) for _ in range(6)]
+BODIES = {
+    "batch norm": lambda: nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5)),
+    "without parameters": lambda: nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5, affine=False)),
+    "instance norm": lambda: nn.Sequential(
+        nn.Linear(4, 5), nn.Unflatten(1, (1, 5)),
+        nn.InstanceNorm1d(1, affine=True, track_running_stats=True), nn.Flatten(),
+    ),
+    "spectral norm": lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(4, 5)),
+    "nested": lambda: nn.Sequential(nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5)), nn.Tanh()),
+}  # fmt: skip
+
+
+def states(body, *, frozen_updates=0, calls_train=False):
+    """The body's state before training, and after each update."""
+    torch.manual_seed(0)
+    head = nn.Sequential(nn.BatchNorm1d(5), nn.Linear(5, 3))
+    network = nn.Sequential(BODIES[body](), head)
+    task = Classifier(network)
+    parts = {name: {} for name in ("body", "head")}
+    for name, tensor in task.named_parameters():
+        parts["body" if name.startswith("network.0") else "head"][name] = tensor
+    own = {n: Optimizer(torch.optim.SGD, task, names=[*part]) for n, part in parts.items()}
+    groups = [
+        Group(
+            name=name,
+            parameters=part,
+            optimizer=None if name == "body" and not frozen_updates else own[name],
+            frozen_updates=frozen_updates if name == "body" else 0,
+        )
+        for name, part in parts.items()
+    ]
+    builder = LearnerBuilder(num_epochs=1).metric_valid_numeric(Loss()).renderer(None)
+    made = builder.unrecorded().with_writers().build(task, GroupedOptimizer(task, groups), 0.1)
+    found = [{name: t.clone() for name, t in network[0].state_dict().items()}]
+    statistics = head[0].running_mean.clone()
+    for step in made.steps(BATCHES, BATCHES[:1]):
+        if step.kind == "update":
+            found.append({name: t.clone() for name, t in network[0].state_dict().items()})
+            if calls_train:
+                task.train()
+    assert not torch.equal(statistics, head[0].running_mean)  # of what trains
+    return found
+
+
+def same(one, other):
+    return all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("calls_train", [False, True])
+@pytest.mark.parametrize("body", BODIES)
+def test_nothing_of_a_frozen_group_changes(body, calls_train):
+    first, *later = states(body, calls_train=calls_train)
+    assert len(later) == 6 and all(same(first, state) for state in later)
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_a_group_that_thaws_trains_from_then_on_with_its_statistics(body):
+    first, *later = states(body, frozen_updates=3)
+    assert [same(first, state) for state in later] == [True] * 3 + [False] * 3
+    buffers = [name for name in first if name.endswith(("running_mean", "_u", "_v"))]
+    assert buffers and not any(torch.equal(first[name], later[-1][name]) for name in buffers)
+
+
+def test_parameters_that_the_users_code_freezes_leave_the_mode_alone():
+    norm = nn.BatchNorm1d(4)
+    norm.requires_grad_(False)
+    task = Classifier(nn.Sequential(norm, nn.Linear(4, 3)))
+    builder = LearnerBuilder(num_epochs=1).metric_valid_numeric(Loss()).renderer(None)
+    made = builder.unrecorded().with_writers().build(task, Optimizer(torch.optim.SGD, task), 0.1)
+    made.fit(BATCHES, BATCHES[:1])
+    assert norm.running_mean.abs().max() > 0
