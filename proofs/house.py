@@ -36,7 +36,7 @@ PLAN = {
         "andiron.cli": WHOLE,
         "andiron.config": WHOLE,
         "andiron.disk": WHOLE,
-        "andiron.learner": "__init__ builder claimed_folder state_format",
+        "andiron.learner": "__init__ builder claimed_folder state_format user_states",
         "andiron.metrics": "tally_state",
         "andiron.plain": WHOLE,
         "andiron.run": WHOLE,

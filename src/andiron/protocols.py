@@ -22,7 +22,7 @@ from andiron.outputs import Weight
 Values = dict[str, float]
 Hyperparameters = Mapping[str, bool | int | float | str]
 Pages = Mapping[str, str]  # Markdown by name
-Position = Mapping[str, Any]  # plain values: the position of a writer
+Position = Any  # of a writer: what a checkpoint can hold, such as a number, texts or a dict
 Parts = tuple[Any, ...]  # of a metric, from one batch: tensors; a count may be a plain int
 
 

@@ -1,14 +1,14 @@
 """The files of one checkpoint: written whole or not at all, verified before they are loaded."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from andiron import errors, serialization
 from andiron.checkpoint import contents, manifest
 from andiron.checkpoint.contents import MANIFEST, STATE, Checkpoint
 from andiron.checkpoint.manifest import Digested, Manifest
-from andiron.disk import files
+from andiron.disk import checksums, files
 
 log = logging.getLogger("andiron")
 
@@ -21,7 +21,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> None:
     files.write_folder(folder, pieces(folder.name, checkpoint))
 
 
-def pieces(name: str, checkpoint: Checkpoint, run: str | None = None) -> dict[str, files.Pieces]:
+def pieces(name: str, checkpoint: Checkpoint, run: str | None = None) -> dict[str, Digested]:
     """The files of a checkpoint of the run with this identity, in writing order.
 
     The manifest comes last: its checksums are computed while the other files are read.
@@ -36,16 +36,27 @@ def pieces(name: str, checkpoint: Checkpoint, run: str | None = None) -> dict[st
         entries = {file: digested.entry for file, digested in content.items()}
         yield Manifest(name, checkpoint.state["updates"], entries, run).as_json()
 
-    return {**content, MANIFEST: listed()}
+    return {**content, MANIFEST: Digested(listed())}
 
 
-def load(folder: Path) -> Checkpoint:
+def check(folder: Path, written: Mapping[str, Digested]) -> None:
+    """Reads a checkpoint back from the disk as a resume does.
+
+    Raises: DataError as `load`, or if the folder does not hold these `written` pieces.
+    """
+    load(folder, past_cache=True)
+    if checksums.entry(folder / MANIFEST) != written[MANIFEST].entry:
+        raise errors.DataError(f"{folder}: is another checkpoint than was written")
+
+
+def load(folder: Path, *, past_cache: bool = False) -> Checkpoint:
     """The checkpoint in `folder`, memory-mapped, once every file agrees with the manifest.
 
-    Files that the manifest does not list are not read; a warning names them.
+    Files that the manifest does not list are not read; a warning names them. `past_cache` is that
+    of `manifest.verified`.
     Raises: DataError naming the file that is missing or damaged.
     """
-    listed = manifest.verified(folder)
+    listed = manifest.verified(folder, past_cache=past_cache)
     state = manifest.read_json(folder / STATE)
     updates = state.get("updates") if isinstance(state, dict) else None
     if type(updates) is not int or updates != listed.updates:

@@ -5,15 +5,16 @@
 >>> folder = Path(tempfile.mkdtemp())
 >>> saver = FileCheckpointer(folder, KeepLast(2))
 >>> saver.save(20, Checkpoint(model={}, optimizer={}, state={"updates": 20}), values={})
->>> saver.close()
-True
->>> newest_whole(folder)[0].name
-'step-20'
+>>> saver.close(), newest_whole(folder)[0].name
+(True, 'step-20')
 """
 
 import logging
+import math
 import threading
+import time
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from andiron import errors
@@ -31,6 +32,8 @@ from andiron.protocols import Values
 # The most that a kill can cost; writing after every 20 ms epoch of a toy would double its time.
 SECONDS_BETWEEN_WRITES = 1.0
 KEPT_WITH_IT = "checkpoints"  # key in a checkpoint's state: the other checkpoints kept
+# to write a checkpoint and read it back; slower stores are not waited for
+MOST_SECONDS, LEAST_BYTES_A_SECOND = 60.0, 1e6
 NONE_YET = Saved(-1)  # before any checkpoint
 log = logging.getLogger("andiron")
 
@@ -40,10 +43,9 @@ class FileCheckpointer:
 
     A checkpoint is copied at once and written by a thread: immediately, or a second after the last
     write began, together with later ones, except those that the strategy has dropped by then.
-    Older ones are removed only once a newer one is in the store and was read back. Only checkpoints
-    that this object wrote or adopted are ever removed. If a write fails, a warning is logged, and
-    the newest copy is kept and retried. A path is the store of a local folder.
-    The checkpoints carry the identity `run`.
+    Older ones are removed only once a newer one is in the store and was read back, and only those
+    that this object wrote or adopted. If a write fails, a warning is logged, and the newest copy is
+    kept and retried. A path is the store of a local folder. They carry the identity `run`.
     """
 
     def __init__(
@@ -64,7 +66,8 @@ class FileCheckpointer:
         self._is_failing = self._is_ours_alone = False
         self._buffers = HostBuffers()
         self._newest = NONE_YET  # the last one saved, kept or not
-        self._writer = Background(self._write, seconds=SECONDS_BETWEEN_WRITES)
+        self._writing, self._deadline = "", math.inf
+        self._writer = Background(self._write, SECONDS_BETWEEN_WRITES, lambda: self._deadline)
 
     @property
     def saved(self) -> list[Saved]:
@@ -89,7 +92,9 @@ class FileCheckpointer:
         if not self._is_ours_alone:
             self._refuse_other_run()
         self._writer.check()
-        self._writer.give_way()
+        if not self._writer.give_way() and not self._is_failing:
+            self._is_failing = True
+            self._warn_not_written(self._writing, "the store has not returned from it")
         number = self._newest.number + 1 if updates == self._newest.updates else 1
         self._newest = saved = Saved(updates, values, number)
         with self._lock:
@@ -102,15 +107,12 @@ class FileCheckpointer:
         """Tries to write everything saved so far; returns whether it could, else logs an error."""
         if self._copies:
             self._writer.ask()
-        self._writer.finish()
+        stalled = [] if self._writer.finish() else [f"{self._writing} (the store does not return)"]
         self._writer.check()
-        if self._copies:
-            log.error(
-                "%s: not written, and lost when this process ends: %s",
-                self.store,
-                ", ".join(self._copies),
-            )
-        return not self._copies
+        if lost := [*stalled, *self._copies]:
+            message = "%s: not written, and lost when this process ends: %s"
+            log.error(message, self.store, ", ".join(lost))
+        return not lost
 
     def close(self) -> bool:
         """Waits as `wait` does, and ends the writing thread."""
@@ -134,8 +136,7 @@ class FileCheckpointer:
         Newer ones are set aside, and leftovers of a killed process are removed.
         Raises: ValueError if it is not in this store.
         """
-        name = folder.name
-        place, stored = contents.step_place(name), directory.names(self.store)
+        place, stored = contents.step_place(name := folder.name), directory.names(self.store)
         # a store may fetch a checkpoint to another folder each time
         is_there = name in stored and manifest.read(self.store.fetch(name)) == manifest.read(folder)
         if place is None or not is_there:
@@ -154,8 +155,7 @@ class FileCheckpointer:
         try:
             self.store.remove_leftovers()
         except OSError as error:
-            what = "%s: leftovers of a killed process could not be removed (%s)"
-            log.warning(what, self.store, error.strerror)
+            log.warning("%s: its half-written files stay (%s)", self.store, error.strerror)
         self._note_latest(name)
 
     def _take(self, saved: Saved, checkpoint: Checkpoint) -> None:
@@ -180,20 +180,16 @@ class FileCheckpointer:
         kept = self._kept(self._held)
         released = [each.name for each in self._held if each not in kept]
         if released:
-            log.info(
-                "checkpoints that the current options would delete are kept: %s",
-                ", ".join(released),
-            )
+            text = ", ".join(released)
+            log.info("checkpoints that the current options would delete are kept: %s", text)
             self._forget(released)
 
     def _refuse_other_run(self) -> None:
         """Before the first save, refuses a store with another run's checkpoints."""
         others = directory.names(self.store)
         if others:
-            raise errors.RunFolderError(
-                f"{self.store} already holds checkpoints of a run, the newest {others[-1]}: "
-                "resume that run, or choose another folder"
-            )
+            why = f"already holds checkpoints of a run, the newest {others[-1]}: resume that run"
+            raise errors.RunFolderError(f"{self.store} {why}, or choose another folder")
         self._is_ours_alone = True
 
     def _kept(self, saved: Sequence[Saved]) -> list[Saved]:
@@ -237,13 +233,19 @@ class FileCheckpointer:
         """Writes a checkpoint and reads it back; returns the reason if that fails."""
         try:
             copy.wait()
-            self.store.write(name, checkpoint_files.pieces(name, copy.checkpoint, self._run))
-            manifest.verified(self.store.fetch(name), past_cache=True)
+            self._writing = name
+            self._deadline = time.monotonic() + MOST_SECONDS + copy.size / LEAST_BYTES_A_SECOND
+            content = checkpoint_files.pieces(name, copy.checkpoint, self._run)
+            self.store.write(name, content)
+            checkpoint_files.check(self.store.fetch(name), content)
         except OSError as error:
             return files.reason(error)
         except errors.DataError as error:
-            directory.set_aside(self.store, name, "damaged", {*self.store.names()})
+            with suppress(OSError):
+                directory.set_aside(self.store, name, "damaged", {*self.store.names()})
             return f"reading it back gives something else: {error}"
+        finally:
+            self._deadline = math.inf
         self._note_latest(name)
         return None
 
@@ -270,13 +272,14 @@ class FileCheckpointer:
 
     def _find_vanished(self) -> None:
         """Forgets checkpoints that others removed, with a warning."""
-        vanished = self._written - set(directory.names(self.store))
+        try:
+            vanished = self._written - set(directory.names(self.store))
+        except errors.DataError as error:  # a network that fails for a while
+            log.warning("%s", error)
+            return
         if vanished:
-            log.warning(
-                "%s: checkpoints were removed by somebody else: %s",
-                self.store,
-                ", ".join(sorted(vanished)),
-            )
+            message = "%s: checkpoints were removed by somebody else: %s"
+            log.warning(message, self.store, ", ".join(sorted(vanished)))
             self._forget(vanished)
 
     def _warn_not_written(self, name: str, problem: str) -> None:
@@ -285,10 +288,7 @@ class FileCheckpointer:
             "checkpoint %s COULD NOT BE WRITTEN in %s (%s); the newest intact one there is %s. "
             "Training continues, and its newest state is written as soon as possible: free space "
             "there, or make the folder writable",
-            name,
-            self.store,
-            problem,
-            whole[-1] if whole else "none",
+            *(name, self.store, problem, whole[-1] if whole else "none"),
         )
 
     def _has_manifest(self, name: str) -> bool:

@@ -3,11 +3,12 @@
 import logging
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, cast
 
 from andiron import errors
 from andiron.checkpoint import checkpoint_files, contents, manifest
 from andiron.checkpoint.contents import Checkpoint
-from andiron.checkpoint.store import LocalStore, Store
+from andiron.checkpoint.store import LocalStore, NamedErrors, Store
 
 log = logging.getLogger("andiron")
 
@@ -95,6 +96,15 @@ def remove(store: Store, name: str) -> None:
         log.warning("%s: removed, except for other files: %s", folder, ", ".join(left))
 
 
-def as_store(place: Store | Path) -> Store:
-    """The store itself, or the store of a local folder."""
-    return LocalStore(place) if isinstance(place, Path) else place
+def as_store(place: Any) -> Store:
+    """The store itself, with every failure as an OSError, or the store of a local folder.
+
+    Raises: ConfigError for an object that is not a store.
+    """
+    if isinstance(place, Path):
+        return LocalStore(place)
+    if not isinstance(place, Store):
+        why = "it lacks methods of andiron.checkpoint.Store: names, write, fetch, rename ..."
+        raise errors.ConfigError([f"checkpoint.store: {place!r} is not a store: {why}"])
+    is_safe = type(place) in (LocalStore, NamedErrors)
+    return place if is_safe else cast(Store, NamedErrors(place))

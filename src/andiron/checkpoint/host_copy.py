@@ -25,6 +25,12 @@ class HostCopy:
     checkpoint: Checkpoint
     events: tuple[Any, ...]  # recorded after the copies, one for each device
 
+    @property
+    def size(self) -> int:
+        """The bytes of the model and the optimizer."""
+        tensors = (*self.checkpoint.model.values(), *self.checkpoint.optimizer.values())
+        return sum(tensor.nbytes for tensor in tensors)
+
     def wait(self) -> None:
         """Waits until the devices have copied."""
         for event in self.events:

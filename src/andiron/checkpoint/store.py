@@ -5,18 +5,31 @@ configuration names it as `checkpoint.store`, and it is called with the folder o
 checkpoints.
 """
 
-from collections.abc import Iterable, Mapping
+import errno
+import threading
+from collections.abc import Callable, Iterable, KeysView, Mapping, Set
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from andiron import errors
 from andiron.checkpoint import contents
 from andiron.checkpoint.contents import Checkpoint
 from andiron.checkpoint.strategies import Saved, Strategy
 from andiron.disk import files
+from andiron.plain import readable
 from andiron.plain.cadence import Cadence
 from andiron.protocols import Values
 
 LATEST = "latest.json"  # names the newest checkpoint, for people only
+ANSWERS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "names": (
+        "a list of texts",
+        lambda names: isinstance(names, list | tuple | Set | KeysView)
+        and all(isinstance(name, str) for name in names),
+    ),
+    "fetch": ("a pathlib.Path", lambda folder: isinstance(folder, Path)),
+}
 
 
 @runtime_checkable
@@ -49,6 +62,34 @@ class Store(Protocol):
 
     def remove_leftovers(self) -> None:
         """Removes half-written and half-removed folders of killed processes."""
+
+
+class NamedErrors:
+    """The methods of a user's store; whatever one raises, or returns instead, is an OSError."""
+
+    def __init__(self, store: Store):
+        self._store = store
+
+    def __str__(self) -> str:
+        return str(self._store)
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        return partial(self._call, method)
+
+    def _call(self, method: str, *args: Any) -> Any:
+        try:
+            result = getattr(self._store, method)(*args)
+        except BaseException as error:
+            is_main = threading.current_thread() is threading.main_thread()
+            is_ctrl_c = is_main and isinstance(error, KeyboardInterrupt)
+            if is_ctrl_c or isinstance(error, OSError) and error.strerror:
+                raise
+            raise OSError(errno.EIO, f"{method} raised {errors.reason(error)}") from error
+        allowed, is_allowed = ANSWERS.get(method, ("", lambda _: True))
+        if not is_allowed(result):
+            why = f"{method} returned {readable.shortened(repr(result))}, not {allowed}"
+            raise OSError(errno.EIO, why)
+        return result
 
 
 @runtime_checkable

@@ -137,13 +137,18 @@ def parsed_json(content: bytes, limit: int = VALUES_LIMIT, **hooks: Any) -> Any:
 
     Raises: ValueError for more values, or other content.
     """
-    number = sum(map(content.count, (b",", b"[", b"{", b":")))
+    number = num_values(content)
     if number > limit:
         raise ValueError(f"has {number:,} values, more than the {limit:,} allowed")
     try:
         return json.loads(content.decode(), **hooks)
     except RecursionError as error:
         raise ValueError("is nested too deeply") from error
+
+
+def num_values(content: bytes) -> int:
+    """The most values that JSON can have."""
+    return sum(map(content.count, (b",", b"[", b"{", b":")))
 
 
 def write_folder(path: Path, contents: Mapping[str, Pieces]) -> None:

@@ -79,7 +79,7 @@ class Loop:
         updater, snapshot, interrupter = self._updater, self._state.copies, self._interrupter
         tests = [] if test is None else [test]
         with self.training(train, *sets.values(), *tests), self._saved_if_left():
-            self._saver.save()  # the state to resume from before the first epoch is over
+            self._saver.begin()
             yield from self._measured(self._validate_if_due(sets))
             while not self.is_over:
                 for batches in self.batches_of_epoch(train):

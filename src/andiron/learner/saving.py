@@ -9,6 +9,7 @@ from typing import Any
 from andiron import checkpoint, errors
 from andiron.checkpoint import Checkpoint, Checkpointer, strategies
 from andiron.distributed import World
+from andiron.learner import user_states
 from andiron.learner.metric_log import Measured
 from andiron.learner.state import LearnerState
 from andiron.optim import model_weights
@@ -42,6 +43,12 @@ class Saver:
         """The validation sets that were measured after the last update."""
         updates, sets = self._state.position.updates, self._state.validations.items()
         return {name for name, ticker in sets if ticker.was_done(updates)}
+
+    def begin(self) -> None:
+        """Saves the state to resume from before the first epoch is over."""
+        if self._checkpointer:
+            self._state.user_states()  # refuses also if this position is saved
+        self.save()
 
     def save_if_due(self, epochs: int | None = None) -> None:
         """Saves if the cadence is due; `epochs` is the number completed, at the end of one."""
@@ -153,6 +160,6 @@ class Saver:
             self._saved = None
         if self._checkpointer:
             self._checkpointer.adopt(folder, newest)
-        positions = newest.state["metric_log"]["writers"]
+        positions = user_states.decoded(newest.state["metric_log"]["writers"], newest.metrics)
         self._state.metric_log.writers.rewind(positions, self._state.position.updates)
         return folder

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from andiron import errors, randomness, schedules
 from andiron.checkpoint import Checkpoint, contents
-from andiron.learner import state_format
+from andiron.learner import state_format, user_states
 from andiron.learner.early_stopping import BEST, StoppingRules
 from andiron.learner.metric_log import Measured, MetricLog
 from andiron.learner.nonfinite import Nonfinite
@@ -54,7 +54,8 @@ class LearnerState:
         An optimizer that trains other weights has them in its own state. `measured` is the state of
         the metric log from before an interrupted validation.
         """
-        plain, windows = measured or self.metric_log.state_dict()
+        logged, windows = measured or self.metric_log.state_dict()
+        plain, tensors = self.user_states(logged["writers"])
         optimizer = self.optimizer.state_dict()
         model = self.evaluation_weights()
         averages = {name: average.state_dict() for name, average in self.averages.items()}
@@ -65,19 +66,34 @@ class LearnerState:
             "owners": self.optimizer.owners(),
             "frozen": self.optimizer.frozen,
             "stateless": slot_checks.without_state(self.optimizer, optimizer),
-            "schedules": [schedule.state_dict() for schedule in self._stateful_schedules()],
+            "schedules": [*plain["schedules"].values()],
             "early_stopping": self.early_stopping.state_dict(),
             "averages": {name: average.count for name, average in self.averages.items()},
             "random": randomness.global_generator_state(),
-            "metric_log": plain,
+            "metric_log": {**logged, "writers": plain["writers"]},
             "parts": {"nonfinite": self.nonfinite.state_dict(), "validation": sets.pop("valid")},
         }
-        if states := self.observers.state_dict():
-            state["observers"] = states
+        if plain["observers"]:
+            state["observers"] = plain["observers"]
         if sets:
             state["parts"]["sets"] = sets
         weights = averages | self.early_stopping.weights()
-        return Checkpoint(model, optimizer, state, weights, windows)
+        return Checkpoint(model, optimizer, state, weights, windows | tensors)
+
+    def user_states(
+        self, positions: Mapping[str, Any] | None = None
+    ) -> tuple[dict[str, dict[str, Any]], dict[str, Tensor]]:
+        """The states of schedules, writers and observers as plain values, and the tensors in them.
+
+        Raises: ConfigError for a state that no checkpoint can hold.
+        """
+        schedules = enumerate(self._stateful_schedules())
+        named = {f"{number} {type(s).__name__}": s.state_dict() for number, s in schedules}
+        positions = self.metric_log.writers.positions() if positions is None else positions
+        observers = self.observers.state_dict()
+        return user_states.encoded(
+            {"schedules": named, "writers": positions, "observers": observers}
+        )
 
     def copies(self) -> Checkpoint:
         """The state as `capture` gives it, sharing no memory with the parts."""
@@ -99,10 +115,12 @@ class LearnerState:
         values that this learner cannot have written.
         """
         state = state_format.checked(saved.state, saved.place(contents.STATE))
+        state = user_states.decoded(state, saved.metrics, saved.place(contents.STATE))
         self._check(saved, state)
         self.optimizer.continue_from(state["owners"], state["frozen"], state["updates"])
         device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
-        self.metric_log.load_state_dict(state["metric_log"], saved.metrics, device)
+        windows = {n: t for n, t in saved.metrics.items() if not n.startswith(user_states.PREFIX)}
+        self.metric_log.load_state_dict(state["metric_log"], windows, device)
         self.model.load_state_dict(saved.model)
         # after the model: it may train other weights
         self.optimizer.load_state_dict(saved.optimizer)
@@ -183,8 +201,9 @@ class LearnerState:
             if missing := values.keys() - history if split != "train" or is_epochs_end else ():
                 yield f"metric_log.history.{split}: {', '.join(sorted(missing))} is missing"
         for number, (schedule, saved) in enumerate(self._saved_schedules(state)):
-            if not _is_alike(saved, schedule.state_dict()):
-                kind = type(schedule).__name__
+            kind = type(schedule).__name__
+            is_shipped = type(schedule).__module__.startswith("andiron.")
+            if is_shipped and not _is_alike(saved, schedule.state_dict()):
                 yield f"schedules[{number}] is {readable.shortened(str(saved))}, no state of {kind}"
 
 

@@ -122,7 +122,7 @@ class Logged(TypedDict):
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     history: dict[str, dict[str, Standing]]
     latest: Values
-    writers: dict[str, Plain]
+    writers: dict[str, Any]
 
 
 class LossScale(TypedDict):
@@ -193,13 +193,13 @@ class State(TypedDict):
     owners: dict[str, Owner]
     frozen: list[str]
     stateless: list[str]
-    schedules: list[Plain]
+    schedules: list[Any]
     early_stopping: dict[str, Observed]
     averages: dict[str, Count]
     random: Random
     metric_log: Logged
     parts: Parts
-    observers: NotRequired[dict[str, Plain]]
+    observers: NotRequired[dict[str, Any]]
     checkpoints: NotRequired[list[Kept]]  # the key is KEPT_WITH_IT
     step: NotRequired[Step]
 

@@ -212,8 +212,8 @@ def _opened_log(path: Path) -> int:
     Raises: RunFolderError if it cannot be written, or is not the run's.
     """
     try:
-        guarded_folders.list_file(path)
         path.parent.mkdir(parents=True, exist_ok=True)
+        guarded_folders.list_file(path)
         return append_only.opener(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     except OSError as error:
         raise unwritable(path, error) from error

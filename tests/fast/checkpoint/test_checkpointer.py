@@ -25,7 +25,6 @@ from andiron.checkpoint import (
     FileCheckpointer,
     KeepEvery,
     KeepLast,
-    LocalStore,
     checkpointer,
     load,
     newest_whole,
@@ -373,25 +372,6 @@ def test_an_average_whose_name_no_file_can_have_is_refused(tmp_path):
     with pytest.raises(ValueError, match="average '../ema': is part of a file name"):
         saver.save(10, Checkpoint({}, {}, {"updates": 10}, {"../ema": {}}), {})
     assert saver.saved == [] and saver.close()
-
-
-@pytest.mark.parametrize(
-    "later",
-    [lambda saver: save(saver, 20), FileCheckpointer.wait, FileCheckpointer.close],
-    ids=["save", "wait", "close"],
-)
-def test_a_mistake_of_a_store_raises_at_the_next_call_and_leaves_nothing(tmp_path, later):
-    class Mistaken(LocalStore):
-        def write(self, name, pieces):
-            raise TypeError("a mistake")
-
-    saver = FileCheckpointer(Mistaken(tmp_path), KeepLast(1))
-    save(saver, 10)
-    saver._writer.finish()
-    with pytest.raises(TypeError, match="a mistake"):
-        later(saver)
-    assert names(tmp_path) == set() and saver.saved == []
-    saver.close()
 
 
 def test_an_unwritable_state_raises_and_leaves_nothing(tmp_path):

@@ -1,5 +1,8 @@
 """A store of one's own keeps checkpoints as the local disk does."""
 
+import re
+import threading
+
 import pytest
 from checkpoints_made import LAST_TWO_AND_BEST, checkpoint, equal, save
 
@@ -12,6 +15,7 @@ from andiron.checkpoint import (
     names,
     newest_whole,
 )
+from andiron.checkpoint.directory import as_store
 
 
 class MemoryStore:
@@ -123,3 +127,84 @@ def test_a_damaged_checkpoint_is_set_aside_in_the_store(tmp_path):
     store.folders["step-20"]["model.safetensors"] = b""
     assert newest_whole(store)[0].name == "step-10"
     assert set(store.folders) == {"step-10", "step-20.damaged"}
+
+
+class Faulty(MemoryStore):
+    """A store one of whose methods is another function."""
+
+    def __init__(self, cache, method, does):
+        super().__init__(cache)
+        setattr(self, method, does)
+
+
+def raising(error):
+    def does(*_):
+        raise error
+
+    return does
+
+
+@pytest.mark.parametrize(
+    ("method", "does", "problem"),
+    [
+        ("write", raising(SystemExit("no credentials")), "write raised SystemExit: no credentials"),
+        ("write", raising(KeyboardInterrupt()), "write raised KeyboardInterrupt"),
+        ("write", raising(TypeError("a mistake")), "write raised TypeError: a mistake"),
+        ("write", raising(RuntimeError("quota")), "write raised RuntimeError: quota"),
+        ("write", raising(OSError("no number")), "write raised OSError: no number"),
+        ("write", raising(OSError(28, "No space left")), "(No space left)"),
+        ("fetch", lambda _: "a/text", "fetch returned 'a/text', not a pathlib.Path"),
+        ("fetch", raising(GeneratorExit()), "fetch raised GeneratorExit"),
+    ],
+)
+def test_whatever_a_store_raises_or_returns_is_named_and_tried_again(
+    tmp_path, caplog, method, does, problem
+):
+    store = Faulty(tmp_path, method, does)
+    saver = FileCheckpointer(store, KeepLast(2))
+    save(saver, 10)
+    assert not saver.wait()
+    assert "step-10 COULD NOT BE WRITTEN in memory" in caplog.text and problem in caplog.text
+    delattr(store, method)  # the class's own
+    store.folders.clear()
+    assert saver.close() and names(store) == ["step-10"]
+
+
+@pytest.mark.parametrize("listed", [None, [1, 2], "step-1", 7])
+def test_names_that_are_no_texts_are_refused_before_the_first_save(tmp_path, listed):
+    saver = FileCheckpointer(Faulty(tmp_path, "names", lambda: listed), KeepLast(1))
+    with pytest.raises(errors.DataError, match=re.escape(f"names returned {listed!r}, not")):
+        save(saver, 10)
+    saver.close()
+
+
+def test_another_checkpoint_than_the_written_one_is_not_taken_for_it(tmp_path, caplog):
+    store = MemoryStore(tmp_path)
+    saver = FileCheckpointer(store, KeepLast(3))
+    save(saver, 10)
+    assert saver.wait()
+    fetch = store.fetch
+    store.fetch = lambda name: fetch("step-10")
+    save(saver, 20)
+    assert not saver.close()
+    assert "is another checkpoint than was written" in caplog.text
+    assert names(store) == ["step-10"] and "step-20.damaged" in store.folders
+
+
+def test_a_store_that_does_not_return_is_named_and_not_waited_for(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(checkpointer, "MOST_SECONDS", 0.05)
+    end = threading.Event()
+    saver = FileCheckpointer(Faulty(tmp_path, "write", lambda *_: end.wait()), KeepLast(1))
+    save(saver, 10)
+    assert not saver.wait()
+    save(saver, 20)
+    assert "step-10 COULD NOT BE WRITTEN" in caplog.text and "has not returned" in caplog.text
+    assert not saver.close()
+    assert "this process ends: step-10 (the store does not return), step-20" in caplog.text
+    end.set()
+
+
+def test_an_object_without_the_methods_of_a_store_is_refused():
+    for place in (None, "a/text", object()):
+        with pytest.raises(errors.ConfigError, match="is not a store: it lacks methods"):
+            as_store(place)
