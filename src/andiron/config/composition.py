@@ -184,11 +184,11 @@ def _user_error(error: Exception, arguments: list[str], conf_dir: Path) -> error
     if not isinstance(error, OSError) or isinstance(error, HydraException):
         return errors.ConfigError(diagnosis.explain(arguments, conf_dir, error))
     option = "sweep" if command_arguments.parsed(arguments).multirun else "run"
-    place = os.path.abspath(error.filename) if error.filename else f"the folder of the {option}"
-    return errors.RunFolderError(
-        f"{place} cannot be made ({error.strerror or error}); "
-        f"choose another place with hydra.{option}.dir=..."
-    )
+    reason = error.strerror or error
+    if not error.filename:  # a pipe to a job's process, such as one that was killed
+        return errors.RunFolderError(f"the {option} cannot go on ({reason}); repeat the command")
+    place, remedy = os.path.abspath(error.filename), f"another place with hydra.{option}.dir=..."
+    return errors.RunFolderError(f"{place} cannot be made ({reason}); choose {remedy}")
 
 
 def _call_hydra(conf_dir: Path, arguments: list[str], job: TaskFunction) -> None:

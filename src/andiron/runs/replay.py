@@ -30,10 +30,11 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
     Raises: DataError if the folder is damaged or holds no update; ConfigError if the configuration
     of the run cannot be used.
     """
-    saved = checkpoint.load(folder)
-    if "step" not in saved.state:
+    saved = checkpoint.load(folder) if folder.is_dir() else None
+    if saved is None or "step" not in saved.state:
+        why = "holds no update to replay" if saved else "there is no such folder"
         place = RunFolder(Path("<run folder>")).nonfinite
-        raise errors.DataError(f"{folder}: holds no update to replay; name a folder below {place}")
+        raise errors.DataError(f"{folder}: {why}; name a folder below {place}")
     state = state_format.checked(saved.state, saved.place(contents.STATE))
     recorded = state["step"]
     step = nonfinite.Step(**{name: recorded[name] for name in nonfinite.Step.__annotations__})

@@ -232,7 +232,7 @@ def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) 
     if not folder.config.is_file():
         raise errors.RunFolderError(
             f"{folder.config}: missing, beside checkpoints of the run; restore it, or give another "
-            "hydra.run.dir, or overwrite=true instead of resume=auto to start again"
+            "hydra.run.dir, or overwrite=true instead of restart=requeued to start again"
         )
     return True
 
