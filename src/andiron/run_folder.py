@@ -59,6 +59,9 @@ class RunFolder:
         )  # fmt: skip
         self.path = path
 
+    def __repr__(self) -> str:
+        return f"RunFolder({str(self.path)!r})"
+
     def weights(self, name: str) -> Path:
         """The exported weights `model`, or `model-<average>`."""
         return self.path / f"{name}.safetensors"

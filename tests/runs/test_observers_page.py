@@ -8,10 +8,15 @@ import threading
 from pathlib import Path
 
 import pytest
+import torch
 from in_process import called
 
+from andiron.learner import LearnerBuilder
+from andiron.metrics import Loss
+from andiron.optim import Optimizer
 from andiron.run import status
 from andiron.run_folder import RunFolder
+from andiron.tasks import Classifier
 from andiron.training import train
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -129,3 +134,14 @@ def test_max_time_ends_a_run_that_can_be_trained_on(here):
     assert status.read(RunFolder(here / "run"))["reason"] is None
     refused = called(train.main, *small, "max_time=8")
     assert "max_time=8: should be a time with its unit, such as 90s, 30min" in refused.errors
+
+
+def test_the_learner_of_an_observer_has_what_the_table_names():
+    table = PAGE.partition("the `learner` of an")[2]
+    rows = re.findall(r"^\| ((?:`[\w.()]+`,? ?)+) \|", table, flags=re.MULTILINE)
+    names = [name for row in rows for name in re.findall(r"`(\w+)", row)]
+    model = Classifier(torch.nn.Linear(4, 2))
+    builder = LearnerBuilder(None, num_epochs=1).metric_valid_numeric(Loss())
+    with builder.build(model, Optimizer(torch.optim.SGD, model), 0.1) as learner:
+        assert {"model", "rates", "end", "world"} <= {*names}
+        assert [name for name in names if not hasattr(learner, name)] == []

@@ -4,6 +4,7 @@ The task is called once with the composed run, or once for each run of a `-m` sw
 """
 
 import os
+import re
 import signal
 import sys
 import traceback
@@ -24,6 +25,7 @@ from andiron.config import arguments as command_arguments, diagnosis, schema
 from andiron.config.flags import SWEEPS
 from andiron.config.signatures import signature
 
+DATE = re.compile(r"\d{4}-\d\d-\d\d")  # the folder above a run's, in conf/hydra/output
 Returned = float | list[float | None] | None  # the objective of a job, or each of several
 Task = Callable[[schema.Train, Path, dict[str, str]], Returned]
 Check = Callable[[DictConfig], schema.Train]
@@ -183,6 +185,11 @@ def _user_error(error: Exception, arguments: list[str], conf_dir: Path) -> error
     """An error of Hydra, as one that says what the user can do."""
     if not isinstance(error, OSError) or isinstance(error, HydraException):
         return errors.ConfigError(diagnosis.explain(arguments, conf_dir, error))
+    if isinstance(error, ConnectionError):
+        return errors.SweepError(
+            f"a process of the sweep ended before its job ({error.strerror or error}): can this "
+            "user read and run that python, and write here? its own message stands above"
+        )
     option = "sweep" if command_arguments.parsed(arguments).multirun else "run"
     reason = error.strerror or error
     if not error.filename:  # a pipe to a job's process, such as one that was killed
@@ -233,12 +240,14 @@ def debug_folder(debug: object) -> str:
 
 @contextmanager
 def _remove_if_empty(run_dir: Path) -> Iterator[None]:
-    """After an error, removes the folder that Hydra made if it is empty."""
+    """After an error, removes the folder that Hydra made, and that of its date, if empty."""
     try:
         yield
     except BaseException:
-        with suppress(OSError):
-            run_dir.rmdir()
+        date = [run_dir.parent] if DATE.fullmatch(run_dir.parent.name) else []
+        for folder in (run_dir, *date):
+            with suppress(OSError):
+                folder.rmdir()
         raise
 
 

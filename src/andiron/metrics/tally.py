@@ -12,6 +12,7 @@
 import operator
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import torch
@@ -200,7 +201,10 @@ def _explain(error: Exception, metric: Metric, item: Any) -> None:
     """Raises a MismatchError if the item does not fit the metric; the user's own errors pass."""
     given = errors.shapes(item, "output", "targets")
     what = f"metrics.{metric.name}: cannot measure {type(item).__name__}{given and ' with '}{given}"
-    errors.explain(error, what, f"leave it out: ~metrics.{metric.name}")
+    remedy = f"leave it out: ~metrics.{metric.name}"
+    if is_dataclass(item) and isinstance(error, AttributeError):
+        remedy = f"it has: {', '.join(each.name for each in fields(item))}; correct it, or {remedy}"
+    errors.explain(error, what, remedy)
 
 
 def _merged(metric: Metric, batches: Sequence[Parts]) -> Any:

@@ -1,6 +1,7 @@
 """Explains errors of exhausted memory, processes or open files, and names what to lower."""
 
 import errno
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -44,11 +45,13 @@ def explained(demands: Demands) -> Iterator[None]:
 
 def _problem(error: Exception, demands: Demands) -> str | None:
     message = errors.first_line(error)[:300]
-    if isinstance(error, RuntimeError) and message.startswith(WORKERS_FAILED):
+    is_full = isinstance(error, OSError) and error.errno == errno.ENOSPC and _is_shared(error)
+    is_failed = isinstance(error, RuntimeError) and message.startswith(WORKERS_FAILED)
+    if is_failed or is_full:
         return (
             f"num_workers={demands.num_workers}: the processes that load data cannot run "
-            f"({message}); lower num_workers or batch_size={demands.batch_size}, or give it more "
-            "memory, shared memory (/dev/shm) or open files (`ulimit -n`)"
+            f"({message}); give num_workers=0, lower batch_size={demands.batch_size}, or give them "
+            "more memory, shared memory (/dev/shm) or open files (`ulimit -n`)"
         )
     if is_out_of_memory(error):
         return (
@@ -61,6 +64,12 @@ def _problem(error: Exception, demands: Demands) -> str | None:
         workers = f" or lower num_workers={demands.num_workers}" if demands.num_workers else ""
         return f"{message}: {SHORTAGES[number]}{workers}"
     return None
+
+
+def _is_shared(error: BaseException) -> bool:
+    """Whether an error comes from the locks and shared memory of worker processes."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return any("multiprocessing" in frame.filename for frame in frames)
 
 
 def is_out_of_memory(error: Exception) -> bool:

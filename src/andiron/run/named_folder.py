@@ -37,6 +37,8 @@ def absolute(path: str | Path) -> Path:
 
     Raises: RunFolderError if `..` follows a link in it.
     """
+    if "\0" in str(path):
+        raise errors.RunFolderError(f"{path}: has a NUL character, as no path has; correct it")
     if files.is_ambiguous(path):
         raise errors.RunFolderError(
             f"{path}: leads elsewhere, because .. follows a link; give the folder itself"

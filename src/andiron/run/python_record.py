@@ -212,7 +212,7 @@ def _without_entry(plain: Mapping[str, Any]) -> dict[str, Any]:
 
 def _code(folder: RunFolder, built: Built) -> dict[Path, bytes]:
     text = built.code.text
-    return {} if text is None else {folder.code: text.encode()[:MOST_CODE]}
+    return {} if text is None else {folder.code: text.encode(errors="backslashreplace")[:MOST_CODE]}
 
 
 def _as_configured(strategy: Strategy) -> Any:

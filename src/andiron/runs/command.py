@@ -84,10 +84,11 @@ def _compare_sweep(options: Options) -> None:
     try:
         if results.is_by_objective:
             results.write()
-    finally:
-        curves = epoch_curves.curves(results.rows, results.metric) if options.png else []
-        _draw(options, curves, results.metric)
-        _print(options, seed_groups.plain(results.rows), results.as_text())
+    except errors.SweepError as error:  # such as a sweep of another user's
+        print(f"warning: {error}", file=sys.stderr)
+    curves = epoch_curves.curves(results.rows, results.metric) if options.png else []
+    _draw(options, curves, results.metric)
+    _print(options, seed_groups.plain(results.rows), results.as_text())
 
 
 def _draw(options: Options, curves: Sequence[epoch_curves.Curve], metric: str) -> None:

@@ -15,7 +15,7 @@ from andiron.plain import improvement
 # name prefixes of values that are not metrics
 READINGS = ("lr", "grad_norm", "update_ratio", "time", "system")
 MOST_POINTS = 2000  # of a curve; then every second point is dropped
-MOST_CURVES = 2000  # an untrusted file may name any number
+MOST_CURVES, MOST_SPLITS = 2000, 100  # an untrusted file may name any number
 # words in names of metrics for which lower is better, unless recorded otherwise
 LOWER = ("loss", "error", "perplexity", "bits", "brier", "deviance", "distance")
 
@@ -64,6 +64,8 @@ class Curves:
         self, split: str, updates: int, epoch: int, values: Mapping[str, float], is_whole: bool
     ) -> None:
         """Adds the values of a point; `is_whole` if they are of an epoch or validation."""
+        if split not in self.latest and len(self.latest) >= MOST_SPLITS:
+            return
         is_mean_of_windows = split == "train" and is_whole
         self.updates, self.epoch = updates, epoch
         if is_mean_of_windows and epoch > 0:

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import shutil
 import threading
 import time
@@ -24,6 +25,8 @@ from andiron.screen.view import LOOKING, Choice, View
 EXIT_DONE, EXIT_INTERRUPTED = 0, 130
 PRINTED = (100, 32)  # columns and rows without a terminal
 LINES_OF_THE_LOG = 100
+# of a line of the log: its date, milliseconds and INFO are not shown
+LOG_HEAD = re.compile(r"^\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d),\d+ (?:INFO )?")
 SECONDS_OF_SILENCE = 10  # then the screen shows the age of the newest value
 
 
@@ -60,7 +63,11 @@ class WatchedRun:
             left=left if is_running and 0 < left < float("inf") else None,
             curves=curves,
             # messages, not debug output or parts of a traceback
-            lines=[line for line in log if line[:1].isdigit() and " DEBUG " not in line[:40]],
+            lines=[
+                LOG_HEAD.sub(r"\1 ", line)
+                for line in log
+                if line[:1].isdigit() and " DEBUG " not in line[:40]
+            ],
             keys={"q": "leave; the run continues"} | LOOKING,
         )
 

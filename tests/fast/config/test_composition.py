@@ -105,3 +105,18 @@ def test_a_folder_named_by_what_is_trained_says_nothing_else():
     conf = OmegaConf.load(ROOT / "conf" / "train.yaml")
 
     assert set(conf.hydra.job.config.override_dirname.exclude_keys) == ledger.APART
+
+
+@pytest.mark.parametrize(
+    ("folder", "left"), [("outputs/2026-01-02/a", ["outputs"]), ("runs/a", ["runs"])]
+)
+def test_a_start_that_fails_leaves_no_empty_folder_of_its_date(folder, left, tmp_path):
+    (tmp_path / folder).mkdir(parents=True)
+    with pytest.raises(ValueError, match="fails"), composition._remove_if_empty(tmp_path / folder):
+        raise ValueError("fails")
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == left
+
+
+def test_a_process_of_a_sweep_that_is_gone_is_not_taken_for_a_folder():
+    error = composition._user_error(BrokenPipeError(32, "Broken pipe"), ["-m"], ROOT / "conf")
+    assert str(error).startswith("a process of the sweep ended before its job (Broken pipe): can ")

@@ -16,6 +16,11 @@ def demands():
     return Demands("auto", 64, None, 2)
 
 
+def without_shared_memory():
+    code = compile("raise OSError(28, 'No space left')", "multiprocessing/synchronize.py", "exec")
+    exec(code)
+
+
 def allocated():
     torch.empty(2**50, dtype=torch.uint8)
 
@@ -35,6 +40,7 @@ def allocated():
             lambda: RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed. "),
             ["num_workers=2", "killed by signal: Killed", "/dev/shm"],
         ),
+        (without_shared_memory, ["/dev/shm", "num_workers=0"]),
         (lambda: OSError(errno.EMFILE, "Too many open files"), ["`ulimit -n`", "num_workers=2"]),
     ],
 )

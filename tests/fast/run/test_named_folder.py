@@ -24,6 +24,11 @@ def test_a_run_behind_dots_that_follow_a_link_is_not_named(through_link):
         named_folder.run_folder_of(through_link)
 
 
+def test_a_path_with_a_nul_character_is_named():
+    with pytest.raises(errors.RunFolderError, match=r"a\\x00b: has a NUL character"):
+        named_folder.run_folder_of("a\0b")
+
+
 @pytest.mark.parametrize("option", ["hydra.run.dir", "hydra.sweep.dir"])
 def test_no_run_is_placed_behind_dots_that_follow_a_link(option, through_link):
     with pytest.raises(errors.ConfigError, match=f"{option}=.*follows a link; give the folder"):

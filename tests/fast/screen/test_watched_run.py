@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from andiron.comparison import recorded_run
 from andiron.run_folder import RunFolder
+from andiron.screen.curves import MOST_SPLITS, Curves
 from andiron.screen.watch import WatchedRun
 
 STARTED = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
@@ -27,3 +28,17 @@ def test_a_run_whose_process_is_gone_is_killed_and_its_time_stops(tmp_path):
 
     folder.status.write_text(json.dumps(status | {"status": "done", "ended": "?"}))
     assert watched.view().state == "done"
+
+
+def test_lines_of_the_log_have_only_the_time_before_the_message(tmp_path):
+    lines = ["2026-01-02 12:00:00,123 INFO data", "2026-01-02 12:00:01,004 WARNING slow"]
+    RunFolder(tmp_path).log.write_text("\n".join(lines))
+    view = WatchedRun(RunFolder(tmp_path)).view()
+    assert view.lines == ["12:00:00 data", "12:00:01 WARNING slow"]
+
+
+def test_the_number_of_splits_is_bounded():
+    curves = Curves()
+    for number in range(3 * MOST_SPLITS):
+        curves.add(f"split-{number}", number, 1, {"loss": 0.5}, is_whole=True)
+    assert len(curves.latest) == len(curves.by_name["loss"]) == MOST_SPLITS
