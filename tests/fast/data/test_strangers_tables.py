@@ -419,3 +419,29 @@ def test_rows_of_nothing_are_ignored_with_read(tmp_path):
     path.write_text("a;b\n1;2\n;\n3;4\n")
     table = read(path, features=["a", "b"], texts=(), missing="drop")
     assert table.numbers.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    "numbers, is_warned",
+    [
+        (["850", "2.400", "1.234"], True),
+        (["0.850", "2.400", "1"], False),
+        (["1.234", "2.400"], False),
+        (["850", "2.45"], False),
+    ],
+)
+def test_points_that_may_separate_thousands_are_named(tmp_path, caplog, numbers, is_warned):
+    rows = [f"{numbers[row % len(numbers)]};{row % 2}" for row in range(40)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["a;y", *rows]) + "\n")
+    load(path, "y")
+    assert ("if they separate thousands, set" in caplog.text) == is_warned
+
+
+@pytest.mark.parametrize("labels, is_warned", [("-ab", True), ("+-", False), ("ab", False)])
+def test_a_label_of_signs_beside_words_is_named(tmp_path, caplog, labels, is_warned):
+    rows = [f"{row},{labels[row % len(labels)]}" for row in range(42)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["x,y", *rows]) + "\n")
+    load(path, "y")
+    assert ("data.missing_values=['-']" in caplog.text) == is_warned

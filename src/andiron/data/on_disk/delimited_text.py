@@ -23,6 +23,7 @@ from andiron.data.on_disk import table_files
 from andiron.data.on_disk.columns import Layout, Request, parsed
 from andiron.data.on_disk.table_files import LIKELY_ENCODING, File
 from andiron.data.on_disk.table_frames import Choose, Table
+from andiron.data.on_disk.written_numbers import MOST_LOOKED_AT, may_be_thousands
 from andiron.plain import readable
 
 BLOCK_BYTES = 8 * 2**20  # of text in memory at a time
@@ -98,14 +99,24 @@ def table(path: Path, file: File, request: Request, choose: Choose) -> Table:
         if header.names.count(name) > 1:
             what = f"the header has the name {name!r} twice"
             raise errors.DataError(f"{path}, line 1: {what}; {OWN_NAMES}")
+    reading = request.reading
+    numbers = [name for name in features if reading.decimal == "." and name not in others
+               and reading.kinds.get(name, "number") == "number"
+               and not reading.missing_numbers]  # fmt: skip
+    first = [row for _, row in itertools.islice(rows(path, file, delimiter), MOST_LOOKED_AT)
+             if len(row) == len(header.names)]  # fmt: skip
+    for name in numbers if reading.thousands is None else ():
+        if may_be_thousands([row[places[name]] for row in first[header.lines :]]):
+            log.warning(
+                "%s: column %r has numbers such as 2.400 beside 850, and their points are read as "
+                "decimal points; if they separate thousands, set data.decimal=',' and "
+                "data.thousands='.'", path, name,
+            )  # fmt: skip
     size = _plain_lines(file, delimiter, header) - header.lines
     if size > 0:
-        reading = request.reading
-        numbers = [name for name in features if reading.decimal == "." and name not in others
-                   and reading.kinds.get(name, "number") == "number"]  # fmt: skip
         with suppress(polars.exceptions.PolarsError):  # too many values, or not in UTF-8
-            frame, first = _plain_frame(file, delimiter, header, places, numbers), 1 + header.lines
-            return Table("line", features, frame, range(first, first + size), {})
+            plain = _plain_table(file, delimiter, header, places, numbers, size)
+            return plain._replace(features=features)
     return _table_by_row(rows(path, file, delimiter), header, places)._replace(features=features)
 
 
@@ -159,26 +170,49 @@ def _whole_lines(file: File) -> Iterator[bytes]:
         yield block
 
 
-def _plain_frame(
-    file: File, delimiter: str, header: Header, places: Mapping[str, int], numbers: Sequence[str]
-) -> polars.DataFrame:
-    """The columns; `numbers` as Float64 where all values are finite."""
+def _plain_table(
+    file: File, delimiter: str, header: Header, places: Mapping[str, int], numbers: Sequence[str],
+    size: int,
+) -> Table:  # fmt: skip
+    """The columns; `numbers` apart where all values are finite."""
 
-    def read(names: Collection[str], numbers: Collection[str]) -> polars.DataFrame:
-        file.seek(0)
+    def read(block: bytes, names: Collection[str], numbers: Collection[str]) -> polars.DataFrame:
         kinds: dict[str, Any] = {str(place): polars.String for place in range(len(header.names))}
         kinds |= {str(places[name]): polars.Float64 for name in numbers}
         frame = polars.read_csv(
-            cast(Any, file), schema=kinds, columns=[places[name] for name in names],
-            has_header=False, skip_rows=header.lines, ignore_errors=True, separator=delimiter,
-            empty_string_is_null=False, extra_columns="raise", quote_char=None,
+            block, schema=kinds, columns=[places[name] for name in names], has_header=False,
+            ignore_errors=True, separator=delimiter, empty_string_is_null=False,
+            raise_if_empty=False, extra_columns="raise", quote_char=None,
         )  # fmt: skip
         frame = frame.rename({str(places[name]): name for name in names})
         return frame.with_columns(polars.col(polars.String).str.strip_chars())
 
-    frame = read(places, numbers)
-    odd = [name for name in numbers if not frame[name].is_finite().fill_null(False).all()]
-    return frame.with_columns(read(odd, ())) if odd else frame
+    others = [name for name in places if name not in numbers]
+    frames = [polars.DataFrame(schema=dict.fromkeys(others, polars.String))]
+    matrix, row = np.empty((size, len(numbers))), 0  # filled block by block: half the memory
+    for block in _blocks(file, header.lines):
+        frame = read(block, places, numbers)
+        frames.append(frame.select(others))
+        for column, name in zip(matrix.T, numbers):
+            column[row : row + len(frame)] = frame[name]
+        row += len(frame)
+    odd = [name for name, column in zip(numbers, matrix.T) if not np.isfinite(column).all()]
+    texts = polars.concat(frames, rechunk=True)
+    if odd:
+        again = [read(block, odd, ()) for block in _blocks(file, header.lines)]
+        texts = polars.concat((texts, polars.concat(again, rechunk=True)), how="horizontal")
+        matrix = matrix.compress([name not in odd for name in numbers], axis=1)
+    numeric = [name for name in numbers if name not in odd]
+    lines = range(header.lines + 1, header.lines + size + 1)
+    return Table("line", (), texts, lines, {}, numeric, matrix)
+
+
+def _blocks(file: File, skipped: int) -> Iterator[bytes]:
+    """The lines after the `skipped` ones, in blocks."""
+    file.seek(0)
+    for _ in range(skipped):
+        file.readline()
+    return _whole_lines(file)
 
 
 def _delimiter(path: Path, file: File, wanted: Sequence[str]) -> str:
@@ -253,6 +287,6 @@ def looks_like_data(names: Sequence[str]) -> bool:
 def header_hint(names: Sequence[str]) -> str:
     """A hint at another delimiter, or at a missing header."""
     delimiters = [mark for mark in DELIMITERS if len(names) == 1 and mark in names[0]]
-    if looks_like_data(names):
+    if any(parsed(name) is not None for name in names):
         return f"; its first line looks like data: {NO_HEADER}"
     return f"; set data.delimiter={delimiters[0]!r}" if delimiters else ""

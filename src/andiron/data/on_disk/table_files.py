@@ -34,6 +34,8 @@ def opened(path: Path, content: bytes | None, encoding: str | None) -> Iterator[
             if start.startswith(b"\x1f\x8b"):
                 file = gzip.GzipFile(fileobj=file)
             _check_kind(path, start)
+            if encoding is None and start.startswith((b"\xff\xfe", b"\xfe\xff")):
+                encoding = "utf-16"  # which begins with this mark
             yield file if encoding is None else _decoded(path, file, encoding)
     except (OSError, ValueError, EOFError, polars.exceptions.PolarsError,
             polars.exceptions.PanicException) as error:  # fmt: skip

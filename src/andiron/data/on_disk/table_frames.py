@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars
+from jaxtyping import Float
 
 from andiron import errors
 from andiron.data.on_disk.column_values import text_of
@@ -24,13 +25,15 @@ Choose = Callable[[Sequence[str], Collection[str]], tuple[Sequence[str], Sequenc
 
 
 class Table(NamedTuple):
-    """The chosen columns of a table."""
+    """The chosen columns of a table; columns of finite numbers may be apart."""
 
     unit: str  # a line, counted from 1, or a row, counted from 0, in messages
     features: Sequence[str]
-    frame: polars.DataFrame
+    frame: polars.DataFrame  # the columns beside `numeric`
     lines: Sequence[int]  # of each row
     bad: Mapping[int, str]  # the fault of an invalid line, by line
+    numeric: Sequence[str] = ()  # the features whose values are all finite, in `numbers`
+    numbers: Float[np.ndarray, "rows columns"] = np.empty((0, 0))
 
 
 def is_parquet(path: Path, file: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from andiron import errors
 from andiron.data.on_disk import column_values, columns, written_numbers
@@ -59,8 +59,8 @@ class TableLines:
         frame, lines, request = self.table.frame, self.table.lines, self.request
         self.values = {
             name: column_values.typed(name, frame[name], request.reading)
-            for name in self.table.features
-        }
+            for name in self.table.features if name not in self.table.numeric
+        }  # fmt: skip
         if request.max_bad_lines is not None:
             self._check_date_format()
         self.values |= {
@@ -93,7 +93,7 @@ class TableLines:
         odd = polars.concat([polars.Series([""]), *wrong])
         best = written_numbers.most_read(odd.unique(maintain_order=True), self.request.reading)
         self.number_options, self.readable = best.options, best.texts
-        left = odd.filter(~odd.is_in([*best.texts]) & ~odd.str.contains(r"\d"))
+        left = odd.filter(~odd.is_in([*best.texts]) & ~odd.str.contains(r"^[^#]*\d"))
         counts = dict(left.value_counts().iter_rows())
         tokens = [text for text, number in counts.items() if text and parsed(text) is None
                   and (number > 1 or not text.isalpha())]  # fmt: skip
@@ -105,9 +105,8 @@ class TableLines:
     def _suggested_dates(self) -> dict[str, Any]:
         """The format of dates in columns that are read as categories."""
         reading = self.request.reading
-        for name in self.table.features if reading.date_format is None else ():
-            column = self.values[name]
-            if column.kind == "text" and name not in reading.kinds:
+        for name, column in self.values.items() if reading.date_format is None else ():
+            if column.kind == "text" and name not in (*reading.kinds, *self.request.texts):
                 some = {*column.values.head(written_numbers.MOST_LOOKED_AT)} - columns.MISSING
                 formats = written_numbers.date_formats(some)
                 if formats:
@@ -176,9 +175,10 @@ class TableLines:
             log.warning("%s: %d lines are skipped:\n%s", self.source, len(bad), listed)
         if dropped:
             record["dropped_rows"] = dropped
+            worst = max(self.values, key=lambda name: self.values[name].is_missing.sum())
             log.info(
-                "%s: dropped %d of %d rows, for a missing value",
-                self.source, dropped, len(self.table.lines),
+                "%s: dropped %d of %d rows, for a missing value; column %r has most",
+                self.source, dropped, len(self.table.lines), worst,
             )  # fmt: skip
         return record
 
@@ -218,23 +218,19 @@ class TableLines:
         self, kept: Int[np.ndarray, " rows"], record: dict[str, Any], refused: str
     ) -> columns.Columns:
         of_kind = {
-            kind: [name for name in self.table.features if self.values[name].kind == kind]
+            kind: [name for name, column in self.values.items()
+                   if column.kind == kind and name not in self.request.texts]
             for kind in ("text", "date")
-        }
+        }  # fmt: skip
         self._log_kinds(of_kind["text"], of_kind["date"])
         source, unit, lines = self.source, self.table.unit, self.table.lines  # without the values
         rows = slice(None) if len(kept) == len(lines) else kept
-        numbers = [self.values[name].values.alias(name) for name in self.table.features
-                   if name not in of_kind["text"]]  # fmt: skip
-        matrix = np.empty((len(lines), 0))
-        if numbers:
-            matrix = polars.DataFrame(numbers).to_numpy(order="c", writable=True)
         texts = (*of_kind["text"], *self.request.texts)
         frame = self.table.frame
         return columns.Columns(
             source=source,
             names=tuple(self.table.features),
-            numbers=torch.from_numpy(matrix[rows]),
+            numbers=torch.from_numpy(self._matrix(of_kind["text"])[rows]),
             texts={name: self.values[name].values[rows] for name in texts},
             reading=self.request.reading,
             kept={name: column_values.texts(frame[name])[rows] for name in self.request.kept},
@@ -244,6 +240,18 @@ class TableLines:
             suggested=self.options,
             refused=refused,
         )
+
+    def _matrix(self, texts: Sequence[str]) -> Float[np.ndarray, "rows columns"]:
+        """The numbers and dates, in the order of the features; NaN where one is missing."""
+        numeric, numbers = self.table.numeric, self.table.numbers
+        names = [name for name in self.table.features if name not in texts]
+        if names and names == [*numeric]:
+            return numbers
+        matrix = np.empty((len(self.table.lines), len(names)))
+        for column, name in zip(matrix.T, names):
+            is_apart = name in numeric
+            column[:] = numbers[:, numeric.index(name)] if is_apart else self.values[name].values
+        return matrix
 
     def _log_kinds(self, texts: Sequence[str], dates: Sequence[str]) -> None:
         for what, names in (("categories", texts), ("dates", dates)):

@@ -1,5 +1,6 @@
 """The targets of a table: numbers, or classes with their names."""
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from andiron.data.on_disk.column_values import complaint
 from andiron.data.on_disk.columns import Columns, distinct, parsed, places
 from andiron.data.on_disk.written_numbers import finite, hint, most_read
 
+log = logging.getLogger("andiron")
 Kind = Literal["classification", "regression"]
 MOST_INTEGERS = 100  # different ones that are classes
 WHOLE = re.compile(r"[+-]?\d+")
@@ -92,6 +94,12 @@ def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], l
                 "cannot be in both training and test set; add rows of it, or remove it"
                 + (_hint(table, name) or regression)
             )
+    marks = [name for name in names if not any(map(str.isalnum, name))]
+    if 0 < len(marks) < len(names):
+        log.warning(
+            "%s, column %r: %s is a class; if it stands for a missing value, set "
+            "data.missing_values=%s", table.source, target, ", ".join(map(repr, marks)), marks,
+        )  # fmt: skip
     if len(names) == 1:
         raise errors.DataError(
             f"{table.source}, column {target!r}: every row is {names[0]!r}; "

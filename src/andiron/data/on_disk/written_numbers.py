@@ -28,6 +28,7 @@ FORMATS: tuple[Mapping[str, Any], ...] = (  # by preference
     {"decimal": ",", "thousands": "'"}, {"thousands": "."}, {"decimal": "."},
 )  # fmt: skip
 MARKS = {",": "comma", ".": "point", " ": "space", "'": "quote"}
+POINTED = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
 GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 SEPARATORS = {".": r"\.", ",": ",", " ": r"\s", "'": "['\u2019]"}  # as patterns
 DATES = [
@@ -90,6 +91,13 @@ def most_read(texts: polars.Series, reading: Reading) -> Format:
         if tried.thousands != tried.decimal and is_read.sum() > len(best.texts):
             best = Format(changed, frozenset(texts.filter(is_read)))
     return best
+
+
+def may_be_thousands(texts: Iterable[str]) -> bool:
+    """Whether some whole numbers have no point, and others only one before three digits."""
+    kinds = {("whole" if "." not in text else "grouped" if POINTED.fullmatch(text) else "decimal",
+              text.endswith("0")) for text in texts if text}  # fmt: skip
+    return ("grouped", True) in kinds and {kind for kind, _ in kinds} == {"whole", "grouped"}
 
 
 def hint(options: Mapping[str, Any], text: str) -> str:
