@@ -71,7 +71,8 @@ def of_loader(loader: Any) -> Described:
 
 
 def _input_dtype(dataset: Any) -> str | None:
-    dtype = getattr(getattr(dataset, "inputs", None), "dtype", None)
+    inputs = getattr(dataset, "inputs", None)
+    dtype = getattr(inputs, "portable_dtype", getattr(inputs, "dtype", None))
     return None if dtype is None else str(dtype).removeprefix("torch.")
 
 

@@ -5,6 +5,7 @@
 """
 
 import dataclasses
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -26,7 +27,7 @@ from andiron.data.on_disk.table_encoding import TableEncoding
 # the facts that define a sample and a target
 DECIDING = (
     "input_shape", "num_classes", "num_outputs", "class_names", "columns", "target_columns",
-    "vocabulary_size", "vocabulary", "context_length",
+    "vocabulary_size", "vocabulary", "context_length", "encoding",
 )  # fmt: skip
 CSV = "andiron.data.csv"
 MOST_SHOWN = 200  # characters of a value
@@ -129,7 +130,7 @@ def _fact_differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> lis
     """A line for each deciding fact that differs."""
 
     def plain(value: Any) -> Any:
-        return [*value] if isinstance(value, tuple) else value
+        return json.loads(json.dumps(value))  # as data.json has it
 
     return [
         f"{name} is {str(plain(theirs.get(name)))[:MOST_SHOWN]}, where the run has "

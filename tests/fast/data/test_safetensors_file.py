@@ -317,3 +317,25 @@ def test_a_non_finite_feature_is_reported_at_loading_or_by_its_batch(file, value
         for part in parts(splits):
             list(DataLoader(part, splits.batcher, batch_size=5).epoch(0))
     assert str(raised.value).replace(path, "FILE") == said
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_pictures_of_sixteen_bits_are_floats_and_other_integers_are_tokens(tmp_path, in_memory):
+    numbers = torch.arange(40 * 12).view(40, 3, 2, 2) * 136
+    tensors = {"inputs": numbers.to(torch.uint16), "targets": torch.arange(40) % 2}
+    options = {"valid": 0.2, "split_seed": 0, "in_memory": in_memory}
+
+    def inputs(name, **more):
+        save_file(tensors, tmp_path / name)
+        splits = safetensors(path=str(tmp_path / name), **options, **more)
+        raw = splits.train.__getitems__(range(len(splits.train)))
+        return raw.inputs, splits.batcher(raw, torch.device("cpu")).inputs
+
+    stored, found = inputs("plain.safetensors")
+    assert torch.equal(found, stored.float() / 65535)
+    stored, found = inputs("units.safetensors", mean=0.5, std=[0.1, 0.2, 0.4])
+    std = torch.tensor([0.1, 0.2, 0.4]).view(3, 1, 1)
+    assert torch.allclose(found, (stored / 65535 - 0.5) / std, atol=1e-5)
+    tensors["inputs"] = tensors["inputs"].flatten(1)
+    stored, found = inputs("tokens.safetensors")
+    assert found.dtype == torch.int64 and torch.equal(found, stored.long())

@@ -42,11 +42,12 @@ def safetensors(
 ) -> splits.Splits:
     """Inputs of any dtype and shape, and targets that are classes, labels or numbers.
 
-    Bytes are scaled to [0, 1]; `mean` and `std`, one number or one for each channel (the first
-    dimension of a sample), are in that unit. Integer targets are classes, counted from 0; booleans
-    of shape [size, labels] are multiple labels; floats are numbers to predict, and floats of shape
-    [size] become [size, 1]. `auto` is in memory below IN_MEMORY_BYTES. `valid_sets` are files of
-    further validation sets by name, whose arrays have the same names, shapes and dtypes.
+    Bytes, and uint16 of shape [size, channels, height, width], are scaled to [0, 1]; `mean` and
+    `std`, one number or one for each channel (the first dimension of a sample), are in that unit.
+    Integer targets are classes, counted from 0; booleans of shape [size, labels] are multiple
+    labels; floats are numbers to predict, and floats of shape [size] become [size, 1]. `auto` is in
+    memory below IN_MEMORY_BYTES. `valid_sets` are files of further validation sets by name, whose
+    arrays have the same names, shapes and dtypes.
     Raises: DataError for any other file; a NaN in inputs that are not in memory is raised by the
     batch that has it.
     """
@@ -197,13 +198,13 @@ def _unit(targets: StoredArray, train: Tensor) -> dict[str, Any]:
 
 
 def _batcher(inputs: StoredArray, mean: Statistic | None, std: Statistic | None) -> ArrayBatcher:
-    is_bytes = inputs.dtype == torch.uint8
-    if (mean, std) != (None, None) and not (inputs.dtype.is_floating_point or is_bytes):
+    is_float = inputs.portable_dtype.is_floating_point
+    if (mean, std) != (None, None) and not (is_float or inputs.dtype == torch.uint8):
         raise errors.DataError(
             f"data.mean and data.std are for floats and bytes, and {inputs.name!r} is "
             f"{inputs.dtype}; leave them null"
         )
-    scale = 255.0 if is_bytes else 1.0
+    scale = {torch.uint8: 255.0, torch.uint16: 65535.0 if is_float else 1.0}.get(inputs.dtype, 1.0)
     return ArrayBatcher(
         _scaled("mean", 0.0 if mean is None else mean, scale, inputs),
         _scaled("std", 1.0 if std is None else std, scale, inputs),

@@ -22,6 +22,7 @@ READABLE = (
 )  # fmt: skip
 # to dtypes that every device supports
 PORTABLE = {torch.float64: torch.float32, torch.uint16: torch.int64, torch.uint32: torch.int64}
+PICTURE_DIMENSIONS = 4  # size, channels, height, width
 REMEDY = "restore it from a copy, or write it again with safetensors.torch.save_file"
 
 
@@ -97,6 +98,13 @@ class StoredArray:
         return self.shape[0]
 
     @property
+    def portable_dtype(self) -> torch.dtype:
+        """The type in which a data set gives the rows; pictures of uint16 become float32."""
+        if self.dtype == torch.uint16 and len(self.shape) == PICTURE_DIMENSIONS:
+            return torch.float32
+        return PORTABLE.get(self.dtype, self.dtype)
+
+    @property
     def row_bytes(self) -> int:
         """The length of one row."""
         return torch.Size(self.shape[1:]).numel() * self.dtype.itemsize
@@ -153,7 +161,7 @@ class StoredDataset:
         return len(self.indices)
 
     def __getitems__(self, indices: Indices) -> RawBatch:
-        """The samples at `indices`, in this order; float64 as float32, uint16 and uint32 as int64.
+        """The samples at `indices`, in this order, in their `portable_dtype`.
 
         Raises: DataError if one of them has a non-finite value, or the file cannot be read.
         """
@@ -166,8 +174,7 @@ class StoredDataset:
 
     def read_targets(self) -> Tensor:
         """The targets of all samples."""
-        targets = self.targets.read(self.indices)
-        return targets.to(PORTABLE.get(targets.dtype, targets.dtype))
+        return self.targets.read(self.indices).to(self.targets.portable_dtype)
 
     def subset(self, indices: Indices) -> "StoredDataset":
         """A data set of the samples at `indices`, over the same file."""
@@ -215,7 +222,6 @@ def check_finite(array: StoredArray, rows: Samples, indices: Tensor) -> None:
 
 
 def _read_finite(array: StoredArray, rows: Tensor) -> Tensor:
-    content = array.read(rows)
-    content = content.to(PORTABLE.get(content.dtype, content.dtype))
+    content = array.read(rows).to(array.portable_dtype)
     check_finite(array, content, rows)
     return content
