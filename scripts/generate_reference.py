@@ -196,8 +196,10 @@ def _builder(text: str) -> str:
     constructor = (
         "    def __init__(\n        self,\n        run_dir: Path | str | None = None,\n        *,\n"
         "        overwrite: bool = False,\n        resume: bool = False,\n"
+        "        resume_allow: Sequence[str] = (),\n"
         f"{keywords}    ):\n        options = LearnerOptions(\n{given}        )  # fmt: skip\n"
-        "        self._chosen = Choices(folder_at(run_dir), options, overwrite, resume)\n"
+        "        folder = folder_at(run_dir)\n"
+        "        self._chosen = Choices(folder, options, overwrite, resume, resume_allow)\n"
     )
     methods = [_method(field, kinds[field.name]) for field in options]
     end = "    # end of the options" + rest.partition("    # end of the options")[2]

@@ -38,27 +38,27 @@ def check(config: Train, built: Components, saved: Checkpoint, changes: Changes)
     configured end, or if the learning rate depends on a number of updates that the changes alter.
     """
     file = saved.place(contents.STATE)
-    _check_place(saved.state, file, built, has_other_batches="batch_size" in changes)
+    before = saved.state.get("batch_size", config.batch_size)
+    is_other = "batch_size" in changes or before != config.batch_size
+    _check_place(saved.state, file, built, has_other_batches=is_other)
     _check_length(config, saved.state)
     _check_horizon(config, built, changes)
 
 
-def resume(learner: Learner, seed: int, built: Components, saved: Saved, changes: Changes) -> None:
-    """Loads the checkpoint into the learner, with the changed `seed` and batch size.
+def resume(learner: Learner, config: Train, saved: Saved, changes: Changes) -> None:
+    """Loads the checkpoint into the learner.
 
     Raises: ConfigError if the checkpoint has another model, other groups or other metrics.
     """
-    path, unchanged = saved
-    moved = _adjusted(unchanged, seed, built, changes)
+    path, found = saved
+    # checkpoints of earlier versions have no batch size
+    batch_size, _ = changes.get("batch_size", (config.batch_size, None))
+    state = {"batch_size": batch_size, **found.state}
     with targets.refusals_named(str(path)):
-        learner.resume((path, moved), is_changed=moved is not unchanged)
+        learner.resume((path, dataclasses.replace(found, state=state)))
     stop = learner.early_stopping.decision
     if stop:
         log.warning("the run stopped early: %s; change early_stopping to train on", stop.reason)
-    at = learner.position
-    batches = f"{at.batch} of its {len(built.train)} batches"
-    where = f"update {at.updates}, epoch {at.epoch + 1}, after {batches}"
-    log.info("resuming from %s: %s", path, where)
 
 
 def _check_place(
@@ -106,16 +106,3 @@ def _check_horizon(config: Train, built: Components, changes: Changes) -> None:
                 f"scheduler=constant and resume_allow=[{names}, scheduler]"
             ]
         )
-
-
-def _adjusted(saved: Checkpoint, seed: int, built: Components, changes: Changes) -> Checkpoint:
-    """The checkpoint with the changed seed and position in the epoch."""
-    changed: dict[str, Any] = {}
-    if "seed" in changes:
-        changed["seed"] = seed
-    if "batch_size" in changes:  # some samples may repeat, none is left out
-        before, now = changes["batch_size"]
-        samples = saved.state["batch"] * before
-        is_over = samples >= built.train.num_items
-        changed["batch"] = len(built.train) if is_over else samples // now
-    return dataclasses.replace(saved, state={**saved.state, **changed}) if changed else saved

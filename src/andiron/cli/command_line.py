@@ -87,7 +87,8 @@ def show_log() -> None:
         return
     printer = Printer(level=logging.INFO)
     # errors are printed once, by main, and epochs by the renderer
-    printer.addFilter(lambda record: record.levelno < logging.ERROR and record.name == log.name)
+    epochs = "andiron.epoch"
+    printer.addFilter(lambda record: record.levelno < logging.ERROR and record.name != epochs)
     log.addHandler(printer)
 
 

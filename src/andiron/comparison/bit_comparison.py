@@ -16,6 +16,7 @@ from andiron.run_folder import RunFolder
 
 LEFT_OUT = (  # depend on time or place, or on how often an interrupted run saved
     "metric_log.seconds.", "metric_log.writers.", "checkpoints.", "seconds.", "run_dir.",
+    "batch_size.", "changes.",
 )  # fmt: skip
 MISSING = "missing"
 Values = dict[str, Any]  # tensors, or other values as exact text

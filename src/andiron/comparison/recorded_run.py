@@ -20,6 +20,7 @@ from andiron.disk import files
 from andiron.plain import improvement
 from andiron.plain.plain_values import Number, is_finite, is_number, or_nan
 from andiron.plain.states import State
+from andiron.run.applied_changes import values_by_update
 from andiron.run.log_file import is_abandoned
 from andiron.run.status import seconds
 from andiron.run_folder import RunFolder
@@ -110,14 +111,7 @@ def directions(runs: Iterable[Run]) -> dict[str, str]:
 def changes(folder: RunFolder) -> dict[str, Any]:
     """The options changed by resumes of the run, with their newest values."""
     resumes = read_object(folder.provenance, []).get("resumes")
-    newest = {}
-    for resume in resumes if isinstance(resumes, list) else ():
-        match resume:
-            case {"changes": dict(changed)}:
-                for name, sides in changed.items():
-                    if isinstance(sides, list) and len(sides) == 2:
-                        newest[name] = sides[1]
-    return newest
+    return {name: each[-1][1] for name, each in values_by_update(resumes).items()}
 
 
 def read_object(

@@ -16,7 +16,7 @@ from andiron.config.leaves import by_name, differences, leaves
 from andiron.plain.plain_values import as_text, is_finite
 from andiron.plain.readable import duration, number
 from andiron.plain.states import State
-from andiron.run import run_record, status
+from andiron.run import applied_changes, run_record, status
 from andiron.run_folder import RunFolder
 
 WIDTH, NAME = 80, 30  # columns of a line, and of a name in it
@@ -56,7 +56,7 @@ def as_text_of(details: Details) -> str:
         "metrics": _metric_table(run),
         "parameter groups": _group_table(details.records["param_groups"]),
         "provenance": _value_lines(_provenance_values(details.records["provenance"])),
-        "configuration": _value_lines(run.options),
+        "configuration": _value_lines({**run.options, **_changed(details)}),
     }
     blocks = (f"{title}\n{text}" for title, text in sections.items() if text)
     return "\n\n".join([_status_lines(run), *blocks])
@@ -75,13 +75,19 @@ def differences_of(one: Details, other: Details) -> dict[str, dict[str, list[Any
 
 def _compared_values(details: Details) -> dict[str, Mapping[str, Any]]:
     provenance, metrics = details.records["provenance"], details.run.metrics
+    options = {".".join(path): value for path, value in leaves(details.records["config"])}
     return {
-        "options": details.records["config"],
+        "options": options | _changed(details),
         "provenance": {name: provenance.get(name) for name in ORIGIN},
         "metrics": {
             name: {"best": metric.best, "last": metric.last} for name, metric in metrics.items()
         },
     }
+
+
+def _changed(details: Details) -> dict[str, str]:
+    """The options that changed during the run, with the updates from which each value applied."""
+    return applied_changes.texts(details.records["provenance"].get("resumes"))
 
 
 def as_text_of_differences(

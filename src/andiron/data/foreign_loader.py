@@ -1,7 +1,7 @@
 """A torch DataLoader, or another iterable of batches, as a loader that the learner can resume."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -41,15 +41,26 @@ class ForeignLoader:
         self.batch_size = getattr(batches, "batch_size", None)
         if not self._length:
             raise ValueError(f"{kind} has no batches")
-        log.warning(
-            "%s: a resumed run repeats its order if it draws from torch's generators only, and "
-            "loads the batches before its position again; see %s",
-            kind,
-            PAGE,
-        )
+
+    def warn(self) -> None:
+        """Says what a resumed run repeats, unless these are the batches of a list."""
+        if not isinstance(self._batches, Sequence):
+            log.warning(
+                "training %s: a resumed run repeats its order if it draws from torch's generators "
+                "only, and loads the batches before its position again; see %s",
+                type(self._batches).__name__,
+                PAGE,
+            )
 
     def __len__(self) -> int:
         return self._length
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """The order of an epoch, for the record of a run."""
+        sampler, drop_last = (getattr(self._batches, n, None) for n in ("sampler", "drop_last"))
+        seeds = [seed for _, seed in self._generators]
+        return {"shuffle": [type(sampler).__name__, *seeds], "drop_last": drop_last}
 
     def epoch(self, epoch: int, first_batch: int = 0) -> Iterator[Any]:
         """The batches of one epoch from `first_batch` on, on the device."""

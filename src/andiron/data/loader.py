@@ -70,8 +70,8 @@ class DataLoader:
         self.dataset, self.in_memory = dataset, False
         if isinstance(dataset, ArrayDataset) and num_workers == 0:
             self.dataset, self.in_memory = dataset.to(self.device), True
-        self.batcher = batcher
-        self.batch_size = batch_size
+        self.batcher, self.batch_size = batcher, batch_size
+        self.recorded = {"shuffle": shuffle_seed, "augmentation": augmentations}  # by a run
         self.shuffle_seed = shuffle_seed
         self.num_workers = num_workers
         self.num_items = len(dataset)  # samples in an epoch

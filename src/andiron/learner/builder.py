@@ -45,7 +45,8 @@ class LearnerBuilder:
 
     Without `run_dir` the run is in a new folder, outputs/<date>/<time>. In a folder that holds a
     run, `overwrite` replaces that run, and `resume` continues it from its newest checkpoint, or
-    starts it if there is none. Every option is a keyword and a method:
+    starts it if there is none; `resume_allow` names the options that may differ from the record,
+    such as ["lr", "batch_size"] (docs/resuming.md). Every option is a keyword and a method:
     `LearnerBuilder(folder, num_epochs=3)` is `LearnerBuilder(folder).num_epochs(3)`.
     Without `with_writers`, values go to `run_dir`/metrics.jsonl and `run_dir`/tensorboard.
     Raises: ValueError for an option outside its range.
@@ -58,6 +59,7 @@ class LearnerBuilder:
         *,
         overwrite: bool = False,
         resume: bool = False,
+        resume_allow: Sequence[str] = (),
         num_epochs: Count | None = 10,
         num_updates: Count | None = None,
         max_time: Duration | None = None,
@@ -81,7 +83,8 @@ class LearnerBuilder:
             validate_first=validate_first, histograms=histograms, profile=profile,
             test_weights=test_weights
         )  # fmt: skip
-        self._chosen = Choices(folder_at(run_dir), options, overwrite, resume)
+        folder = folder_at(run_dir)
+        self._chosen = Choices(folder, options, overwrite, resume, resume_allow)
 
     def num_epochs(self, value: Count | None) -> "LearnerBuilder":
         """Length of the run in epochs; None if num_updates is set. Default: 10."""

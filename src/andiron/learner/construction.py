@@ -56,6 +56,7 @@ class Choices:
     options: LearnerOptions
     overwrite: bool = False
     resume: bool = False
+    resume_allow: Sequence[str] = ()
     claims: bool = True  # its folder, if it writes anything there
     train_metrics: tuple[Metric, ...] = ()
     valid_metrics: tuple[Metric, ...] = ()
@@ -178,13 +179,11 @@ def _claimed_folder(
     chosen: Choices, state: LearnerState, checkpointer: Checkpointer | None
 ) -> ClaimedFolder | None:
     """The folder to claim; None if the learner writes nothing there, or its caller claimed it."""
-    is_written = chosen.writers is None or checkpointer is not None
-    if not (chosen.claims and is_written and chosen.world.rank == 0):
+    if not (chosen.claims and chosen.world.rank == 0 and (chosen.writers is None or checkpointer)):
         return None
-    writers = state.metric_log.writers
     built = _built(chosen, state) if chosen.is_recorded else None
-    overwrite = chosen.overwrite
-    return ClaimedFolder(chosen.folder, writers, checkpointer, overwrite=overwrite, built=built)
+    options = chosen.options, chosen.overwrite, chosen.resume_allow
+    return ClaimedFolder(chosen.folder, state.metric_log.writers, checkpointer, *options, built)
 
 
 def _built(chosen: Choices, state: LearnerState) -> Built:
@@ -207,6 +206,7 @@ def _built(chosen: Choices, state: LearnerState) -> Built:
         chosen.strategy,
         chosen.data,
         chosen.sets,
+        chosen.world.size,
     )
 
 

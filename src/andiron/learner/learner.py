@@ -3,6 +3,7 @@
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from andiron.learner.state import LearnerState
 from andiron.learner.update import Updater
 from andiron.optim import group_table
 from andiron.protocols import Loader, Values
-from andiron.run import run_record
+from andiron.run import applied_changes, provenance, run_record
 from andiron.run.status import write_errors_explained
 from andiron.run_folder import RunFolder
 
@@ -156,10 +157,11 @@ class Learner(AbstractContextManager["Learner"]):
         requests a stop.
         """
         self._leave_steps()
+        trained = self._adapted(train, is_trained=True)
         sets = named_sets(valid, more, self._state.validations)
         adapted = {name: self._adapted(loader) for name, loader in sets.items()}
         tested = None if test is None else self._adapted(test)
-        steps = self._loop.steps(self._adapted(train), adapted, tested)
+        steps = self._loop.steps(trained, adapted, tested)
         self._steps = weakref.ref(steps)  # weak, so that `break` closes it at once
         return self._observed(steps) if self._state.observers else steps
 
@@ -178,7 +180,8 @@ class Learner(AbstractContextManager["Learner"]):
         Raises: TypeError for an iterator, which has no second epoch; ValueError for a loader
         without batches; MismatchError for one with too few.
         """
-        return self._loop.training(*map(self._adapted, (train, *others)))
+        trained = self._adapted(train, is_trained=True)
+        return self._loop.training(trained, *map(self._adapted, others))
 
     def batches_of_epoch(self, train: Batches) -> Iterator[list[Any]]:
         """The batches left in the epoch, in groups for one update; the last may be short."""
@@ -210,6 +213,7 @@ class Learner(AbstractContextManager["Learner"]):
         results = {
             "run_dir": str(folder.path),
             **self.summary(),
+            **applied_changes.described(provenance.resumes(folder)),
             "worst_classes": self.evaluator.answers.worst(class_names),
         }
         with write_errors_explained(folder):
@@ -242,19 +246,17 @@ class Learner(AbstractContextManager["Learner"]):
         self._evaluation.close()
         self._saver.load(saved)
 
-    def resume(
-        self, found: tuple[Path, Checkpoint] | None = None, *, is_changed: bool = False
-    ) -> Path:
-        """Continues from the newest intact checkpoint and truncates the log; returns its folder.
+    def resume(self, found: tuple[Path, Checkpoint] | None = None) -> Path:
+        """Continues from the newest intact checkpoint, with this seed; returns its folder.
 
-        `found` is that checkpoint if already read; `fit` saves it again if it `is_changed`.
-        Raises: DataError if there is none; errors of `load`, before anything is truncated.
+        `found` is that checkpoint if already read. The log is truncated when training starts.
+        Raises: DataError if there is none; ConfigError for changes not allowed; as `load`.
         """
         self._evaluation.close()
-        if self._folder is None:
-            return self._saver.resume(found, is_changed)
-        with self._folder.resumed():
-            return self._saver.resume(found, is_changed)
+        load = partial(self._saver.resume, found)
+        checkpoint = self._folder.resumed(load, self.position) if self._folder else load()
+        self.position.seed = self.options.seed
+        return checkpoint
 
     def close(self) -> list[str]:
         """Writes the last checkpoint and closes the writers; returns the failures."""
@@ -277,7 +279,7 @@ class Learner(AbstractContextManager["Learner"]):
                 self.end(next(reason for reason in reasons if reason is not None))
             yield step
 
-    def _adapted(self, batches: Batches) -> Loader:
+    def _adapted(self, batches: Batches, *, is_trained: bool = False) -> Loader:
         """The loader, or one around a torch DataLoader or another iterable of batches."""
         if isinstance(batches, Loader):
             return batches
@@ -285,6 +287,8 @@ class Learner(AbstractContextManager["Learner"]):
             device = next(self.model.parameters()).device
             loader = ForeignLoader(batches, self.options.seed, device)
             self._foreign[id(batches)] = loader
+            if is_trained:
+                loader.warn()
         return self._foreign[id(batches)]
 
     def _leave_steps(self) -> None:

@@ -21,7 +21,6 @@ from andiron.learner.saving import Saver
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Updated, Updater
 from andiron.protocols import Loader
-from andiron.run.status import Report
 
 log = logging.getLogger("andiron")
 Sets = Mapping[str, Loader]  # validation sets by name
@@ -124,20 +123,21 @@ class Loop:
         model = self._state.model
         if not model.training:  # submodules frozen in evaluation mode stay so
             model.train()
-        at, self.ending = self._position, None
-        at.check_within(len(train))
+        (at := self._position).enter(train)
+        self.ending = None
         length = self._agenda.start(at, len(train))
-        updates_per_epoch = self._agenda.updates_per_epoch
-        self._state.observers.start(updates_per_epoch)
+        self._state.observers.start(per_epoch := self._agenda.updates_per_epoch)
         for schedule in schedules.stateful(self._state.schedule):
             if hasattr(schedule, "start"):  # a torch scheduler that steps after each epoch
-                schedule.start(updates_per_epoch)
+                schedule.start(per_epoch)
         epoch = at.epoch - (self.is_over and at.batch == 0)  # the last of a run that is over
         with ExitStack() as at_end:
-            report: Report | None = None
-            if self._folder is not None:
-                claimed = self._folder.claimed(train, at.updates, self._finish)
-                report = self._begins = at_end.enter_context(claimed)
+            claimed = self._folder and self._folder.claimed(train, at, self._finish, self.is_over)
+            report = at_end.enter_context(claimed) if claimed else None
+            self._begins = report and report.updated
+            if claimed and report is None:  # a finished run stays as it is
+                at_end.enter_context(self._saver.silenced())
+            self._saver.rewind()
             self._metric_log.start(train, length, epoch, at.updates, at.batch)
             at_end.callback(self._metric_log.stop)
             at_end.callback(self._saver.wait)

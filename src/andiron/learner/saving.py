@@ -32,6 +32,8 @@ class Saver:
         cadence = checkpointer.cadence if checkpointer else Cadence(epochs=1)
         self.ticker = Ticker(cadence, world.clock)
         self._saved: tuple[Any, ...] | None = None
+        self._resumed: Checkpoint | None = None  # until the writers are cut back to it
+        self._is_silent = False
 
     @property
     def _place(self) -> tuple[Any, ...]:
@@ -58,7 +60,7 @@ class Saver:
     def save(self, measured: Measured | None = None) -> None:
         """Saves the current state once; `measured` replaces the state of the metric log."""
         place = self._place
-        if self._checkpointer is None or place == self._saved:
+        if self._checkpointer is None or self._is_silent or place == self._saved:
             return
         state, updates = self._state, self._state.position.updates
         values = {
@@ -143,11 +145,8 @@ class Saver:
             self._checkpointer.turn_back(self._state.position.updates)
         self._saved = self._place
 
-    def resume(self, found: tuple[Path, Checkpoint] | None, is_changed: bool) -> Path:
-        """Continues from `found`, or the newest whole checkpoint, and cuts the writers back to it.
-
-        With `is_changed` the state is saved again.
-        """
+    def resume(self, found: tuple[Path, Checkpoint] | None) -> Path:
+        """Continues from `found`, or the newest whole checkpoint; `rewind` when training starts."""
         if found is None:
             if self._checkpointer is None:
                 raise errors.RunFolderError(
@@ -156,10 +155,26 @@ class Saver:
             found = checkpoint.newest_whole(self._checkpointer.store)
         folder, newest = found
         self.load(newest)
-        if is_changed:
-            self._saved = None
         if self._checkpointer:
             self._checkpointer.adopt(folder, newest)
-        positions = user_states.decoded(newest.state["metric_log"]["writers"], newest.metrics)
-        self._state.metric_log.writers.rewind(positions, self._state.position.updates)
+        self._resumed = newest
         return folder
+
+    def rewind(self) -> None:
+        """Cuts the writers back to the checkpoint from which the run was resumed."""
+        resumed, self._resumed = self._resumed, None
+        if resumed is not None:
+            written = resumed.state["metric_log"]["writers"]
+            positions = user_states.decoded(written, resumed.metrics)
+            self._state.metric_log.writers.rewind(positions, resumed.state["updates"])
+            self._saved = self._place  # also within an epoch that other batches left
+
+    @contextmanager
+    def silenced(self) -> Iterator[None]:
+        """A context in which nothing is saved or written."""
+        self._is_silent = True
+        try:
+            with self._state.metric_log.writers.silenced():
+                yield
+        finally:
+            self._is_silent = False

@@ -190,6 +190,7 @@ class State(TypedDict):
     updates: Count
     epoch: Count
     batch: Count
+    batch_size: NotRequired[Count | None]  # of the batches counted by `batch`
     owners: dict[str, Owner]
     frozen: list[str]
     stateless: list[str]

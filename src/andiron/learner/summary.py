@@ -69,6 +69,7 @@ def as_markdown(summary: Mapping[str, Any]) -> str:
         f"{summary['updates']:,} updates, {summary['epochs']} epochs, {summary['seconds']} seconds",
         table([name.replace("_", " ") for name in columns], rows),
         *[f"weights on {split}: {of}" for split, of in summary["weights"].items()],
+        *[f"{name}: {values}" for name, values in summary.get("changes", {}).items()],
         *[
             f"observer {name}: {observed['calls']} calls, {observed['seconds']} seconds"
             for name, observed in summary.get("observers", {}).items()

@@ -50,6 +50,7 @@ def show(summary: dict[str, Any], console: Console) -> None:
     parts: list[Table | Text] = [rows, *([_plain(weights)] if weights else [])]
     if summary.get("worst_classes"):
         parts.append(_class_table(summary["worst_classes"]))
+    parts += [_plain(f"{name}: {text}") for name, text in summary.get("changes", {}).items()]
     for name, observed in summary.get("observers", {}).items():
         took = f"observer {name}: {observed['calls']:,} calls, {duration(observed['seconds'])}"
         parts.append(_plain(took))

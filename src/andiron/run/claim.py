@@ -96,7 +96,7 @@ def settle(folder: RunFolder) -> None:
 def resumed(folder: RunFolder) -> Iterator[status.Report]:
     """Claims the folder of a run to resume it; keeps its status and log as `claimed` does.
 
-    Call the yielded report once the run is built: an earlier error restores the status.
+    Without a call of the yielded report, no update was made: the status is restored.
     Raises: RunFolderError if the folder cannot be written, a link leads out of it, or another
     process trains the run.
     """
@@ -104,11 +104,10 @@ def resumed(folder: RunFolder) -> Iterator[status.Report]:
     report = status.Report(lambda: begun.append(True), earlier=status.earlier_sessions(folder))
     _refuse_links(folder)
     _refuse_foreign(folder)
-    before = status.contents([folder.status])
     with (
         written_files.guarded(folder),
         _logging_to_file(folder),
-        status.restored_on_error(before, unless=lambda _: bool(begun)),
+        status.restored(folder, unless=lambda: begun),
     ):
         for partial, name in files.partials(folder.path).items():  # left by a killed process
             if folder.owns(name):

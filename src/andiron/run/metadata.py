@@ -41,12 +41,13 @@ def record_start(
     device: torch.device,
     groups: dict[str, Any],
     session: Sessions,
+    processes: int = 1,
 ) -> None:
     """Writes provenance, data facts and parameter owners, as files and to `session`.
 
     `plain` are the options of the run.
     """
-    origin, patches = origin_of(plain["seed"], splits, device)
+    origin, patches = origin_of(plain["seed"], splits, device, processes)
     as_json = files.as_indented_json
     contents = {
         folder.provenance: as_json(origin),
@@ -95,22 +96,25 @@ def check_data(folder: RunFolder, splits: Splits, changes: Mapping[str, list[Any
         )
 
 
-def record_resume(
+def resumed(
     folder: RunFolder,
     plain: Mapping[str, Any],
     splits: Splits | Described,
     *,
     device: torch.device,
+    groups: dict[str, Any],
     updates: int,
     changes: Mapping[str, list[Any]],
-) -> None:
-    """Adds a resume from `updates` to the record: its changes, command, code and machine.
+    processes: int = 1,
+) -> dict[Path, bytes]:
+    """The record with a resume from `updates`: its changes, command, code and machine.
 
-    `plain` is the new content of config.json.
+    `plain` is the new content of config.json. Write it after the next update: until then the
+    options have applied to nothing.
     """
     before = provenance.read(folder)
     resumes = before["resumes"]
-    origin, patches = origin_of(plain["seed"], splits, device)
+    origin, patches = origin_of(plain["seed"], splits, device, processes)
     entry = {
         "updates": updates,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -121,19 +125,29 @@ def record_resume(
             if name != "seed" and value != before.get(name)
         },
     }
-    changed = _decisive_differences({**before, **(resumes[-1] if resumes else {})}, origin)
+    last = {**before, **(resumes[-1] if resumes else {})}
+    earlier = last.get("processes", processes)
+    if earlier != processes and plain.get("slices") is None:
+        log.warning(
+            "%d processes trained this run so far, and %d do now: its dropout masks change with "
+            "the number; with slices=8 they would not",
+            earlier,
+            processes,
+        )
+    changed = _decisive_differences(last, origin)
     if changed:
         log.warning(
             "the environment changed since this run last started; "
             "bit-identical results are not guaranteed: %s",
             readable.joined(changed, MOST_NAMED),
         )
-    resumed = {**before, "resumes": [*resumes, entry]}
     contents = {
-        folder.config: files.as_indented_json(plain),
-        folder.provenance: files.as_indented_json(resumed),
+        folder.config: plain,
+        folder.provenance: {**before, "resumes": [*resumes, entry]},
+        **({folder.param_groups: groups} if changes else {}),
     }
-    run_record.write(folder, contents | _patch_contents(folder, patches))
+    as_json = {path: files.as_indented_json(content) for path, content in contents.items()}
+    return as_json | _patch_contents(folder, patches)
 
 
 def hyperparameters(plain: Mapping[str, Any]) -> dict[str, Plain]:
@@ -163,7 +177,7 @@ def _decisive_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> 
 
 
 def origin_of(
-    seed: int, splits: Splits | Described, device: torch.device
+    seed: int, splits: Splits | Described, device: torch.device, processes: int = 1
 ) -> tuple[dict[str, Any], Patches]:
     """The content of provenance.json, and patches of uncommitted changes by file name."""
     data: dict[str, Any] = {"name": splits.name, "sha256": None}
@@ -172,7 +186,11 @@ def origin_of(
         if splits.more_fingerprints:
             data["valid_sets"] = dict(splits.more_fingerprints)
     return provenance.gather(
-        seed=seed, data=data, device=device, config_dirs=composition.config_dirs()
+        seed=seed,
+        data=data,
+        device=device,
+        processes=processes,
+        config_dirs=composition.config_dirs(),
     )
 
 

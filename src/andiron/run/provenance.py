@@ -30,6 +30,7 @@ def gather(
     seed: int,
     data: dict[str, Any],
     device: torch.device,
+    processes: int = 1,
     config_dirs: Iterable[Path] = (),
 ) -> tuple[dict[str, Any], code_origin.Patches]:
     """The content of provenance.json, and patches from the commits to the code that ran.
@@ -44,6 +45,7 @@ def gather(
         "python": platform.python_version(),
         "packages": versions(),
         "hardware": _hardware(device),
+        "processes": processes,
         "seed": seed,
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "data": data,
@@ -62,6 +64,11 @@ def read(folder: RunFolder) -> dict[str, Any]:
             f"{folder.provenance}: damaged: code, data or resumes are malformed; restore it"
         )
     return origin
+
+
+def resumes(folder: RunFolder) -> Any:
+    """The resumes of a run that was recorded."""
+    return read(folder)["resumes"] if folder.provenance.exists() else []
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, list[str | None]]:
@@ -87,7 +94,8 @@ def versions() -> dict[str, str]:
 
 def _compared_parts(origin: Mapping[str, Any]) -> dict[str, Any]:
     code = {name: _without_places(origin[name]) for name in CODE if name in origin}
-    return code | {name: origin.get(name) for name in COMPARED}
+    compared = {name: origin.get(name) for name in COMPARED}
+    return code | compared | {"processes": origin.get("processes", 1)}
 
 
 def _without_places(code: Any) -> Any:

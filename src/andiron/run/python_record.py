@@ -20,7 +20,6 @@ from torch import nn
 from andiron import recording, schedules
 from andiron.checkpoint import KeepBest, KeepLast, checkpointing
 from andiron.checkpoint.strategies import Strategy
-from andiron.config import leaves
 from andiron.config.options import LearnerOptions
 from andiron.config.schema import FROM_PYTHON
 from andiron.data import Splits, described
@@ -28,7 +27,7 @@ from andiron.disk import files
 from andiron.optim import Group, group_table
 from andiron.protocols import Sessions
 from andiron.recording import NotRecordedError
-from andiron.run import metadata, provenance, run_record
+from andiron.run import metadata, run_record
 from andiron.run_folder import RunFolder
 from andiron.schedules import Schedule
 
@@ -73,6 +72,7 @@ class Built:
     strategy: Strategy | None
     data: Splits | None
     sets: Mapping[str, Any]  # further validation sets
+    processes: int
 
 
 class _Components:
@@ -128,6 +128,8 @@ def config_of(built: Built, train: Any) -> dict[str, Any]:
         "built_at": built.code.built_at,
         "not_recorded": components.missing,
         "optimizers": {} if single else optimizers,
+        "rates": {} if single else _rates(built),
+        "loader": _loader_options(train),
     }
     known = {"lr": _rate(built.schedule), "batch_size": getattr(train, "batch_size", None)}
     return {
@@ -164,36 +166,50 @@ def record_start(
 ) -> None:
     """Writes config.json, the code, provenance, data facts and parameter owners."""
     plain = config_of(built, train)
-    rates = {name: _group_rate(group, built.schedule) for name, group in built.groups.items()}
     run_record.write(folder, {folder.config: files.as_indented_json(plain)} | _code(folder, built))
     metadata.record_start(
         folder,
         plain,
         built.data or described.of_loader(train),
         device=built.device,
-        groups=group_table.param_groups(built.groups, rates, built.schedule),
+        groups=_groups(built),
         session=session,
+        processes=built.processes,
     )
 
 
-def record_resume(folder: RunFolder, built: Built, train: Any, updates: int) -> None:
-    """Adds a resume from `updates` to the record, with the components and the code of now.
-
-    Raises: DataError if the run was trained on other data, as far as both are known.
+def resumed(
+    folder: RunFolder, built: Built, train: Any, updates: int, changes: Mapping[str, list[Any]]
+) -> dict[Path, bytes]:
+    """The record with a resume from `updates`, its `changes`, and the components and code of now.
     """
-    plain, before = config_of(built, train), run_record.read_json(folder, folder.config)
-    if built.data is not None and provenance.read(folder)["data"]["sha256"] is not None:
-        metadata.check_data(folder, built.data, {})
-    changes = leaves.differences(_without_entry(before), _without_entry(plain))
-    metadata.record_resume(
+    return _code(folder, built) | metadata.resumed(
         folder,
-        plain,
+        config_of(built, train),
         built.data or described.of_loader(train),
         device=built.device,
+        groups=_groups(built),
         updates=updates,
-        changes=leaves.by_name(changes),
+        changes=changes,
+        processes=built.processes,
     )
-    run_record.write(folder, _code(folder, built))
+
+
+def _groups(built: Built) -> dict[str, Any]:
+    rates = {name: _group_rate(group, built.schedule) for name, group in built.groups.items()}
+    return group_table.param_groups(built.groups, rates, built.schedule)
+
+
+def _loader_options(train: Any) -> dict[str, Any]:
+    """The options by which a loader chooses samples, under the names of a configuration's."""
+    facts = dict(getattr(train, "recorded", {}))
+    nodes = []
+    for each in facts.pop("augmentation", ()):
+        try:
+            nodes.append(recording.node_of(each))
+        except NotRecordedError:
+            nodes.append(recording.described(each)["class"])
+    return {"seed": facts, "augmentation": nodes} if facts else {}
 
 
 def _rate(schedule: Schedule) -> float | None:
@@ -201,13 +217,15 @@ def _rate(schedule: Schedule) -> float | None:
     return None if schedules.stateful(schedule) else schedule(0)
 
 
+def _rates(built: Built) -> dict[str, Any]:
+    """The first rate and the schedule of each group."""
+    keys = ["schedule"] if schedules.stateful(built.schedule) else ["lr", "schedule"]
+    return {name: {key: group[key] for key in keys} for name, group in _groups(built).items()}
+
+
 def _group_rate(group: Group, whole: Schedule) -> float | None:
     rate = _rate(group.schedule or whole)
     return None if rate is None or group.optimizer is None else rate * group.lr_scale
-
-
-def _without_entry(plain: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: plain[name] for name in plain if name != FROM_PYTHON}
 
 
 def _code(folder: RunFolder, built: Built) -> dict[Path, bytes]:

@@ -3,6 +3,7 @@
 Each option's policy is in its field (`andiron.config.options.option`); the exceptions are here.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from andiron.config.leaves import MISSING, Differences, Path, differences, leave
 # can lengthen a finished run
 LENGTHENING = ("num_epochs", "num_updates", "max_time", "early_stopping")
 STATE_OPTIONS = ("amsgrad", "centered", "momentum")  # decide the content of an optimizer's state
+FROM_WEIGHTS = "with start_from=<run folder> for its weights"
+log = logging.getLogger("andiron.resume")  # also printed by a run from Python
 
 
 def changes(record: Mapping[str, Any], wanted: Mapping[str, Any]) -> Differences:
@@ -27,9 +30,10 @@ def applied(plain: Mapping[str, Any], changes: Differences) -> dict[str, Any]:
     return nested({path: value for path, value in flat.items() if value is not MISSING})
 
 
-def check(changes: Differences, allowed: Sequence[str]) -> None:
+def check(changes: Differences, allowed: Sequence[str], other_run: str = FROM_WEIGHTS) -> None:
     """Refuses changes that a run never allows, and those that `allowed` does not name.
 
+    `other_run` is how to begin another run instead.
     Raises: ConfigError with all of them.
     """
     allowable = [option for option, policy in schema.resume_policy().items() if policy == "ask"]
@@ -53,8 +57,7 @@ def check(changes: Differences, allowed: Sequence[str]) -> None:
         recorded = f"{option}={now}: the run was recorded with {before}"
         if policy == "never":
             problems.append(
-                f"{recorded}, and a resumed run keeps it; start another run, with "
-                "start_from=<run folder> for its weights"
+                f"{recorded}, and a resumed run keeps it; start another run, {other_run}"
             )
         elif not any(f"{option}.".startswith(f"{name}.") for name in allowed):
             problems.append(
@@ -65,9 +68,23 @@ def check(changes: Differences, allowed: Sequence[str]) -> None:
         raise errors.ConfigError(problems)
 
 
-def has_more_to_do(changes: Differences) -> bool:
+def check_applied(changes: Mapping[str, Sequence[Any]]) -> None:
+    """Refuses changes, by name, of a run that has made all its updates: they would apply to none.
+
+    Raises: ConfigError.
+    """
+    idle = [name for name in changes if _policy_of(tuple(name.split("."))) != "free"]
+    if idle:
+        raise errors.ConfigError(
+            f"{name}={changes[name][1]}: all updates of the run were made with {changes[name][0]}, "
+            "and only its results are missing; leave it out, or give a larger num_epochs too"
+            for name in idle
+        )
+
+
+def may_lengthen(changes: Differences) -> bool:
     """Whether these changes could give a finished run more to do."""
-    return any(path[0] in LENGTHENING or _policy_of(path) != "free" for path in changes)
+    return any(path[0] in LENGTHENING for path in changes)
 
 
 def described(changes: Differences) -> list[str]:
@@ -76,6 +93,17 @@ def described(changes: Differences) -> list[str]:
         f"{'.'.join(path)}: {_displayed_value(before)} -> {_displayed_value(now)}"
         for path, (before, now) in changes.items()
     ]
+
+
+def warn_of_order(changes: Mapping[str, Any], batch: int) -> None:
+    """Warns if the order of samples changes within an epoch, after `batch` batches."""
+    names = [name for name in changes if name.partition(".")[0] == "seed"]
+    if names and batch:
+        log.warning(
+            "%s: changes the order of samples within an epoch, so that some of this epoch are seen "
+            "twice or never; resume at the end of an epoch to see each once",
+            ", ".join(names),
+        )
 
 
 def _policy_of(path: Path) -> str:

@@ -5,11 +5,10 @@ import logging
 import os
 import re
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from andiron import errors
@@ -75,11 +74,13 @@ def _has_trained(folder: RunFolder) -> bool:
 class Report:
     """The status of a run that this process trains; `is_untrained` until its first update.
 
-    It is called once the run has begun. `note` is why a run is done before its length is reached;
-    `earlier` has the times of a resumed run's earlier sessions.
+    It is called once the run has begun, or ends without an update; `updated` after the first one.
+    `record` writes the record of a resumed run. `note` is why a run is done before its length is
+    reached; `earlier` has the times of a resumed run's earlier sessions.
     """
 
     begin: Callable[[], None]
+    record: Callable[[], None] = lambda: None
     is_untrained: bool = False
     note: str | None = None
     started: str = field(default_factory=now)
@@ -87,6 +88,11 @@ class Report:
 
     def __call__(self) -> None:
         self.begin()
+
+    def updated(self) -> None:
+        """After the first update, to which the options of a resumed run have applied."""
+        self.record()
+        self()
 
     def write(self, folder: RunFolder, **ended: Any) -> None:
         """Writes status.json: the run is running, or `ended`."""
@@ -153,36 +159,18 @@ def earlier_sessions(folder: RunFolder) -> dict[str, Any]:
     return {FIRST_STARTED: first, EARLIER_SECONDS: round(total, 3)}
 
 
-def contents(paths: Iterable[Path]) -> dict[Path, bytes]:
-    """The contents of the files that exist and are not too large, for `restored_on_error`."""
-    read_files = {}
-    for path in filter(Path.is_file, paths):
-        with suppress(ValueError):
-            read_files[path] = files.read_bytes(path)
-    return read_files
-
-
-def put_back(contents: Mapping[Path, bytes]) -> None:
-    """Restores earlier contents of files."""
-    for path, content in contents.items():
-        files.write(path, content)
-
-
 @contextmanager
-def restored_on_error(
-    before: dict[Path, bytes],
-    *,
-    unless: Callable[[BaseException], bool],
-    write: Callable[[dict[Path, bytes]], None] = put_back,
-) -> Iterator[None]:
-    """Restores the files if the body raises, unless `unless(error)` is true."""
+def restored(folder: RunFolder, unless: Callable[[], object]) -> Iterator[None]:
+    """Restores status.json after the body, unless `unless()` is true then."""
+    before = None
+    with suppress(OSError, ValueError):  # missing, or too large
+        before = files.read_bytes(folder.status)
     try:
         yield
-    except BaseException as error:
-        if not unless(error):
+    finally:
+        if before is not None and not unless():
             with suppress(OSError):  # a full disk, which the raised error reports
-                write(before)
-        raise
+                files.write(folder.status, before)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from andiron.comparison import bit_comparison
 from andiron.config.schema import Train
 from andiron.config.trust import LIST_ALONE, Trust
 from andiron.interrupter import Interrupter
-from andiron.run import metadata, provenance, run_record
+from andiron.run import applied_changes, metadata, provenance, run_record
 from andiron.run_folder import RunFolder
 from andiron.training import train_run
 
@@ -74,15 +74,16 @@ def _config(folder: RunFolder, trusted: Trust) -> Train:
         raise errors.RunFolderError(
             f"{folder.config}: no such file; without it the run cannot be repeated"
         )
-    for resume in provenance.read(folder)["resumes"]:
-        changed = resume.get("changes", {})
-        options = [name for name in changed if name.partition(".")[0] not in SAME_NUMBERS]
-        if options:
-            raise errors.RunFolderError(
-                f"{folder.path}: was resumed at update {resume.get('updates')} with other options "
-                f"({', '.join(options)}); no single configuration describes such a run, so it "
-                "cannot be repeated from its record"
-            )
+    changed = [
+        f"{name}: {values}"
+        for name, values in applied_changes.texts(provenance.read(folder)["resumes"]).items()
+        if name.partition(".")[0] not in SAME_NUMBERS
+    ]
+    if changed:
+        raise errors.RunFolderError(
+            f"{folder.path}: was resumed with other options ({'; '.join(changed)}); no single "
+            "configuration describes such a run, so it cannot be repeated from its record"
+        )
     return run_record.config(folder, trusted)
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from andiron.interrupter import Interrupter
 from andiron.learner import Learner
 from andiron.optim import group_table
 from andiron.plain import readable, wings
-from andiron.run import metadata, run_record
+from andiron.run import metadata, resume_policy, run_record
 from andiron.run.status import write_errors_explained
 from andiron.run_folder import RunFolder
 
@@ -35,38 +35,40 @@ log = logging.getLogger("andiron")
 
 @dataclass(frozen=True)
 class Experiment:
-    """A run that is built and recorded; `run` trains it."""
+    """A run that is built; `run` trains it.
+
+    `record` is the record of a resumed run, to be written after its first update; `is_done` says
+    that its updates and results are complete.
+    """
 
     folder: RunFolder
     components: Components
     learner: Learner
+    record: Mapping[Path, bytes] = field(default_factory=dict)
+    is_done: bool = False
 
     def run(self, begun: Callable[[], None] | None = None) -> nn.Module:
         """The trained model; the summary and all weights are written to the folder.
 
         `begun` is called after the first update: a run that cannot be trained has failed by then.
+        A run that is done stays as it is.
         """
+        if self.is_done:
+            self.learner.close()
+            return self.learner.model
         built = self.components
         writers = self.learner.metric_log.writers
         with self._closed_after(), ExitStack() as at_end:
             for loader in built.loaders:
                 at_end.callback(loader.close)
-            try:
-                for step in self.learner.steps(
-                    built.train, built.valid, built.test, more=built.more
-                ):
-                    if begun is not None and step.kind != "validation":
-                        self.learner.wait()
-                        begun()
-                        begun = None
-                if built.world.rank == 0:
-                    self._write_results()
-            except errors.Interrupted:  # the run can be resumed: its session stays open
-                raise
-            except BaseException:
-                writers.end_session(succeeded=False)
-                raise
-            writers.end_session(succeeded=True)
+            at_end.enter_context(writers.session())
+            for step in self.learner.steps(built.train, built.valid, built.test, more=built.more):
+                if begun is not None and step.kind in ("update", "skipped"):
+                    self.learner.wait()
+                    begun()
+                    begun = None
+            if built.world.rank == 0:
+                self._write_results()
         return self.learner.model
 
     @contextmanager
@@ -128,6 +130,7 @@ def build(
             device=built.device,
             groups=group_table.param_groups(groups, experiment.learner.rates, built.schedule),
             session=experiment.learner.metric_log.writers,
+            processes=built.world.size,
         )
         if views := wings.optional(MODEL_VIEWS):
             experiment.learner.metric_log.writers.show_graph(lambda: views.graph(built))
@@ -139,12 +142,14 @@ def resume(
     run_dir: Path,
     changes: Mapping[str, list[Any]],
     *,
+    is_whole: bool = False,
     interrupter: Interrupter | None = None,
     trusted: Trust | None = None,
     world: World | None = None,
 ) -> Experiment:
     """The run in `run_dir` at its newest intact checkpoint; `changes` are its changed options.
 
+    If it `is_whole`, with all its results, it is done unless the changes give it more to do.
     In a `world` of several processes, all call it; rank 0 reads the checkpoint. With `trusted`, the
     configuration was read from the folder.
     Raises: ConfigError, DataError or DeviceError.
@@ -163,18 +168,29 @@ def resume(
     world.decided(lambda: metadata.check_data(folder, built.splits, changes))
     resume_point.check(config, built, checkpoint, changes)
     with _assemble(config, folder, built, interrupter) as experiment:
-        resume_point.resume(experiment.learner, config.seed, built, saved, changes)
+        learner = experiment.learner
+        groups = group_table.param_groups(built.optimizer.groups, learner.rates, built.schedule)
+        resume_point.resume(learner, config, saved, changes)
+        if learner.is_over:
+            if is_whole:
+                return dataclasses.replace(experiment, is_done=True)
+            resume_policy.check_applied(changes)
+        learner.position.enter(built.train)
+        log.info("resuming from %s: %s", path, learner.position.within(built.train))
+        resume_policy.warn_of_order(changes, learner.position.batch)
         if world.rank:
             return experiment
-        metadata.record_resume(
+        record = metadata.resumed(
             folder,
             config.recorded(),
             built.splits,
             device=built.device,
-            updates=experiment.learner.updates,
+            groups=groups,
+            updates=learner.updates,
             changes=changes,
+            processes=world.size,
         )
-    return experiment
+    return dataclasses.replace(experiment, record=record)
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import logging
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from andiron.disk import files
 from andiron.interrupter import Interrupter
 from andiron.plain import wings
 from andiron.plain.states import State
-from andiron.run import claim, exhausted, resume_policy, run_record, status
+from andiron.run import claim, exhausted, finished_run, resume_policy, run_record, status
 from andiron.run_folder import RunFolder
 from andiron.training.stored_checkpoints import has_checkpoint, recorded_store, store_of
 
@@ -74,27 +73,26 @@ def _start(
     with ExitStack() as at_end, exhausted.explained(config.demands):
         with interrupter.held_back():
             report = at_end.enter_context(claim.claimed(folder, overwrite=config.overwrite))
-            with status.write_errors_explained(folder):
-                _record(config, folder, hydra_record)
+            _record(config, folder, hydra_record, {})
         build = _imported("build", config, interrupter, share, at_end)
         built = build(config, folder.path, interrupter=interrupter, trusted=trusted)
         interrupter.hear()
 
         def updated() -> None:
             interrupter.has_begun = True  # before the write: a signal during it saves the run
-            report()
+            report.updated()
 
         built.run(updated)
         report.note = built.learner.ending
 
 
-def _is_done(config: Train, folder: RunFolder, changes: leaves.Differences) -> bool:
-    """Whether the run in the folder is complete, and these changes give it nothing more to do."""
-    ended = status.read(folder)
-    if ended.get("status") != State.DONE or _lost_results(folder):
-        return False
-    trains_on = ended.get("reason") is not None and config.resume != "auto"
-    return not (trains_on or resume_policy.has_more_to_do(changes))
+def _may_train(
+    config: Train, folder: RunFolder, recorded: Train, changes: leaves.Differences
+) -> bool:
+    """Whether these changes may give a finished run more to do."""
+    if status.read(folder).get("reason") is not None:  # it ended before its length was reached
+        return config.resume != "auto" or resume_policy.may_lengthen(changes)
+    return finished_run.has_more_to_do(folder, recorded, config)
 
 
 def _resume(
@@ -109,12 +107,11 @@ def _resume(
     recorded = run_record.config(folder, trusted.with_config(plain))
     changes = resume_policy.changes(dataclasses.asdict(recorded), plain)
     resume_policy.check(changes, config.resume_allow)
-    if _is_done(config, folder, changes):
-        log.info("%s is done, %s", folder.path, _describe_end(folder, recorded))
+    is_whole = finished_run.is_whole(folder)
+    if is_whole and not _may_train(config, folder, recorded, changes):
+        finished_run.log_end(folder, recorded)
         return
     changed = resume_policy.applied({}, changes)
-    hydra_files = [folder.hydra / name for name in hydra_record]
-    before = status.contents([folder.config, *hydra_files])
     explained = exhausted.explained(config.demands)
     with claim.resumed(folder) as report, explained, ExitStack() as at_end:
         resume = _imported("resume", config, interrupter, share, at_end)
@@ -123,32 +120,31 @@ def _resume(
             folder.path,
             leaves.by_name(changes),
             interrupter=interrupter,
+            is_whole=is_whole,
             # resume=auto: the whole configuration comes from the command line
             trusted=None if config.resume == "auto" else trusted.with_config(changed),
         )
+        interrupter.hear()
+        interrupter.has_begun = True
+        if resumed.is_done:
+            resumed.run()
+            finished_run.log_end(folder, recorded)
+            return
         for line in resume_policy.described(changes):
             log.info("changed: %s", line)
-        interrupter.hear()
+        report.record = partial(_record, config, folder, hydra_record, resumed.record)
+        resumed.run(report.updated)
         report()
-        interrupter.has_begun = True
-        first = resumed.learner.updates
-
-        def has_trained(error: BaseException) -> bool:
-            return not isinstance(error, Exception) or resumed.learner.updates > first
-
-        # changes with which the run cannot be trained are removed from the record
-        write = partial(run_record.write, folder)
-        with status.restored_on_error(before, unless=has_trained, write=write):
-            with status.write_errors_explained(folder):
-                _record(config, folder, hydra_record)
-            resumed.run()
-            report.note = resumed.learner.ending
+        report.note = resumed.learner.ending
 
 
-def _record(config: Train, folder: RunFolder, hydra_record: HydraRecord) -> None:
+def _record(
+    config: Train, folder: RunFolder, hydra_record: HydraRecord, others: Mapping[Path, bytes]
+) -> None:
     hydra_files = {folder.hydra / name: text.encode() for name, text in hydra_record.items()}
-    contents = {folder.config: files.as_indented_json(config.recorded()), **hydra_files}
-    run_record.write(folder, contents)
+    contents = {folder.config: files.as_indented_json(config.recorded()), **hydra_files, **others}
+    with status.write_errors_explained(folder):
+        run_record.write(folder, contents)
 
 
 def _outcome(config: Train, folder: RunFolder, trusted: Trust | None) -> str:
@@ -161,40 +157,6 @@ def _outcome(config: Train, folder: RunFolder, trusted: Trust | None) -> str:
     except errors.AndironError as error:  # a store that cannot be reached now
         return f"resume={folder.path} resumes the run once this is fixed: {error}"
     return f"{folder.path} holds no checkpoint to resume from; overwrite=true starts it again"
-
-
-def _lost_results(folder: RunFolder) -> list[str]:
-    """The missing or changed results of a finished run, which are written again."""
-    lost = [
-        name
-        for name in run_record.changed(folder)
-        if name == folder.summary.name or fnmatch(name, "model*.safetensors")
-    ]
-    if lost:
-        log.warning(
-            "%s: missing or changed since the run ended: %s; written again from its newest "
-            "checkpoint",
-            folder.path,
-            ", ".join(lost),
-        )
-    return lost
-
-
-def _describe_end(folder: RunFolder, config: Train) -> str:
-    if note := status.read(folder).get("reason"):
-        return f"{note}; resume={folder.path} trains on"
-    unit = "epochs" if config.num_updates is None else "updates"
-    planned = getattr(config, f"num_{unit}")
-    try:
-        completed = files.read_json(folder.summary)[unit]
-    except (OSError, ValueError, TypeError, KeyError):  # removed, or damaged
-        completed = planned
-    if completed != planned:
-        return (
-            f"stopped early after {completed} of {planned} {unit}; change early_stopping to train "
-            "on"
-        )
-    return f"all {planned} {unit}: nothing is left to do; num_{unit}=... trains it for longer"
 
 
 def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) -> bool:

@@ -17,7 +17,8 @@ train 20 {'loss': 0.5}
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from andiron import errors
@@ -49,7 +50,6 @@ class Writers:
     def __init__(self, writers: Mapping[str, Writer] | Callable[[], Mapping[str, Writer]]):
         self._make = writers if callable(writers) else None
         self._writers = {} if callable(writers) else dict(writers)
-        self._rewound: tuple[Mapping[str, Position], int] | None = None  # before they are made
         self._failures: Counter[str] = Counter()
 
     @property
@@ -58,11 +58,9 @@ class Writers:
         return self._make is None
 
     def open(self) -> None:
-        """Makes the writers, at the positions to which they were rewound before."""
+        """Makes the writers."""
         if self._make is not None:
             self._writers, self._make = dict(self._make()), None
-            if self._rewound:
-                self.rewind(*self._rewound)
 
     def write(self, point: Point) -> None:
         """Passes the point to every writer."""
@@ -79,6 +77,27 @@ class Writers:
     def end_session(self, *, succeeded: bool) -> None:
         """Passes the outcome of the run to the writers that show it."""
         self._call_writers(Sessions, "end_session", succeeded=succeeded)
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Ends the session with the body; an interrupted one stays open, to be resumed."""
+        try:
+            yield
+        except (errors.Interrupted, GeneratorExit):
+            raise
+        except BaseException:
+            self.end_session(succeeded=False)
+            raise
+        self.end_session(succeeded=True)
+
+    @contextmanager
+    def silenced(self) -> Iterator[None]:
+        """A context in which nothing is passed to the writers."""
+        writers, self._writers = self._writers, {}
+        try:
+            yield
+        finally:
+            self._writers = writers
 
     def show_page(self, name: str, markdown: str, updates: int) -> None:
         """Passes a page about the whole run to the writers that show it."""
@@ -104,8 +123,6 @@ class Writers:
         writer is ignored.
         Raises: DataError if a writer's file belongs to another run.
         """
-        if self._make is not None:
-            self._rewound = positions, updates
         for name, position in positions.items():
             writer = self._writers.get(name)
             if isinstance(writer, Rewinds):

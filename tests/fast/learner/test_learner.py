@@ -595,6 +595,7 @@ def test_every_epoch_has_a_checkpoint_and_the_last_is_the_final_state(tmp_path):
             "updates": 21,
             "epoch": 3,
             "batch": 0,
+            "batch_size": 8,
             "seed": SEED,
             "format": 2,
             "metric_log": {

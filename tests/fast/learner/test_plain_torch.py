@@ -209,3 +209,15 @@ def test_an_optimizer_or_scheduler_of_something_else_is_refused(tmp_path):
         builder.build(trained, own, lr_scheduler.StepLR(other, 1))
     with pytest.raises(TypeError, match="needs the torch optimizer that has the rate"):
         builder.build(trained, Optimizer(torch.optim.SGD, trained))
+
+
+def test_only_a_training_loader_that_may_draw_is_named(tmp_path, caplog):
+    batches, optimizer = [SET[:20], SET[20:50]], torch.optim.Adam
+    for number, train in enumerate((batches, DataLoader(SET, batch_size=20, shuffle=True))):
+        mine = plain()
+        adam = optimizer(mine.parameters(), 1e-3)
+        with learner(tmp_path / str(number), mine, adam, None, 1) as made:
+            for _ in range(2):
+                made.fit(train, DataLoader(SET, batch_size=20))
+    hints = [each.getMessage() for each in caplog.records if "repeats its order" in each.msg]
+    assert [hint.partition(":")[0] for hint in hints] == ["training DataLoader"]

@@ -1,0 +1,60 @@
+"""The options that changed during a run, each with the updates from which its values applied.
+
+>>> halved = {"updates": 21, "changes": {"lr": [0.2, 0.1]}}
+>>> changes = values_by_update([halved, {"updates": 42, "changes": {"lr": [0.1, 0.3]}}])
+>>> changes, as_text(changes["lr"])
+({'lr': [(0, 0.2), (21, 0.1), (42, 0.3)]}, '0.2, from update 21 0.1, from update 42 0.3')
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from andiron.plain import plain_values
+
+Values = Sequence[tuple[int, Any]]  # with the number of completed updates from which each applied
+
+
+def values_by_update(resumes: Any) -> Mapping[str, Values]:
+    """The values of each changed option, from the resumes in provenance.json.
+
+    A resume from an earlier update than the last takes the updates after it back. A schedule's copy
+    of `lr` is left out.
+    """
+    history: dict[str, list[tuple[int, Any]]] = {}
+    for resume in resumes if isinstance(resumes, list) else ():
+        match resume:
+            case {"updates": int(updates), "changes": dict(changes)}:
+                pairs = {name: sides for name, sides in changes.items() if _is_pair(sides)}
+                for name in history | pairs:
+                    values = history.get(name) or [(0, pairs[name][0])]
+                    newest = pairs[name][1] if name in pairs else values[-1][1]
+                    before = [each for each in values if each[0] < updates]
+                    is_other = not before or before[-1][1] != newest
+                    history[name] = before + [(updates, newest)] * is_other
+    return {
+        name: values
+        for name, values in history.items()
+        if len(values) > 1 and (not name.startswith("scheduler.") or values != history.get("lr"))
+    }
+
+
+def texts(resumes: Any) -> dict[str, str]:
+    """The values of each changed option: `0.1, from update 63 0.02`."""
+    return {name: as_text(values) for name, values in values_by_update(resumes).items()}
+
+
+def described(resumes: Any) -> dict[str, dict[str, str]]:
+    """The entry `changes` of a summary; {} if no option changed."""
+    changes = texts(resumes)
+    return {"changes": changes} if changes else {}
+
+
+def as_text(values: Values) -> str:
+    """The values with their updates, as `texts` has them."""
+    (_, first), *later = values
+    texts = [f", from update {update} {plain_values.as_text(value)}" for update, value in later]
+    return plain_values.as_text(first) + "".join(texts)
+
+
+def _is_pair(sides: Any) -> bool:
+    return isinstance(sides, list) and len(sides) == 2

@@ -1,0 +1,284 @@
+"""A record says what happened: changed options stand in it with the updates they applied to.
+
+Each change is made from Python and on the command line, to a finished, an interrupted and a killed
+run.
+"""
+
+import json
+import shutil
+from dataclasses import dataclass
+from unittest import mock
+
+import pytest
+import torch
+
+from andiron import errors, serialization
+from andiron.comparison import recorded_run, run_details
+from andiron.data import ArrayDataset, DataLoader, digits
+from andiron.learner import EarlyStopping, LearnerBuilder
+from andiron.learner.update import Updater
+from andiron.metrics import Accuracy, Loss
+from andiron.models import MLP
+from andiron.optim import Optimizer
+from andiron.optim.transformations import centralise
+from andiron.run_folder import RunFolder
+from andiron.runs import rerun
+from andiron.schedules import Exponential
+from andiron.tasks import Classifier, CrossEntropy
+from andiron.training import train, train_run
+from in_process import called
+from stops_at import StopsAt
+
+RUN = (
+    "num_epochs=2", "data=partial", "data.fraction=0.1", "model.hidden=[8]", "batch_size=32",
+    "render=plain",
+)  # fmt: skip
+STOPPED = 2  # updates, of 5 in an epoch
+
+
+@dataclass(frozen=True)
+class Change:
+    """A changed option: `words` on the command line, `arguments` of `built` from Python."""
+
+    option: str
+    words: tuple[str, ...]
+    arguments: dict
+    allow: str | None = None  # None: it may change freely
+    trains: bool = True  # whether the weights depend on it
+
+    def __str__(self):
+        return self.option
+
+
+def ask(option, word, *, trains=True, more=(), **arguments):
+    return Change(option, (word, *more), arguments, option.partition(".")[0], trains)
+
+
+CHANGES = [
+    ask("lr", "lr=0.05", lr=0.05),
+    ask("seed", "seed=7", seed=7),
+    ask("batch_size", "batch_size=25", batch_size=25),
+    ask("grads_accumulation", "grads_accumulation=2", grads_accumulation=2),
+    ask("clip", "clip=0.01", clip=0.01),
+    ask("sam", "sam=0.05", sam=0.05),
+    ask("precision", "precision=bf16", precision="bf16"),
+    ask("on_nonfinite", "on_nonfinite=skip", trains=False, on_nonfinite="skip"),
+    ask("validate_every", "validate_every=1", trains=False, validate_every=1),
+    ask("optimizer.weight_decay", "optimizer.weight_decay=0.3", weight_decay=0.3),
+    ask("optimizer.betas", "optimizer.betas=[0.5,0.6]", betas=[0.5, 0.6]),
+    ask("optimizer.eps", "optimizer.eps=0.1", eps=0.1),
+    ask("loss.label_smoothing", "loss.label_smoothing=0.5", label_smoothing=0.5),
+    ask("scheduler", "scheduler=exponential", schedule=Exponential(1e-3, 0.5)),
+    ask("gradients", "gradients=[centralise]", transforms=[centralise()]),
+    Change("log_every", ("log_every=1",), {"log_every": 1}, trains=False),
+    Change("validate_first", ("validate_first=true",), {"validate_first": True}, trains=False),
+    Change("histograms", ("histograms=true",), {"histograms": True}, trains=False),
+    Change("num_epochs", ("num_epochs=3",), {"num_epochs": 3}),
+    Change(
+        "early_stopping", ("early_stopping=[goal]",),
+        {"rules": {"goal": EarlyStopping("loss", goal=0.1)}}, trains=False,
+    ),
+]  # fmt: skip
+NEVER = [
+    ask("model.hidden", "model.hidden=[9]", hidden=[9]),
+    ask("optimizer._target_", "optimizer=adamax", kind=torch.optim.Adamax),
+    ask("metrics", "~metrics.accuracy", metrics=[Loss()]),
+]
+WRITTEN_ONLY_BY_UPDATES = (
+    "config.json", "provenance.json", "param_groups.json", "data.json", "code.py", "summary.json",
+    "model.safetensors",
+)  # fmt: skip
+
+
+class Python:
+    """Runs built in Python."""
+
+    @staticmethod
+    def refusal(change):
+        return f"give resume_allow=[{change.allow}] to resume with the new value"
+
+    @staticmethod
+    def train(folder, interrupter=None, allow=(), **changed):
+        with built(folder, allow, interrupter, **changed) as (learner, loader, valid):
+            learner.fit(loader, valid)
+
+    def start(self, folder, interrupter=None):
+        self.train(folder, interrupter)
+
+    def resume(self, folder, change=None, *, allow=False, interrupter=None):
+        allowed = [change.allow] if allow and change.allow else []
+        self.train(folder, interrupter, allowed, **(change.arguments if change else {}))
+
+
+class CommandLine:
+    """Runs of `train.py`."""
+
+    refusal = staticmethod(Python.refusal)
+
+    @staticmethod
+    def train(*words, interrupter=None):
+        def stopping(config, run_dir, record, _, trusted=None, share=None):
+            return train_whole(config, run_dir, record, interrupter, trusted)
+
+        train_whole = train_run.train
+        with mock.patch.object(train_run, "train", stopping if interrupter else train_whole):
+            ended = called(train.main, *words)
+        if ended.code == 130:
+            raise errors.Interrupted(ended.errors)
+        if ended.code:
+            raise errors.ConfigError([ended.errors])
+
+    def start(self, folder, interrupter=None):
+        self.train(f"hydra.run.dir={folder}", *RUN, interrupter=interrupter)
+
+    def resume(self, folder, change=None, *, allow=False, interrupter=None):
+        allowed = [f"resume_allow=[{change.allow}]"] if allow and change.allow else []
+        words = change.words if change else ()
+        self.train(f"resume={folder}", *words, *allowed, interrupter=interrupter)
+
+
+SPLITS = digits(valid=0.1, split_seed=0)
+
+
+class built:
+    """A learner and its loaders, as a script makes them."""
+
+    def __init__(
+        self, folder, allow=(), interrupter=None, *, lr=1e-3, seed=42, batch_size=32, hidden=(8,),
+        label_smoothing=0.0, schedule=None, transforms=(), rules=None, kind=torch.optim.Adam,
+        metrics=None, weight_decay=0.0, betas=(0.9, 0.999), eps=1e-8, num_epochs=2, **options,
+    ):  # fmt: skip
+        torch.manual_seed(seed)
+        network = MLP(SPLITS.input_shape, SPLITS.num_classes, hidden=list(hidden))
+        model = Classifier(network, CrossEntropy(label_smoothing=label_smoothing))
+        few = ArrayDataset(SPLITS.train.inputs[:150], SPLITS.train.targets[:150])
+        self.loader = DataLoader(few, SPLITS.batcher, batch_size=batch_size, shuffle_seed=seed)
+        self.valid = DataLoader(SPLITS.valid, SPLITS.batcher, batch_size=100)
+        builder = LearnerBuilder(
+            folder, resume=True, resume_allow=allow, num_epochs=num_epochs, seed=seed, **options
+        )
+        builder.with_file_checkpointer().gradient_transforms(*transforms)
+        builder.metric_valid_numeric(*(metrics or [Loss(), Accuracy()]))
+        builder.early_stopping(**(rules or {})).renderer(None)
+        if interrupter is not None:
+            builder.interrupter(interrupter)
+        optimizer = Optimizer(kind, model, weight_decay=weight_decay, betas=betas, eps=eps)
+        self.learner = builder.build(model, optimizer, schedule or lr)
+
+    def __enter__(self):
+        return self.learner, self.loader, self.valid
+
+    def __exit__(self, *error):
+        self.learner.close()
+
+
+@pytest.fixture(scope="module", params=[Python, CommandLine], ids=["Python", "command line"])
+def runs(request, tmp_path_factory):
+    """A door, with a finished and an interrupted run to copy."""
+    door, folder = request.param(), tmp_path_factory.mktemp("runs")
+    door.start(folder / "finished")
+    with pytest.raises(errors.Interrupted):
+        door.start(folder / "stopped", StopsAt("train", updates=STOPPED))
+    return door, folder
+
+
+def record_of(folder):
+    """The content of the files that only an update may change, and of the writers' files."""
+    paths = [folder / name for name in (*WRITTEN_ONLY_BY_UPDATES, "status.json", "metrics.jsonl")]
+    paths += sorted((folder / "tensorboard").rglob("events*"))
+    return {path.relative_to(folder): path.read_bytes() for path in paths if path.exists()}
+
+
+def weights(folder):
+    return serialization.load_tensors(folder / "model.safetensors")
+
+
+def same(one, other):
+    return all(torch.equal(one[name], other[name]) for name in one | other)
+
+
+def value(folder, option):
+    (run,) = recorded_run.read([RunFolder(folder)])
+    return {name: run.options[name] for name in run.options if name.startswith(option)}
+
+
+def test_an_option_that_may_not_change_is_refused_and_changes_nothing(runs, tmp_path):
+    door, folder = runs
+    for state in ("finished", "stopped"):
+        run = shutil.copytree(folder / state, tmp_path / state)
+        before = record_of(run)
+        for change in CHANGES:
+            if change.allow is not None:
+                with pytest.raises(errors.ConfigError) as refused:
+                    door.resume(run, change)
+                assert door.refusal(change) in str(refused.value), change
+        for change in NEVER:
+            with pytest.raises(errors.ConfigError, match="a resumed run keeps it; start another"):
+                door.resume(run, change, allow=change.option.startswith("optimizer"))
+        assert record_of(run) == before
+
+
+def test_a_change_of_a_finished_run_that_no_update_follows_changes_nothing(runs, tmp_path):
+    door, folder = runs
+    run = shutil.copytree(folder / "finished", tmp_path / "run")
+    before = record_of(run)
+    for change in CHANGES:
+        if change.option != "num_epochs":
+            door.resume(run, change, allow=True)
+            assert record_of(run) == before, change
+    door.resume(run)
+    assert record_of(run) == before
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=str)
+def test_a_change_stands_in_the_record_with_its_update_and_the_bits(runs, tmp_path, change):
+    door, folder = runs
+    run = shutil.copytree(folder / "stopped", tmp_path / "run")
+    before, old = record_of(run), value(run, change.option)
+    with pytest.raises(errors.Interrupted):  # before the first new update
+        door.resume(run, change, allow=True, interrupter=StopsAt("train", updates=STOPPED))
+    logged = record_of(run)  # a validation may be due
+    assert all(logged[name].startswith(before[name]) for name in before)
+
+    killed = snapshots(run, tmp_path, lambda: door.resume(run, change, allow=True))
+    unchanged = record_of(killed[0])
+    assert all(
+        unchanged[name] == before[name] for name in before if name.name in WRITTEN_ONLY_BY_UPDATES
+    )
+    new = value(run, change.option)
+    assert new != old
+    resumes = json.loads((run / "provenance.json").read_text())["resumes"]
+    assert [resume["updates"] for resume in resumes] == [STOPPED]
+    assert any(name.startswith(change.option) for name in resumes[0]["changes"])
+    summary = json.loads((run / "summary.json").read_text())
+    assert any(f", from update {STOPPED} " in text for text in summary["changes"].values())
+
+    # a kill after the first new update, before a checkpoint: the record has the change
+    door.resume(killed[1], change)
+    assert same(weights(killed[1]), weights(run))
+    assert value(killed[1], change.option) == new
+
+    same_run = shutil.copytree(folder / "stopped", tmp_path / "unchanged")
+    door.resume(same_run)
+    assert same(weights(same_run), weights(run)) is not change.trains
+    shown = [run_details.details(RunFolder(each)) for each in (same_run, run)]
+    differing = run_details.differences_of(*shown)["options"]
+    assert any(f", from update {STOPPED} " in str(other) for _, other in differing.values())
+    assert f", from update {STOPPED} " in " ".join(run_details.as_text_of(shown[1]).split())
+    if isinstance(door, CommandLine):
+        with pytest.raises(errors.RunFolderError, match=f"{change.option}.*, from update"):
+            rerun.rerun(run, tmp_path / "again")
+
+
+def snapshots(run, folder, resume):
+    """Copies of the run as kills before the first and before the second new update leave it."""
+    copies, update = [], Updater.update
+
+    def copying(*arguments):
+        if len(copies) < 2:
+            copies.append(shutil.copytree(run, folder / f"killed-{len(copies)}"))
+        return update(*arguments)
+
+    with mock.patch.object(Updater, "update", copying):
+        resume()
+    return copies
