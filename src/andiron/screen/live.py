@@ -7,8 +7,6 @@ from typing import Any
 
 from rich.console import Console
 from rich.live import Live as RichLive
-from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
 from andiron.plain.readable import duration
@@ -16,8 +14,7 @@ from andiron.protocols import Progress
 from andiron.render import plain, summary_table, text
 
 SECONDS_BETWEEN_DRAWINGS = 0.2
-BAR, GAP = 20, 2  # columns of the bar, and between two values
-Cells = list[str | ProgressBar]
+BAR = 20  # columns
 
 
 class Live:
@@ -71,40 +68,33 @@ class Live:
             lines = [self._undrawn.popleft() for _ in range(len(self._undrawn))]
             self._console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
 
-    def _line(self) -> Table:
+    def _line(self) -> Text:
         elapsed = time.perf_counter() - self._started
         forms = _forms(self._progress, elapsed, self._time_left.seconds(self._progress, elapsed))
-        cells = next((form for form in forms if _width(form) <= self._console.width), forms[-1])
-        row = Table.grid(padding=(0, GAP))
-        row.add_row(*(
-            cell if isinstance(cell, ProgressBar) else Text(cell, overflow="ellipsis", no_wrap=True)
-            for cell in cells
-        ))  # fmt: skip
-        return row
+        fitting = (form for form in forms if len(form) <= self._console.width)
+        line = Text(next(fitting, forms[-1]), overflow="ellipsis", no_wrap=True)
+        line.highlight_regex("━+", "bar.complete")
+        return line
 
 
-def _forms(progress: Progress, elapsed: float, seconds: float | None) -> list[Cells]:
+def _forms(progress: Progress, elapsed: float, seconds: float | None) -> list[str]:
     """The possible contents of the line, longest first."""
     left = f"{'?' if seconds is None else duration(seconds)} left"
     batches = (progress.epoch - progress.first_epoch) * progress.num_batches
     samples = (batches + progress.batch - progress.first_batch) * progress.num_items
     per_second = samples / max(progress.num_batches, 1) / elapsed if elapsed else 0.0
     speed = f"{per_second:,.0f} samples/s"
-    bar = ProgressBar(max(progress.num_batches, 1), progress.batch, width=BAR)
+    bar = "━" * (BAR * progress.batch // max(progress.num_batches, 1))
     place = f"{progress.epoch}/{progress.num_epochs}"
     updates = f"{progress.updates}/{progress.num_updates}"
     epoch, update = f"epoch {place}", f"update {updates}"
     both, tight = text.side_by_side(progress, " | "), text.side_by_side(progress, "|")
-    return [
-        [epoch, bar, update, text.splits(progress), speed, left],
-        [epoch, bar, update, *both, speed, left],
+    forms = [
+        [epoch, f"{bar:{BAR}}", update, text.splits(progress), speed, left],
+        [epoch, f"{bar:{BAR}}", update, *both, speed, left],
         [epoch, update, *both, speed, left],
         [epoch, update, *both, left],
         [epoch, updates, *tight, left],
         [place, updates, *tight, left],
     ]
-
-
-def _width(cells: Cells) -> int:
-    widths = [BAR if isinstance(cell, ProgressBar) else len(cell) for cell in cells]
-    return sum(widths) + GAP * (len(cells) - 1)
+    return ["  ".join(form) for form in forms]
