@@ -185,15 +185,13 @@ def _user_error(error: Exception, arguments: list[str], conf_dir: Path) -> error
     """An error of Hydra, as one that says what the user can do."""
     if not isinstance(error, OSError) or isinstance(error, HydraException):
         return errors.ConfigError(diagnosis.explain(arguments, conf_dir, error))
-    if isinstance(error, ConnectionError):
-        return errors.SweepError(
-            f"a process of the sweep ended before its job ({error.strerror or error}): can this "
-            "user read and run that python, and write here? its own message stands above"
-        )
     option = "sweep" if command_arguments.parsed(arguments).multirun else "run"
     reason = error.strerror or error
     if not error.filename:  # a pipe to a job's process, such as one that was killed
-        return errors.RunFolderError(f"the {option} cannot go on ({reason}); repeat the command")
+        return errors.RunFolderError(
+            f"the {option} cannot go on ({reason}): a process ended before its job, with its own "
+            "message above; can this user read that python, and write here? repeat the command"
+        )
     place, remedy = os.path.abspath(error.filename), f"another place with hydra.{option}.dir=..."
     return errors.RunFolderError(f"{place} cannot be made ({reason}); choose {remedy}")
 
