@@ -134,7 +134,8 @@ def _group(
     schedule = own and targets.build_schedule(f"{option}.schedule", own, **lengths)
     lr_scale = node.get("lr_scale") or 1.0
     if lr is not None:
-        peak = _peak(option, lr, schedule or whole, lengths["num_updates"])
+        with targets.refusals_named(f"{option}.lr={lr}"):
+            peak = schedules.peak_rate(schedule or whole, lengths["num_updates"])
         lr_scale = lr / peak
         if schedule and peak not in (lr, config.lr):  # somebody gave the schedule a rate of its own
             log.warning("%s.lr=%g is used; %s.schedule, whose peak is %g, gives only the shape",
@@ -155,14 +156,6 @@ def _group(
         frozen_updates=0 if isinstance(frozen, bool) else frozen or 0,
         settings={key: node[key] for key in SHOWN if node.get(key) is not None},
     )
-
-
-def _peak(option: str, lr: float, schedule: Schedule, num_updates: int) -> float:
-    try:
-        return schedules.peak_rate(schedule, num_updates)
-    except ValueError as error:
-        why = f"replaces the peak of its schedule, which {error}; or give lr_scale instead"
-        raise errors.ConfigError([f"{option}.lr={lr}: {why}"]) from error
 
 
 def _optimizer(

@@ -37,7 +37,8 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
     unread = set[str]()  # options whose values Hydra cannot read
     lines, valid = [], [f"hydra.searchpath=[file://{folder}]" for folder in folders]
     wrong = set[str]()  # groups with an unknown choice, whose options are unknown
-    searches = any(text.startswith("hydra/sweeper=") for text in options.overrides)
+    searchers = ("hydra/sweeper=", "experiment=")  # which may choose one too
+    searches = any(text.startswith(searchers) for text in options.overrides)
     for text in options.overrides:
         try:
             override = OverridesParser.create().parse_override(text)

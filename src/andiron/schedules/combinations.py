@@ -143,12 +143,15 @@ def peak_rate(schedule: Schedule, num_updates: int) -> float:
     if isinstance(getattr(type(schedule), "peak", None), property):
         peak: float = schedule.peak  # type: ignore[attr-defined]
     elif num_updates > MOST_ASKED:
-        raise ValueError(f"is known for at most {MOST_ASKED:,} updates; declare a property `peak`")
+        raise ValueError(
+            f"the peak of the schedule is unknown above {MOST_ASKED:,} updates: give it a property "
+            "`peak`, or the group lr_scale"
+        )
     else:
         asked = copy.deepcopy(schedule) if stateful(schedule) else schedule
         peak = max(map(asked, range(num_updates)), default=0.0)
     if not 0 < peak < math.inf:
-        raise ValueError(f"is {peak}, not a finite number above 0")
+        raise ValueError(f"the peak of the schedule is {peak}; should be finite and above 0")
     return float(peak)
 
 

@@ -257,7 +257,7 @@ def test_a_groups_rate_beside_that_of_its_own_schedule_is_said_to_win(caplog):
     ]
     built(head, f"+scheduler@{place}=one_cycle", "lr=0.01")  # whose rate is the run's
     assert len(caplog.messages) == 1
-    with pytest.raises(errors.ConfigError, match=r"head.lr=0.1: replaces the peak .* is 0.0, not"):
+    with pytest.raises(errors.ConfigError, match=r"head.lr=0.1: the peak .* is 0.0; should"):
         built(head, f"+{place}={{{OWN}ramp,top:0.0}}")
 
 
