@@ -1,5 +1,6 @@
 """The best epoch so far and the last, for every split and metric."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,9 +33,11 @@ class History:
             return
         split = self.standings.setdefault(point.split, {})
         for name, value in point.values.items():
-            best, epoch = value, point.epoch
-            if name in split and not self._improves(name, value, split[name].best):
-                best, epoch = split[name].best, split[name].epoch_of_best
+            before = split.get(name, Standing(value, point.epoch, value, point.epoch))
+            best, epoch = before.best, before.epoch_of_best
+            direction = improvement.direction_of(name, self.directions) or "lowest"
+            if improvement.is_better(value, best if math.isfinite(best) else None, direction):
+                best, epoch = value, point.epoch
             split[name] = Standing(best, epoch, value, point.epoch)
 
     def state_dict(self) -> dict[str, Any]:
@@ -50,7 +53,3 @@ class History:
             split: {name: Standing(**plain) for name, plain in named.items()}
             for split, named in state.items()
         }
-
-    def _improves(self, name: str, value: float, best: float) -> bool:
-        is_highest = improvement.direction_of(name, self.directions) == "highest"
-        return value > best if is_highest else value < best

@@ -1,6 +1,7 @@
 """The best and the last of every metric on every split."""
 
 import json
+import math
 
 from andiron.metrics import Accuracy, History, Loss
 from andiron.metrics.history import Standing
@@ -35,6 +36,13 @@ def test_the_earliest_of_equal_values_is_best():
     standings = history([0.5, 0.2, 0.2, 0.2], accuracies=[0.3, 0.8, 0.8, 0.1]).standings["valid"]
     assert (standings["loss"].epoch_of_best, standings["accuracy"].epoch_of_best) == (2, 2)
     assert (standings["loss"].last_epoch, standings["accuracy"].last_epoch) == (4, 4)
+
+
+def test_a_value_that_is_not_finite_is_best_only_until_one_is():
+    for first in (math.nan, math.inf, -math.inf):
+        standings = history([first, 0.5, math.nan, 0.7], accuracies=[first, 0.3, math.inf, 0.2])
+        for standing in standings.standings["valid"].values():
+            assert (standing.epoch_of_best, standing.last_epoch) == (2, 4)
 
 
 def test_only_whole_epochs_count():
