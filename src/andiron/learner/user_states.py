@@ -22,30 +22,30 @@ MOST_VALUES = files.VALUES_LIMIT // 2  # of all parts together
 ALLOWED = "numbers, texts, booleans, None, dense tensors and arrays, and lists, tuples and dicts"
 
 
-def encoded(
-    states: Mapping[str, Mapping[str, Any]],
-) -> tuple[dict[str, dict[str, Any]], dict[str, Tensor]]:
+def encoded(states: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Plain values by kind and name of the part, and the tensors in them.
 
     Raises: ConfigError naming the place of a value that no checkpoint can hold.
     """
     tensors: dict[str, Tensor] = {}
-    plain: dict[str, dict[str, Any]] = {kind: {} for kind in states}
-    sizes = {}
-    for kind, named in states.items():
-        for name, state in named.items():
-            place = f"{kind}.{name}"
-            try:
-                plain[kind][name] = _encoded(state, tensors, place)
-            except RecursionError as error:
-                why = "is nested too deeply, or in itself"
-                raise errors.ConfigError([f"{place}: {why}"]) from error
-            sizes[place] = files.num_values(files.as_json(plain[kind][name]))
-    if sum(sizes.values()) > MOST_VALUES:
-        place = max(sizes, key=lambda place: sizes[place])
-        why = f"has {sizes[place]:,} values, and a checkpoint holds {MOST_VALUES:,} of all parts"
+    try:
+        plain = {
+            kind: {name: _encoded(state, tensors, f"{kind}.{name}") for name, state in own.items()}
+            for kind, own in states.items()
+        }
+    except RecursionError as error:
+        why = "the state of a part is nested too deeply, or in itself"
+        raise errors.ConfigError([f"{', '.join(states)}: {why}"]) from error
+    if _size(plain) > MOST_VALUES:
+        sizes = {f"{k}.{n}": _size(state) for k, own in plain.items() for n, state in own.items()}
+        place, size = max(sizes.items(), key=lambda each: each[1])
+        why = f"has {size:,} values, and a checkpoint holds {MOST_VALUES:,} of all parts"
         raise errors.ConfigError([f"{place}: {why}; put many numbers in a tensor"])
     return plain, tensors
+
+
+def _size(plain: Any) -> int:
+    return files.num_values(files.as_json(plain))
 
 
 def decoded(plain: Any, tensors: Mapping[str, Tensor], file: str = "state.json") -> Any:

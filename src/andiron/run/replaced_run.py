@@ -7,7 +7,6 @@ It is kept in a hidden folder inside the run's, named by its identity. A kill le
 Only files of the run are removed; other files among them are put back.
 """
 
-import itertools
 import logging
 import os
 import re
@@ -18,7 +17,7 @@ from pathlib import Path
 from andiron import errors
 from andiron.disk import checksums, files
 from andiron.plain import readable
-from andiron.run import run_record, status, written_files
+from andiron.run import run_record, written_files
 from andiron.run_folder import ASIDE, REMOVED, REPLACED, RunFolder
 
 CHECKPOINT_MANIFEST, LATEST = "manifest.json", "latest.json"  # read here without importing torch
@@ -57,17 +56,18 @@ def discard(folder: RunFolder, aside: Path) -> None:
     removed = RunFolder(aside)
     if removed.manifest.exists():
         remove(removed)
-        paths = [path.relative_to(aside) for path in aside.rglob("*") if not path.is_dir()]
-        if names := sorted(p.as_posix() for p in paths if p.parts[0] not in ("wandb", "mlflow")):
+        if paths := sorted(path for path in aside.rglob("*") if not path.is_dir()):
+            names = readable.joined([path.relative_to(aside).as_posix() for path in paths])
             why = "the manifest of the replaced run does not list them"
-            log.warning("%s: left there, since %s: %s", folder.path, why, readable.joined(names))
+            log.warning("%s: left there, since %s: %s", folder.path, why, names)
     _move_back(folder, removed)
 
 
 def _free(path: Path) -> Path:
     """The path, with a number if it is taken by what is left of an earlier replacement."""
-    numbered = (path.with_name(f"{path.name}.{number}") for number in itertools.count(2))
-    return next(free for free in itertools.chain([path], numbered) if not os.path.lexists(free))
+    while os.path.lexists(path):
+        path = path.with_name(f"{path.name}.2")
+    return path
 
 
 def restore(folder: RunFolder, aside: Path) -> None:
@@ -92,7 +92,7 @@ def settle(folder: RunFolder) -> None:
             log.warning("%s: left alone: its manifest is not that of the run %s", path, run)
         elif aside.manifest.exists() and is_removed and is_here:
             log.warning("%s: left alone: the run %s is not replaced", path, run)
-        elif is_removed or not is_here and status.has_begun(folder):
+        elif is_removed:
             discard(folder, path)
         else:
             restore(folder, path)

@@ -53,11 +53,6 @@ def is_untrained(folder: RunFolder) -> bool:
     return status.get(UNTRAINED) is True and not _has_trained(folder)
 
 
-def has_begun(folder: RunFolder) -> bool:
-    """Whether a run that replaces another has completed an update."""
-    return _has_trained(folder) or UNTRAINED not in (read(folder) or {UNTRAINED: True})
-
-
 def _has_trained(folder: RunFolder) -> bool:
     """Whether files show an update, also if the status could not be written after it."""
     saved = (*folder.checkpoints.glob("step-[1-9]*"), *folder.tensorboard.glob("train/*"))

@@ -1,6 +1,5 @@
 """A store of one's own keeps checkpoints as the local disk does."""
 
-import re
 import threading
 
 import pytest
@@ -153,7 +152,7 @@ def raising(error):
         ("write", raising(RuntimeError("quota")), "write raised RuntimeError: quota"),
         ("write", raising(OSError("no number")), "write raised OSError: no number"),
         ("write", raising(OSError(28, "No space left")), "(No space left)"),
-        ("fetch", lambda _: "a/text", "fetch returned 'a/text', not a pathlib.Path"),
+        ("fetch", lambda _: "a/text", "fetch raised TypeError: returned 'a/text'"),
         ("fetch", raising(GeneratorExit()), "fetch raised GeneratorExit"),
     ],
 )
@@ -173,7 +172,7 @@ def test_whatever_a_store_raises_or_returns_is_named_and_tried_again(
 @pytest.mark.parametrize("listed", [None, [1, 2], "step-1", 7])
 def test_names_that_are_no_texts_are_refused_before_the_first_save(tmp_path, listed):
     saver = FileCheckpointer(Faulty(tmp_path, "names", lambda: listed), KeepLast(1))
-    with pytest.raises(errors.DataError, match=re.escape(f"names returned {listed!r}, not")):
+    with pytest.raises(errors.DataError, match="memory: cannot be read .names raised TypeError: "):
         save(saver, 10)
     saver.close()
 

@@ -120,7 +120,7 @@ def test_a_state_that_is_too_large_or_in_itself_is_named(monkeypatch):
         user_states.encoded(states)
     endless = []
     endless.append(endless)
-    with pytest.raises(errors.ConfigError, match="observers.mine: is nested too deeply"):
+    with pytest.raises(errors.ConfigError, match="observers: the state of a part is nested"):
         user_states.encoded({"observers": {"mine": endless}})
 
 

@@ -101,17 +101,3 @@ def test_leftovers_of_a_replacement_do_not_stop_the_next(tmp_path, name):
     replace(folder)
     assert leftover.read_text() == "mine"
     assert (folder.path / "metrics.csv").read_text() == "mine too"
-
-
-def test_a_run_that_was_updated_is_not_undone_by_an_aside(tmp_path):
-    """The disk failed between the status after the first update and the removal of the old run."""
-    folder = RunFolder(tmp_path / "run")
-    make_run(folder.path)
-    with pytest.raises(OSError), claim.claimed(folder, overwrite=True) as begins:
-        aside = next(folder.path.glob(".replaced-*"))
-        kept = aside.rename(tmp_path / "kept")
-        begins()
-    kept.rename(aside)
-    run = run_record.identity(folder)
-    claim.settle(folder)
-    assert run_record.identity(folder) == run and not [*folder.path.glob(".re*")]
