@@ -116,7 +116,8 @@ def _is_reread(text: str) -> bool:
 
 def _remedy(text: str, arguments: list[str], conf_dir: Path) -> str:
     """The ways to type the value of an override as text that its option accepts; may be empty."""
-    forms = quoting.as_text(text)
+    is_choice = "/" in _key(text) or _key(text) in groups(conf_dir)
+    forms = [] if is_choice else quoting.as_text(text)
     return quoting.remedy([form for form in forms if _accepts(form, arguments, conf_dir)])
 
 

@@ -65,6 +65,14 @@ def test_items_and_names_that_are_numbers_are_shown_as_texts():
     assert name.endswith(f"""{REMEDY}'name="7"'""")
 
 
+def test_a_choice_of_a_group_is_no_text():
+    with pytest.raises(errors.ConfigError) as refused:
+        arguments = ["-m", "optimizer=adam,adamm", "hydra/launcher=basic"]
+        composition.run(print, ROOT / "conf", arguments)
+    (line,) = refused.value.problems
+    assert line.startswith("optimizer=adamm: no such optimizer") and REMEDY not in line
+
+
 def test_an_option_that_no_file_lists_is_shown_with_its_plus():
     with pytest.raises(errors.ConfigError) as refused:
         composition.composed(
