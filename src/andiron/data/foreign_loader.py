@@ -69,9 +69,16 @@ class ForeignLoader:
         sampler: Any = getattr(self._batches, "sampler", None)
         if hasattr(sampler, "set_epoch"):
             sampler.set_epoch(epoch)
-        for number, batch in enumerate(self._drawn(epoch)):
-            if number >= first_batch:
+        drawn = 0
+        for drawn, batch in enumerate(self._drawn(epoch), start=1):
+            if drawn > first_batch:
                 yield _placed(batch, self._device)
+        if drawn < self._length:
+            raise RuntimeError(
+                f"{type(self._batches).__name__}: epoch {epoch + 1} ended after {drawn} of its "
+                f"{self._length} batches, as if its data set raised StopIteration; give each epoch "
+                "the number of batches that `len` has"
+            )
 
     def _drawn(self, epoch: int) -> Iterator[Any]:
         """The batches, each drawn from a stream of its own; the learner's draws are unchanged."""

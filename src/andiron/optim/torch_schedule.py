@@ -9,6 +9,7 @@
 
 import json
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from andiron.optim.torch_class import set_rate
 from andiron.plain import improvement
 from andiron.schedules import Schedule
 
+MOVED = re.compile("lr|momentum|betas")  # settings of a group that schedulers change
 EACH_UPDATE = (lr_scheduler.OneCycleLR, lr_scheduler.CyclicLR)
 log = logging.getLogger("andiron")
 
@@ -114,12 +116,13 @@ class TorchPlateau:
 
 class OwnRates:
     """The rates that the groups of an optimizer have: the user's loop, or a scheduler that it
-    steps, may change them between two updates. State: the rates.
+    steps, may change them between two updates. State: the rates, now and at the start.
     """
 
     def __init__(self, optimizer: Any, at_start: Schedule):
         self.optimizer = optimizer
         self.at_start = at_start  # for the record
+        self._initial = rates(optimizer)
 
     def __call__(self, updates: int) -> float:
         """The current rate of the first group."""
@@ -132,12 +135,15 @@ class OwnRates:
 
     def state_dict(self) -> dict[str, Any]:
         """The rates of the groups."""
-        return {"rates": rates(self.optimizer)}
+        return {"rates": rates(self.optimizer), "initial": self._initial}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from saved rates."""
-        for group, rate in zip(self.optimizer.param_groups, state["rates"], strict=True):
-            set_rate(group, rate)
+        """Continues from saved rates, in the ratio of the first rate now to the saved one."""
+        groups = self.optimizer.param_groups
+        before = state.get("initial", self._initial)  # states of earlier versions have none
+        ratios = zip(groups, state["rates"], before, self._initial, strict=True)
+        for group, rate, was, now in ratios:
+            set_rate(group, rate if was == now or not was else rate * now / was)
 
 
 @dataclass(frozen=True, repr=False)
@@ -182,9 +188,18 @@ def _restore(scheduler: LRScheduler, text: str) -> None:
     if not is_own:
         raise ValueError(f"not the state of this {type(scheduler).__name__}")
     state, *groups = saved
+    firsts = [[each.get("initial_lr") for each in made]
+              for made in (groups, scheduler.optimizer.param_groups)]  # fmt: skip
+    if firsts[0] != firsts[1]:
+        raise ValueError(
+            f"{type(scheduler).__name__} began with the rates {firsts[0]}, and this one with "
+            f"{firsts[1]}; its state has all later rates, so that a resume cannot change them: "
+            "give the same rates, or start another run from these weights"
+        )
     scheduler.load_state_dict({**scheduler.state_dict(), **state})
     for group, values in zip(scheduler.optimizer.param_groups, groups, strict=True):
-        group.update({key: _typed(value, group[key]) for key, value in values.items()})
+        moved = {key: values[key] for key in values if MOVED.search(key)}
+        group.update({key: _typed(value, group[key]) for key, value in moved.items()})
 
 
 def _typed(value: Any, now: Any) -> Any:

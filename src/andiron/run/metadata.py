@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -94,6 +95,31 @@ def check_data(folder: RunFolder, splits: Splits, changes: Mapping[str, list[Any
             f"data {splits.name}: its splits have {now} samples, and the run in {folder.path} was "
             f"trained with {sizes}; use the same split options"
         )
+    all_changes = [changes, *(entry["changes"] for entry in origin["resumes"])]
+    has_asked = any(name.partition(".")[0] == "data" for each in all_changes for name in each)
+    if not has_asked and folder.data.exists() and (other := _other_facts(folder, splits)):
+        log.warning(
+            "data %s: %s differ from %s: Andiron divides or prepares the data otherwise since this "
+            "run started; a run without a stop would have other results",
+            splits.name, ", ".join(other), folder.data,
+        )  # fmt: skip
+
+
+def _other_facts(folder: RunFolder, splits: Splits) -> list[str]:
+    """The facts that differ from data.json by more than rounding, as far as both have them."""
+    plain = json.loads(json.dumps(described.as_plain(splits)))
+    recorded = run_record.read_json(folder, folder.data)
+    was, is_now = (dict(leaves(facts, opens_lists=True)) for facts in (recorded, plain))
+
+    def is_other(path: tuple[str, ...], value: Any) -> bool:
+        now = is_now.get(path, value)
+        if isinstance(value, float) and isinstance(now, float):
+            return not math.isclose(value, now, rel_tol=1e-6, abs_tol=1e-9)
+        return bool(now != value)
+
+    others = [path for path, value in was.items() if is_other(path, value)]
+    names = ([part for part in path if not part.isdigit()] for path in others)  # without positions
+    return [*dict.fromkeys(map(".".join, names))]
 
 
 def resumed(

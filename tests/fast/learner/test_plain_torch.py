@@ -158,6 +158,62 @@ def test_a_resumed_run_has_the_weights_of_one_that_never_stopped(tmp_path, name)
         assert torch.equal(left, right)
 
 
+@pytest.mark.parametrize("name", [*SCHEDULERS, None])
+def test_a_resumed_run_takes_an_allowed_weight_decay_also_beside_a_scheduler(tmp_path, name):
+    def decays(folder, *, at_resume, in_loop=None):
+        for num_epochs, decay in ((1, 0.1), (2, at_resume)):
+            trained = plain()
+            optimizer = two_groups(trained)
+            for group in optimizer.param_groups:
+                group["weight_decay"] = decay
+            scheduler = SCHEDULERS[name](optimizer) if name else None
+            builder = LearnerBuilder(folder, num_epochs=num_epochs, resume=True).renderer(None)
+            builder.unrecorded().metric_valid_numeric(Loss()).with_file_checkpointer()
+            with builder.build(trained, optimizer, scheduler) as made:
+                for _ in made.steps([SET[:20], SET[20:50]], VALID):
+                    if in_loop and num_epochs == 1:
+                        optimizer.param_groups[0]["weight_decay"] = in_loop
+        return [group["weight_decay"] for group in optimizer.param_groups]
+
+    assert decays(tmp_path / "given", at_resume=0.3) == [0.3, 0.3]
+    assert decays(tmp_path / "set", at_resume=0.1, in_loop=0.7) == [0.7, 0.1]
+
+
+def test_a_resumed_run_takes_another_rate_or_refuses_it(tmp_path):
+    def rate(folder, lr, schedule=None, num_epochs=1, factor=1.0):
+        trained = plain()
+        optimizer = torch.optim.SGD(trained.parameters(), lr)
+        scheduler = schedule and schedule(optimizer)
+        builder = LearnerBuilder(
+            folder, num_epochs=num_epochs, resume=True, resume_allow=["lr"]
+        ).renderer(None)
+        builder.metric_valid_numeric(Loss()).with_file_checkpointer()
+        with builder.build(trained, optimizer, scheduler) as made:
+            for _ in made.steps([SET[:20], SET[20:50]], VALID):
+                optimizer.param_groups[0]["lr"] *= factor
+        return made.rates["base"]
+
+    assert rate(tmp_path / "own", 0.1, factor=0.5) == 0.1 * 0.5**3  # two updates, one validation
+    assert rate(tmp_path / "own", 0.02, num_epochs=2) == pytest.approx(0.02 * 0.5**3)
+    half = lambda optimizer: lr_scheduler.ExponentialLR(optimizer, 0.5)  # noqa: E731
+    assert rate(tmp_path / "half", 0.1, half) == 0.05
+    with pytest.raises(errors.AndironError, match="began with the rates .0.1., and this one with"):
+        rate(tmp_path / "half", 0.02, half, num_epochs=2)
+    assert rate(tmp_path / "half", 0.1, half, num_epochs=2) == 0.025
+
+
+def test_an_epoch_with_fewer_batches_than_its_length_is_refused():
+    class Broken(TensorDataset):
+        def __getitem__(self, index):
+            if index == 17:
+                raise StopIteration
+            return super().__getitem__(index)
+
+    loader = ForeignLoader(DataLoader(Broken(*SET.tensors), batch_size=8), 7, torch.device("cpu"))
+    with pytest.raises(RuntimeError, match="DataLoader: epoch 1 ended after 2 of its 7 batches"):
+        list(loader.epoch(0))
+
+
 def test_batches_are_a_function_of_the_epoch_from_any_first_batch_on():
     for generator in (None, torch.Generator().manual_seed(3)):
         loader = ForeignLoader(

@@ -650,3 +650,17 @@ def test_a_command_that_trains_nothing_resumes_nothing(here):
     refused = called(plan.main, "resume=run")
     assert refused.code == 2
     assert "resume: this command trains nothing, so it has nothing to resume" in refused.errors
+
+
+def test_facts_that_this_version_learns_otherwise_are_named(train_py, here, caplog):
+    options = ("hydra.run.dir=run", "num_epochs=1", "experiment=diabetes", "render=plain")
+    assert train_py(*options)[0] == 0
+    folder = RunFolder(Path("run"))
+    facts = run_record.read_json(folder, folder.data)
+    facts["target_mean"][0] *= 1 + 1e-9  # rounding
+    run_record.write_json(folder, {folder.data: facts})
+    assert train_py("resume=run", "num_epochs=2")[0] == 0 and "differ" not in caplog.text
+    facts["target_mean"][0] += 0.5
+    run_record.write_json(folder, {folder.data: facts})
+    assert train_py("resume=run", "num_epochs=3")[0] == 0
+    assert f"data diabetes: target_mean differ from {folder.path.absolute()}" in caplog.text
