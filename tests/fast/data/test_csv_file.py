@@ -251,6 +251,11 @@ def with_line(number, line, table=HOUSES):
             "column out of data.features",
         ),
         (
+            with_line(5, "49,31/05/2024,3008.5"),
+            "table.csv, line 5, column 'rooms': '31/05/2024' looks like a date, and is not a "
+            "number; correct it, or leave the column out of data.features",
+        ),
+        (
             with_line(5, "49,\u0664,3008.5"),  # the Arabic digit four
             "table.csv, line 5, column 'rooms': '\u0664' is not a number; correct it, or leave the "
             "column out of data.features",

@@ -2,17 +2,15 @@
 
     >>> import polars
     >>> from andiron.data.on_disk.columns import Reading
-    >>> rooms = typed("rooms", polars.Series(["3", "many", ""]), Reading())
-    >>> rooms.kind, [*rooms.rows(missing=True)], [*rooms.rows(missing=False)]
+    >>> rooms = typed(polars.Series(["3", "many", ""]), None, Reading())
+    >>> rooms.kind, rooms.missing.rows(), rooms.wrong.rows()
     ('number', [(2, '')], [(1, 'many')])
 """
 
-import math
 import re
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 
 import polars
@@ -21,8 +19,7 @@ from andiron.data.on_disk import written_numbers
 from andiron.data.on_disk.columns import Kind, Reading, days, parsed
 
 DECIMAL_COMMA = re.compile(r"[+-]?[\d.]*,\d+")
-OF_TIME = "%Y-%m-%dT%H:%M:%S%.6f"
-NOT_A_VALUE = ("NAType", "NaTType")  # of pandas, not imported here
+DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1(\d{2}|\d{4})\b")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,28 +27,16 @@ class ColumnValues:
     """The values of one column, row by row."""
 
     kind: Kind
-    values: polars.Series  # texts, or numbers and days; null if missing or wrong
-    odd_rows: polars.Series  # without a value, or with a wrong one
-    odd: polars.Series  # the texts of these rows
-    is_missing: polars.Series  # of these rows
-
-    def rows(self, *, missing: bool) -> Iterator[tuple[int, str]]:
-        """The rows without a value, or those with a wrong one, each with its text."""
-        chosen = self.is_missing if missing else ~self.is_missing
-        return zip(self.odd_rows.filter(chosen), self.odd.filter(chosen), strict=True)
-
-    @property
-    def wrong(self) -> polars.Series:
-        """The texts of wrong values."""
-        return self.odd.filter(~self.is_missing)
+    values: polars.Series  # texts, "" if missing; or numbers and days, null if missing or wrong
+    missing: polars.DataFrame  # the row and the text of each missing value
+    wrong: polars.DataFrame  # the row and the text of each wrong value
 
 
 def text_of(value: Any) -> str:
     """The text of a value from Python, as `texts` has it; "" if it is missing."""
     value = value.item() if hasattr(value, "item") else value  # of NumPy and torch
-    if value is None or type(value).__name__ in NOT_A_VALUE:
-        return ""
-    if isinstance(value, float | Decimal) and math.isnan(value):
+    # NAType is of pandas, not imported here; NaN and NaT do not equal themselves
+    if value is None or type(value).__name__ == "NAType" or value != value:
         return ""
     if isinstance(value, datetime):
         return value.isoformat(timespec="microseconds")
@@ -61,27 +46,25 @@ def text_of(value: Any) -> str:
 def texts(values: polars.Series) -> polars.Series:
     """The values of a column as text; "" if missing. Booleans are true and false."""
     if isinstance(values.dtype, polars.Datetime):
-        zone = "%:z" if values.dtype.time_zone else ""
-        values = values.dt.to_string(OF_TIME + zone)
-    elif values.dtype.is_float():
+        return polars.Series([*map(text_of, values)], dtype=polars.String)
+    if values.dtype.is_float():
         values = values.fill_nan(None)
     return values.cast(polars.String).fill_null("").str.strip_chars()
 
 
-def typed(name: str, values: polars.Series, reading: Reading) -> ColumnValues:
-    """The values of a column with its kind, of `reading` or inferred."""
-    kind = reading.kinds.get(name)
+def typed(values: polars.Series, kind: Kind | None, reading: Reading) -> ColumnValues:
+    """The values of a column of this kind, by default inferred."""
     if kind == "text":
-        return untyped(values, reading)
+        return untyped(values, reading, reading.missing_texts(is_text=True))
     numbers = written_numbers.finite(values, reading)
     column = _column("number", values, numbers, reading)
-    is_date = isinstance(values.dtype, polars.Date | polars.Datetime)
     if kind is None:
-        kind = "date" if is_date else _kind(column.wrong.unique(), numbers.count() > 0, reading)
+        is_date = isinstance(values.dtype, polars.Date | polars.Datetime)
+        wrong = column.wrong["text"].unique()
+        kind = "date" if is_date else _kind(wrong, numbers.count() > 0, reading)
+        return column if kind == "number" else typed(values, kind, reading)
     if kind == "number":
         return column
-    if kind == "text":
-        return untyped(values, reading)
     written = texts(values)
     known = {text: days(text, reading.date_format) for text in written.unique()}
     if reading.date_format is not None:  # as a data frame has them
@@ -90,21 +73,13 @@ def typed(name: str, values: polars.Series, reading: Reading) -> ColumnValues:
     return _column("date", values, dates, reading)
 
 
-def untyped(values: polars.Series, reading: Reading) -> ColumnValues:
-    """The texts of a column of categories."""
-    written, missing = texts(values), reading.missing(is_text=True)
-    is_missing = written.is_in([*missing])
-    column = _column("text", values, written.set(is_missing, None), reading, missing)
-    return replace(column, values=column.values.fill_null(""))
-
-
-def target(values: polars.Series, reading: Reading, *, is_number: bool) -> ColumnValues:
-    """The values of a target, as they are written; if `is_number`, others are wrong."""
-    if is_number:
-        return _column("number", values, written_numbers.finite(values, reading), reading)
-    written, missing = texts(values), reading.missing() - {*reading.classes}
-    is_missing = written.is_in([*missing]) | _are_missing_numbers(written, reading)
-    return _column("text", values, written.set(is_missing, None), reading, missing)
+def untyped(values: polars.Series, reading: Reading, missing: Collection[str]) -> ColumnValues:
+    """The texts of a column of categories or classes; `missing` are no values."""
+    written = texts(values)
+    is_missing = _are_missing(written, reading, missing)
+    gaps = polars.DataFrame({"row": is_missing.arg_true(), "text": written.filter(is_missing)})
+    values = written.set(is_missing, "") if len(gaps) else written  # without a copy
+    return ColumnValues("text", values, gaps, gaps.clear())
 
 
 def complaint(text: str, remedy: str, hint: str = "") -> str:
@@ -112,32 +87,34 @@ def complaint(text: str, remedy: str, hint: str = "") -> str:
     if not text:
         return "has no value; fill it in, or remove the row"
     if parsed(text) is None or hint:
-        return f"{text!r} is not a number; correct it, or {remedy}{hint}"
+        looks = "looks like a date, and " if DATE.match(text) else ""
+        return f"{text!r} {looks}is not a number; correct it, or {remedy}{hint}"
     return f"{text!r} is not a finite number; correct or remove the row"
 
 
 def _column(
-    kind: Kind,
-    values: polars.Series,
-    known: polars.Series,
-    reading: Reading,
-    missing: Collection[str] | None = None,
+    kind: Kind, values: polars.Series, known: polars.Series, reading: Reading
 ) -> ColumnValues:
     """The column with the values `known`; null where they are missing or wrong."""
-    odd_rows = known.is_null().arg_true()
-    odd = texts(values.gather(odd_rows))
-    is_missing = odd.is_in([*(missing or reading.missing())]) | _are_missing_numbers(odd, reading)
-    return ColumnValues(kind, known, odd_rows, odd, is_missing)
+    rows = known.is_null().arg_true()
+    odd = polars.DataFrame({"row": rows, "text": texts(values.gather(rows))})
+    is_missing = _are_missing(odd["text"], reading, reading.missing_texts())
+    return ColumnValues(kind, known, odd.filter(is_missing), odd.filter(~is_missing))
 
 
-def _are_missing_numbers(written: polars.Series, reading: Reading) -> polars.Series:
+def _are_missing(
+    written: polars.Series, reading: Reading, missing: Collection[str]
+) -> polars.Series:
     numbers = written_numbers.plain(written, reading).cast(polars.Float64, strict=False)
-    return numbers.is_in(reading.missing_numbers).fill_null(False)
+    return written.is_in([*missing]) | numbers.is_in(reading.missing_numbers).fill_null(False)
 
 
 def _kind(values: polars.Series, has_numbers: bool, reading: Reading) -> Kind:
     """Number if any value looks like one; date if at least half of the others are; else text."""
-    if has_numbers or not len(values) or any(map(_is_almost, values)):
+    if has_numbers or not len(values):
+        return "number"
+    # a number that is not finite, or has a decimal comma
+    if any(parsed(text) is not None or DECIMAL_COMMA.fullmatch(text) for text in values):
         return "number"
     number_of_dates = sum(days(value, reading.date_format) is not None for value in values)
     if 2 * number_of_dates >= len(values):  # the others are mistakes
@@ -145,8 +122,3 @@ def _kind(values: polars.Series, has_numbers: bool, reading: Reading) -> Kind:
     looked_at = values.head(written_numbers.MOST_LOOKED_AT)
     is_number = 2 * len(written_numbers.most_read(looked_at, reading).texts) >= len(looked_at)
     return "number" if is_number or reading.text == "refuse" else "text"
-
-
-def _is_almost(text: str) -> bool:
-    """Whether the text is a number but not a finite one, or has a decimal comma."""
-    return parsed(text) is not None or DECIMAL_COMMA.fullmatch(text) is not None

@@ -9,7 +9,7 @@ A reader of another file format makes `Columns` and passes them to `table_splits
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -40,7 +40,7 @@ class Layout:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "Layout":
         """The layout in the options of a data set."""
-        return cls(**{each.name: options.get(each.name) for each in fields(cls)})
+        return cls(*map(options.get, ("delimiter", "encoding", "header")))
 
 
 @dataclass(frozen=True)
@@ -52,15 +52,15 @@ class Reading:
     date_format: str | None = None  # of strptime; None is ISO 8601
     decimal: Decimal = "."
     thousands: Thousands | None = None  # the separator; " " is any space
-    units: Sequence[str] = ()  # left out before and after numbers, such as %
+    units: Sequence[str] | None = None  # left out before and after numbers, such as %
     missing_values: Sequence[str | float] | None = None  # beside MISSING; empty: none but ""
     classes: Collection[str] = ()  # known names, which are never missing
 
-    def missing(self, *, is_text: bool = False) -> frozenset[str]:
+    def missing_texts(self, *, is_text: bool = False) -> set[str]:
         """The texts that stand for a missing value; in columns of text, only the given ones."""
-        usual = MISSING if self.missing_values is None or self.missing_values else {""}
-        given = {"", *map(str, self.missing_values or ())}
-        return frozenset(given if is_text else given | usual)
+        given = self.missing_values
+        usual = MISSING if not is_text and (given is None or given) else ()
+        return {"", *usual, *map(str, given or ())}
 
     @property
     def missing_numbers(self) -> list[float]:
@@ -89,13 +89,11 @@ class Request:
 
     def changed(self, options: Mapping[str, Any]) -> "Request":
         """The request with these options of `data` set."""
-        of_reading = {k: v for k, v in options.items() if k not in ("encoding", "missing")}
-        encoding = options.get("encoding", self.layout.encoding)
-        return replace(
-            self, layout=replace(self.layout, encoding=encoding),
-            reading=replace(self.reading, **of_reading),
-            missing=options.get("missing", self.missing),
-        )  # fmt: skip
+        parts: Any = {"layout": self.layout, "reading": self.reading}
+        for name, part in parts.items():
+            of_part = {option: options[option] for option in options if hasattr(part, option)}
+            parts[name] = replace(part, **of_part)
+        return replace(self, missing=options.get("missing", self.missing), **parts)
 
 
 @dataclass(frozen=True)

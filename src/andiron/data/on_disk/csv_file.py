@@ -1,7 +1,7 @@
 """Any table in a delimited text or parquet file, its columns by name; problems by line."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -87,7 +87,7 @@ def csv(
     checksum = fingerprint.of_file(file)
     kinds: dict[str, Kind] = dict.fromkeys(categories or (), "text")
     reading = Reading(
-        text, kinds, date_format, decimal, thousands, units or (), missing_values
+        text, kinds, date_format, decimal, thousands, units or None, missing_values
     )
     layout = Layout(delimiter, encoding, header)
     splits = table_splits.of_columns(
@@ -123,25 +123,18 @@ def with_files(
     splits: Splits, targets: Sequence[str], test: Any, sets: Any, **options: Any
 ) -> Splits:
     """`splits` with further validation sets, and with the test set if `test` is a path."""
-    read = set_reader(splits.facts, targets, **options)
+
+    def read_set(path: str) -> tuple[Dataset, str]:
+        table = read_as(Path(path), splits.facts, targets, **options)
+        rows = table_splits.further_set(table, targets, splits.facts)
+        return rows, fingerprint.of_file(Path(path))
+
     if isinstance(test, str):
-        rows, checksum = read(test)
+        rows, checksum = read_set(test)
         valid = rows if splits.validates_on_test else splits.valid
         checksum = fingerprint.of_texts((splits.fingerprint, checksum))
         splits = replace(splits, test=rows, valid=valid, fingerprint=checksum)
-    return with_sets(splits, sets, read)
-
-
-def set_reader(
-    facts: Mapping[str, Any], targets: Sequence[str], **options: Any
-) -> Callable[[str], tuple[Dataset, str]]:
-    """Reads files as the data set with these `facts`; gives their rows and fingerprints."""
-
-    def read_set(path: str) -> tuple[Dataset, str]:
-        table = read_as(Path(path), facts, targets, **options)
-        return table_splits.further_set(table, targets, facts), fingerprint.of_file(Path(path))
-
-    return read_set
+    return with_sets(splits, sets, read_set)
 
 
 def read_as(

@@ -10,7 +10,7 @@ import io
 import itertools
 import logging
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -19,9 +19,8 @@ import numpy as np
 import polars
 
 from andiron import errors
-from andiron.data.on_disk import table_files
 from andiron.data.on_disk.columns import Layout, Request, parsed
-from andiron.data.on_disk.table_files import LIKELY_ENCODING, File
+from andiron.data.on_disk.table_files import LIKELY_ENCODING, File, Unreadable
 from andiron.data.on_disk.table_frames import Choose, Table
 from andiron.data.on_disk.written_numbers import MOST_LOOKED_AT, may_be_thousands
 from andiron.plain import readable
@@ -36,6 +35,7 @@ NO_HEADER = (
     "for a file without a header, give the names of the columns in data.header=[...], or "
     "data.header=false, which names them column_1, column_2, ..."
 )
+NO_TEXT = re.compile("[\0\udc80-\udcff]")  # NUL, or a byte that is not UTF-8
 OWN_NAMES = "give each column a name of its own, or set data.header=true, which numbers them"
 log = logging.getLogger("andiron")
 
@@ -54,34 +54,33 @@ def rows(path: Path, file: File, delimiter: str) -> Iterator[tuple[int, list[str
     Raises: DataError naming the line of `path` that cannot be read.
     """
     file.seek(0)
-    text = io.TextIOWrapper(cast(BinaryIO, file), encoding="utf-8-sig", newline="")
+    binary = cast(BinaryIO, file)
+    text = io.TextIOWrapper(binary, "utf-8-sig", "surrogateescape", newline="")
     reader = csv_format.reader(text, delimiter=delimiter, strict=True)
     try:
         for row in reader:
-            if any("\0" in value for value in row):
-                raise errors.DataError(
-                    f"{path}, line {reader.line_num}: has NUL bytes, as a file that was not "
-                    "written whole, or is in UTF-16; restore it, or set data.encoding=utf-16"
-                )
+            if odd := NO_TEXT.search("".join(row)):
+                raise _not_text(f"{path}, line {reader.line_num}", odd[0])
             if row:
                 yield reader.line_num, [value.strip() for value in row]
     except csv_format.Error as error:
         raise errors.DataError(
             f"{path}, after line {reader.line_num}: cannot be read ({error}); correct it"
         ) from error
-    except UnicodeDecodeError as error:
-        file.seek(0)
-        content = file.read()
-        try:
-            content.decode()
-        except UnicodeDecodeError as place:
-            error = place
-        raise table_files.encoding_error(
-            path, content, error,
-            f"set data.encoding, such as {LIKELY_ENCODING}, or convert it: iconv -f ... -t utf-8",
-        ) from error  # fmt: skip
     finally:
         text.detach()  # which would close the file
+
+
+def _not_text(place: str, odd: str) -> errors.DataError:
+    if odd == "\0":
+        return errors.DataError(
+            f"{place}: has NUL bytes, as a file that was not written whole, or is in UTF-16; "
+            "restore it, or set data.encoding=utf-16"
+        )
+    return Unreadable(
+        f"{place}: is not UTF-8 (byte 0x{ord(odd) - 0xDC00:02x}); set data.encoding, such as "
+        f"{LIKELY_ENCODING}, or convert it: iconv -f ... -t utf-8", {"encoding": LIKELY_ENCODING},
+    )  # fmt: skip
 
 
 def table(path: Path, file: File, request: Request, choose: Choose) -> Table:
@@ -92,53 +91,51 @@ def table(path: Path, file: File, request: Request, choose: Choose) -> Table:
     """
     wanted = [*(request.features or ()), *request.texts]
     delimiter = request.layout.delimiter or _delimiter(path, file, wanted)
-    header = _header(path, file, delimiter, request.layout)
-    features, others = choose(header.names, [*filter(UNNAMED.fullmatch, header.names)])
+    first = [row for _, row in itertools.islice(rows(path, file, delimiter), MOST_LOOKED_AT)]
+    header = _header(path, first, request.layout)
+    index = [name for place, name in enumerate(header.names)
+             if UNNAMED.fullmatch(name) and (name or not place)]  # fmt: skip
+    features, others = choose(header.names, index)
     places = {name: header.names.index(name) for name in dict.fromkeys([*features, *others])}
     for name in places:
         if header.names.count(name) > 1:
             what = f"the header has the name {name!r} twice"
             raise errors.DataError(f"{path}, line 1: {what}; {OWN_NAMES}")
     reading = request.reading
-    numbers = [name for name in features if reading.decimal == "." and name not in others
-               and reading.kinds.get(name, "number") == "number"
-               and not reading.missing_numbers]  # fmt: skip
-    first = [row for _, row in itertools.islice(rows(path, file, delimiter), MOST_LOOKED_AT)
-             if len(row) == len(header.names)]  # fmt: skip
-    for name in numbers if reading.thousands is None else ():
-        if may_be_thousands([row[places[name]] for row in first[header.lines :]]):
-            log.warning(
-                "%s: column %r has numbers such as 2.400 beside 850, and their points are read as "
-                "decimal points; if they separate thousands, set data.decimal=',' and "
-                "data.thousands='.'", path, name,
-            )  # fmt: skip
-    size = _plain_lines(file, delimiter, header) - header.lines
-    if size > 0:
+    numbers = []  # the columns that have numbers alone in the first rows
+    whole = [row for row in first[header.lines :] if len(row) == len(header.names)]
+    for name in features if reading.decimal == "." and not reading.missing_numbers else ():
+        texts = [row[places[name]] for row in whole]
+        if reading.kinds.get(name, "number") == "number" and None not in map(parsed, texts):
+            numbers += [name] * (name not in others)
+            if reading.thousands is None and may_be_thousands(texts):
+                log.warning(
+                    "%s: column %r has numbers such as 2.400 beside 850, and their points are read "
+                    "as decimal points; if they separate thousands, set data.decimal=',' and "
+                    "data.thousands='.'", path, name,
+                )  # fmt: skip
+    table = None
+    if size := _plain_lines(file, delimiter, header):
         with suppress(polars.exceptions.PolarsError):  # too many values, or not in UTF-8
-            plain = _plain_table(file, delimiter, header, places, numbers, size)
-            return plain._replace(features=features)
-    return _table_by_row(rows(path, file, delimiter), header, places)._replace(features=features)
+            table = _plain_table(file, delimiter, header, places, numbers, size - header.lines)
+    table = table or _table_by_row(rows(path, file, delimiter), header, places)
+    return table._replace(features=features)
 
 
 def _table_by_row(
     rows: Iterable[tuple[int, list[str]]], header: Header, places: Mapping[str, int]
 ) -> Table:
     """The columns as text; blank rows are left out."""
-    lines, bad = array.array("q"), dict[int, str]()
-
-    def good() -> Iterator[list[str]]:
-        for line, row in itertools.islice(rows, header.lines, None):
-            if len(row) == len(header.names):
-                lines.append(line)
-                yield [row[place] for place in places.values()]
-            else:
-                names = f"the header has {len(header.names)} names"
-                bad[line] = f": has {len(row)} values where {names}"
-
+    lines, bad, width = array.array("q"), dict[int, str](), len(header.names)
     schema = dict.fromkeys(places, polars.String)
-    frames, found = [polars.DataFrame(schema=schema)], good()
-    while block := [*itertools.islice(found, BLOCK_ROWS)]:
-        frames.append(polars.DataFrame(block, schema=schema, orient="row"))
+    frames, below = [polars.DataFrame(schema=schema)], itertools.islice(rows, header.lines, None)
+    while block := [*itertools.islice(below, BLOCK_ROWS)]:
+        lines.extend(line for line, row in block if len(row) == width)
+        bad |= {line: f": has {len(row)} values where the header has {width} names"
+                for line, row in block if len(row) != width}  # fmt: skip
+        chosen = [[row[place] for place in places.values()]
+                  for _, row in block if len(row) == width]  # fmt: skip
+        frames.append(polars.DataFrame(chosen, schema=schema, orient="row"))
     return Table("line", (), polars.concat(frames, rechunk=True), lines, bad)
 
 
@@ -151,8 +148,7 @@ def _plain_lines(file: File, delimiter: str, header: Header) -> int:
     if width == 1 or not delimiter.isascii():
         return 0
     ends = delimiters = 0
-    file.seek(0)
-    for block in _whole_lines(file):
+    for block in _blocks(file, 0):
         if b"\r" in block and block.count(b"\r") != block.count(b"\r\n"):
             return 0
         if b'"' in block or b"\0" in block:
@@ -164,90 +160,73 @@ def _plain_lines(file: File, delimiter: str, header: Header) -> int:
     return lines if delimiters == lines * (width - 1) - header.lacking else 0
 
 
-def _whole_lines(file: File) -> Iterator[bytes]:
-    """The rest of the file, in blocks of whole lines."""
-    while block := file.read(BLOCK_BYTES) + file.readline():
-        yield block
-
-
 def _plain_table(
     file: File, delimiter: str, header: Header, places: Mapping[str, int], numbers: Sequence[str],
     size: int,
 ) -> Table:  # fmt: skip
     """The columns; `numbers` apart where all values are finite."""
-
-    def read(block: bytes, names: Collection[str], numbers: Collection[str]) -> polars.DataFrame:
-        kinds: dict[str, Any] = {str(place): polars.String for place in range(len(header.names))}
-        kinds |= {str(places[name]): polars.Float64 for name in numbers}
-        frame = polars.read_csv(
-            block, schema=kinds, columns=[places[name] for name in names], has_header=False,
-            ignore_errors=True, separator=delimiter, empty_string_is_null=False,
-            raise_if_empty=False, extra_columns="raise", quote_char=None,
-        )  # fmt: skip
-        frame = frame.rename({str(places[name]): name for name in names})
-        return frame.with_columns(polars.col(polars.String).str.strip_chars())
-
-    others = [name for name in places if name not in numbers]
-    frames = [polars.DataFrame(schema=dict.fromkeys(others, polars.String))]
+    kinds: dict[str, Any] = {str(place): polars.String for place in range(len(header.names))}
+    kinds |= {str(places[name]): polars.Float64 for name in numbers}
+    schema = {name: kinds[str(place)] for name, place in places.items() if name not in numbers}
+    frames = [polars.DataFrame(schema=schema)]
     matrix, row = np.empty((size, len(numbers))), 0  # filled block by block: half the memory
     for block in _blocks(file, header.lines):
-        frame = read(block, places, numbers)
-        frames.append(frame.select(others))
+        frame = polars.read_csv(
+            block, schema=kinds, columns=[*places.values()], has_header=False, ignore_errors=True,
+            separator=delimiter, empty_string_is_null=False, raise_if_empty=False,
+            extra_columns="raise", quote_char=None,
+        ).rename({str(place): name for name, place in places.items()})  # fmt: skip
+        texts = frame.select(polars.col(polars.String).str.strip_chars())
+        frames.append(texts.select(*schema))
         for column, name in zip(matrix.T, numbers):
             column[row : row + len(frame)] = frame[name]
         row += len(frame)
-    odd = [name for name, column in zip(numbers, matrix.T) if not np.isfinite(column).all()]
-    texts = polars.concat(frames, rechunk=True)
-    if odd:
-        again = [read(block, odd, ()) for block in _blocks(file, header.lines)]
-        texts = polars.concat((texts, polars.concat(again, rechunk=True)), how="horizontal")
-        matrix = matrix.compress([name not in odd for name in numbers], axis=1)
-    numeric = [name for name in numbers if name not in odd]
+    finite = [name for name, column in zip(numbers, matrix.T) if np.isfinite(column).all()]
+    if len(finite) < len(numbers):
+        return _plain_table(file, delimiter, header, places, finite, size)
     lines = range(header.lines + 1, header.lines + size + 1)
-    return Table("line", (), texts, lines, {}, numeric, matrix)
+    return Table("line", (), polars.concat(frames, rechunk=True), lines, {}, numbers, matrix)
 
 
 def _blocks(file: File, skipped: int) -> Iterator[bytes]:
-    """The lines after the `skipped` ones, in blocks."""
+    """The lines after the `skipped` ones, in blocks of whole lines."""
     file.seek(0)
     for _ in range(skipped):
         file.readline()
-    return _whole_lines(file)
+    while block := file.read(BLOCK_BYTES) + file.readline():
+        yield block
 
 
 def _delimiter(path: Path, file: File, wanted: Sequence[str]) -> str:
-    """The first of DELIMITERS that gives a first line with all the names `wanted`.
-
-    If none does, the one with the longest first line.
-    """
+    """The one of DELIMITERS that gives the first line all the names `wanted`, or else most."""
     headers: dict[str, list[str]] = {}
     for delimiter in DELIMITERS:
         with suppress(errors.DataError):  # quotes are misplaced by another delimiter
             _, headers[delimiter] = next(rows(path, file, delimiter), (0, []))
-    fitting = [each for each, header in headers.items() if {*wanted} <= {*header}]
-    if not fitting:
-        widths = {each: len(header) for each, header in headers.items()}
-        return max(widths, key=lambda each: (each != " " and widths[each] > 1, widths[each]),
-                   default=DELIMITERS[0])  # fmt: skip
-    if fitting[0] != DELIMITERS[0]:
-        log.info("%s: columns are separated by %r", path, fitting[0])
-    return fitting[0]
+
+    def fit(delimiter: str) -> tuple[bool, bool, int]:
+        names = headers[delimiter]
+        return {*wanted} <= {*names}, delimiter != " " and len(names) > 1, len(names)
+
+    best = max(headers, key=fit, default=DELIMITERS[0])
+    if best != DELIMITERS[0]:
+        log.info("%s: columns are separated by %r", path, best)
+    return best
 
 
-def _header(path: Path, file: File, delimiter: str, layout: Layout) -> Header:
+def _header(path: Path, first: Sequence[list[str]], layout: Layout) -> Header:
     """The names in the options or in the first line that is not blank.
 
     A name less than the rows have values is a column without a name: the last if it is empty, else
     the first, as R writes the names of rows.
     """
-    first = [row for _, row in itertools.islice(rows(path, file, delimiter), 1 + FIRST_ROWS)]
     if not first:
         raise errors.DataError(
             f"{path}: is empty; its first line should have the names of the columns"
         )
     has_names = layout.header in (None, True)
     names = list(layout.header if isinstance(layout.header, Sequence) else first[0])
-    below = first[has_names:]
+    below = first[has_names : 1 + FIRST_ROWS]
     if layout.header is False:
         names = [f"column_{place}" for place in range(1, len(first[0]) + 1)]
     elif layout.header is True:
@@ -257,26 +236,23 @@ def _header(path: Path, file: File, delimiter: str, layout: Layout) -> Header:
         is_last = not any(row[-1] for row in below)
         names = [*names, ""] if is_last else ["", *names]
     header = Header(names, int(has_names), len(names) - len(first[0]) if has_names else 0)
-    if layout.header is None:
-        _check_names(path, header, below)
-        if looks_like_data(names):
-            raise errors.DataError(
-                f"{path}: its first line looks like data ({readable.joined(names)}): {NO_HEADER}; "
-                "if these are the names, set data.header=true"
-            )
-    return header
-
-
-def _check_names(path: Path, header: Header, below: Sequence[Sequence[str]]) -> None:
-    """Refuses a column with values and without a name, but for an index, which comes first."""
-    for place, name in enumerate(header.names):
+    if layout.header is not None:
+        return header
+    for place, name in enumerate(names):
+        # an index, which comes first, needs no name, nor does a column without values
         if not name and place and any(any(row[place : place + 1]) for row in below):
             raise errors.DataError(
                 f"{path}, line 1: the header has no name for column {place + 1}; {OWN_NAMES}"
             )
+    if _look_like_data(names):
+        raise errors.DataError(
+            f"{path}: its first line looks like data ({readable.joined(names)}): {NO_HEADER}; "
+            "if these are the names, set data.header=true"
+        )
+    return header
 
 
-def looks_like_data(names: Sequence[str]) -> bool:
+def _look_like_data(names: Sequence[str]) -> bool:
     """Whether names are numbers that neither rise nor fall, as years do, or few fractions."""
     numbers = [number for number in map(parsed, names) if number is not None]
     signs = {np.sign(b - a) for a, b in itertools.pairwise(numbers)}

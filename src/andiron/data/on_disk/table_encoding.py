@@ -15,7 +15,7 @@ import dataclasses
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -38,6 +38,8 @@ from andiron.data.on_disk.columns import (
 from andiron.plain import readable
 
 QUANTITIES = ("number", "date")
+# the fields that a `Reading` has too
+OF_READING = ("date_format", "decimal", "thousands", "units", "missing_values")
 MOST_ONE_HOT = 200  # inputs of one column; more are rarely categories
 log = logging.getLogger("andiron")
 
@@ -93,8 +95,8 @@ class TableEncoding:
     date_format: str | None = None
     decimal: Decimal = "."
     thousands: Thousands | None = None
-    units: tuple[str, ...] | None = None
-    missing_values: tuple[str | float, ...] | None = None
+    units: Sequence[str] | None = None
+    missing_values: Sequence[str | float] | None = None
 
     @property
     def names(self) -> list[str]:
@@ -116,15 +118,12 @@ class TableEncoding:
         """Its entries in data.json, for networks and for prediction; empty if plain."""
         if self.is_plain:
             return {}
-        encoding = {
-            name: value for name, value in dataclasses.asdict(self).items()
-            if value is not None or name == "date_format"
-        }  # fmt: skip
-        encoding["columns"] = [
-            {name: value for name, value in column.items() if value is not None}
-            for column in encoding["columns"]
-        ]
-        facts: dict[str, Any] = {"encoding": encoding}
+
+        def given(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+            return {name: [*value] if name == "columns" else value for name, value in fields
+                    if value is not None or name == "date_format"}  # fmt: skip
+
+        facts: dict[str, Any] = {"encoding": dataclasses.asdict(self, dict_factory=given)}
         if any(column.kind == "codes" for column in self.columns):
             # the number of codes of each input, with the unknown code; 0 for a number
             facts["category_counts"] = [
@@ -154,10 +153,7 @@ class TableEncoding:
         kinds: dict[str, Any] = {
             each.column: each.kind if each.kind in QUANTITIES else "text" for each in self.columns
         }
-        return Reading(
-            "one_hot", kinds, self.date_format, self.decimal, self.thousands, self.units or (),
-            self.missing_values,
-        )  # fmt: skip
+        return Reading(kinds=kinds, **{name: getattr(self, name) for name in OF_READING})
 
     def warn_of_unknown_categories(self, table: Columns) -> None:
         """Logs the categories of `table` that the training rows lacked, with their numbers."""
@@ -202,11 +198,8 @@ def fitted(
     """
     columns = [_fitted_column(table, name, rows, missing, reading.text) for name in table.names]
     learned: Any = "refuse" if missing == "drop" else missing
-    missing_values = None if reading.missing_values is None else (*reading.missing_values,)
-    return TableEncoding(
-        tuple(columns), learned, reading.date_format, reading.decimal, reading.thousands,
-        (*reading.units,) or None, missing_values,
-    )  # fmt: skip
+    same = {name: getattr(reading, name) for name in OF_READING}
+    return TableEncoding(tuple(columns), learned, **same)
 
 
 def _fitted_column(

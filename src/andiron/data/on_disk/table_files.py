@@ -2,10 +2,10 @@
 
 import gzip
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import polars
 
@@ -13,11 +13,19 @@ from andiron import errors
 from andiron.disk import files
 
 LIKELY_ENCODING = "cp1252"  # of Excel in the Americas and western Europe
+MARKS = {  # that begin a file; the longer first
+    b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32",
+    b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16",
+}  # fmt: skip
 File = io.BufferedIOBase | BinaryIO
 
 
-class EncodingError(errors.DataError):
-    """A file that is not in UTF-8."""
+class Unreadable(errors.DataError):
+    """A table that `options` of `data` may read."""
+
+    def __init__(self, message: str, options: Mapping[str, Any]):
+        super().__init__(message)
+        self.options = options
 
 
 @contextmanager
@@ -33,9 +41,11 @@ def opened(path: Path, content: bytes | None, encoding: str | None) -> Iterator[
             file.seek(0)
             if start.startswith(b"\x1f\x8b"):
                 file = gzip.GzipFile(fileobj=file)
+                start = file.read(4)
+                file.seek(0)
             _check_kind(path, start)
-            if encoding is None and start.startswith((b"\xff\xfe", b"\xfe\xff")):
-                encoding = "utf-16"  # which begins with this mark
+            marked = (name for mark, name in MARKS.items() if start.startswith(mark))
+            encoding = encoding or next(marked, None)
             yield file if encoding is None else _decoded(path, file, encoding)
     except (OSError, ValueError, EOFError, polars.exceptions.PolarsError,
             polars.exceptions.PanicException) as error:  # fmt: skip
@@ -69,14 +79,8 @@ def _decoded(path: Path, file: File, encoding: str) -> File:
             f"{LIKELY_ENCODING}, latin-1 or utf-16"
         ) from error
     except UnicodeDecodeError as error:
-        raise encoding_error(path, content, error, "give its encoding in data.encoding") from error
-
-
-def encoding_error(
-    path: Path, content: bytes, error: UnicodeDecodeError, remedy: str
-) -> EncodingError:
-    line = content.count(b"\n", 0, error.start) + 1
-    return EncodingError(
-        f"{path}, line {line}: is not {error.encoding.upper()} (byte "
-        f"0x{content[error.start]:02x}); {remedy}"
-    )
+        line = content.count(b"\n", 0, error.start) + 1
+        raise errors.DataError(
+            f"{path}, line {line}: is not {encoding.upper()} (byte 0x{content[error.start]:02x}); "
+            "give its encoding in data.encoding"
+        ) from error

@@ -65,9 +65,9 @@ def of_frame(frame: Any, choose: Choose) -> Table:
     if hasattr(frame, "index") and any(frame.index.names):
         levels = [name for name in frame.index.names if name not in (None, *frame.columns)]
         frame = frame.reset_index(levels)
-    features, others = choose([*map(str, frame.columns)], ())
-    by_name = {str(name): name for name in frame.columns}
-    columns = {name: _series(frame[by_name[name]]) for name in dict.fromkeys([*features, *others])}
+    named = {str(name): name for name in frame.columns}
+    features, others = choose([*named], ())
+    columns = {name: _series(frame[named[name]]) for name in dict.fromkeys([*features, *others])}
     _check_kinds("the data frame", {name: column.dtype for name, column in columns.items()})
     return _of_frame(polars.DataFrame(columns), features)
 
@@ -76,19 +76,16 @@ def of_mappings(
     rows: Iterable[Mapping[str, Any]], features: Sequence[str], others: Sequence[str]
 ) -> Table:
     """The columns of rows from Python: numbers, texts, dates or None."""
-    lines, bad = list[int](), dict[int, str]()
-    texts: dict[str, list[str]] = {name: [] for name in (*features, *others)}
+    schema, bad, good = dict.fromkeys([*features, *others], polars.String), {}, {}
     for number, row in enumerate(rows):
-        absent = [name for name in texts if name not in row]
+        absent = [name for name in schema if name not in row]
         if absent:
             hint = errors.nearest(absent[0], map(str, row))
             bad[number] = f": has no column {absent[0]!r}{hint}"
-            continue
-        lines.append(number)
-        for name in texts:
-            texts[name].append(text_of(row[name]))
-    frame = polars.DataFrame(texts, schema=dict.fromkeys(texts, polars.String))
-    return Table("row", features, frame, lines, bad)
+        else:
+            good[number] = [text_of(row[name]) for name in schema]
+    frame = polars.DataFrame([*good.values()], schema=schema, orient="row")
+    return Table("row", features, frame, [*good], bad)
 
 
 def _of_frame(frame: polars.DataFrame, features: Sequence[str]) -> Table:

@@ -1,8 +1,8 @@
 """The lines of a delimited text file as columns, and the invalid lines."""
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from andiron import errors
 from andiron.data.on_disk import column_values, columns, written_numbers
 from andiron.data.on_disk.columns import Request, parsed
+from andiron.data.on_disk.table_files import Unreadable
 from andiron.data.on_disk.table_frames import Table
 from andiron.plain import readable
 
@@ -24,20 +25,12 @@ MOST_ALIKE = 5  # lines with the same fault that are listed one by one
 log = logging.getLogger("andiron")
 
 
-class Unreadable(errors.DataError):
-    """Invalid lines; `options` of `data` may read them."""
-
-    def __init__(self, message: str, options: Mapping[str, Any]):
-        super().__init__(message)
-        self.options = options
-
-
 class Fault(NamedTuple):
-    """Why a line cannot be used, after its number; `cause` is the same for other values."""
+    """Why a line cannot be used, after its number, in three parts; the middle is its value."""
 
-    text: str
-    cause: str
-    missing: str = ""  # the option for a missing value
+    head: str
+    value: str = ""
+    tail: str = ""
 
 
 Problems = dict[int, Fault]  # by row
@@ -50,6 +43,7 @@ class TableLines:
     source: str  # the file, in messages; empty for rows from Python
     table: Table
     request: Request
+    fills: set[str] = field(default_factory=set)  # of `missing`, for the gaps of the table
 
     def checked(self) -> columns.Columns:
         """The rows without bad ones, at most `max_bad_lines`, and those dropped for a gap.
@@ -57,28 +51,29 @@ class TableLines:
         Raises: Unreadable listing the bad lines if there are more.
         """
         frame, lines, request = self.table.frame, self.table.lines, self.request
+        reading = request.reading
         self.values = {
-            name: column_values.typed(name, frame[name], request.reading)
+            name: column_values.typed(frame[name], reading.kinds.get(name), reading)
             for name in self.table.features if name not in self.table.numeric
         }  # fmt: skip
         if request.max_bad_lines is not None:
             self._check_date_format()
+        classes = reading.missing_texts() - {*reading.classes}
         self.values |= {
-            name: column_values.target(
-                frame[name], request.reading, is_number=request.has_number_targets
-            )
+            name: column_values.typed(frame[name], "number", reading)
+            if request.has_number_targets
+            else column_values.untyped(frame[name], reading, classes)
             for name in request.texts
         }
         self.options = self._suggested_numbers() | self._suggested_dates()
         dropped, wrong = self._problems()
-        bad = {line: Fault(why, why) for line, why in self.table.bad.items()}
+        bad = {line: Fault(why) for line, why in self.table.bad.items()}
         bad |= {lines[row]: fault for row, fault in wrong.items()}
         kept = np.delete(np.arange(len(lines)), [*dropped, *wrong])
         refused = self._refusal(bad) if request.is_partial and bad and len(kept) else ""
         record = self._report({} if refused else bad, len(dropped))
         if not len(kept):
-            empty = [name for name, column in self.values.items()
-                     if column.is_missing.sum() == len(lines)]  # fmt: skip
+            empty = [name for name, each in self.values.items() if len(each.missing) == len(lines)]
             what = "all rows are skipped or dropped" if len(lines) else "has a header and no rows"
             why = f"; no row has a value in {', '.join(empty)}: leave it out (data.exclude)"
             raise errors.DataError(
@@ -89,13 +84,14 @@ class TableLines:
 
     def _suggested_numbers(self) -> dict[str, Any]:
         """The options that read most of the wrong values, as numbers or as missing."""
-        wrong = [column.wrong for column in self.values.values() if column.kind != "text"]
+        wrong = [column.wrong["text"] for column in self.values.values()]
         odd = polars.concat([polars.Series([""]), *wrong])
-        best = written_numbers.most_read(odd.unique(maintain_order=True), self.request.reading)
-        self.number_options, self.readable = best.options, best.texts
+        self.best = best = written_numbers.most_read(
+            odd.unique(maintain_order=True), self.request.reading
+        )
         left = odd.filter(~odd.is_in([*best.texts]) & ~odd.str.contains(r"^[^#]*\d"))
-        counts = dict(left.value_counts().iter_rows())
-        tokens = [text for text, number in counts.items() if text and parsed(text) is None
+        tokens = [text for text, number in left.value_counts().iter_rows()
+                  if text and parsed(text) is None
                   and (number > 1 or not text.isalpha())]  # fmt: skip
         if not 0 < len(tokens) <= MOST_PLACEHOLDERS:
             return best.options
@@ -123,21 +119,18 @@ class TableLines:
         remedy = GAP if self.request.max_bad_lines is None else FEATURE_GAP
         for name, column in self.values.items():
             is_target = name in self.request.texts
-            where = f", column {name!r}:"
-            for row, text in column.rows(missing=False):
-                why = self._why(name, column.kind, text)
-                cause = why.replace(repr(text), "")
-                wrong.setdefault(row, Fault(f"{where} {why}", f"{where} {cause}"))
+            where = f", column {name!r}: "
+            for row, text in column.wrong.iter_rows():
+                why = self._why(name, column.kind, text).removeprefix(repr(text))
+                wrong.setdefault(row, Fault(where, repr(text), why))
             if missing not in ("refuse", "drop") and not is_target:
                 continue
-            for row, text in column.rows(missing=True):
-                shown, why = "", GAP if is_target else remedy
-                if text:
-                    shown = f" ({text!r})"
-                    why += CLASS_GAP if is_target and column.kind == "text" else ""
-                gap = f"{where} has no value{shown}; {why}"
-                option = "drop" if is_target else "median"
-                gaps.setdefault(row, Fault(gap, f"{where} {why}", option))
+            of_class = CLASS_GAP if is_target and column.kind == "text" else ""
+            for row, text in column.missing.iter_rows():
+                shown, more = (f" ({text!r})", of_class) if text else ("", "")
+                why = f"; {GAP if is_target else remedy}{more}"
+                gaps.setdefault(row, Fault(f"{where}has no value", shown, why))
+                self.fills.add("drop" if is_target else "median")
         if missing != "drop":
             return {}, gaps | wrong
         return gaps, {row: fault for row, fault in wrong.items() if row not in gaps}
@@ -146,7 +139,7 @@ class TableLines:
         if kind == "date":
             wanted = self.request.reading.date_format or "YYYY-MM-DD"
             return f"{text!r} is not a date {wanted}; correct it, or remove the row"
-        hint = written_numbers.hint(self.number_options, text) if text in self.readable else ""
+        hint = written_numbers.hint(self.best.options, text) if text in self.best.texts else ""
         is_target = name in self.request.texts
         remedy = "remove the row" if is_target else "leave the column out of data.features"
         return column_values.complaint(text, remedy, hint)
@@ -165,8 +158,7 @@ class TableLines:
         Raises: Unreadable if more than `max_bad_lines` lines are bad.
         """
         if len(bad) > (self.request.max_bad_lines or 0):
-            missing = {fault.missing for fault in bad.values() if fault.missing}
-            fill = {"missing": min(missing)} if missing else {}  # drop, if targets are missing
+            fill = {"missing": min(self.fills)} if self.fills else {}  # drop before median
             raise Unreadable(self._refusal(bad), self.options | fill)
         record: dict[str, Any] = {}
         if bad:
@@ -175,7 +167,7 @@ class TableLines:
             log.warning("%s: %d lines are skipped:\n%s", self.source, len(bad), listed)
         if dropped:
             record["dropped_rows"] = dropped
-            worst = max(self.values, key=lambda name: self.values[name].is_missing.sum())
+            worst = max(self.values, key=lambda name: len(self.values[name].missing))
             log.info(
                 "%s: dropped %d of %d rows, for a missing value; column %r has most",
                 self.source, dropped, len(self.table.lines), worst,
@@ -184,17 +176,16 @@ class TableLines:
 
     def _places(self, bad: Problems) -> list[str]:
         """The bad lines in order, each with its fault; a frequent cause only once."""
-        alike: dict[str, list[int]] = {}
+        alike: dict[tuple[str, str], list[int]] = {}
         for line in sorted(bad):
-            alike.setdefault(bad[line].cause, []).append(line)
-        places = {}
+            alike.setdefault((bad[line].head, bad[line].tail), []).append(line)
+        places, unit = dict[int, str](), self.table.unit
         for first, *more in alike.values():
             same = ""
             if len(more) >= MOST_ALIKE:
-                same = f"; the same in {len(more)} more {self.table.unit}s: {readable.joined(more)}"
-            for line in (first, *(() if same else more)):
-                places[line] = f"{self.table.unit} {line}{bad[line].text}{same}"
-        return [places[line] for line in sorted(places)]
+                same, more = f"; the same in {len(more)} more {unit}s: {readable.joined(more)}", []
+            places |= {n: f"{unit} {n}{''.join(bad[n])}{same}" for n in (first, *more)}
+        return [place for _, place in sorted(places.items())]
 
     def _refusal(self, bad: Problems) -> str:
         places, most = self._places(bad), self.request.max_bad_lines
@@ -206,7 +197,7 @@ class TableLines:
         allowed = f"; data.max_bad_lines={most} skips fewer" if most else ""
         remedies = ["correct them"]
         if most is not None:
-            gaps = sum(FEATURE_GAP in fault.text for fault in bad.values())
+            gaps = sum(FEATURE_GAP in fault.tail for fault in bad.values())
             remedies += ["leave out columns (data.exclude)"]
             remedies += ["fill missing values (data.missing=median)"] * (gaps > 0)
             remedies += ["read them as text (data.categories)"] * (gaps < len(bad))
@@ -217,25 +208,26 @@ class TableLines:
     def _columns(
         self, kept: Int[np.ndarray, " rows"], record: dict[str, Any], refused: str
     ) -> columns.Columns:
-        of_kind = {
-            kind: [name for name, column in self.values.items()
-                   if column.kind == kind and name not in self.request.texts]
+        texts, dates = (
+            [name for name, column in self.values.items()
+             if column.kind == kind and name not in self.request.texts]
             for kind in ("text", "date")
-        }  # fmt: skip
-        self._log_kinds(of_kind["text"], of_kind["date"])
+        )  # fmt: skip
+        for what, names in (("categories", texts), ("dates", dates)):
+            if names:
+                log.info("%s: columns read as %s: %s", self.source, what, ", ".join(names))
         source, unit, lines = self.source, self.table.unit, self.table.lines  # without the values
         rows = slice(None) if len(kept) == len(lines) else kept
-        texts = (*of_kind["text"], *self.request.texts)
         frame = self.table.frame
         return columns.Columns(
             source=source,
             names=tuple(self.table.features),
-            numbers=torch.from_numpy(self._matrix(of_kind["text"])[rows]),
-            texts={name: self.values[name].values[rows] for name in texts},
+            numbers=torch.from_numpy(self._matrix(texts)[rows]),
+            texts={name: self.values[name].values[rows] for name in (*texts, *self.request.texts)},
             reading=self.request.reading,
             kept={name: column_values.texts(frame[name])[rows] for name in self.request.kept},
             row_name=lambda row: _placed(source, f"{unit} {lines[kept[row]]}"),
-            dates=of_kind["date"],
+            dates=dates,
             record=record,
             suggested=self.options,
             refused=refused,
@@ -252,11 +244,6 @@ class TableLines:
             is_apart = name in numeric
             column[:] = numbers[:, numeric.index(name)] if is_apart else self.values[name].values
         return matrix
-
-    def _log_kinds(self, texts: Sequence[str], dates: Sequence[str]) -> None:
-        for what, names in (("categories", texts), ("dates", dates)):
-            if names:
-                log.info("%s: columns read as %s: %s", self.source, what, ", ".join(names))
 
 
 def _placed(source: str, place: str) -> str:

@@ -6,14 +6,16 @@ message has all of them.
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from andiron import errors
 from andiron.data.on_disk import delimited_text, table_files, table_frames, written_numbers
 from andiron.data.on_disk.columns import Columns, Request, is_frame
+from andiron.data.on_disk.table_files import Unreadable
 from andiron.data.on_disk.table_frames import Table
-from andiron.data.on_disk.table_lines import TableLines, Unreadable
+from andiron.data.on_disk.table_lines import TableLines
 
 MOST_ATTEMPTS = 8
 Names = Sequence[str]
@@ -56,10 +58,7 @@ def _options(source: Any, request: Request, options: Mapping[str, Any]) -> dict[
 def _columns(source: Any, request: Request) -> Columns:
     """The columns with the options as they are."""
     path = source if isinstance(source, Path) else Path("stdin")
-
-    def choose(header: Names, index: Collection[str]) -> tuple[Names, Names]:
-        return _choice(path, request, header, index)
-
+    choose = partial(_choice, path, request)
     if isinstance(source, Path | bytes):
         return TableLines(str(path), _of_file(path, source, request, choose), request).checked()
     if is_frame(source):
@@ -70,14 +69,10 @@ def _columns(source: Any, request: Request) -> Columns:
 
 def _of_file(path: Path, source: Any, request: Request, choose: table_frames.Choose) -> Table:
     content = source if isinstance(source, bytes) else None
-    try:
-        with table_files.opened(path, content, request.layout.encoding) as file:
-            if table_frames.is_parquet(path, file):
-                return table_frames.of_parquet(path, file, choose)
-            return delimited_text.table(path, file, request, choose)
-    except table_files.EncodingError as error:
-        options = {"encoding": table_files.LIKELY_ENCODING}
-        raise Unreadable(str(error), {} if request.layout.encoding else options) from error
+    with table_files.opened(path, content, request.layout.encoding) as file:
+        if table_frames.is_parquet(path, file):
+            return table_frames.of_parquet(path, file, choose)
+        return delimited_text.table(path, file, request, choose)
 
 
 def _choice(

@@ -2,7 +2,6 @@
 
 import logging
 import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
@@ -77,17 +76,14 @@ def sample_weights(table: Columns, name: str) -> Float[Tensor, " rows"]:
 def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], list[str]]:
     """The class of each row, and the names of the classes: sorted, whole numbers by value."""
     values = polars.Series(table.texts[target])
-    counts = dict(values.value_counts().iter_rows())
-    are_whole = all(map(WHOLE.fullmatch, counts))
-    written = sorted(counts, key=lambda name: (int(name) if are_whole else 0, name))
-    names = distinct(written)
-    place_of, number_of = places(names), Counter[int]()
-    for name in written:
-        number_of[place_of(name)] += counts[name]
+    written = values.unique()
+    are_whole = all(map(WHOLE.fullmatch, written))
+    names = distinct(sorted(written, key=lambda name: (int(name) if are_whole else 0, name)))
+    classes = known_classes(table, target, names)
     are_numbers = None not in map(parsed, names)
     regression = "; to predict numbers, set data=csv_regression" if are_numbers else ""
-    for place, name in enumerate(names):
-        if number_of[place] == 1:
+    for name, number in zip(names, classes.bincount()):
+        if number == 1:
             row = table.row_name(int(values.index_of(name) or 0))
             raise errors.DataError(
                 f"{row}, column {target!r}: the class {name!r} has only this row, and "
@@ -105,7 +101,7 @@ def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], l
             f"{table.source}, column {target!r}: every row is {names[0]!r}; "
             "there is nothing to classify"
         )
-    return known_classes(table, target, names), names
+    return classes, names
 
 
 def known_classes(table: Columns, target: str, names: Sequence[str]) -> Int[Tensor, " rows"]:

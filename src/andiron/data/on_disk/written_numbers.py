@@ -71,20 +71,19 @@ def finite(values: polars.Series, reading: Reading) -> polars.Series:
     elif not values.dtype.is_numeric():
         values = plain(values.cast(polars.String), reading)
     numbers = values.cast(polars.Float64, strict=False)
-    is_missing = numbers.is_in(reading.missing_numbers)
-    is_wrong = ~numbers.is_finite().fill_null(False) | is_missing.fill_null(False)
-    return numbers.set(is_wrong, None) if is_wrong.any() else numbers
+    return numbers.set(~numbers.is_finite() | numbers.is_in(reading.missing_numbers), None)
 
 
 def most_read(texts: polars.Series, reading: Reading) -> Format:
     """The options beside `reading` that read most of the texts as numbers."""
     texts = texts.head(MOST_LOOKED_AT)
-    found = [texts.str.extract(rf"^[+-]?\s*{UNIT}\s*\d"), texts.str.extract(rf"\d\s*{UNIT}$")]
-    units = sorted({*found[0], *found[1]} - {None, *reading.units})
+    given = reading.units or ()
+    found = texts.str.extract(rf"(?:^[+-]?\s*|\d\s*){UNIT}(?:\s*\d|$)")
+    units = sorted({*found} - {None, *given})
     best = Format({})
     for options in FORMATS:
         if units:
-            options = {**options, "units": [*reading.units, *units]}
+            options = {**options, "units": [*given, *units]}
         tried = dataclasses.replace(reading, **options)
         changed = {name: new for name, new in options.items() if new != getattr(reading, name)}
         is_read = finite(texts, tried).is_not_null()
