@@ -1,12 +1,14 @@
 """What several processes of a run decide and add up together, with threads in their place."""
 
 import copy
+import itertools
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from andiron import errors
 from andiron.assembly import division
@@ -20,6 +22,7 @@ from andiron.optim import early_exchange
 from andiron.optim.early_exchange import EarlyExchange
 from andiron.optim.sliced_mean import SlicedMean
 from andiron.outputs import ClassificationOutput
+from andiron.plain import fast_paths
 from threaded_world import in_threads
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -126,6 +129,52 @@ def test_gradients_exchanged_during_backward_are_those_of_later(size, prototype,
             torch.testing.assert_close(gradients[name], other[name], rtol=1e-5, atol=1e-6)
 
 
+class Checkpointed(nn.Module):
+    """A layer that two segments use, which backward computes one after the other."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, inputs):
+        for _ in range(2):
+            inputs = checkpoint(self.layer, inputs.requires_grad_(), use_reentrant=True)
+        return inputs
+
+
+@pytest.mark.parametrize("frozen", [[], ["first"], ["second"]])
+def test_an_exchange_that_begins_early_gives_the_bits_of_one_after_backward(frozen, monkeypatch):
+    monkeypatch.setattr(early_exchange, "LARGE_BYTES", 0)
+
+    def updates(world):
+        model, means = copy.deepcopy(UNEVEN), []
+        for dtype in (torch.float32, torch.float64, torch.float64, torch.float32):
+            for name in frozen if means else ():
+                getattr(model, name).requires_grad_(False)
+            inputs = [INPUTS[len(means) % 2].to(dtype)]
+            means.append(mean_gradients(world, inputs, model.to(dtype))[0])
+        return means
+
+    early = in_threads(updates, 2)
+    with fast_paths.off():
+        late = in_threads(updates, 2)
+    for gradients, other in zip(itertools.chain(*early), itertools.chain(*late), strict=True):
+        assert list(gradients) == list(other)
+        assert all(torch.equal(gradients[name], other[name]) for name in other)
+
+
+def test_a_gradient_that_backward_computes_in_two_parts_is_refused_or_late(monkeypatch):
+    monkeypatch.setattr(early_exchange, "LARGE_BYTES", 0)
+    model, inputs = Checkpointed(), INPUTS[:1]
+    with pytest.raises(ValueError, match="ANDIRON_FAST_PATHS=0"):
+        in_threads(lambda world: mean_gradients(world, inputs, model), 2)
+    with fast_paths.off():
+        (found, *_), _ = in_threads(lambda world: mean_gradients(world, inputs, model), 2)
+    whole = backward(model(inputs[0]).square().mean(), model)
+    for name in whole:
+        torch.testing.assert_close(found[name], whole[name], rtol=1e-5, atol=1e-6)
+
+
 def spied(function, see):
     def called(*arguments):
         see(*arguments)
@@ -183,7 +232,7 @@ def doubled(gradients):
 @pytest.mark.parametrize("change", [doubled, lambda gradients: gradients["weight"].mul_(2)])
 def test_a_gradient_changed_during_its_exchange_is_refused(change, monkeypatch):
     monkeypatch.setattr(early_exchange, "LARGE_BYTES", 0)
-    with pytest.raises(ValueError, match="train_step changed the gradient of weight"):
+    with pytest.raises(ValueError, match="the gradient of weight changed after backward"):
         in_threads(lambda world: mean_gradients(world, INPUTS[:1], PLAIN, change=change), 2)
 
 

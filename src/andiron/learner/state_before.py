@@ -17,8 +17,8 @@ class StateBefore:
 
     def __init__(self, model: nn.Module, optimizer: GroupedOptimizer):
         self._optimizer = optimizer
-        self._buffers = list(_buffers(model, []))
-        self._values = _copies([buffer for *_, buffer in self._buffers])
+        self._buffers = _buffers(model, [])
+        self._values = _copies([buffer for *_, buffer in self._buffers]) if self._buffers else []
         self._weights: dict[str, Tensor] = {}
         if optimizer.needs_closure:
             parameters = optimizer.parameters
@@ -36,11 +36,10 @@ class StateBefore:
             self._optimizer.load_state_dict(self._state)
 
 
-def _buffers(module: nn.Module, found: list[tuple[Any, str, Tensor]]) -> list[Any]:
+def _buffers(module: nn.Module, found: list[Any]) -> list[tuple[Any, str, Tensor]]:
     """Each buffer below the module, with the mapping that holds it and its name there."""
-    for name, buffer in module._buffers.items():
-        if buffer is not None:
-            found.append((module._buffers, name, buffer))
+    if own := module._buffers:
+        found += [(own, name, buffer) for name, buffer in own.items() if buffer is not None]
     for child in module._modules.values():
         if child is not None:
             _buffers(child, found)

@@ -64,6 +64,8 @@ class GroupedOptimizer:
         self.groups = {group.name: group for group in groups}
         # the owned parameters by name
         every_group = self.groups.values()
+        # whether a step evaluates the loss several times
+        self.needs_closure = any(optimizer.needs_closure for optimizer in self.optimizers)
         self.parameters = {name: t for group in every_group for name, t in group.parameters.items()}
         self._waiting = {name for name, group in self.groups.items() if group.frozen_updates}
         without = {name for name, group in self.groups.items() if group.optimizer is None}
@@ -249,11 +251,6 @@ class GroupedOptimizer:
             for optimizer in self.optimizers:
                 stack.enter_context(optimizer.evaluated())
             yield
-
-    @property
-    def needs_closure(self) -> bool:
-        """Whether a step evaluates the loss several times."""
-        return any(optimizer.needs_closure for optimizer in self.optimizers)
 
     @property
     def has_evaluation_weights(self) -> bool:

@@ -34,28 +34,11 @@ class Network(nn.Module):
         torch.manual_seed(0)
         self.first, self.drop = nn.Linear(16, 8), nn.Dropout(0.2)
         self.last, self.branch = nn.Linear(8, 3), nn.Linear(8, 3)
-        self.uses_branch, self.width = True, 3
+        self.uses_branch = True
 
     def forward(self, inputs):
         hidden = self.drop(torch.tanh(self.first(inputs)))
-        logits = self.last(hidden) + (self.branch(hidden) if self.uses_branch else 0)
-        return logits[:, : self.width]
-
-
-class Reused:
-    """Batches in one memory, written again for each."""
-
-    def __init__(self, loader):
-        self.batches = [*loader.epoch(0)]
-
-    def __len__(self):
-        return len(self.batches) - 1
-
-    def __iter__(self):
-        first = self.batches[0]
-        inputs, targets = torch.empty_like(first.inputs), torch.empty_like(first.targets)
-        for batch in self.batches[:-1]:
-            yield inputs.copy_(batch.inputs), targets.copy_(batch.targets)
+        return self.last(hidden) + (self.branch(hidden) if self.uses_branch else 0)
 
 
 def option(**options):
@@ -141,7 +124,7 @@ CASES = {
         ),
     ),
     "hook of the loss": (
-        "engine", {}, lambda run: setattr(run.loss, "is_hooked", True)
+        "engine", {"loss": HookedLoss}, lambda run: setattr(run.loss, "is_hooked", True)
     ),
     "anomaly mode": ("engine", {}, lambda run: torch.autograd.set_detect_anomaly(False)),
     "bias removed": ("named parameters", {}, without("last", "bias")),
@@ -166,17 +149,15 @@ CASES = {
     "sample weights": (
         "batches together", {}, lambda run: setattr(run.data, "weights", torch.arange(90.0) / 45)
     ),
-    "memory of a batch": ("counted later", {"is_reused": True}, lambda run: None),
-    "number of classes": ("counted later", {}, lambda run: setattr(run.network, "width", 2)),
 }  # fmt: skip
 
 
-def made(kind="adam", accumulation=1, is_reused=False):
+def made(kind="adam", accumulation=1, loss=None):
     """A learner of 90 samples in batches of 8, with what a case may change."""
     torch.manual_seed(1)
     data = ArrayDataset(torch.randn(90, 16), torch.randint(2, (90,)))
     train = DataLoaderBuilder(ArrayBatcher()).batch_size(8).shuffle(3).build(data)
-    network, loss = Network(), HookedLoss()
+    network, loss = Network(), loss and loss()
     optimizer = KINDS[kind](network.parameters())
     builder = LearnerBuilder(
         num_epochs=2, log_every=7, on_nonfinite="skip", grads_accumulation=accumulation
@@ -185,10 +166,9 @@ def made(kind="adam", accumulation=1, is_reused=False):
     learner = builder.renderer(None).unrecorded().with_writers().build(
         Classifier(network, loss), optimizer
     )
-    batches = Reused(train) if is_reused else train
     return SimpleNamespace(
         network=network, loss=loss, optimizer=optimizer, learner=learner,
-        train=batches, data=train.dataset,
+        train=train, data=train.dataset,
     )  # fmt: skip
 
 
@@ -253,7 +233,8 @@ def test_gradients_of_any_kind_are_checked(tensor):
 
 
 def test_every_fast_path_has_a_case_and_asks_the_switch():
-    elsewhere = {"early exchange", "memory of copies"}  # in several processes, and above
+    # in several processes (test_distributed.py), and above
+    elsewhere = {"early exchange", "memory of sums", "memory of copies"}
     assert {path for path, *_ in CASES.values()} | elsewhere == {*fast_paths.FAST_PATHS}
     texts = [path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")]
     asking = {name for text in texts for name in re.findall(r'may_take\(\s*"([^"]+)"\)', text)}

@@ -277,3 +277,37 @@ def test_only_a_training_loader_that_may_draw_is_named(tmp_path, caplog):
                 made.fit(train, DataLoader(SET, batch_size=20))
     hints = [each.getMessage() for each in caplog.records if "repeats its order" in each.msg]
     assert [hint.partition(":")[0] for hint in hints] == ["training DataLoader"]
+
+
+def halved(optimizer, updates):
+    for number, group in enumerate(optimizer.param_groups, start=1):
+        group["lr"] *= 0.5 if updates % 4 == number else 1.0
+        group["betas"] = (0.8 + 0.01 * (updates % 3), 0.99)
+
+
+@pytest.mark.parametrize("groups", [two_groups, lambda m: torch.optim.Adam(m.parameters(), 0.02)])
+@pytest.mark.parametrize("stop", [None, 5])
+def test_rates_and_options_that_the_users_loop_sets_are_followed(tmp_path, groups, stop):
+    plainly = plain()
+    expected, updates = groups(plainly), 0
+    for epoch in range(2):
+        for batch in ForeignLoader(VALID * 4, 42, torch.device("cpu")).epoch(epoch):
+            expected.zero_grad()
+            cross_entropy(plainly.network(batch.inputs), batch.targets).backward()
+            expected.step()
+            updates += 1
+            halved(expected, updates)
+    for end in [stop, None] if stop else [None]:
+        trained = plain()
+        optimizer = groups(trained)
+        with learner(tmp_path, trained, optimizer, None, num_epochs=2) as made:
+            for step in made.steps(VALID * 4, VALID):
+                if step.kind == "update":
+                    halved(optimizer, step.updates)
+                    if step.updates == end:
+                        break
+        rates = [group["lr"] for group in optimizer.param_groups]
+    assert rates == [group["lr"] for group in expected.param_groups]
+    assert [*made.rates.values()] == rates
+    for name, tensor in plainly.state_dict().items():
+        assert torch.equal(trained.state_dict()[name], tensor)
