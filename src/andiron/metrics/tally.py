@@ -1,7 +1,8 @@
 """The values of several metrics over a window of batches, and over the epoch of those windows.
 
 >>> from andiron.metrics import Accuracy, Loss
->>> >>> tally = Tally([Loss(), Accuracy()])
+>>> from andiron.outputs import ClassificationOutput
+>>> tally = Tally([Loss(), Accuracy()])
 >>> logits, targets = torch.tensor([[2.0, 1.0], [0.0, 3.0]]), torch.tensor([0, 0])
 >>> tally.add(ClassificationOutput(torch.tensor(0.75), logits, targets))
 >>> tally.close_epoch()
@@ -21,10 +22,13 @@ from andiron import errors
 from andiron.distributed import ALONE, Sliced, World
 from andiron.metrics import sliced_window, tally_state
 from andiron.metrics.sums import sum_dtype
-from andiron.plain import readable
+from andiron.outputs import ClassificationOutput
+from andiron.plain import fast_paths, readable
 from andiron.protocols import Decisions, Metric, Parts, Values
 
 MOST_SHOWN = 300  # characters
+LARGEST_KEPT = 16_384  # numbers in the output of an item that may wait: 64 KiB of float32
+MOST_KEPT = 256  # items that may wait: 16 MiB together
 
 
 class Tally:
@@ -32,6 +36,8 @@ class Tally:
 
     Adding a batch reads nothing back from the device. Closing a window does, once for each part of
     each metric; from there on an epoch's sums are float64, so a long epoch loses no precision.
+    If every metric has `count_items`, small items are counted in one operation at the end of their
+    window, with the same bits as one by one.
     `texts`, `images` and `decisions` are the Markdown pages, pictures and decisions by threshold of
     the last window or epoch closed. In a divided `world`, items are Sliced, and closing a window or
     reading the state merges the counts of all processes, which must all call it.
@@ -41,12 +47,21 @@ class Tally:
         self.metrics: list[Any] = list(metrics)
         self._world = world
         self.forget()
+        # a subclass with its own __call__ does not inherit count_items
+        self._can_wait = all("count_items" in vars(type(metric)) for metric in self.metrics)
         self.texts: dict[str, str] = {}
         self.images: dict[str, Tensor] = {}
         self.decisions: dict[str, Decisions] = {}
 
     def add(self, item: Any, batch: Any = None) -> None:
         """Counts one batch; `batch` is for metrics that declare `needs_batch`."""
+        may_wait = self._can_wait and not self._window and len(self._items) < MOST_KEPT
+        if may_wait and _is_small(item, self._items) and fast_paths.may_take("counted later"):
+            # copies: the user's code may write into the memory of outputs and targets again
+            kept = item.output.clone(), item.targets.clone()
+            self._items.append(ClassificationOutput(item.loss, *kept, item.weight))
+            return
+        self._count_items()
         if isinstance(item, Sliced):
             parts = {number: self._parts(part, batch[number]) for number, part in item.items()}
             self._window.append(Sliced(parts))
@@ -68,12 +83,14 @@ class Tally:
 
     def forget(self) -> None:
         """Drops everything counted since the last epoch was closed."""
+        self._items: list[Any] = []  # of the window, not yet counted
         self._window: list[Any] = []  # of each batch, or slice of one, the parts of each metric
         self._epoch: list[Any] = [None] * len(self.metrics)
         self._is_restored = False  # whether parts in it come from a file
 
     def state_dict(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The open window, batch by batch, and the open epoch; merging early rounds differently."""
+        self._count_items()
         tensors: dict[str, Tensor] = {}
         counted, places = self._window, {}
         if self._world.is_divided:
@@ -95,6 +112,7 @@ class Tally:
         if plain["metrics"] != names:
             saved = f"saved while {', '.join(plain['metrics'])[:MOST_SHOWN]} were measured"
             raise errors.MismatchError(f"{saved}, not {', '.join(names)}; measure the same")
+        self._items = []
         tally_state.check(self.metrics, plain, tensors)
         self._window, self._epoch = (
             tally_state.restored(plain[part], tensors, device) for part in ("window", "epoch")
@@ -119,9 +137,16 @@ class Tally:
                 raise
         return parts
 
+    def _count_items(self) -> None:
+        """Counts the waiting items one by one: in a long window, and before saving."""
+        self._window += map(self._parts, self._items)
+        self._items = []
+
     def _move_window(self) -> list[Any]:
         """Moves the open window into the epoch; returns its merged parts, None where empty."""
-        batches, self._window = self._window, []
+        batches, items, self._window, self._items = self._window, self._items, [], []
+        if items:
+            batches = [[metric.count_items(items) for metric in self.metrics]]
         parts: list[Any] | None = None
         if self._world.is_divided:
             parts = sliced_window.merged(self.metrics, batches, self._world, _merged)
@@ -154,6 +179,25 @@ class Tally:
                 elif each is not None:
                     numbers[name] = each
         return numbers
+
+
+def _is_small(item: Any, others: Sequence[Any]) -> bool:
+    """Whether an item may wait beside `others`, to be counted with them in one operation."""
+    if type(item) is not ClassificationOutput or type(item.weight) is not int or item.has_ignored:
+        return False
+    loss, output, targets = item.loss, item.output, item.targets
+    shape, first = output.shape, others[0].output if others else output
+    return (
+        loss.dtype is torch.float32  # others would round the weights
+        and not loss.dim()
+        and output.numel() <= LARGEST_KEPT
+        and len(shape) == 2
+        and targets.shape == shape[:1]
+        and shape[1:] == first.shape[1:]
+        and output.dtype is first.dtype
+        and not (loss.requires_grad or output.requires_grad)
+        and loss.is_cpu and output.is_cpu and targets.is_cpu
+    )
 
 
 def _explain(error: Exception, metric: Metric, item: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from andiron.optim import torch_class
 from andiron.plain import fast_paths
 
 Options = Mapping[str, Any]
@@ -151,7 +152,8 @@ def _agrees(
     options = [*zip(NAMES[kind], flags)]
     values = torch.linspace(-1, 1, 5).to(device, dtype)
     twins = [nn.Parameter(values.clone()) for _ in range(2)]
-    ours, theirs = optimizers = [kind([twin], lr=0.1, fused=True) for twin in twins]
+    plain: Any = torch_class.without_dynamo(kind)
+    ours, theirs = optimizers = [plain([twin], lr=0.1, fused=True) for twin in twins]
     for optimizer, twin in zip(optimizers, twins):
         optimizer.param_groups[0].update(
             {name: TRIED[name] * is_set if name in TRIED else is_set for name, is_set in options}

@@ -120,12 +120,12 @@ class GroupedOptimizer:
         Raises: KeyError if a gradient belongs to a parameter that has no owner; ValueError if a
         group has a transformation and `updates` is missing.
         """
-        for name in gradients:
-            if name not in self.parameters:
-                raise KeyError(
-                    f"parameter {name!r} has a gradient but no owner; it was not trained when the "
-                    "groups were made: give it to a group, or freeze it (requires_grad=False)"
-                )
+        if unowned := gradients.keys() - self.parameters.keys():
+            name = next(name for name in gradients if name in unowned)
+            raise KeyError(
+                f"parameter {name!r} has a gradient but no owner; it was not trained when the "
+                "groups were made: give it to a group, or freeze it (requires_grad=False)"
+            )
         for name, lr in rates.items():
             group = self.groups[name]
             part = _part(gradients, group)
@@ -138,7 +138,9 @@ class GroupedOptimizer:
                         "`updates`"
                     )
                 part = group.transform(part, updates)
-            again = closure and partial(_recomputed_part, closure, group, updates)
+            again = None
+            if closure is not None and group.optimizer.needs_closure:
+                again = partial(_recomputed_part, closure, group, updates)
             model = group.optimizer.step(lr, model, part, again)
         return model
 

@@ -33,7 +33,7 @@ def adapted(
 
 def _schedule(lr: Any, optimizer: torch.optim.Optimizer) -> Schedule:
     if lr is None:
-        return OwnRates(optimizer, _kept(optimizer.param_groups[0]))
+        return OwnRates(optimizer, [*map(_kept, optimizer.param_groups)])
     if isinstance(lr, ReduceLROnPlateau):
         lr = TorchPlateau(lr)
     elif isinstance(lr, LRScheduler):

@@ -119,9 +119,10 @@ class OwnRates:
     steps, may change them between two updates. State: the rates, now and at the start.
     """
 
-    def __init__(self, optimizer: Any, at_start: Schedule):
+    def __init__(self, optimizer: Any, groups_at_start: list[Schedule]):
         self.optimizer = optimizer
-        self.at_start = at_start  # for the record
+        self.groups_at_start = groups_at_start  # for the record
+        self.at_start = groups_at_start[0]
         self._initial = rates(optimizer)
 
     def __call__(self, updates: int) -> float:
@@ -155,6 +156,11 @@ class OfGroup:
 
     def __call__(self, updates: int) -> float:
         return self.whole.rate(self.group, updates)
+
+    @property
+    def at_start(self) -> Schedule:
+        """For the record: the rate that the group began with, if the user's loop may change it."""
+        return self.whole.groups_at_start[self.group] if isinstance(self.whole, OwnRates) else self
 
     def __repr__(self) -> str:
         """For the record of the run, without an address in memory."""

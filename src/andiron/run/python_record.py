@@ -224,7 +224,7 @@ def _rates(built: Built) -> dict[str, Any]:
 
 
 def _group_rate(group: Group, whole: Schedule) -> float | None:
-    rate = _rate(group.schedule or whole)
+    rate = _rate(getattr(group.schedule, "at_start", group.schedule) or whole)
     return None if rate is None or group.optimizer is None else rate * group.lr_scale
 
 

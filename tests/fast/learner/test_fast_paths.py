@@ -34,11 +34,28 @@ class Network(nn.Module):
         torch.manual_seed(0)
         self.first, self.drop = nn.Linear(16, 8), nn.Dropout(0.2)
         self.last, self.branch = nn.Linear(8, 3), nn.Linear(8, 3)
-        self.uses_branch = True
+        self.uses_branch, self.width = True, 3
 
     def forward(self, inputs):
         hidden = self.drop(torch.tanh(self.first(inputs)))
-        return self.last(hidden) + (self.branch(hidden) if self.uses_branch else 0)
+        logits = self.last(hidden) + (self.branch(hidden) if self.uses_branch else 0)
+        return logits[:, : self.width]
+
+
+class Reused:
+    """Batches in one memory, written again for each."""
+
+    def __init__(self, loader):
+        self.batches = [*loader.epoch(0)]
+
+    def __len__(self):
+        return len(self.batches) - 1
+
+    def __iter__(self):
+        first = self.batches[0]
+        inputs, targets = torch.empty_like(first.inputs), torch.empty_like(first.targets)
+        for batch in self.batches[:-1]:
+            yield inputs.copy_(batch.inputs), targets.copy_(batch.targets)
 
 
 def option(**options):
@@ -149,10 +166,12 @@ CASES = {
     "sample weights": (
         "batches together", {}, lambda run: setattr(run.data, "weights", torch.arange(90.0) / 45)
     ),
+    "memory of a batch": ("counted later", {"is_reused": True}, lambda run: None),
+    "number of classes": ("counted later", {}, lambda run: setattr(run.network, "width", 2)),
 }  # fmt: skip
 
 
-def made(kind="adam", accumulation=1, loss=None):
+def made(kind="adam", accumulation=1, loss=None, is_reused=False):
     """A learner of 90 samples in batches of 8, with what a case may change."""
     torch.manual_seed(1)
     data = ArrayDataset(torch.randn(90, 16), torch.randint(2, (90,)))
@@ -166,9 +185,10 @@ def made(kind="adam", accumulation=1, loss=None):
     learner = builder.renderer(None).unrecorded().with_writers().build(
         Classifier(network, loss), optimizer
     )
+    batches = Reused(train) if is_reused else train
     return SimpleNamespace(
         network=network, loss=loss, optimizer=optimizer, learner=learner,
-        train=train, data=train.dataset,
+        train=batches, data=train.dataset,
     )  # fmt: skip
 
 

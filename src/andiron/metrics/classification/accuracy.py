@@ -3,6 +3,7 @@
 `threshold` is the probability above which the answer for a label, or a yes-or-no answer, is yes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from andiron import errors, outputs
 from andiron.metrics.classification.classifier_rows import CLASSES, LABELS, rows
+from andiron.outputs import ClassificationOutput
 from andiron.protocols import Item, Parts
 from andiron.ranges import Count, Proportion
 
@@ -27,6 +29,11 @@ class Loss:
         if isinstance(weight, Tensor):  # the mean over a batch of IGNORED targets is NaN
             total = torch.where(weight == 0, 0.0, total)
         return total, weight
+
+    def count_items(self, items: Sequence[Item]) -> Parts:
+        """As `__call__` for several items whose weights are integers, in one operation."""
+        weights = [item.weight for item in items]
+        return torch.stack([item.loss for item in items]) * torch.tensor(weights), sum(weights)
 
 
 class Accuracy:
@@ -45,6 +52,12 @@ class Accuracy:
                 f"{list(item.targets.shape)}); use HammingAccuracy for yes-or-no answers"
             )
         return item.output.argmax(dim=-1) == item.targets, outputs.num_targets(item)
+
+    def count_items(self, items: Sequence[ClassificationOutput]) -> Parts:
+        """As `__call__` for several items without IGNORED targets, in one operation."""
+        logits = torch.cat([item.output for item in items])
+        targets = torch.cat([item.targets for item in items])
+        return logits.argmax(dim=-1) == targets, len(targets)
 
 
 @dataclass(kw_only=True)
