@@ -263,12 +263,12 @@ def with_line(number, line, table=HOUSES):
         (
             with_line(5, "49,,3008.5"),
             "table.csv, line 5, column 'rooms': has no value; fill it in, remove the row, or set "
-            "data.missing",
+            "data.missing=median",
         ),
         (
             with_line(5, "49, ,3008.5"),
             "table.csv, line 5, column 'rooms': has no value; fill it in, remove the row, or set "
-            "data.missing",
+            "data.missing=median",
         ),
         (
             with_line(5, "49,4,"),
@@ -277,7 +277,7 @@ def with_line(number, line, table=HOUSES):
         (
             with_line(6, "nan,4,3"),
             "table.csv, line 6, column 'area': has no value ('nan'); fill it in, remove the row, "
-            "or set data.missing",
+            "or set data.missing=median",
         ),
         (
             with_line(6, "4,-inf,3"),
@@ -298,7 +298,7 @@ def with_line(number, line, table=HOUSES):
             with_line(7, "4,NaN,3\n5,6"),
             "table.csv: 2 lines cannot be used:\n"
             "  line 7, column 'rooms': has no value ('NaN'); fill it in, remove the row, or set "
-            "data.missing\n"
+            "data.missing=median\n"
             "  line 8: has 2 values where the header has 3 names\n"
             "correct them, leave out columns (data.exclude), fill missing values "
             "(data.missing=median), read them as text (data.categories), or skip lines "

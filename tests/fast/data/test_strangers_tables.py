@@ -15,6 +15,7 @@ import numpy as np
 import polars
 import pytest
 import torch
+from strangers_tables import AMERICAN, CITIES, GERMAN, OF_R
 
 from andiron import errors
 from andiron.data.on_disk.column_values import text_of, texts
@@ -24,24 +25,6 @@ from andiron.data.on_disk.written_numbers import finite
 from andiron.data import ArrayBatcher
 from andiron.data.described import Described
 from andiron.trained import raw_inputs
-
-CITIES = ("Köln", "Bonn", "Düren")
-GERMAN = "Stadt;Einwohner;Miete;Anteil;Stand;Klasse\n" + "".join(
-    f"{CITIES[row % 3]};{'k.A.' if row == 7 else f'{850 + 97 * row:,}'.replace(',', '.')};"
-    f"{row},50"
-    f";{row},5 %;{1 + row % 28:02}.{1 + row % 12:02}.2023;{('A', 'B')[row % 2]}\n"
-    for row in range(60)
-)
-AMERICAN = "sold,price,share,income,owner,kind\n" + "".join(
-    f'{1 + row % 12}/{1 + row % 28}/2023,${row}.50,{row}%,"{1000 + 97 * row:,}.25",'
-    f"{('TRUE', 'False', 'true', 'FALSE')[row % 4]},{'N/A' if row == 9 else ('x', 'y')[row % 2]}\n"
-    for row in range(60)
-)
-OF_R = '"area" "town" "kept" "kind"\n' + "".join(
-    f'"{row + 1}" {"NA" if row == 5 else row / 4} "{CITIES[row % 3]}" {("TRUE", "FALSE")[row % 2]} '
-    f'"{("a", "b")[row % 2]}"\n'
-    for row in range(60)
-)
 
 
 def load(path, target, **options):
@@ -94,7 +77,8 @@ def test_a_strangers_table_is_read_at_the_second_attempt(
     path = tmp_path / "table.csv"
     path.write_bytes(content.encode(encoding))
     message = refusal(path, target)
-    given = suggested(message) if "options for" in message else {"missing": "median"}
+    is_one = message.endswith("set data.missing=median")  # for a gap alone
+    given = {"missing": "median"} if is_one else suggested(message)
     assert given == options, message
     splits = load(path, target, standardise=False, **given)
     names = [name for column in splits.facts["encoding"]["columns"] for name in (

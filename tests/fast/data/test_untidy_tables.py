@@ -278,8 +278,8 @@ def test_one_cause_of_many_bad_lines_is_listed_once(file):
     ]
     rows = [["" if row % 4 else "1", "x" if row == 4 else "2", str(row)] for row in range(20)]
     assert refused(file(text_of(rows, ["x", "y", "price"]))).splitlines()[1:] == [
-        "  line 3, column 'x': has no value; fill it in, remove the row, or set data.missing; "
-        "the same in 14 more lines: 4, 5, 7, 8, 9, 11, 12, 13, and 6 more",
+        "  line 3, column 'x': has no value; fill it in, remove the row, or set "
+        "data.missing=median; the same in 14 more lines: 4, 5, 7, 8, 9, 11, 12, 13, and 6 more",
         "  line 6, column 'y': 'x' is not a number; correct it, or leave the column out of "
         "data.features",
         "correct them, leave out columns (data.exclude), fill missing values "
@@ -357,7 +357,7 @@ def test_a_row_of_a_parquet_file_is_named_by_its_number(tmp_path):
     path = parquet(tmp_path, town=names, price=prices)
     assert refused(path) == (
         "table.csv, row 42, column 'town': has no value; fill it in, remove the row, or set "
-        "data.missing"
+        "data.missing=median"
     )
     assert refused(path, target="prize").endswith(
         "has no column 'prize'; did you mean 'price'?; its columns are: town, price"

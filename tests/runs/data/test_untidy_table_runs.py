@@ -14,6 +14,7 @@ import pytest
 import safetensors.torch
 import torch
 from in_process import called
+from strangers_tables import AMERICAN, GERMAN, OF_R
 
 import andiron
 from andiron import errors
@@ -133,3 +134,22 @@ def test_a_run_is_measured_on_few_rows_and_predicts_the_valid_ones(here, monkeyp
         next(run.model.parameters()).fill_(math.nan)
     with pytest.raises(errors.DataError, match="row 0: the network's output is NaN or infinite"):
         run.predict([{"x": 1, "z": 2}])
+
+
+@pytest.mark.parametrize(
+    "content, encoding, target",
+    [(GERMAN, "cp1252", "Klasse"), (AMERICAN, "utf-8", "kind"), (OF_R, "utf-8", "kind")],
+    ids=["German", "American", "of R"],
+)
+def test_a_table_trains_with_the_arguments_of_the_message(here, content, encoding, target):
+    (here / "table.csv").write_bytes(content.encode(encoding))
+    command = ["render=plain", "data=csv", "data.path=table.csv", f"data.target={target}",
+               "num_epochs=1", "model.hidden=[4]", "hydra.run.dir=run"]  # fmt: skip
+    refused = called(train.main, *command, cwd=here)
+    assert refused.code == 1 and not (here / "run" / "model.safetensors").exists()
+    options_line = re.search(r"options for this table: (.*)", refused.errors)
+    words = options_line or re.search(r"set (data.missing=\w+)", refused.errors)
+    arguments = shlex.split(words[1])
+    weights(here, "run", *command, *arguments)
+    options = json.loads((here / "run" / "config.json").read_text())["data"]
+    assert all(options[each.removeprefix("data.").partition("=")[0]] for each in arguments)

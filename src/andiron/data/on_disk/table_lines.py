@@ -18,7 +18,7 @@ from andiron.data.on_disk.table_frames import Table
 from andiron.plain import readable
 
 GAP = "fill it in, or remove the row"
-FEATURE_GAP = "fill it in, remove the row, or set data.missing"
+FEATURE_GAP = "fill it in, remove the row, or set data.missing=median"
 CLASS_GAP = ", or set data.missing=drop; if it is a class, set data.missing_values=[]"
 MOST_PLACEHOLDERS = 5  # of a column
 MOST_ALIKE = 5  # lines with the same fault that are listed one by one
