@@ -160,15 +160,16 @@ def _row_samples(
 ) -> Samples:
     """The columns used in training, encoded as then; others than `keep` are ignored."""
     encoding = TableEncoding.of_facts(data.facts)
-    features = [feature.column for feature in encoding.columns]
-    reading, missing = encoding.reading, encoding.missing
-    options = {"reading": reading, "layout": layout, "kept": keep, "missing": missing}
+    options: dict[str, Any] = {
+        "features": [feature.column for feature in encoding.columns], "texts": (), "kept": keep,
+        "reading": encoding.reading, "missing": encoding.missing, "layout": layout,
+        "is_partial": True,
+    }  # fmt: skip
     sources: list[Any] = [Path(each) if isinstance(each, str) else each
                           for each in inputs if not isinstance(each, Mapping)]  # fmt: skip
     mappings = [row for row in inputs if isinstance(row, Mapping)]
     tables = [
-        csv_file.read(source, features=features, texts=(), is_partial=True, **options)
-        for source in (*sources, *([mappings] if mappings else []))
+        csv_file.read(source, **options) for source in (*sources, *filter(None, [mappings]))
     ]
     for table in tables:
         encoding.warn_of_unknown_categories(table)

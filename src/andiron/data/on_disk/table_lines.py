@@ -43,7 +43,7 @@ class TableLines:
     source: str  # the file, in messages; empty for rows from Python
     table: Table
     request: Request
-    fills: set[str] = field(default_factory=set)  # of `missing`, for the gaps of the table
+    fills: set[str] = field(default_factory=set)  # options for `missing`
 
     def checked(self) -> columns.Columns:
         """The rows without bad ones, at most `max_bad_lines`, and those dropped for a gap.
@@ -240,9 +240,9 @@ class TableLines:
         if names and names == [*numeric]:
             return numbers
         matrix = np.empty((len(self.table.lines), len(names)))
+        apart = dict(zip(numeric, numbers.T))
         for column, name in zip(matrix.T, names):
-            is_apart = name in numeric
-            column[:] = numbers[:, numeric.index(name)] if is_apart else self.values[name].values
+            column[:] = apart[name] if name in apart else self.values[name].values
         return matrix
 
 

@@ -5,7 +5,8 @@ message has all of them.
 """
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,9 @@ def read(source: Any, request: Request) -> Columns:
     try:
         return _columns(source, request)
     except Unreadable as error:
-        was_disabled, log.disabled = log.disabled, True
+        options, was_disabled, log.disabled = dict(error.options), log.disabled, True
         try:
-            options = _options(source, request, error.options)
+            _add_options(options, source, request)
         finally:
             log.disabled = was_disabled
         if all(name == "missing" or f"data.{name}=" in str(error) for name in options):
@@ -41,18 +42,14 @@ def read(source: Any, request: Request) -> Columns:
         raise errors.DataError(f"{error}\noptions for this table: {text}") from error
 
 
-def _options(source: Any, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The `options`, and what the table needs once they are set."""
-    found: dict[str, Any] = {}
-    for _ in range(MOST_ATTEMPTS):
-        found |= options
-        try:
-            return {**found, **_columns(source, request.changed(found)).suggested}
-        except Unreadable as error:
-            options = error.options
-        except errors.DataError:
-            break
-    return found
+def _add_options(options: dict[str, Any], source: Any, request: Request) -> None:
+    """Adds to the `options` those that the table needs once they are set."""
+    with suppress(errors.DataError):
+        for _ in range(MOST_ATTEMPTS):
+            try:
+                return options.update(_columns(source, request.changed(options)).suggested)
+            except Unreadable as error:
+                options |= error.options
 
 
 def _columns(source: Any, request: Request) -> Columns:
