@@ -412,6 +412,7 @@ def test_rows_of_nothing_are_ignored_with_read(tmp_path):
     "numbers, is_warned",
     [
         (["850", "2.400", "1.234"], True),
+        (["850", "", "2.400", "1.234"], True),
         (["0.850", "2.400", "1"], False),
         (["1.234", "2.400"], False),
         (["850", "2.45"], False),
@@ -421,7 +422,7 @@ def test_points_that_may_separate_thousands_are_named(tmp_path, caplog, numbers,
     rows = [f"{numbers[row % len(numbers)]};{row % 2}" for row in range(40)]
     path = tmp_path / "t.csv"
     path.write_text("\n".join(["a;y", *rows]) + "\n")
-    load(path, "y")
+    load(path, "y", missing="median")
     assert ("if they separate thousands, set" in caplog.text) == is_warned
 
 

@@ -106,8 +106,8 @@ def table(path: Path, file: File, request: Request, choose: Choose) -> Table:
     whole = [row for row in first[header.lines :] if len(row) == len(header.names)]
     for name in features if reading.decimal == "." and not reading.missing_numbers else ():
         texts = [row[places[name]] for row in whole]
-        if reading.kinds.get(name, "number") == "number" and None not in map(parsed, texts):
-            numbers += [name] * (name not in others)
+        if reading.kinds.get(name, "number") == "number":
+            numbers += [name] * (name not in others and None not in map(parsed, texts))
             if reading.thousands is None and may_be_thousands(texts):
                 log.warning(
                     "%s: column %r has numbers such as 2.400 beside 850, and their points are read "
