@@ -96,6 +96,12 @@ class DataLoader:
             return f"in memory on {self.device}"
         return f"gathered {'between steps' if self._is_seeded else 'by a thread ahead of the step'}"
 
+    @property
+    def has_own_memory(self) -> bool:
+        """Whether each batch is in new memory, into which nothing writes again."""
+        own = type(self.batcher) in (ImageBatcher, ArrayBatcher)
+        return own and type(self.dataset) is ArrayDataset
+
     def order(self, epoch: int) -> Int[Tensor, " size"]:
         """The indices of the epoch's samples, in order."""
         if self.shuffle_seed is None or getattr(self.dataset, "is_stream", False):

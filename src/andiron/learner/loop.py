@@ -120,11 +120,10 @@ class Loop:
         """
         self._evaluation.close()
         self._updater.precision.apply()
-        model = self._state.model
-        if not model.training:  # submodules frozen in evaluation mode stay so
-            model.train()
+        if not self._state.model.training:  # submodules frozen in evaluation mode stay so
+            self._state.model.train()
         (at := self._position).enter(train)
-        self.ending = None
+        self.ending, self._train = None, train
         length = self._agenda.start(at, len(train))
         self._state.observers.start(per_epoch := self._agenda.updates_per_epoch)
         for schedule in schedules.stateful(self._state.schedule):
@@ -189,9 +188,10 @@ class Loop:
             return
         for average in self._state.averages.values():
             average.update(self._state.model, at.updates)
+        kept = getattr(self._train, "has_own_memory", False)
         with torch.no_grad():  # an item that is not detached must not keep its graph alive
             for item, batch in zip(updated.items, batches, strict=True):
-                metric_log.train_tally.add(item, batch)
+                metric_log.train_tally.add(item, batch, is_kept=kept)
         progress.updates = at.updates
         progress.batch += len(batches)
         progress.new_batches += len(batches)

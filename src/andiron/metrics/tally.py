@@ -53,13 +53,19 @@ class Tally:
         self.images: dict[str, Tensor] = {}
         self.decisions: dict[str, Decisions] = {}
 
-    def add(self, item: Any, batch: Any = None) -> None:
-        """Counts one batch; `batch` is for metrics that declare `needs_batch`."""
-        may_wait = self._can_wait and not self._window and len(self._items) < MOST_KEPT
-        if may_wait and _is_small(item, self._items) and fast_paths.may_take("counted later"):
-            # copies: the user's code may write into the memory of outputs and targets again
-            kept = item.output.clone(), item.targets.clone()
-            self._items.append(ClassificationOutput(item.loss, *kept, item.weight))
+    def add(self, item: Any, batch: Any = None, *, is_kept: bool = False) -> None:
+        """Counts one batch; `batch` is for metrics that declare `needs_batch`.
+
+        `is_kept`: nothing writes into the memory of item and batch again, so that it may wait.
+        """
+        may_wait = is_kept and self._can_wait and not self._window and len(self._items) < MOST_KEPT
+        if (
+            may_wait
+            and _is_small(item, self._items)
+            and item.targets is getattr(batch, "targets", None)
+            and fast_paths.may_take("counted later")
+        ):
+            self._items.append(item)
             return
         self._count_items()
         if isinstance(item, Sliced):

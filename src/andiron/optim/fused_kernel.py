@@ -45,18 +45,17 @@ def stepped(
     if kind not in OPTIONS or not _is_plain(inner, group, parameters, lr):
         return False
     values = OPTIONS[kind](group)
-    first = parameters[0]
-    device, dtype = first.device, first.dtype
-    if (
-        not {*map(type, values), *map(type, group.get("betas", ()))} <= PLAIN
-        or {(type(p), p.device, p.dtype) for p in parameters} != {(nn.Parameter, device, dtype)}
-    ):
+    kinds = {(type(p), p.dtype, p.get_device()) for p in parameters}
+    numbers = {*map(type, values), *map(type, group.get("betas", ()))}
+    if len(kinds) > 1 or type(parameters[0]) is not nn.Parameter or not numbers <= PLAIN:
         return False
     slots = _slots(kind, group, [inner.state.get(parameter) for parameter in parameters])
-    agrees = slots is not None and _agrees(kind, tuple(map(bool, values)), dtype, device)
-    if slots is None or not agrees or not fast_paths.may_take("fused step"):
+    first, flags = parameters[0], tuple(map(bool, values))
+    if slots is None or not _agrees(kind, flags, first.dtype, first.device):
         return False
-    if device.type == "cuda":
+    if not fast_paths.may_take("fused step"):
+        return False
+    if first.is_cuda:
         next((getattr(inner, name) for name in CAPTURE_CHECKS if hasattr(inner, name)), bool)()
     _run(kind, group, slots, parameters, gradients, lr)
     return True

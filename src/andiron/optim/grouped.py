@@ -146,6 +146,8 @@ class GroupedOptimizer:
 
     def thaw(self, updates: int) -> None:
         """Unfreezes the groups whose `frozen_updates` are over."""
+        if not self._waiting:
+            return
         over = {name for name in self._waiting if self.groups[name].frozen_updates <= updates}
         if over:
             self._waiting -= over

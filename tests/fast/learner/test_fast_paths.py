@@ -11,7 +11,7 @@ from torch import nn
 from andiron import gradients
 from andiron.checkpoint import Checkpoint
 from andiron.checkpoint.host_copy import HostBuffers
-from andiron.data import ArrayBatcher, ArrayDataset, DataLoaderBuilder
+from andiron.data import ArrayBatcher, ArrayDataset, Batch, DataLoaderBuilder
 from andiron.learner import LearnerBuilder
 from andiron.metrics import Accuracy, Loss
 from andiron.plain import fast_paths
@@ -42,20 +42,14 @@ class Network(nn.Module):
         return logits[:, : self.width]
 
 
-class Reused:
+class Reusing(ArrayBatcher):
     """Batches in one memory, written again for each."""
 
-    def __init__(self, loader):
-        self.batches = [*loader.epoch(0)]
+    memory = torch.empty(8, 16), torch.empty(8, dtype=torch.int64)
 
-    def __len__(self):
-        return len(self.batches) - 1
-
-    def __iter__(self):
-        first = self.batches[0]
-        inputs, targets = torch.empty_like(first.inputs), torch.empty_like(first.targets)
-        for batch in self.batches[:-1]:
-            yield inputs.copy_(batch.inputs), targets.copy_(batch.targets)
+    def __call__(self, raw, device):
+        size = len(raw.targets)
+        return Batch(*(m[:size].copy_(each) for m, each in zip(self.memory, raw)))
 
 
 def option(**options):
@@ -166,12 +160,14 @@ CASES = {
     "sample weights": (
         "batches together", {}, lambda run: setattr(run.data, "weights", torch.arange(90.0) / 45)
     ),
-    "memory of a batch": ("counted later", {"is_reused": True}, lambda run: None),
+    "memory of a batch": (
+        "counted later", {}, lambda run: setattr(run.train, "batcher", Reusing())
+    ),
     "number of classes": ("counted later", {}, lambda run: setattr(run.network, "width", 2)),
 }  # fmt: skip
 
 
-def made(kind="adam", accumulation=1, loss=None, is_reused=False):
+def made(kind="adam", accumulation=1, loss=None):
     """A learner of 90 samples in batches of 8, with what a case may change."""
     torch.manual_seed(1)
     data = ArrayDataset(torch.randn(90, 16), torch.randint(2, (90,)))
@@ -185,10 +181,9 @@ def made(kind="adam", accumulation=1, loss=None, is_reused=False):
     learner = builder.renderer(None).unrecorded().with_writers().build(
         Classifier(network, loss), optimizer
     )
-    batches = Reused(train) if is_reused else train
     return SimpleNamespace(
         network=network, loss=loss, optimizer=optimizer, learner=learner,
-        train=batches, data=train.dataset,
+        train=train, data=train.dataset,
     )  # fmt: skip
 
 

@@ -247,7 +247,7 @@ def test_items_counted_in_one_operation_have_the_same_bits(sizes):
     for window in range(3):
         for tally in (waiting, immediate):
             for item in drawn_items(sizes, seed=window):
-                tally.add(item)
+                tally.add(item, item, is_kept=True)
         assert waiting.close_window() == immediate.close_window()
     assert waiting.close_epoch() == immediate.close_epoch()
 
@@ -256,7 +256,7 @@ def test_a_state_saved_in_mid_window_has_the_counts_of_each_batch():
     waiting, immediate = Tally([Loss(), Accuracy()]), Tally([Immediate(), Accuracy()])
     for tally in (waiting, immediate):
         for item in drawn_items([4, 4, 3]):
-            tally.add(item)
+            tally.add(item, item, is_kept=True)
     (plain, tensors), (expected, others) = waiting.state_dict(), immediate.state_dict()
     assert plain == expected and len(plain["window"]) == 3
     assert all(torch.equal(tensors[name], others[name]) for name in others)
@@ -264,7 +264,7 @@ def test_a_state_saved_in_mid_window_has_the_counts_of_each_batch():
     resumed.load_state_dict(plain, tensors, torch.device("cpu"))
     for tally in (waiting, resumed):
         for item in drawn_items([6, 2], seed=1):
-            tally.add(item)
+            tally.add(item, item, is_kept=True)
     assert waiting.close_epoch() == resumed.close_epoch()
 
 
@@ -296,7 +296,7 @@ def test_a_state_saved_in_mid_window_has_the_counts_of_each_batch():
 def test_a_damaged_state_is_refused_with_its_place(damage, words):
     tally = Tally([Loss(), Accuracy()])
     for item in drawn_items([4, 4]):
-        tally.add(item)
+        tally.add(item, item, is_kept=True)
     plain, tensors = tally.state_dict()
     damage(plain)
     with pytest.raises(errors.DataError, match=re.escape(words)):
@@ -306,8 +306,9 @@ def test_a_damaged_state_is_refused_with_its_place(damage, words):
 def test_items_that_may_wait_are_few_and_small():
     tally = Tally([Loss(), Accuracy()])
     for item in drawn_items([64] * 300):
-        tally.add(item)
+        tally.add(item, item, is_kept=True)
         assert len(tally._items) <= 256
     tally.forget()
-    tally.add(next(drawn_items([5000])))
+    item = next(drawn_items([5000]))
+    tally.add(item, item, is_kept=True)
     assert not tally._items
