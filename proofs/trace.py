@@ -102,7 +102,7 @@ def _from_its_batch(calls: list[Call]) -> list[Call]:
 
     Batches of small samples are gathered several at a time; most updates then only take the next.
     """
-    fetched = next(n for n, call in enumerate(calls) if call.file.startswith("data/"))
+    fetched = next(n for n, call in enumerate(calls) if "._gathered" in call.function)
     return calls[fetched:] + calls[:fetched]
 
 

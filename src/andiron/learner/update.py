@@ -135,7 +135,8 @@ class Updater:
         Raises: NonFiniteError, the weights unchanged, if the policy is to stop.
         """
         self.optimizer.thaw(position.updates)
-        self.optimizer.frozen_modules.hold()
+        if self.optimizer.frozen_modules.held:
+            self.optimizer.frozen_modules.hold()
         rates = self.rates(position.updates)
         due = self.optimizer.due(rates, position.updates)
         before = StateBefore(self.model, self.optimizer) if self.nonfinite.checks else None

@@ -10,20 +10,20 @@ class FrozenModules:
 
     def __init__(self, model: nn.Module):
         self._model = model
-        self._held: set[nn.Module] = set()
+        self.held: set[nn.Module] = set()  # in evaluation mode
         self._switched: set[nn.Module] = set()  # those that were in training mode before
 
     def choose(self, frozen: Set[Tensor]) -> None:
         """Holds the modules whose parameters are all `frozen`; others train again."""
-        self._held = {*_stateful(self._model, frozen)} if frozen else set()
-        for module in self._switched - self._held:
+        self.held = {*_stateful(self._model, frozen)} if frozen else set()
+        for module in self._switched - self.held:
             module.training = True
-        self._switched &= self._held
+        self._switched &= self.held
 
     def hold(self) -> None:
         """Puts them into evaluation mode, before an update: `model.train()` may have been called.
         """
-        for module in self._held:
+        for module in self.held:
             if module.training:
                 module.training = False
                 self._switched.add(module)
