@@ -8,7 +8,7 @@
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -165,13 +165,14 @@ def all_finite(gradients: Gradients) -> bool:
     device = tensors[0].device
     found_inf, one = _constants(device)
     if device.type != "mps" and fast_paths.may_take("finite check"):  # mps lacks this operation
-        with suppress(RuntimeError):  # of sparse, complex or expanded tensors, of several devices
+        try:
             torch._amp_foreach_non_finite_check_and_unscale_(tensors, found_inf, one)
             is_finite = not found_inf.item()
             if not is_finite:
                 found_inf.zero_()
             return is_finite
-        found_inf.zero_()
+        except RuntimeError:  # sparse, complex or expanded tensors, several devices
+            found_inf.zero_()
     values = [tensor.coalesce().values() if tensor.is_sparse else tensor for tensor in tensors]
     return bool(torch.stack([each.isfinite().all().to(device) for each in values]).all())
 

@@ -9,21 +9,29 @@ from torch import Tensor, nn
 
 from andiron.optim import GroupedOptimizer, model_weights
 
+Buffer = tuple[Any, str, Tensor]  # the mapping that holds it, its name there, and itself
+
 
 class StateBefore:
     """Buffers, such as running statistics; weights and optimizer state if a step moves them
     while it evaluates the loss several times. `restore` brings them back, bit for bit.
     """
 
-    def __init__(self, model: nn.Module, optimizer: GroupedOptimizer):
+    def __init__(self, buffers: list[Buffer], optimizer: GroupedOptimizer):
         self._optimizer = optimizer
-        self._buffers = _buffers(model, [])
-        self._values = _copies([buffer for *_, buffer in self._buffers]) if self._buffers else []
+        self._buffers = buffers
+        self._values = _copies([buffer for *_, buffer in buffers])
         self._weights: dict[str, Tensor] = {}
         if optimizer.needs_closure:
             parameters = optimizer.parameters
             self._weights = dict(zip(parameters, _copies([*parameters.values()]), strict=True))
             self._state = copy.deepcopy(optimizer.state_dict())
+
+    @classmethod
+    def of(cls, model: nn.Module, optimizer: GroupedOptimizer) -> "StateBefore | None":
+        """The state now; None if there is none to bring back."""
+        buffers = _buffers(model, [])
+        return cls(buffers, optimizer) if buffers or optimizer.needs_closure else None
 
     def restore(self) -> None:
         """Brings the state back; a buffer that was replaced is the former tensor again."""
@@ -36,8 +44,8 @@ class StateBefore:
             self._optimizer.load_state_dict(self._state)
 
 
-def _buffers(module: nn.Module, found: list[Any]) -> list[tuple[Any, str, Tensor]]:
-    """Each buffer below the module, with the mapping that holds it and its name there."""
+def _buffers(module: nn.Module, found: list[Buffer]) -> list[Buffer]:
+    """Each buffer below the module."""
     if own := module._buffers:
         found += [(own, name, buffer) for name, buffer in own.items() if buffer is not None]
     for child in module._modules.values():

@@ -139,7 +139,7 @@ class Updater:
             self.optimizer.frozen_modules.hold()
         rates = self.rates(position.updates)
         due = self.optimizer.due(rates, position.updates)
-        before = StateBefore(self.model, self.optimizer) if self.nonfinite.checks else None
+        before = StateBefore.of(self.model, self.optimizer) if self.nonfinite.checks else None
         gradients, items = self.gradients(batches, position, loader)
         if not self.nonfinite.passes(gradients):
             self._leave_out(gradients, before, position, batches, loader, snapshot)
