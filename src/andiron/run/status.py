@@ -47,7 +47,8 @@ def read(folder: RunFolder) -> dict[str, Any]:
 
 def is_untrained(folder: RunFolder) -> bool:
     """Whether the process of the run ended, or was killed, before its first update."""
-    if not (status := read(folder)) and run_record.holds_run(folder):  # killed before it had one
+    status = read(folder)
+    if not folder.status.exists() and run_record.holds_run(folder):  # killed before it had one
         manifest = run_record.manifest_of(folder)
         status = {UNTRAINED: not (manifest.entries or manifest.written)}
     return status.get(UNTRAINED) is True and not _has_trained(folder)
