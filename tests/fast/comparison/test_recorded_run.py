@@ -163,6 +163,11 @@ def test_what_a_stranger_wrote_is_shown_without_control_characters(tmp_path):
     ],
 )
 def test_what_was_changed_when_a_run_was_resumed_is_known(resumes, found, tmp_path):
+    if isinstance(resumes, list):
+        resumes = [
+            {"updates": 7 * number, **entry} if isinstance(entry, dict) else entry
+            for number, entry in enumerate(resumes, start=1)
+        ]
     (tmp_path / "provenance.json").write_text(json.dumps({"resumes": resumes}))
 
     assert [*changes(RunFolder(tmp_path)).values()] == found
