@@ -94,7 +94,7 @@ def texts_explained(arguments: list[str], conf_dir: Path) -> Iterator[None]:
         lines = dict.fromkeys(error.problems, "")
         for text in command_arguments.parsed(arguments).overrides:
             wrong = [line for line in lines if _option(line) == _key(text)]
-            if wrong and quoting.MARK not in wrong[0]:
+            if wrong and quoting.MARK not in wrong[0] and not _is_text(text):
                 lines[wrong[0]] = _remedy(text, arguments, conf_dir)
         if not any(lines.values()):
             raise
@@ -106,6 +106,13 @@ def texts_explained(arguments: list[str], conf_dir: Path) -> Iterator[None]:
         if not typed:
             raise
         raise errors.DataError(f"{error}{quoting.remedy(quoting.as_text(typed[0])[:1])}") from error
+
+
+def _is_text(text: str) -> bool:
+    """Whether Hydra takes the value on the command line as that text, and no interpolation."""
+    override = command_arguments.parsed_override(text)
+    is_same = override is not None and override.value() == text.partition("=")[2]
+    return is_same and "${" not in text
 
 
 def _is_reread(text: str) -> bool:

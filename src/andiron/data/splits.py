@@ -24,7 +24,7 @@ from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import ArrayDataset, Batcher, Classes, Dataset, all_targets
 from andiron.ranges import SET_NAMES, Validation, is_set_name
 
-TOLERANCE = 1e-3  # of the size of a part; MNIST validates on 5,999 of 60,000 images
+TOLERANCE = 1e-3  # of the size of a part, as the 5,999 of MNIST's 60,000 images
 TEST_SEED = 0  # fixed: the held-out samples are the same for every split seed
 
 
@@ -171,9 +171,8 @@ def with_sets(
     sets = {name: read(value) for name, value in (values or {}).items()}
     more = {name: dataset for name, (dataset, _) in sets.items()}
     checksums = {name: checksum for name, (_, checksum) in sets.items()}
-    return splits.then(
-        lambda made: dataclasses.replace(made, more=more, more_fingerprints=checksums)
-    )
+    further: dict[str, Any] = {"more": more, "more_fingerprints": checksums}
+    return splits.then(lambda made: dataclasses.replace(made, **further))
 
 
 class Parts(NamedTuple):
@@ -243,9 +242,8 @@ def of_training_and_test(
         train, held_out = map(training.subset, split)
     arrays = training.inputs, training.targets, test.inputs, test.targets
     checksum = fingerprint.of_tensors(*arrays)
-    return of_parts(
-        lambda part: part, (train, held_out, test), fingerprint=checksum, **described
-    )
+    parts = train, held_out, test
+    return of_parts(lambda part: part, parts, fingerprint=checksum, **described)
 
 
 def divided(

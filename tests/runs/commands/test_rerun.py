@@ -149,9 +149,9 @@ def test_a_run_resumed_with_other_options_is_refused_naming_them(tmp_path):
     with pytest.raises(errors.RunFolderError) as refused:
         rerun.rerun(folder, tmp_path / "again")
     assert str(refused.value) == (
-        f"{folder}: was resumed at update 40 with other options (lr, scheduler.factor); no single "
-        "configuration describes such a "
-        "run, so it cannot be repeated from its record"
+        f"{folder}: was resumed with other options (lr: 0.1, from update 40 0.01; "
+        "scheduler.factor: 1, from update 40 2); no single configuration describes such a run, so "
+        "it cannot be repeated from its record"
     )
     assert not (tmp_path / "again").exists()
 
