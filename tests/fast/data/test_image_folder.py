@@ -542,6 +542,7 @@ def test_skipped_files_are_named_and_the_rest_is_as_if_they_were_not_there(
     assert load(root, decoded=decoded, scan=True).fingerprint == whole.fingerprint
     names = image_tree.find(root).names
     left = damage(root, names[1], names[8])
+    caplog.clear()
     with caplog.at_level(logging.WARNING, "andiron"):
         splits = load(root, decoded=decoded, max_unreadable=2)
 

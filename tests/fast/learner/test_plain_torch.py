@@ -1,6 +1,7 @@
 """A torch DataLoader, optimizer and scheduler train as in a loop of torch alone, and resume."""
 
 import json
+import logging
 
 import pytest
 import torch
@@ -125,6 +126,7 @@ def test_a_first_rate_of_zero_is_a_rate(name, groups):
 
 
 def test_a_scheduler_that_may_count_updates_is_named_with_the_remedy(caplog):
+    caplog.set_level(logging.WARNING, "andiron")
     trained = plain()
     optimizer = two_groups(trained)
     for make in (RISING["linear"], RISING["lambda"]):

@@ -22,7 +22,11 @@ import sys
 from pathlib import Path
 from andiron.run import claim
 from andiron.run_folder import RunFolder
-with claim.claimed(RunFolder(Path(sys.argv[1]))):
+from andiron.writers import JsonLinesWriter
+folder = RunFolder(Path(sys.argv[1]))
+with claim.claimed(folder):
+    JsonLinesWriter(folder.metrics).close()
+    folder.metrics.write_text("being written\\n")
     print("claimed", flush=True)
     sys.stdin.read()
 """
@@ -38,7 +42,6 @@ def test_a_run_that_another_process_is_still_at_is_not_overwritten(tmp_path):
         env={**os.environ, "PYTHONPATH": source},
     )
     assert process.stdout.readline() == "claimed\n"
-    (tmp_path / "metrics.jsonl").write_text("being written\n")
 
     with (
         pytest.raises(errors.RunFolderError) as caught,
