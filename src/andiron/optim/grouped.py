@@ -120,8 +120,8 @@ class GroupedOptimizer:
         Raises: KeyError if a gradient belongs to a parameter that has no owner; ValueError if a
         group has a transformation and `updates` is missing.
         """
-        if unowned := gradients.keys() - self.parameters.keys():
-            name = next(name for name in gradients if name in unowned)
+        if not gradients.keys() <= self.parameters.keys():
+            name = next(name for name in gradients if name not in self.parameters)
             raise KeyError(
                 f"parameter {name!r} has a gradient but no owner; it was not trained when the "
                 "groups were made: give it to a group, or freeze it (requires_grad=False)"
