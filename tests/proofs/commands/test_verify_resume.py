@@ -325,7 +325,7 @@ class Scripted:
     def __call__(self, piece):
         self.arguments.append(list(piece.arguments))
         folder = Path(
-            piece.arguments[-1 if "dir=" in piece.arguments[-1] else 0].partition("=")[2].strip("'")
+            piece.arguments[-1 if "dir=" in piece.arguments[-1] else 0].partition("=")[2].strip('"')
         )
         folder.mkdir(parents=True, exist_ok=True)
         safetensors.torch.save_file({"weight": torch.ones(2)}, folder / "model.safetensors")
@@ -344,10 +344,10 @@ def test_each_resume_uses_the_same_folder_and_the_next_number_of_workers(tmp_pat
     trial = Trial(["seed=1"], ["1", "3", "end"], workers=[2, 0])
 
     assert verify_resume.verify(trial, tmp_path, pieces)
-    resume = f"resume='{tmp_path / 'interrupted'}'"
+    resume = f'resume="{tmp_path / "interrupted"}"'
     assert pieces.arguments == [
-        ["seed=1", f"hydra.run.dir='{tmp_path / 'straight'}'"],
-        ["seed=1", f"hydra.run.dir='{tmp_path / 'interrupted'}'"],
+        ["seed=1", f'hydra.run.dir="{tmp_path / "straight"}"'],
+        ["seed=1", f'hydra.run.dir="{tmp_path / "interrupted"}"'],
         [resume, "num_workers=2"],
         [resume, "num_workers=0"],
         [resume, "num_workers=2"],
@@ -358,7 +358,7 @@ def test_without_workers_the_run_goes_on_as_configured(tmp_path):
     pieces = Scripted()
     verify_resume.verify(Trial([], ["1"]), tmp_path, pieces)
 
-    assert pieces.arguments[-1] == [f"resume='{tmp_path / 'interrupted'}'"]
+    assert pieces.arguments[-1] == [f'resume="{tmp_path / "interrupted"}"']
 
 
 def test_stops_that_a_late_signal_has_passed_are_left_out_and_said_to_be(tmp_path, capsys):
