@@ -36,6 +36,7 @@ FLOAT_SUMS = (
     "loss", "brier_score", "calibration_error", "perplexity", "bits_per_byte", "mae", "mse",
     "rmse", "r2", "explained_variance",
 )  # fmt: skip
+OF_PLACE = "summary/text_summary", "provenance/text_summary"  # run_dir; processes
 NOT_MEASURED = "time/", "system/", "updates", "epoch"
 SUM_TOLERANCE = 1e-7  # relative
 SMALLEST_LOSS = 0.1  # the rounding of logits, about 1e-7, is more than 1e-6 of a smaller one
@@ -236,7 +237,7 @@ def _pictures(run: Path) -> dict[tuple[str, str, str, int], str]:
         events: Any = EventAccumulator(str(below), size_guidance=dict.fromkeys(kinds, 0)).Reload()
         for kind, read in kinds.items():
             for tag in events.Tags()[kind]:
-                for event in getattr(events, read)(tag) if tag != "summary/text_summary" else ():
+                for event in getattr(events, read)(tag) if tag not in OF_PLACE else ():
                     place = str(below.relative_to(run)), kind, tag, event.step
                     value = {**vars(event), "wall_time": None}
                     shown[place] = repr(value)

@@ -28,12 +28,15 @@ def refused(
     last = (number - 1) % size + 1 if is_whole else size
     if 1 not in (size // slices, -(-size // slices), last // slices, -(-last // slices)):
         return batches
-    first = next(batches)
+    ahead = list(itertools.islice(batches, 1))
+    if not ahead:  # a resume at the epoch's end
+        return batches
+    first = ahead[0]
     batch = next(iter(first.values())) if isinstance(first, Sliced) else first
     inputs = getattr(batch, "inputs", None)
     if isinstance(inputs, Tensor) and hasattr(model, "network"):  # others take what they like
         _try(model, inputs[:1], f"{number} samples in batches of {size}")
-    return itertools.chain([first], batches)
+    return itertools.chain(ahead, batches)
 
 
 def _try(model: nn.Module, inputs: Tensor, described: str) -> None:
