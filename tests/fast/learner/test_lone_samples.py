@@ -7,7 +7,7 @@ from torch import nn
 from andiron import errors
 from andiron.data import ArrayBatcher, ArrayDataset, DataLoader
 from andiron.distributed import ALONE, World
-from andiron.learner import LearnerBuilder
+from andiron.learner import LearnerBuilder, lone_samples
 from andiron.metrics import Loss
 from andiron.tasks import Classifier
 
@@ -109,3 +109,9 @@ def test_the_trial_changes_no_bit(monkeypatch):
     monkeypatch.setattr("andiron.learner.lone_samples._try", lambda *arguments: None)
     for name, tensor in fitted(of_pixels, loader(9, 4)).items():
         assert torch.equal(tensor, tried[name])
+
+
+def test_an_epoch_without_a_batch_left_is_tried_on_nothing():
+    """As a run that is resumed in the validation after its last batch."""
+    left = lone_samples.refused(iter(()), loader(5, 2), Classifier(flat()), ALONE, is_whole=True)
+    assert [*left] == []
