@@ -55,6 +55,10 @@ def test_commands_without_a_configuration_do_not_import_hydra():
     assert not loaded & {"hydra", "omegaconf"}
 
 
+def test_a_learner_is_imported_without_hydra():
+    assert not modules_after("import andiron.learner") & {"hydra", "omegaconf"}
+
+
 def test_a_single_process_run_imports_no_more_of_torch_distributed():
     main = f"train.main(pathlib.Path({str(ROOT / 'conf')!r}))"
     options = "['num_epochs=1', 'data=partial', 'hydra.run.dir=' + tempfile.mkdtemp()]"

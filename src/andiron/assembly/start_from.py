@@ -9,10 +9,10 @@ from torch import nn
 from andiron import checkpoint, errors, serialization
 from andiron.assembly import configured_store
 from andiron.checkpoint import LocalStore, Store, contents, manifest
-from andiron.config import composition, trust
+from andiron.config import trust
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
-from andiron.run import run_record
+from andiron.run import code_origin, run_record
 from andiron.run_folder import RunFolder
 from andiron.serialization.matching import shown
 
@@ -54,7 +54,7 @@ def weights_file(path: Path, config: Train, trusted: Trust | None = None) -> Pat
     Raises: ConfigError or DataError as `load`, for a missing file or one of another format.
     """
     if path.is_dir():
-        own = trust.of_user(composition.config_dirs(), config.trust)
+        own = trust.of_user(code_origin.config_dirs(), config.trust)
         allowed = trusted or own.with_config(dataclasses.asdict(config))
         path = _weights_in(RunFolder(path), allowed)
     serialization.check(path)

@@ -79,14 +79,6 @@ def checked_job(config: DictConfig) -> schema.Train:
     return checked_config(OmegaConf.masked_copy(config, options))
 
 
-def config_dirs() -> list[Path]:
-    """The config folders of the current composition; empty without one."""
-    if not HydraConfig.initialized():
-        return []
-    sources = HydraConfig.get().runtime.config_sources
-    return [Path(source.path) for source in sources if source.schema == "file"]
-
-
 def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = checked_config) -> None:
     """Calls `task(config, run_dir, hydra_record)` for the composed run, or for each run of a sweep.
 

@@ -76,6 +76,15 @@ def gather(config_dirs: Iterable[Path] = ()) -> tuple[dict[str, Any], Patches]:
     return {"git": git, "projects": projects, "modules": checksum}, patches
 
 
+def config_dirs() -> list[Path]:
+    """The config folders of the current composition; empty without one, which loads no Hydra."""
+    hydra_config = sys.modules.get("hydra.core.hydra_config")
+    if hydra_config is None or not hydra_config.HydraConfig.initialized():
+        return []
+    sources = hydra_config.HydraConfig.get().runtime.config_sources
+    return [Path(source.path) for source in sources if source.schema == "file"]
+
+
 def _own_modules(package: str) -> dict[str, str]:
     """The imported modules outside the standard library, site-packages and Andiron: name by file.
     """

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from andiron import errors
-from andiron.config import composition, schema
+from andiron.config import schema
 from andiron.config.leaves import leaves
 from andiron.data import Splits, described
 from andiron.data.described import Described
@@ -211,13 +211,7 @@ def origin_of(
         data |= {"sha256": splits.fingerprint, "sizes": _sizes(splits)}
         if splits.more_fingerprints:
             data["valid_sets"] = dict(splits.more_fingerprints)
-    return provenance.gather(
-        seed=seed,
-        data=data,
-        device=device,
-        processes=processes,
-        config_dirs=composition.config_dirs(),
-    )
+    return provenance.gather(seed=seed, data=data, device=device, processes=processes)
 
 
 def _sizes(splits: Splits) -> dict[str, int]:

@@ -4,10 +4,9 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -31,13 +30,12 @@ def gather(
     data: dict[str, Any],
     device: torch.device,
     processes: int = 1,
-    config_dirs: Iterable[Path] = (),
 ) -> tuple[dict[str, Any], code_origin.Patches]:
     """The content of provenance.json, and patches from the commits to the code that ran.
 
     Call it once everything is built, so that the user's own modules are imported.
     """
-    code, patches = code_origin.gather(config_dirs)
+    code, patches = code_origin.gather(code_origin.config_dirs())
     return {
         "command": sys.argv,
         "andiron": andiron.__version__,
