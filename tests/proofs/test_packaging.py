@@ -84,7 +84,7 @@ def test_a_wheel_carries_config_and_data_and_trains_from_any_directory(checkout,
     said(python, "-m", "pip", "install", "-q", "--no-deps", wheel, cwd=tmp_path)
     assert where_from(python, tmp_path).is_relative_to(tmp_path / "env")
 
-    output = said(python.with_name("andiron-train"), *RUN, cwd=tmp_path)
+    output = said(python.with_name("andiron"), "train", *RUN, cwd=tmp_path)
 
     assert "epoch 1/1" in output
     assert json.loads((tmp_path / "run" / "status.json").read_text())["status"] == "done"
@@ -102,7 +102,7 @@ def test_an_editable_install_trains_from_any_directory(checkout, tmp_path):
     said(python, "-m", "pip", "install", "-q", "--no-deps", "-e", checkout, cwd=tmp_path)
     assert where_from(python, tmp_path) == checkout / "src" / "andiron" / "__init__.py"
 
-    said(python.with_name("andiron-train"), *RUN, cwd=tmp_path)
+    said(python.with_name("andiron"), "train", *RUN, cwd=tmp_path)
 
     assert json.loads((tmp_path / "run" / "status.json").read_text())["status"] == "done"
     check_verify_resume(python, tmp_path)
