@@ -102,7 +102,7 @@ CONFIG_MISTAKES = {
         ["lr=[1,: cannot be read as option=value: no viable alternative"],
     ),
     "no equals sign": (["lr"], ["lr: cannot be read as option=value: missing EQUAL"]),
-    "two values without -m": (["lr=1e-3,1e-4"], ["Ambiguous value for argument 'lr=1e-3,1e-4'"]),
+    "two values without -m": (["lr=1e-3,1e-4"], ["lr=1e-3,1e-4: several values, of which -m"]),
     "nonsense device": (
         ["device=gpu"],
         ["device=gpu: should be auto, cpu, mps, cuda or cuda:<index>"],

@@ -168,9 +168,9 @@ def _optimizer(
     kind = targets.resolve(f"{option}._target_", chosen["_target_"])
     if not (isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)):
         raise targets.refused(option, chosen, "not a torch.optim.Optimizer class")
-    module, package = ALSO_NEEDED.get(chosen["_target_"], (None, None))
-    if module and importlib.util.find_spec(module) is None:
-        reason = f"{kind.__name__} needs {module}; it comes with `pip install {package}`"
+    needed = ALSO_NEEDED.get(chosen["_target_"])
+    if needed and importlib.util.find_spec(needed) is None:
+        reason = f"{kind.__name__} needs {needed}{targets.installation(needed)}"
         raise targets.refused(option, chosen, reason)
     options = {key: value for key, value in chosen.items() if key != "_target_"}
     try:

@@ -22,7 +22,7 @@ from hydra.errors import HydraException
 
 from andiron import errors, schedules
 from andiron.config import node_checks
-from andiron.config.foreign_ranges import EXTRAS
+from andiron.config.signatures import FOREIGN_PACKAGES
 from andiron.plain import memory
 from andiron.ranges import DOTTED_NAME, EPOCHS
 
@@ -219,7 +219,8 @@ def _call(option: str, node: Node, function: Any, arguments: Values) -> Any:
         with refusals_named(option, function) if is_shipped else nullcontext():
             return function(**arguments)
     except ModuleNotFoundError as error:  # an optional package, at its first use
-        raise refused(option, node, f"{error}{_how_to_install(str(error))}") from error
+        remedy = installation(error.name) if is_shipped and error.name else ""
+        raise refused(option, node, f"{error}{remedy}") from error
     except URLError as error:
         why = f"downloads weights, and that failed ({error.reason})"
         raise refused(option, node, f"{why}; start the run with internet access") from error
@@ -279,9 +280,11 @@ def _is_tuple(parameter: inspect.Parameter) -> bool:
 
 def _remedy(name: str, cause: str) -> str:
     """How to install a missing package, or the nearest name in the module."""
-    if installation := _how_to_install(cause):
-        return installation
     module, _, attribute = name.rpartition(".")
+    package = name.partition(".")[0]
+    is_known = node_checks.is_shipped(name) or package in FOREIGN_PACKAGES
+    if is_known and f"No module named '{package}'" in cause:
+        return installation(package)
     if module not in sys.modules:
         return (
             "; name one in a module that Python finds: beside train.py, installed, or on PYTHONPATH"
@@ -291,9 +294,6 @@ def _remedy(name: str, cause: str) -> str:
     return errors.nearest(attribute, dir(sys.modules[module]))
 
 
-def _how_to_install(cause: str) -> str:
-    """The remedy where the cause is a missing package that is optional; else nothing."""
-    for module, package in EXTRAS.items():
-        if f"No module named '{module}'" in cause:
-            return f"; it comes with `pip install {package}`"
-    return ""
+def installation(module: str) -> str:
+    """The remedy for a missing optional package, which has its module's name."""
+    return f"; it comes with `pip install {module.replace('_', '-')}`"

@@ -47,12 +47,11 @@ def composed(conf_dir: Path, overrides: list[str]) -> schema.Train:
 
     Raises: ConfigError with every mistake in them.
     """
-    with diagnosis.texts_explained(overrides, conf_dir):
-        try:
-            config = diagnosis.composed_by_hydra(conf_dir, overrides)
-        except Exception as error:  # Hydra's: an assertion or a TypeError may be among them
-            raise errors.ConfigError(diagnosis.explain(overrides, conf_dir, error)) from error
-        return checked_config(config)
+    try:
+        return checked_config(diagnosis.composed_by_hydra(overrides, conf_dir))
+    except Exception as error:  # Hydra's: an assertion or a TypeError may be among them
+        user_error = _user_error(error, overrides, conf_dir)
+    raise diagnosis.with_quoting(user_error, overrides, [conf_dir])
 
 
 def unused_parts(target: str, overrides: Iterable[str]) -> list[str]:
@@ -89,29 +88,22 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
     """
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors instead of printing and exiting
     register_resolvers()
-    user_dirs = diagnosis.user_dirs(arguments)
-    command_arguments.check(arguments, lambda: diagnosis.groups(conf_dir, *user_dirs))
+    conf_dirs = [conf_dir, *diagnosis.user_dirs(arguments)]
+    command_arguments.check(arguments, lambda: diagnosis.groups(*conf_dirs))
     as_called, sys.argv = sys.argv, [sys.argv[0], *arguments]  # Hydra reads its arguments there
-    hydra_task = Composed(task, check, as_called)
-    with diagnosis.texts_explained(arguments, conf_dir):
-        _run(hydra_task, conf_dir, arguments)
-
-
-def _run(hydra_task: "Composed", conf_dir: Path, arguments: list[str]) -> None:
+    job = Composed(task, check, as_called)
     try:
-        _call_hydra(conf_dir, arguments, hydra_task)
-    except errors.AndironError as error:  # of a job in another process, or of a launcher
-        if not hydra_task.failures:
-            hydra_task.failures.append(error)
+        _call_hydra(conf_dir, arguments, job)
     except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
-        if not hydra_task.failures:
-            raise _user_error(error, arguments, conf_dir) from error
+        if not job.failures:
+            job.failures.append(_user_error(error, arguments, conf_dir))
     finally:
-        sys.argv = hydra_task.command
-    if len(hydra_task.failures) == 1:
-        raise hydra_task.failures[0]
-    if hydra_task.failures:
-        raise errors.SweepError("\n".join(map(str, hydra_task.failures)))
+        sys.argv = as_called
+    if len(job.failures) == 1:
+        overrides = command_arguments.parsed(arguments).overrides
+        raise diagnosis.with_quoting(job.failures[0], overrides, conf_dirs)
+    if job.failures:
+        raise errors.SweepError("\n".join(map(str, job.failures)))
 
 
 class Composed:
@@ -147,7 +139,11 @@ class Composed:
                 raise
         except Exception as error:
             traceback.clear_frames(error.__traceback__)  # they hold the model and its batches
-            if HydraConfig.get().mode is RunMode.MULTIRUN:
+            own = HydraConfig.get()
+            if own.mode is RunMode.MULTIRUN:
+                sources = own.runtime.config_sources
+                folders = [Path(source.path) for source in sources if source.schema == "file"]
+                error = diagnosis.with_quoting(error, [*own.overrides.task], folders)
                 self.failures.append(_job_error(error, run_dir))
                 raise self.failures[-1] from error
             self.failures.append(error)
@@ -174,7 +170,9 @@ def register_resolvers() -> None:
 
 
 def _user_error(error: Exception, arguments: list[str], conf_dir: Path) -> errors.AndironError:
-    """An error of Hydra, as one that says what the user can do."""
+    """An error of Hydra, as one that says what the user can do; one of Andiron stays."""
+    if isinstance(error, errors.AndironError):  # of a job in another process, or of a launcher
+        return error
     if not isinstance(error, OSError) or isinstance(error, HydraException):
         return errors.ConfigError(diagnosis.explain(arguments, conf_dir, error))
     option = "sweep" if command_arguments.parsed(arguments).multirun else "run"

@@ -3,8 +3,6 @@
 import os
 import re
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,45 +29,37 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
     Each override is checked alone first: its syntax and its group. The valid ones are then composed
     with unknown keys allowed, so that the schema reports all of them.
     """
-    options = command_arguments.parsed(arguments)
-    folders = [folder for folder in user_dirs(arguments) if folder.is_dir()]
-    choices = groups(conf_dir, *folders)
-    unread = set[str]()  # options whose values Hydra cannot read
-    lines, valid = [], [f"hydra.searchpath=[file://{folder}]" for folder in folders]
-    wrong = set[str]()  # groups with an unknown choice, whose options are unknown
+    overrides = command_arguments.parsed(arguments).overrides
+    conf_dirs = [conf_dir, *filter(Path.is_dir, user_dirs(arguments))]
+    choices = groups(*conf_dirs)
+    lines, valid = [], []
     searchers = ("hydra/sweeper=", "experiment=")  # which may choose one too
-    searches = any(text.startswith(searchers) for text in options.overrides)
-    for text in options.overrides:
+    searches = any(text.startswith(searchers) for text in overrides)
+    is_ambiguous = "--multirun" in str(error)
+    for text in overrides:
         try:
             override = OverridesParser.create().parse_override(text)
         except HydraException as syntax_error:
             reason = str(syntax_error).splitlines()[0]
             if os.path.isdir(text):
                 reason = f"a folder; resume={text} resumes its run, `runs show {text}` shows it"
-            remedy = _remedy(text, arguments, conf_dir)
-            lines.append(f"{text}: cannot be read as option=value: {reason}{remedy}")
-            unread.add(_key(text))
+            lines.append(f"{text}: cannot be read as option=value: {reason}")
             continue
-        group_problem = _group_problem(override, choices)
-        complaint = _sweep_problem(override, searches) or group_problem
-        if not complaint and "--multirun" in str(error) and override.is_sweep_override():
-            remedy = _remedy(text, arguments, conf_dir)
-            complaint = remedy and f"{text}: several values, of which -m trains each{remedy}"
-        if complaint:
-            lines.append(complaint)
-            unread.add(_key(text))
-            wrong |= {override.key_or_group} if group_problem else set()
+        if problem := _sweep_problem(override, searches) or _group_problem(override, choices):
+            lines.append(problem)
+        elif is_ambiguous and override.is_sweep_override():
+            lines.append(f"{text}: several values, of which -m trains each")
         elif not str(override.key_or_group).startswith("hydra"):
             valid.append(_with_first_value(override, choices))
-    files = _file_problems(error, folders)
-    if files:  # nothing can be composed with them
+    if files := _file_problems(error, conf_dirs[1:]):  # nothing can be composed with them
         return lines + files
+    reported = {*map(_option, lines)}
+    wrong = reported & {*choices}  # groups with an unknown choice, whose options are unknown
     valid = [text for text in valid if text.lstrip("+~").partition(".")[0] not in wrong]
-    problems = _schema_problems(valid, conf_dir)
-    lines += [line for line in problems if _option(line) not in unread]
+    lines += [line for line in _schema_problems(valid, conf_dirs) if _option(line) not in reported]
     flags = command_arguments.of_the_configuration(arguments)  # which may be wrong
     place = "".join(map("{}={}: ".format, flags[::2], flags[1::2]))
-    return lines or _unlisted(error, options.overrides) or [place + _message(error)]
+    return lines or _unlisted(error, overrides) or [place + _message(error)]
 
 
 def _unlisted(error: Exception, overrides: list[str]) -> list[str]:
@@ -78,74 +68,53 @@ def _unlisted(error: Exception, overrides: list[str]) -> list[str]:
     return [
         f"{text}: no file of the configuration lists it; add it with a +: {shlex.quote(f'+{text}')}"
         for text in overrides
-        if option and _key(text) == option[1]
+        if option and _option(text) == option[1]
     ]
 
 
-@contextmanager
-def texts_explained(arguments: list[str], conf_dir: Path) -> Iterator[None]:
-    """Adds to an error the argument for each value that Hydra reads otherwise than as its text.
+def with_quoting(error: Exception, overrides: list[str], conf_dirs: list[Path]) -> Exception:
+    """The error, with the argument to type for each value that Hydra reads otherwise than as text.
 
-    To a ConfigError if the option has no problem with the text; to a DataError that has the text.
+    For a ConfigError about an option that would take the text, and a DataError that has the text.
     """
-    try:
-        yield
-    except errors.ConfigError as error:
+    if isinstance(error, errors.ConfigError):
         lines = dict.fromkeys(error.problems, "")
-        for text in command_arguments.parsed(arguments).overrides:
-            wrong = [line for line in lines if _option(line) == _key(text)]
-            if wrong and quoting.MARK not in wrong[0] and not _is_text(text):
-                lines[wrong[0]] = _remedy(text, arguments, conf_dir)
-        if not any(lines.values()):
-            raise
-        raise errors.ConfigError(map("".join, lines.items())) from error
-    except errors.DataError as error:
-        texts = [text for text in command_arguments.parsed(arguments).overrides if "=" in text]
-        reread = filter(_is_reread, texts)
-        typed = [text for text in reread if text.partition("=")[2] in str(error)]
-        if not typed:
-            raise
-        raise errors.DataError(f"{error}{quoting.remedy(quoting.as_text(typed[0])[:1])}") from error
+        for text in overrides:
+            wrong = [line for line in lines if _option(line) == _option(text)]
+            if wrong and (_value(text) != text.partition("=")[2] or "${" in text):
+                lines[wrong[0]] = _remedy(text, overrides, conf_dirs)
+        return errors.ConfigError(map("".join, lines.items())) if any(lines.values()) else error
+    for text in overrides if isinstance(error, errors.DataError) else ():
+        value, given = _value(text), text.partition("=")[2]
+        if value is not None and given and str(value) != given and given in str(error):
+            return errors.DataError(f"{error}{quoting.remedy(quoting.as_text(text)[:1])}")
+    return error
 
 
-def _is_text(text: str) -> bool:
-    """Whether Hydra takes the value on the command line as that text, and no interpolation."""
+def _value(text: str) -> Any:
+    """The value that Hydra reads in an override; None for an invalid one."""
     override = command_arguments.parsed_override(text)
-    is_same = override is not None and override.value() == text.partition("=")[2]
-    return is_same and "${" not in text
+    return override and override.value()
 
 
-def _is_reread(text: str) -> bool:
-    """Whether Hydra gives an option another value than the text on the command line."""
-    override = command_arguments.parsed_override(text)
-    return override is not None and str(override.value()) != text.partition("=")[2]
-
-
-def _remedy(text: str, arguments: list[str], conf_dir: Path) -> str:
+def _remedy(text: str, overrides: list[str], conf_dirs: list[Path]) -> str:
     """The ways to type the value of an override as text that its option accepts; may be empty."""
-    is_choice = "/" in _key(text) or _key(text) in groups(conf_dir)
-    forms = [] if is_choice else quoting.as_text(text)
-    return quoting.remedy([form for form in forms if _accepts(form, arguments, conf_dir)])
+    option = _option(text)
+    is_choice = "/" in option or option in groups(*conf_dirs)
+    owners = {option.partition(".")[0], "experiment"} - {option}
+    choices = [each for each in overrides if _option(each) in owners]
+    accepted = [
+        form
+        for form in ([] if is_choice else quoting.as_text(text))
+        if option
+        not in map(_option, _schema_problems([*choices, f"++{form.lstrip('+')}"], conf_dirs))
+    ]
+    return quoting.remedy(accepted)
 
 
-def _accepts(override: str, arguments: list[str], conf_dir: Path) -> bool:
-    """Whether an option has no problem with a value, beside the choice of its group."""
-    given = command_arguments.parsed(arguments).overrides
-    key = _key(override)
-    owners = {key.partition(".")[0], "experiment"} - {key}
-    choices = [text for text in given if _key(text) in owners]
-    folders = [f"hydra.searchpath=[file://{folder}]" for folder in user_dirs(arguments)]
-    composed = [*folders, *choices, f"++{override.lstrip('+')}"]
-    return key not in map(_option, _schema_problems(composed, conf_dir))
-
-
-def _key(override: str) -> str:
-    return override.partition("=")[0].lstrip("+")
-
-
-def _option(problem: str) -> str:
-    """The option that a line about it begins with."""
-    return problem.partition(": ")[0].partition("=")[0]
+def _option(text: str) -> str:
+    """The option that an override, or a line about a problem, begins with."""
+    return text.partition(": ")[0].partition("=")[0].lstrip("+")
 
 
 def _file_problems(error: Exception, folders: list[Path]) -> list[str]:
@@ -267,16 +236,17 @@ def _with_first_value(override: Override, choices: Groups) -> str:
     return f"{key}={_first_value(override)}"
 
 
-def composed_by_hydra(conf_dir: Path, overrides: list[str]) -> DictConfig:
-    """The configuration as Hydra composes it from these overrides."""
+def composed_by_hydra(overrides: list[str], conf_dir: Path, *others: Path) -> DictConfig:
+    """The configuration as Hydra composes it from these overrides and folders."""
     GlobalHydra.instance().clear()
+    folders = [f"hydra.searchpath=[{','.join(f'file://{folder}' for folder in others)}]"]
     with initialize_config_dir(str(conf_dir), version_base="1.3"):
-        return compose("train", overrides=overrides)
+        return compose("train", overrides=(folders if others else []) + overrides)
 
 
-def _schema_problems(overrides: list[str], conf_dir: Path) -> list[str]:
+def _schema_problems(overrides: list[str], conf_dirs: list[Path]) -> list[str]:
     try:
-        return problems(composed_by_hydra(conf_dir, overrides))
+        return problems(composed_by_hydra(overrides, *conf_dirs))
     except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
         return [_message(error)]
 

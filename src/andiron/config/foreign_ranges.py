@@ -86,17 +86,8 @@ FOREIGN_RANGES: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 
-# optional modules, and the package that provides each
-EXTRAS = {
-    "lion_pytorch": "lion-pytorch",
-    "mlflow": "mlflow",
-    "pytorch_optimizer": "pytorch-optimizer opt-einsum",
-    "schedulefree": "schedulefree",
-    "torchmetrics": "torchmetrics",
-    "wandb": "wandb",
-}
-# modules that a class needs besides its own package, and the package that provides each
+# modules that a class needs besides its own package
 ALSO_NEEDED = {
     # else torch.einsum forms outer products of whole preconditioners: 64 GiB for a layer of 256x512
-    "pytorch_optimizer.Kron": ("opt_einsum", "opt-einsum"),
+    "pytorch_optimizer.Kron": "opt_einsum",
 }

@@ -19,7 +19,7 @@ SUPPLIED = {  # by group: arguments that the run fills in where a node omits the
     "augmentation": FACTS | {"name"},
     "scheduler": {"num_updates"},
     "param_groups": {"num_updates", "model"},
-    "checkpoint": {"direction"},
+    "checkpoint": {"direction", "folder"},
     "early_stopping": {"direction"},
     "observers": {"model", "run_dir"},
     "writers": {"run_dir", "path", "folder"},

@@ -20,6 +20,7 @@ from typing import Any
 import yaml
 
 from andiron import errors
+from andiron.config.signatures import class_constant
 from andiron.plain import readable
 from andiron.ranges import DOTTED_NAME
 
@@ -52,9 +53,7 @@ LISTED: dict[str, dict[str, str | Sequence[str]]] = {
         "torch.nn.functional": FUNCTION,
     },
     "model": {
-        "andiron.models": (
-            "ConvNet", "Dropout", "GAN", "GPT", "LeNet", "MLP", "ResNet", "ViT", "torchvision",
-        ),
+        "andiron.models": f"{CLASS}|torchvision",
         "torch.nn": CLASS,
         "torch.nn.functional": FUNCTION,
         "torchvision.models": FUNCTION,
@@ -79,8 +78,7 @@ LISTED: dict[str, dict[str, str | Sequence[str]]] = {
             "AnyOf", "KeepBest", "KeepEvery", "KeepLast", "checkpointing", "last_and_best",
         ),
     },
-    # the others send values to a server
-    "writers": {"andiron.writers": ("CsvWriter", "JsonLinesWriter", "TensorBoardWriter")},
+    "writers": {"andiron.writers": CLASS},  # with `sends_data = False`
     "render": {"andiron.render": ("Dashboard", "Live", "Plain", "auto")},
 }  # fmt: skip
 OURS = ("andiron.", "torch.", "torchvision.")  # restricted to the list, also for names in `conf/`
@@ -96,13 +94,20 @@ class Trust:
     packages: tuple[str, ...] = ()
     said: frozenset[tuple[str, str]] = frozenset()  # place and target
     spelling: str = "trust=[{}]"  # of the option that trusts a package, in messages
+    builds_writers: bool = True  # else one that sends data may be named
 
     def allows(self, place: str, name: str) -> bool:
         """Whether a record may name the callable of this dotted name at this place."""
         if DOTTED_NAME.fullmatch(name) is None:  # an interpolation, a path
             return False
         matches = (name == package or name.startswith(f"{package}.") for package in self.packages)
-        return (place, name) in self.said or any(matches) or _is_listed(place, name)
+        is_unbuilt = place == "writers" and not self.builds_writers
+        return (
+            (place, name) in self.said
+            or any(matches)
+            or _is_listed(place, name)
+            or (is_unbuilt and class_constant(name, "sends_data") is True)
+        )
 
     def with_config(self, plain: Mapping[str, Any]) -> "Trust":
         """This trust, extended by every name in a configuration that the user composed."""
@@ -221,6 +226,8 @@ def names(plain: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _is_listed(place: str, name: str) -> bool:
     module, _, last = name.rpartition(".")
     names = LISTED.get(place, {}).get(module, ())
+    if place == "writers" and class_constant(name, "sends_data") is not False:
+        return False
     if isinstance(names, str):
         return re.fullmatch(names, last, re.ASCII) is not None
     return last in names

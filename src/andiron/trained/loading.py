@@ -23,8 +23,6 @@ from andiron.run_folder import RunFolder
 from andiron.trained import chosen_weights, recorded_data
 from andiron.trained.trained_run import Run
 
-NOT_BUILT = ("andiron.writers.WandbWriter", "andiron.writers.MlflowWriter")
-
 
 @errors.preventing("nothing was loaded")
 def load(
@@ -107,8 +105,7 @@ def _recorded_config(folder: RunFolder, trusted: Trust) -> tuple[Train, Unrecord
     plain = run_record.read_json(folder, folder.config)
     if isinstance(plain, dict) and FROM_PYTHON in plain:
         return from_python.parsed(folder.config, plain, trusted)
-    said = trusted.said | {("writers", name) for name in NOT_BUILT}
-    return run_record.config(folder, dataclasses.replace(trusted, said=said)), None
+    return run_record.config(folder, dataclasses.replace(trusted, builds_writers=False)), None
 
 
 def _described_data(folder: RunFolder, config: Train) -> Described:

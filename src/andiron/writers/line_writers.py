@@ -32,6 +32,7 @@ class LineWriter(ABC):
     """
 
     header = b""
+    sends_data = False
 
     def __init__(self, path: Path):
         self._file = append_only.AppendOnlyFile(path, header=self.header)

@@ -20,6 +20,8 @@ class MlflowWriter:
     MLflow cannot remove values, so existing steps are not logged again.
     """
 
+    sends_data = True
+
     def __init__(
         self, run_dir: Path, *, experiment: str = "andiron", tracking_uri: str | None = None
     ):

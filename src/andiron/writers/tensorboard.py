@@ -38,6 +38,8 @@ class TensorBoardWriter:
     samples whose embeddings by the trained model are shown in the Projector tab.
     """
 
+    sends_data = False
+
     def __init__(
         self,
         folder: Path,

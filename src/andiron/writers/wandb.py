@@ -21,6 +21,8 @@ class WandbWriter:
     resumed run repeats.
     """
 
+    sends_data = True
+
     def __init__(
         self,
         run_dir: Path,

@@ -52,9 +52,10 @@ def test_a_value_that_is_misread_is_shown_as_it_works(text):
 
 
 def test_a_list_in_place_of_a_text_is_named_once_the_data_have_that_text():
-    with pytest.raises(errors.DataError, match=r"\[a\]; a text is .* too: 'x=\"\[a\]"):
-        with diagnosis.texts_explained(["x=[a]", "lr=0.1"], ROOT / "conf"):
-            raise errors.DataError("no column 'a'; there are: b, [a]")
+    error = errors.DataError("no column 'a'; there are: b, [a]")
+    shown = diagnosis.with_quoting(error, ["lr=0.1", "x=[a]"], [ROOT / "conf"])
+    assert str(shown) == f"{error}{REMEDY}'x=\"[a]\"'" and isinstance(shown, errors.DataError)
+    assert diagnosis.with_quoting(error, ["lr=0.1", "x=[b]"], [ROOT / "conf"]) is error
 
 
 def test_items_and_names_that_are_numbers_are_shown_as_texts():
@@ -63,6 +64,16 @@ def test_items_and_names_that_are_numbers_are_shown_as_texts():
     name, exclude = refused.value.problems
     assert exclude.endswith(f"""(item 0){REMEDY}'data.exclude=["1","2"]'""")
     assert name.endswith(f"""{REMEDY}'name="7"'""")
+
+
+def test_a_job_of_a_sweep_shows_the_argument_too_and_the_next_job_trains(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    trained = []
+    sweep = ["-m", *CSV, "data.target=2020,a", "hydra/launcher=basic", "hydra.sweep.dir=sweep"]
+    with pytest.raises(errors.SweepError) as refused:
+        composition.run(lambda config, *_: trained.append(config.data), ROOT / "conf", sweep)
+    assert str(refused.value).endswith(f"""{REMEDY}'data.target="2020"'""")
+    assert [data["target"] for data in trained] == ["a"]
 
 
 def test_a_choice_of_a_group_is_no_text():

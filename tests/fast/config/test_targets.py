@@ -233,7 +233,7 @@ def test_a_class_of_ours_tells_how_to_install_the_package_it_needs(monkeypatch, 
         @staticmethod
         def find_spec(name, *_):
             if name == "wandb":
-                raise ModuleNotFoundError(f"No module named '{name}'")
+                raise ModuleNotFoundError(f"No module named '{name}'", name=name)
 
     monkeypatch.delitem(sys.modules, "wandb", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Absent, *sys.meta_path])
