@@ -4,11 +4,12 @@ import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from andiron import errors, serialization
+from andiron import errors
 from andiron.checkpoint import contents, manifest
 from andiron.checkpoint.contents import MANIFEST, STATE, Checkpoint
 from andiron.checkpoint.manifest import Digested, Manifest
 from andiron.disk import checksums, files
+from andiron.serialization import safetensors_codec
 
 log = logging.getLogger("andiron")
 
@@ -27,7 +28,7 @@ def pieces(name: str, checkpoint: Checkpoint, run: str | None = None) -> dict[st
     The manifest comes last: its checksums are computed while the other files are read.
     """
     content = {
-        file: Digested(serialization.chunks(tensors))
+        file: Digested(safetensors_codec.chunks(tensors))
         for file, tensors in contents.tensors_by_file(checkpoint).items()
     }
     content[STATE] = Digested([files.as_json(checkpoint.state)])
@@ -65,7 +66,7 @@ def load(folder: Path, *, past_cache: bool = False) -> Checkpoint:
             "another checkpoint"
         )
     tensors = {
-        name: serialization.load_tensors(folder / name) for name in listed.entries if name != STATE
+        name: safetensors_codec.load_tensors(folder / name) for name in listed.entries if name != STATE
     }
     foreign = sorted({path.name for path in folder.iterdir()} - {MANIFEST, *listed.entries})
     if foreign:

@@ -17,7 +17,8 @@ from typing import Any, Literal
 from torch import Tensor, nn
 
 from andiron import errors
-from andiron.optim import WeightAverage, model_weights
+from andiron.optim import model_weights
+from andiron.optim.averaging import WeightAverage
 from andiron.plain import improvement
 from andiron.protocols import Values
 from andiron.ranges import Count, Direction, NonNegative, Number, Span

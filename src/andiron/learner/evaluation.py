@@ -14,8 +14,8 @@ from andiron.distributed import Sliced
 from andiron.interrupter import Interrupter
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Updater, explain_step
-from andiron.metrics import Tally
 from andiron.metrics.classification.worst_classes import Answers
+from andiron.metrics.tally import Tally
 from andiron.protocols import Loader, Shows, Values
 
 log = logging.getLogger("andiron")

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.gradients import Gradients
-from andiron.optim import GroupedOptimizer
+from andiron.optim.grouped import GroupedOptimizer
 from andiron.plain import patterns
 from andiron.protocols import Values
 

@@ -10,7 +10,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from andiron import serialization
-from andiron.checkpoint import Checkpoint, Checkpointer
+from andiron.checkpoint.contents import Checkpoint
+from andiron.checkpoint.store import Checkpointer
 from andiron.config.options import LearnerOptions
 from andiron.data.foreign_loader import ForeignLoader
 from andiron.interrupter import Interrupter

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import torch
 
-from andiron import errors, schedules
+from andiron import errors
 from andiron.config.options import LearnerOptions
 from andiron.interrupter import Interrupter
 from andiron.learner import lone_samples
@@ -21,6 +21,7 @@ from andiron.learner.saving import Saver
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Updated, Updater
 from andiron.protocols import Loader
+from andiron.schedules.single_curve import stateful
 
 log = logging.getLogger("andiron")
 Sets = Mapping[str, Loader]  # validation sets by name
@@ -126,7 +127,7 @@ class Loop:
         self.ending, self._train = None, train
         length = self._agenda.start(at, len(train))
         self._state.observers.start(per_epoch := self._agenda.updates_per_epoch)
-        for schedule in schedules.stateful(self._state.schedule):
+        for schedule in stateful(self._state.schedule):
             if hasattr(schedule, "start"):  # a torch scheduler that steps after each epoch
                 schedule.start(per_epoch)
         epoch = at.epoch - (self.is_over and at.batch == 0)  # the last of a run that is over

@@ -14,11 +14,12 @@ from andiron import errors
 from andiron.distributed import World
 from andiron.learner.throughput import Throughput
 from andiron.learner.update_trace import UpdateTrace
-from andiron.metrics import History, Tally
+from andiron.metrics.history import History
+from andiron.metrics.tally import Tally
 from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Values
 from andiron.render import plain, text
 from andiron.render.interactive import Interactive
-from andiron.writers import Writers
+from andiron.writers.fanout import Writers
 
 Measured = tuple[dict[str, Any], dict[str, Tensor]]  # the state of the metrics
 log = logging.getLogger("andiron.epoch")  # for experiment.log; the terminal has a renderer

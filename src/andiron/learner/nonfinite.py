@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 from andiron import errors, gradients
-from andiron.checkpoint import Checkpoint, write
+from andiron.checkpoint.checkpoint_files import write
+from andiron.checkpoint.contents import Checkpoint
 from andiron.data.dataset import tensors_in
 from andiron.distributed import ALONE, Sliced, World
 from andiron.gradients import Gradients

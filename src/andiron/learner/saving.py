@@ -6,8 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from andiron import checkpoint, errors
-from andiron.checkpoint import Checkpoint, Checkpointer, strategies
+from andiron import errors
+from andiron.checkpoint import checkpoint_files, directory, strategies
+from andiron.checkpoint.contents import Checkpoint
+from andiron.checkpoint.store import Checkpointer
 from andiron.distributed import World
 from andiron.learner import user_states
 from andiron.learner.metric_log import Measured
@@ -129,7 +131,7 @@ class Saver:
                 f"{checkpointer.store}: no checkpoint has a finite value of the metric that "
                 "chooses the best weights; use the last ones (test_weights=last)"
             )
-        return checkpoint.load(checkpointer.store.fetch(best.name))
+        return checkpoint_files.load(checkpointer.store.fetch(best.name))
 
     def save_on_request(self) -> None:
         """Writes the current state to the disk; the cadence of checkpoints is unchanged."""
@@ -152,7 +154,7 @@ class Saver:
                 raise errors.RunFolderError(
                     f"there are no checkpoints to resume from; {CHECKPOINTER}"
                 )
-            found = checkpoint.newest_whole(self._checkpointer.store)
+            found = directory.newest_whole(self._checkpointer.store)
         folder, newest = found
         self.load(newest)
         if self._checkpointer:

@@ -8,20 +8,22 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from andiron import errors, randomness, schedules
-from andiron.checkpoint import Checkpoint, contents
+from andiron import errors, randomness
+from andiron.checkpoint import contents
+from andiron.checkpoint.contents import Checkpoint
 from andiron.learner import state_format, user_states
 from andiron.learner.early_stopping import BEST, StoppingRules
 from andiron.learner.metric_log import Measured, MetricLog
 from andiron.learner.nonfinite import Nonfinite
 from andiron.learner.observers import Observers
 from andiron.learner.update import Position
-from andiron.optim import GroupedOptimizer, model_weights, slot_checks
+from andiron.optim import model_weights, slot_checks
 from andiron.optim.averaging import WeightAverage
+from andiron.optim.grouped import GroupedOptimizer
 from andiron.plain import readable
 from andiron.plain.cadence import Ticker
 from andiron.plain.plain_values import is_finite
-from andiron.schedules import Schedule
+from andiron.schedules.single_curve import Schedule, stateful
 from andiron.serialization import layouts, matching
 
 ADDED = {"initial_lr"}  # keys of a schedule's state that earlier versions did not write
@@ -148,12 +150,12 @@ class LearnerState:
     def _stateful_schedules(self) -> Iterator[Any]:
         """The schedules that have a `state_dict`, including groups' and users'."""
         for whole in (self.schedule, *self.optimizer.schedules):
-            yield from schedules.stateful(whole)
+            yield from stateful(whole)
 
     def _saved_schedules(self, state: Mapping[str, Any]) -> list[tuple[Any, Any]]:
         """Pairs of stateful schedule and saved state; empty if the schedules changed."""
-        stateful, saved = list(self._stateful_schedules()), state["schedules"]
-        return list(zip(stateful, saved)) if len(stateful) == len(saved) else []
+        own, saved = list(self._stateful_schedules()), state["schedules"]
+        return list(zip(own, saved)) if len(own) == len(saved) else []
 
     def _check(self, saved: Checkpoint, state: Mapping[str, Any]) -> None:
         """Refuses the state of another learner before anything is changed."""

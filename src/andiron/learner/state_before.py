@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from andiron.optim import GroupedOptimizer, model_weights
+from andiron.optim import model_weights
+from andiron.optim.grouped import GroupedOptimizer
 
 Buffer = tuple[Any, str, Tensor]  # the mapping that holds it, its name there, and itself
 

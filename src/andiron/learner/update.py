@@ -10,19 +10,21 @@ from typing import Any
 from torch import Tensor, nn
 
 from andiron import errors, randomness
-from andiron.checkpoint import Checkpoint
+from andiron.checkpoint.contents import Checkpoint
 from andiron.distributed import ALONE, World
 from andiron.gradients import Gradients
 from andiron.learner.group_statistics import GroupStatistics
 from andiron.learner.nonfinite import Nonfinite, Step
 from andiron.learner.precision import Precision
 from andiron.learner.state_before import StateBefore
-from andiron.optim import GradientsAccumulator, GroupedOptimizer, ownership
+from andiron.optim import ownership
+from andiron.optim.accumulator import GradientsAccumulator
+from andiron.optim.grouped import GroupedOptimizer
 from andiron.optim.model_weights import perturbed
 from andiron.optim.sliced_mean import SlicedMean
 from andiron.optim.transformations import Chain
 from andiron.protocols import Loader, TrainOutput, Values
-from andiron.schedules import Schedule
+from andiron.schedules.single_curve import Schedule
 
 log = logging.getLogger("andiron")
 

@@ -8,7 +8,7 @@ import torch
 
 from andiron.optim.grouped import Group
 from andiron.plain.markdown import table
-from andiron.schedules import Schedule
+from andiron.schedules.single_curve import Schedule
 
 
 def param_groups(

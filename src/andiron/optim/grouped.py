@@ -27,7 +27,7 @@ from andiron.optim.frozen_modules import FrozenModules
 from andiron.optim.optimizer import Closure, Optimizer
 from andiron.optim.ownership import BASE
 from andiron.optim.transformations import Chain
-from andiron.schedules import Schedule
+from andiron.schedules.single_curve import Schedule
 
 Model = TypeVar("Model", bound=nn.Module)
 Rates = dict[str, float]  # learning rate by group

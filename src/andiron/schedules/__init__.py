@@ -6,7 +6,6 @@ from andiron.schedules.combinations import (
     Warmup,
     inner_updates,
     peak_rate,
-    stateful,
 )
 from andiron.schedules.single_curve import (
     Constant,
@@ -18,6 +17,7 @@ from andiron.schedules.single_curve import (
     Schedule,
     Step,
     from_value,
+    stateful,
 )
 from andiron.schedules.multi_phase import CosineRestarts, OneCycle, WarmupStableDecay
 from andiron.schedules.plateau import Plateau

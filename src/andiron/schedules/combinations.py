@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator
 
 from andiron.ranges import Span, checked
-from andiron.schedules.single_curve import Schedule
+from andiron.schedules.single_curve import Schedule, stateful
 
 MOST_ASKED = 10_000_000  # updates: a rate takes about a microsecond
 Schedules = Annotated[Sequence[Schedule], AfterValidator(tuple)]
@@ -119,16 +119,6 @@ def inner_updates(
     """
     lengths = getattr(schedule_class, "inner_updates", None)
     return itertools.repeat(num_updates) if lengths is None else lengths(num_updates, arguments)
-
-
-def stateful(schedule: Schedule) -> list[Any]:
-    """The schedules with a state_dict in `schedule`, itself included; depth first, each once."""
-    has_state = hasattr(schedule, "state_dict") and hasattr(schedule, "load_state_dict")
-    own: list[Any] = [schedule] if has_state else []
-    inner_schedules = [*getattr(schedule, "schedules", ()), getattr(schedule, "schedule", None)]
-    for inner in filter(None, inner_schedules):
-        own += [each for each in stateful(inner) if not any(each is other for other in own)]
-    return own
 
 
 def peak_rate(schedule: Schedule, num_updates: int) -> float:

@@ -8,6 +8,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from andiron.ranges import Count, Decay, Horizon, NonNegative, Positive, Span, checked
 
@@ -144,6 +145,16 @@ class Step:
 def from_value(lr: float | Schedule) -> Schedule:
     """`lr` itself if it is a schedule, the constant schedule if it is a number."""
     return lr if callable(lr) else Constant(float(lr))
+
+
+def stateful(schedule: Schedule) -> list[Any]:
+    """The schedules with a state_dict in `schedule`, itself included; depth first, each once."""
+    has_state = hasattr(schedule, "state_dict") and hasattr(schedule, "load_state_dict")
+    own: list[Any] = [schedule] if has_state else []
+    inner_schedules = [*getattr(schedule, "schedules", ()), getattr(schedule, "schedule", None)]
+    for inner in filter(None, inner_schedules):
+        own += [each for each in stateful(inner) if not any(each is other for other in own)]
+    return own
 
 
 def check_minimum(min_lr: float, **top: float) -> None:
