@@ -58,7 +58,7 @@ PLAN = {
         "andiron.data.composed": WHOLE,
         "andiron.data.on_disk": WHOLE,
         "andiron.data.sources": WHOLE,
-        "andiron.learner": "early_stopping group_statistics lone_samples machine_usage observers "
+        "andiron.learner": "early_stopping group_statistics lone_samples observers "
         "summary throughput update_trace",
         "andiron.metrics": "__init__ direction function_mean pictures regression_errors sums "
         "torchmetrics_adapter",

@@ -11,7 +11,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 FAULTS = """import resource, torch
-from andiron.learner.machine_usage import keep_freed_memory
+from andiron.plain.memory import keep_freed_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -55,8 +55,12 @@ def test_commands_without_a_configuration_do_not_import_hydra():
     assert not loaded & {"hydra", "omegaconf"}
 
 
-def test_a_learner_is_imported_without_hydra():
-    assert not modules_after("import andiron.learner") & {"hydra", "omegaconf"}
+def test_a_learner_is_imported_without_hydra_and_rich_with_the_first_line():
+    builder = "import andiron.learner; andiron.learner.LearnerBuilder('run')"
+    assert not modules_after(builder) & {"hydra", "omegaconf", "rich"}
+
+    drawn = "render.for_python().epoch_ended(protocols.Progress(num_epochs=1), 1.0)"
+    assert "rich" in modules_after(f"from andiron import protocols, render; {drawn}")
 
 
 def test_a_single_process_run_imports_no_more_of_torch_distributed():

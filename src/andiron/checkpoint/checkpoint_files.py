@@ -65,9 +65,8 @@ def load(folder: Path, *, past_cache: bool = False) -> Checkpoint:
             f"{folder / STATE}: updates are {updates!r}, not {listed.updates}: damaged; use "
             "another checkpoint"
         )
-    tensors = {
-        name: safetensors_codec.load_tensors(folder / name) for name in listed.entries if name != STATE
-    }
+    names = [name for name in listed.entries if name != STATE]
+    tensors = {name: safetensors_codec.load_tensors(folder / name) for name in names}
     foreign = sorted({path.name for path in folder.iterdir()} - {MANIFEST, *listed.entries})
     if foreign:
         log.warning("%s: not part of the checkpoint, not read: %s", folder, ", ".join(foreign))

@@ -28,16 +28,15 @@ from andiron.learner.state import LearnerState
 from andiron.learner.update import Position, Updater
 from andiron.learner.update_trace import UpdateTrace
 from andiron.metrics import direction
+from andiron.metrics.classification.worst_classes import Answers
 from andiron.optim import GroupedOptimizer, Optimizer, torch_optimizer, transformations
 from andiron.optim.averaging import Rule, WeightAverage
-from andiron.optim.transformations import Transformation
 from andiron.plain.cadence import Cadence, Ticker
 from andiron.protocols import Metric, Renderer, TrainStep, ValidStep, Writer
 from andiron.render.interactive import Interactive
 from andiron.run import run_record, status
 from andiron.run.python_record import Built, Code
 from andiron.run_folder import RunFolder
-from andiron.schedules import Schedule
 from andiron.writers import JsonLinesWriter, TensorBoardWriter, Writers
 
 
@@ -66,7 +65,7 @@ class Choices:
     strategy: Strategy | None = None
     checkpointer: Callable[[World], Checkpointer] | None = None
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    transforms: tuple[Transformation, ...] = ()
+    transforms: tuple[transformations.Transformation, ...] = ()
     averages: Mapping[str, Rule] = field(default_factory=dict)
     early_stopping: Mapping[str, EarlyStopping] = field(default_factory=dict)
     observers: Mapping[str, Observer] = field(default_factory=dict)
@@ -93,7 +92,7 @@ def construct(
     chosen: Choices,
     model: nn.Module,
     optimizer: Optimizer | GroupedOptimizer | torch.optim.Optimizer,
-    lr: float | Schedule | LRScheduler | None,
+    lr: float | schedules.Schedule | LRScheduler | None,
 ) -> Learner:
     """The learner of `chosen`, with its model moved to the device.
 
@@ -102,12 +101,12 @@ def construct(
     if not isinstance(model, TrainStep) or not isinstance(model, ValidStep):
         remedy = "wrap it in a task, such as Classifier(network)"
         raise TypeError(f"{type(model).__name__} has no train_step and valid_step; {remedy}")
-    options, model = chosen.options, model.to(chosen.device)
+    model = model.to(chosen.device)
     if isinstance(optimizer, torch.optim.Optimizer):
         optimizer, schedule = torch_optimizer.adapted(optimizer, lr, model)
     elif lr is None or isinstance(lr, LRScheduler):
-        why = f"lr={lr}: needs the torch optimizer that has the rate; give `build` that optimizer"
-        raise TypeError(f"{why}, or a number or schedule as lr")
+        why = "needs the torch optimizer that has the rate; give `build` that optimizer"
+        raise TypeError(f"lr={lr}: {why}, or a number or schedule as lr")
     else:
         schedule = schedules.from_value(lr)
     if not isinstance(optimizer, GroupedOptimizer):
@@ -120,7 +119,7 @@ def construct(
     learner = Learner(
         _updater(chosen, state),
         state,
-        options,
+        chosen.options,
         checkpointer=checkpointer,
         interrupter=_connected_interrupter(chosen),
         folder=_claimed_folder(chosen, state, checkpointer),
@@ -138,7 +137,7 @@ def construct(
 
 
 def _state(
-    chosen: Choices, model: nn.Module, optimizer: GroupedOptimizer, schedule: Schedule
+    chosen: Choices, model: nn.Module, optimizer: GroupedOptimizer, schedule: schedules.Schedule
 ) -> LearnerState:
     policy, world = chosen.options.on_nonfinite, chosen.world
     replayed = chosen.folder.nonfinite if world.size == 1 else None  # by one process
@@ -247,14 +246,15 @@ def _metric_log(chosen: Choices) -> MetricLog:
         stops_at_nonfinite=chosen.options.on_nonfinite == "stop",
         device=chosen.device,
         trace=_trace(chosen),
+        answers=Answers(),
         world=chosen.world,
     )
 
 
 def _trace(chosen: Choices) -> UpdateTrace | None:
-    if chosen.options.profile is None:
+    if (profile := chosen.options.profile) is None:
         return None
-    first, last = chosen.options.profile["updates"]
+    first, last = profile["updates"]
     return UpdateTrace(chosen.folder.profile, first, last, chosen.device)
 
 
@@ -263,7 +263,7 @@ def _default_writers(folder: RunFolder) -> dict[str, Writer]:
     return {"json_lines": lines, "tensorboard": TensorBoardWriter(folder.tensorboard)}
 
 
-def _check_metrics(chosen: Choices, optimizer: GroupedOptimizer, whole: Schedule) -> None:
+def _check_metrics(chosen: Choices, optimizer: GroupedOptimizer, whole: schedules.Schedule) -> None:
     """Refuses early stopping, schedules and strategies that need an unmeasured metric.
 
     Raises: ConfigError listing all.
@@ -274,8 +274,8 @@ def _check_metrics(chosen: Choices, optimizer: GroupedOptimizer, whole: Schedule
     own = {f"param_groups.{n}.schedule": g.schedule for n, g in optimizer.groups.items()}
     for option, schedule in {"scheduler": whole, **own}.items():
         stateful = schedules.stateful(schedule) if schedule else []
-        plateaus = [each for each in stateful if hasattr(each, "observe")]
-        waiting.update((option, each) for each in plateaus if hasattr(each, "metric"))
+        plateaus = [s for s in stateful if hasattr(s, "observe") and hasattr(s, "metric")]
+        waiting.update((option, plateau) for plateau in plateaus)
     direction.check_measured(
         {name: (each.metric, each.split, each.direction) for name, each in waiting.items()},
         direction.by_split(chosen.train_metrics, chosen.set_metrics, chosen.averages),

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,7 +14,6 @@ from andiron.distributed import Sliced
 from andiron.interrupter import Interrupter
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Updater, explain_step
-from andiron.metrics.classification.worst_classes import Answers
 from andiron.metrics.tally import Tally
 from andiron.protocols import Loader, Shows, Values
 
@@ -67,7 +66,6 @@ class Evaluator:
     state: LearnerState
     updater: Updater
     interrupter: Interrupter
-    answers: Answers = field(default_factory=Answers)  # on the test set
 
     def grant_requests(self, sets: Mapping[str, Loader], save: Callable[[], None]) -> None:
         """Saves, validates or pauses as requested; training then continues unchanged.
@@ -128,7 +126,7 @@ class Evaluator:
                     values = measure(state.model, loader, **self._start_pass(name))
                     state.metric_log.record_pass(name, values)
             if split == "test":
-                self.answers = Answers.of_all(self.updater.world.gathered(self.answers))
+                state.metric_log.answers.gather(self.updater.world)
             if split == "valid" and isinstance(state.model, Shows):
                 randomness.start_stream(state.position.seed, "samples")  # the same after any pass
                 with state.optimizer.evaluated(), inference.valid(state.model) as model:
@@ -166,8 +164,8 @@ class Evaluator:
             "before": start_batch,
         }
         if split == "test":
-            self.answers = Answers()
-            options["after"] = self.answers.add
+            self.state.metric_log.answers.forget()
+            options["after"] = self.state.metric_log.answers.add
         return options
 
 

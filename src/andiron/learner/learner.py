@@ -215,7 +215,7 @@ class Learner(AbstractContextManager["Learner"]):
             "run_dir": str(folder.path),
             **self.summary(),
             **applied_changes.described(provenance.resumes(folder)),
-            "worst_classes": self.evaluator.answers.worst(class_names),
+            "worst_classes": self.metric_log.answers.worst(class_names),
         }
         with write_errors_explained(folder):
             run_record.write_json(folder, {folder.summary: results})
@@ -286,8 +286,7 @@ class Learner(AbstractContextManager["Learner"]):
             return batches
         if id(batches) not in self._foreign:
             device = next(self.model.parameters()).device
-            loader = ForeignLoader(batches, self.options.seed, device)
-            self._foreign[id(batches)] = loader
+            loader = self._foreign[id(batches)] = ForeignLoader(batches, self.options.seed, device)
             if is_trained:
                 loader.warn()
         return self._foreign[id(batches)]

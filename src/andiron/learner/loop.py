@@ -206,9 +206,8 @@ class Loop:
         at, epoch = self._position, self._metric_log.progress.epoch
         if updated is None:
             return Step("skipped", at.updates, epoch, at.batch, {})
-        readings, values = updated.readings, {}
-        if readings is not None:
-            values = self._metric_log.latest.get("train", {}) | readings
+        readings, latest = updated.readings, self._metric_log.latest.get("train", {})
+        values = {} if readings is None else latest | readings
         return Step("update", at.updates, epoch, at.batch, values, updated.items)
 
     def _measured(self, splits: Iterable[str]) -> Iterator[Step]:

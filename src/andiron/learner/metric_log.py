@@ -5,7 +5,7 @@ import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -17,13 +17,30 @@ from andiron.learner.update_trace import UpdateTrace
 from andiron.metrics.history import History
 from andiron.metrics.tally import Tally
 from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Values
-from andiron.render import plain, text
+from andiron.render import text
 from andiron.render.interactive import Interactive
 from andiron.writers.fanout import Writers
 
 Measured = tuple[dict[str, Any], dict[str, Tensor]]  # the state of the metrics
 log = logging.getLogger("andiron.epoch")  # for experiment.log; the terminal has a renderer
 between = logging.getLogger("andiron")
+
+
+@runtime_checkable
+class Answers(Protocol):
+    """Counts what a model takes the samples of the test set for; for the summary."""
+
+    def forget(self) -> None:
+        """Starts over, for another pass."""
+
+    def add(self, item: Any) -> None:
+        """Counts one batch."""
+
+    def gather(self, world: World) -> None:
+        """Adds up the counts of all processes."""
+
+    def worst(self, class_names: Sequence[str] | None) -> list[dict[str, Any]]:
+        """The classes with errors, as the summary has them."""
 
 
 class MetricLog:
@@ -39,6 +56,7 @@ class MetricLog:
         stops_at_nonfinite: bool,
         device: torch.device,
         trace: UpdateTrace | None,
+        answers: Answers,
         world: World,
     ):
         self.train_tally = Tally(train_metrics, world)
@@ -51,6 +69,7 @@ class MetricLog:
         self.throughput = Throughput(device, world)
         self._stops_at_nonfinite = stops_at_nonfinite
         self._trace = trace
+        self.answers = answers
 
     @property
     def latest(self) -> dict[str, Values]:
@@ -131,7 +150,7 @@ class MetricLog:
     def epoch_ended(self) -> None:
         """Shows the line of an epoch, after training and validation."""
         seconds = self.throughput.seconds_of_epoch
-        log.info(plain.line(self.progress, seconds))
+        log.info(text.line(self.progress, seconds))
         if self.renderer:
             self.renderer.epoch_ended(self.progress, seconds)
 

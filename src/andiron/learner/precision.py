@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 
 from andiron import gradients
-from andiron.learner.machine_usage import keep_freed_memory
+from andiron.plain.memory import keep_freed_memory
 
 Name = Literal["fp32", "tf32", "bf16", "fp16"]
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}

@@ -1,16 +1,20 @@
-"""The memory of this machine, and errors for its shortage.
+"""The memory of this machine, errors for its shortage, and its reuse by a process.
 
 >>> in_words(3 * 2**30)
 '3.0 GiB'
 """
 
+import functools
 import os
 import re
+import sys
 from pathlib import Path
 
 CGROUPS = (  # limits of containers and batch systems, version 2 and 1
     Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )  # fmt: skip
+GIB = 2**30
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 REQUEST = re.compile(r"allocate (\d+) bytes")  # in a message of torch's
 
 
@@ -23,6 +27,23 @@ def of_machine() -> int:
         except (OSError, ValueError):  # another version, or no limit: "max"
             continue
     return min(sizes)
+
+
+@functools.cache
+def keep_freed_memory() -> None:
+    """Lets glibc keep up to 1 GiB of freed memory for the next update.
+
+    To return it and get it again costs a page fault for every 4 KiB. If the environment sets
+    malloc's options, those hold.
+    """
+    import ctypes  # here: only training needs it
+
+    is_set = any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ)
+    if sys.platform != "linux" or is_set:
+        return
+    if set_option := getattr(ctypes.CDLL(None), "mallopt", None):  # musl has none
+        set_option(M_TRIM_THRESHOLD, GIB)
+        set_option(M_MMAP_THRESHOLD, 2**25)  # larger tensors are still returned at once
 
 
 def check(what: str, num_bytes: int) -> None:

@@ -39,6 +39,25 @@ def values(measured: Values) -> str:
     )
 
 
+def line(progress: Progress, seconds: float, columns: int | None = None) -> str:
+    """`epoch 3/10  update 63  train loss ...  |  valid loss ...  |  90,123 samples/s`.
+
+    To fit `columns`, the speed is left out, then the splits share a column for each metric.
+    """
+    width = len(str(progress.num_epochs))
+    before = progress.first_batch if progress.epoch == progress.first_epoch else 0
+    samples = progress.num_items * (1 - before / max(progress.num_batches, 1))
+    speed = samples / seconds if seconds else 0.0
+    place = f"epoch {progress.epoch:>{width}}/{progress.num_epochs}  update {progress.updates:>5}  "
+    whole = f"{place}{splits(progress)}"
+    with_speed = f"{whole}  |  {speed:,.0f} samples/s"
+    if columns is None or len(with_speed) <= columns:
+        return with_speed
+    if len(whole) <= columns:
+        return whole
+    return place + tight_splits(progress, columns - len(place))
+
+
 def splits(progress: Progress) -> str:
     """The latest values of every split that has any."""
     shown = {split: values(measured) for split, measured in progress.latest.items()}

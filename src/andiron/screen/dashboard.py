@@ -15,7 +15,7 @@ from rich.console import Console
 
 from andiron.interrupter import Interrupter
 from andiron.protocols import Point, Progress
-from andiron.render import plain, summary_table, text
+from andiron.render import summary_table, text
 from andiron.run_folder import RunFolder
 from andiron.screen import display, terminal
 from andiron.screen.curves import Curves
@@ -92,7 +92,7 @@ class Dashboard:
 
     def epoch_ended(self, progress: Progress, seconds: float) -> None:
         """Keeps the line of the epoch, which is printed at the end."""
-        self._lines.append(plain.line(progress, seconds, self._console.width))
+        self._lines.append(text.line(progress, seconds, self._console.width))
 
     def stop(self) -> None:
         """Restores the terminal, and prints the held output."""

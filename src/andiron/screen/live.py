@@ -11,7 +11,7 @@ from rich.text import Text
 
 from andiron.plain.readable import duration
 from andiron.protocols import Progress
-from andiron.render import plain, summary_table, text
+from andiron.render import summary_table, text
 
 SECONDS_BETWEEN_DRAWINGS = 0.2
 BAR = 20  # columns
@@ -41,7 +41,7 @@ class Live:
 
     def epoch_ended(self, progress: Progress, seconds: float) -> None:
         """Adds a line for the epoch above the redrawn line."""
-        self._undrawn.append(plain.line(progress, seconds, self._console.width))
+        self._undrawn.append(text.line(progress, seconds, self._console.width))
 
     def stop(self) -> None:
         """Removes the line once the lines of all epochs are drawn."""

@@ -4,7 +4,7 @@ import pytest
 
 from andiron.plain import readable
 from andiron.protocols import Progress
-from andiron.render import plain, text
+from andiron.render import text
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_duration_shows_two_units(seconds, words):
 def test_an_epochs_line_has_place_values_and_speed():
     progress = Progress(12, num_batches=4, num_items=250, epoch=3, updates=12)
     progress.latest = {"train": {"loss": 0.5, "accuracy": 0.75}, "valid": {"loss": 0.25}}
-    assert plain.line(progress, 0.5) == (
+    assert text.line(progress, 0.5) == (
         "epoch  3/12  update    12  train loss 0.5000  accuracy 0.7500  |  valid loss 0.2500  |  "
         "500 samples/s"
     )
@@ -51,20 +51,20 @@ def test_an_epochs_line_fits_100_columns_without_cutting_a_number():
     progress = Progress(420, num_batches=4, num_items=250, epoch=3, updates=12)
     progress.latest = {"train": {"loss": 0.5, "accuracy": 0.75, "loss/a": 1.0},
                        "valid": {"loss": 0.25, "accuracy": 0.5}}  # fmt: skip
-    assert plain.line(progress, 0.5, 102) == (
+    assert text.line(progress, 0.5, 102) == (
         "epoch   3/420  update    12  train loss 0.5000  accuracy 0.7500  |  "
         "valid loss 0.2500  accuracy 0.5000"
     )
-    assert plain.line(progress, 0.5, 100) == (
+    assert text.line(progress, 0.5, 100) == (
         "epoch   3/420  update    12  train|valid loss 0.5000|0.2500  accuracy 0.7500|0.5000"
     )
     measured = {"loss": 0.5, "mae": 108.8874, "mse": 26123.6354, "r2": 0.5}
     progress.latest = {"train": measured, "valid": {"loss": 0.25} | measured}
     progress.latest["valid"].pop("mae")
-    assert plain.line(progress, 0.5, 100) == (
+    assert text.line(progress, 0.5, 100) == (
         "epoch   3/420  update    12  train|valid loss 0.5000|0.5000  mae 108.8874|-  …"
     )
-    assert plain.line(progress, 0.5).endswith("r2 0.5000  |  500 samples/s")
+    assert text.line(progress, 0.5).endswith("r2 0.5000  |  500 samples/s")
 
 
 def test_what_is_no_metric_is_left_out():

@@ -14,6 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
+from andiron.distributed import World
 from andiron.metrics.classification.class_averages import named
 from andiron.metrics.classification.class_tables import ConfusionMatrix
 from andiron.outputs import ClassificationOutput
@@ -28,6 +29,10 @@ class Answers:
 
     def __init__(self) -> None:
         self._count = ConfusionMatrix()
+        self.forget()
+
+    def forget(self) -> None:
+        """Starts over."""
         self._counts: Tensor | None = None  # [true, predicted]
 
     def add(self, item: Any) -> None:
@@ -36,15 +41,11 @@ class Answers:
             counts = self._count(item)[0].long()
             self._counts = counts if self._counts is None else self._counts + counts
 
-    @classmethod
-    def of_all(cls, several: "Sequence[Answers]") -> "Answers":
-        """The joint counts of several processes."""
-        if len(several) == 1:
-            return several[0]
-        total = cls()
-        counts = [each._counts.cpu() for each in several if each._counts is not None]
-        total._counts = sum(counts[1:], start=counts[0]) if counts else None
-        return total
+    def gather(self, world: World) -> None:
+        """Adds up the counts of all processes."""
+        own = None if self._counts is None else self._counts.cpu()
+        counts = [each for each in world.gathered(own) if each is not None]
+        self._counts = sum(counts[1:], start=counts[0]) if counts else None
 
     def worst(self, class_names: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """The classes with errors, lowest recall first, and their most common errors."""
