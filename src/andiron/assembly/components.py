@@ -1,6 +1,7 @@
 """Builds the configured components: data, model, optimizer and schedule; records nothing yet.
 """
 
+import copy
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
@@ -8,7 +9,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -18,7 +18,7 @@ from andiron.assembly import (  # fmt: skip
     devices, division, grouped_optimizer, network, start_from, target_kinds, targets,
 )
 from andiron.assembly.network import SizeLimit
-from andiron.config import leaves
+from andiron.config import leaves, trust
 from andiron.config.options import LearnerOptions
 from andiron.config.schema import SETS, Train
 from andiron.config.trust import Trust
@@ -147,7 +147,10 @@ def data(config: Train) -> Splits:
     """
     task = targets.resolve("task._target_", config.task["_target_"])
     is_of_classes = getattr(task, "wanted_fact", None) == "num_classes"
-    node = _with_integer_classes(config.data) if is_of_classes else config.data
+    node = copy.deepcopy(config.data)
+    for _, _, inner in trust.nodes({"data": node} if is_of_classes else {}):
+        if inner["_target_"] == "andiron.data.csv" and inner.get("kind") is None:
+            inner["kind"] = "integer_classes"
     splits: Splits = targets.build_instance("data", node, Splits, "andiron.data.Splits")
     splits = dataclasses.replace(splits, refit=None)  # it holds all samples, once more
     if config.debug:
@@ -164,14 +167,6 @@ def data(config: Train) -> Splits:
     return dataclasses.replace(splits, batcher=batcher)
 
 
-def _with_integer_classes(node: Mapping[str, Any]) -> dict[str, Any]:
-    """The node of a data set, whose whole numbers are classes unless `kind` decides."""
-    inner = {name: _with_integer_classes(value)
-             for name, value in node.items() if isinstance(value, Mapping)}  # fmt: skip
-    is_open = node.get("_target_") == "andiron.data.csv" and node.get("kind") is None
-    return {**node, **inner, **({"kind": "integer_classes"} if is_open else {})}
-
-
 def _loader(
     config: Train, splits: Splits, name: str, device: torch.device, world: World
 ) -> DataLoader:
@@ -182,10 +177,8 @@ def _loader(
         batch_size = max(config.batch_size, splits.evaluation_batch_size)
         return builder.batch_size(batch_size).build(dataset)
     takes = "a function of a raw batch and its draws, which gives the batch"
-    offered = splits.offered
-    augmentations = [
-        targets.build_instance(f"augmentation.{name}", node, Callable, takes, name=name, **offered)
-        for name, node in (config.augmentation or {}).items()
-    ]
+    augmentations = targets.build_each(
+        "augmentation", config.augmentation, Callable, takes, **splits.offered
+    )
     training = builder.batch_size(config.batch_size).shuffle(config.seed)
-    return training.augment(*augmentations).build(dataset)
+    return training.augment(*augmentations.values()).build(dataset)

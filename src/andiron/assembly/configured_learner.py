@@ -52,7 +52,13 @@ def learner(
         .early_stopping(
             **{name: _stopping(f"early_stopping.{name}", ends[name], metrics) for name in ends}
         )
-        .observers(**_observers(config.observers or {}, model=built.model, run_dir=run_dir))
+        .observers(
+            **targets.build_each(
+                "observers", config.observers, Observer,
+                "an object with after_update(learner, step) or after_validation(learner, step)",
+                model=built.model, run_dir=run_dir,
+            )
+        )  # fmt: skip
         .gradient_transforms(*gradient_transformations("gradients", config.gradients))
         .with_writers(**(writers or {}))
     )
@@ -74,7 +80,11 @@ def learner(
 
 def measured(nodes: Nodes, offered: Mapping[str, Any]) -> dict[str, Any]:
     """The configured metrics by name; `offered` are facts of the data."""
-    return {name: _metric(name, node, offered) for name, node in nodes.items()}
+    takes = (
+        "an object with name, higher_is_better and a call with the item; "
+        "andiron.metrics.Mean and Torchmetrics wrap other functions"
+    )
+    return targets.build_each("metrics", nodes, Metric, takes, **offered)
 
 
 def metrics_of(
@@ -137,16 +147,6 @@ def checkpointing(node: Node, metrics: Sequence[Any]) -> Checkpointing:
     return rule if isinstance(rule, Checkpointing) else Checkpointing(rule)
 
 
-def _metric(name: str, node: Node, offered: Mapping[str, Any]) -> Any:
-    takes = (
-        "an object with name, higher_is_better and a call with the item; "
-        "andiron.metrics.Mean and Torchmetrics wrap other functions"
-    )
-    return targets.build_instance(
-        f"metrics.{name}", node, Metric, takes, name=name, **offered
-    )
-
-
 def _check_objective(objective: str, measured: Mapping[str, Sequence[Any]]) -> None:
     """Refuses an objective that no run of the sweep measures; `measured` is by split.
 
@@ -173,25 +173,13 @@ def _stopping(option: str, node: Node, metrics: Sequence[Any]) -> Any:
     return rule
 
 
-def _observers(nodes: Nodes, **offered: Any) -> dict[str, Observer]:
-    """The configured observers, whose constructors may take `model`, the task, and `run_dir`."""
-    takes = "an object with after_update(learner, step) or after_validation(learner, step)"
-    return {
-        name: targets.build_instance(f"observers.{name}", node, Observer, takes, **offered)
-        for name, node in nodes.items()
-    }
-
-
 def _averages(config: Train, built: Components) -> dict[str, averaging.Rule]:
     nodes = targets.in_updates(config.averages or {}, built.updates_per_epoch)
     if unfit := [name for name in nodes if not contents.is_own(contents.AVERAGE.format(name))]:
         why = "is part of a file name and cannot contain a slash"
         raise errors.ConfigError(f"averages.{name}: {why}; rename it" for name in unfit)
-    kind, takes = averaging.Rule, "an object with weight(updates, count)"
-    rules = {
-        name: targets.build_instance(f"averages.{name}", node, kind, takes)
-        for name, node in nodes.items()
-    }
+    takes = "an object with weight(updates, count)"
+    rules = targets.build_each("averages", nodes, averaging.Rule, takes)
     idle = [
         name
         for name, rule in rules.items()

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from torch import nn
-from torch.nn.modules.batchnorm import _NormBase
 
 from andiron import errors
 from andiron.config.schema import Train
@@ -13,6 +12,11 @@ from andiron.data import DataLoader
 from andiron.distributed import World
 from andiron.optim import GroupedOptimizer
 
+# without SyncBatchNorm, which normalises by the whole batch
+BY_BATCH = (
+    nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d,
+    nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d,
+)  # fmt: skip
 log = logging.getLogger("andiron")
 
 
@@ -75,11 +79,7 @@ def problems(optimizer: GroupedOptimizer, world: World) -> list[str]:
 
 def warn(model: nn.Module, world: World) -> None:
     """Warns of normalisation by the statistics of a part of the batch."""
-    names = [
-        name
-        for name, module in model.named_modules()
-        if isinstance(module, _NormBase) and not isinstance(module, nn.SyncBatchNorm)
-    ]
+    names = [name for name, module in model.named_modules() if isinstance(module, BY_BATCH)]
     if world.is_divided and names:
         log.warning(
             "%s and %d more normalise by the statistics of a part of the batch, of %d parts; "

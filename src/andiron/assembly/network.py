@@ -22,7 +22,6 @@ from andiron.data.described import Described
 from andiron.models import activation_checkpointing
 from andiron.plain import memory
 from andiron.protocols import TrainStep, ValidStep
-from andiron.tasks import Adversarial
 from andiron.tasks.criterion import Supervised
 
 TASKS_OF = {  # by the fact of the data that the task needs
@@ -87,10 +86,8 @@ def model(
             activation_checkpointing.apply(network, pattern)
     if config.compile:
         network.compile()
-    loss = None if config.loss is None else targets.build_function("loss", config.loss, num_given=2)
-    task: nn.Module = targets.build(
-        "task", config.task, network=network, loss=loss, **splits.offered
-    )
+    parts = {"network": network, **_loss(config)}
+    task: nn.Module = targets.build("task", config.task, **parts, **splits.offered)
     has_steps = isinstance(task, TrainStep) and isinstance(task, ValidStep)
     has_steps &= isinstance(task, nn.Module)
     targets.check_kind("task", config.task, task, has_steps, TAKEN_AS_TASK)
@@ -108,17 +105,19 @@ def recorded(config: Train, most: SizeLimit, network: nn.Module | None = None) -
     Its arguments are on record as the code gave them, so no fact of the data fills one in.
     Raises: ConfigError.
     """
-    parts: dict[str, Any] = {}
     if network is None and config.model:
         with _weights_counted(config.model, most):
             network = targets.build("model", config.model)
-    if network is not None:
-        parts["network"] = network
-    if config.loss is not None:
-        parts["loss"] = targets.build_function("loss", config.loss, num_given=2)
+    parts = ({} if network is None else {"network": network}) | _loss(config)
     with _weights_counted(config.task, most):
         task: nn.Module = targets.build("task", config.task, **parts)
     return task
+
+
+def _loss(config: Train) -> dict[str, Any]:
+    """The configured loss, as an argument of the task."""
+    node = config.loss
+    return {} if node is None else {"loss": targets.build_function("loss", node, num_given=2)}
 
 
 @contextmanager
@@ -186,7 +185,7 @@ def _check_task(config: Train, kind: Any, splits: Splits | Described) -> None:
                 f"{TASKS_OF[facts[0]]}{or_kind}"
             ]
         )
-    if config.loss is not None and kind is Adversarial:
+    if config.loss is not None and getattr(kind, "has_own_losses", False):
         raise errors.ConfigError(
             [
                 f"loss={config.loss['_target_']}: {title} has its own two losses; leave it out "

@@ -6,7 +6,6 @@
 import functools
 import inspect
 import itertools
-import logging
 import math
 import sys
 import types
@@ -28,7 +27,6 @@ from andiron.ranges import DOTTED_NAME, EPOCHS
 
 Node = Mapping[str, Any]
 Values = Mapping[str, Any]  # by parameter name
-log = logging.getLogger("andiron")
 
 
 def resolve(option: str, name: str) -> Any:
@@ -86,12 +84,7 @@ def build(option: str, node: Node, /, **offered: Any) -> Any:
             lengths = schedules.inner_updates(function, offered["num_updates"], arguments)
         offers = ({"num_updates": length} for length in lengths)
     instance = _call(option, node, function, _build_nested(option, arguments, offers))
-    if isinstance(instance, schedules.Step) and instance.step_size >= offered["num_updates"]:
-        log.warning(
-            "%s.step_size=%d: the first step comes after all %d updates, so the learning rate "
-            "never changes; give fewer updates, or epochs (0.5epochs)",
-            option, instance.step_size, offered["num_updates"],
-        )  # fmt: skip
+    schedules.warn_of_length(option, instance, offered.get("num_updates"))
     return instance
 
 
@@ -100,6 +93,17 @@ def build_instance(option: str, node: Node, kind: Any, takes: str, /, **offered:
     instance = build(option, node, **offered)
     check_kind(option, node, instance, isinstance(instance, kind), takes)
     return instance
+
+
+def build_each(
+    group: str, nodes: Values | None, kind: Any, takes: str, /, **offered: Any
+) -> dict[str, Any]:
+    """The instances of `kind` that the nodes of a group make, by name; some take their name."""
+    instances = {}
+    for name, node in (nodes or {}).items():
+        own = {"name": name} if "name" in node_checks.SUPPLIED.get(group, ()) else {}
+        instances[name] = build_instance(f"{group}.{name}", node, kind, takes, **offered, **own)
+    return instances
 
 
 def build_schedule(

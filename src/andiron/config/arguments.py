@@ -149,7 +149,7 @@ def _length(value: object) -> float:
 
 
 def _parser() -> ArgumentParser:
-    parser = get_args_parser()
+    parser = get_args_parser()  # private: Hydra has no other list of its flags
     parser.error = _refuse  # type: ignore[method-assign]
     return parser
 
@@ -159,5 +159,6 @@ def _refuse(message: str) -> NoReturn:
 
 
 def _nearest(flag: str) -> str:
+    # private: argparse lists its options in the text of its help only
     flags = [name for action in _parser()._actions for name in action.option_strings]
     return errors.nearest(flag.partition("=")[0], flags) or "; --hydra-help lists them"

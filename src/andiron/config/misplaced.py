@@ -1,9 +1,6 @@
 """The right place of a misplaced option: `optimizer.lr` is `lr`."""
 
-from collections.abc import Iterator
-from typing import Any
-
-from andiron.config import node_checks
+from andiron.config import node_checks, trust
 from andiron.config.signatures import Signature, signature
 from andiron.config.violations import UNKNOWN, Options, Problems
 
@@ -26,26 +23,14 @@ def corrected(problems: Problems, options: Signature, plain: Options) -> Problem
     if not unknown:
         return problems
     places = {name: [name] for name in options.parameters}
-    for name, place in _node_arguments(plain):
-        if name not in options.parameters:
-            places.setdefault(name, []).append(place)
+    for path, place, node in trust.nodes(plain):
+        expected = signature(str(node["_target_"]))
+        for name in expected.parameters if expected else ():
+            if name not in {*options.parameters, *node_checks.SUPPLIED.get(place, ())}:
+                places.setdefault(name, []).append(f"{path}.{name}")
     hints = {}
     for option in unknown:
         name = option.rpartition(".")[2]
         if right := places.get(name) or places.get(OTHER_NAMES.get(name, "")):
             hints[option] = f"{option}{UNKNOWN}; did you mean {' or '.join(map(repr, right))}?"
     return problems | hints
-
-
-def _node_arguments(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """The arguments of every node at any depth, each with its dotted place."""
-    if not isinstance(value, dict):
-        return
-    target = value.get("_target_")
-    expected = signature(target) if isinstance(target, str) else None
-    supplied = node_checks.SUPPLIED.get(path.partition(".")[0], set())
-    for name in expected.parameters if expected else ():
-        if name not in supplied:
-            yield name, f"{path}.{name}"
-    for name, inner in value.items():
-        yield from _node_arguments(inner, f"{path}.{name}" if path else str(name))

@@ -1,7 +1,5 @@
 """Checks the nodes of a configuration, each a `_target_` and its arguments."""
 
-from typing import Any
-
 from andiron.config import trust, violations
 from andiron.config.foreign_ranges import FOREIGN_RANGES
 from andiron.config.signatures import signature
@@ -12,13 +10,13 @@ FACTS = {  # about the data, known once it is read: `Splits.offered`
     "vocabulary_size", "context_length", "bytes_per_token", "input_mean", "input_std",
     "target_mean", "target_std", "category_counts",
 }  # fmt: skip
-SUPPLIED = {  # by group: arguments that the run fills in where a node omits them or sets null
+SUPPLIED = {  # by place: arguments that the run fills in where a node omits them or sets null
     "model": FACTS,
     "task": FACTS | {"network", "loss"},
     "metrics": FACTS | {"name"},
     "augmentation": FACTS | {"name"},
     "scheduler": {"num_updates"},
-    "param_groups": {"num_updates", "model"},
+    "param_groups": {"model"},
     "checkpoint": {"direction", "folder"},
     "early_stopping": {"direction"},
     "observers": {"model", "run_dir"},
@@ -32,50 +30,39 @@ def is_shipped(target: str) -> bool:
     return target.startswith("andiron.") or target in FOREIGN_RANGES
 
 
-def problems(path: str, node: Any) -> Problems:
-    """The problems of the node at `path` and of the nodes inside it, by option."""
-    if not isinstance(node, dict):
-        return {path: f"{path}={node}: should be an object"}
-    target = node.get("_target_")
-    option = f"{path}._target_"
-    if not isinstance(target, str):
-        return {
-            option: f"{option}={target}: names no class or function; "
-            "give its dotted name, such as torch.optim.Adam"
-        }
-    if reason := trust.misplacement(path, target):
-        return {option: f"{option}={target}: {reason}"}
-    own = ("_target_", "_partial_")
-    arguments = {key: value for key, value in node.items() if key not in own}
-    return argument_problems(target, arguments, path) | inner_problems(path, arguments)
+def problems(plain: Options) -> Problems:
+    """The problems of every node of a configuration, by option."""
+    lines: Problems = {}
+    for path, place, node in trust.nodes(plain):
+        target = node["_target_"]
+        if not isinstance(target, str):
+            lines |= no_target(path, target)
+        elif reason := trust.misplacement(place, target):
+            lines[f"{path}._target_"] = f"{path}._target_={target}: {reason}"
+        else:
+            own = ("_target_", "_partial_")
+            arguments = {key: value for key, value in node.items() if key not in own}
+            lines |= argument_problems(target, arguments, path, place)
+    return lines
 
 
-def argument_problems(target: str, arguments: Options, path: str) -> Problems:
+def no_target(path: str, target: object) -> Problems:
+    """The problem of a node whose `_target_` is not a text."""
+    reason = "names no class or function; give its dotted name, such as torch.optim.Adam"
+    return {f"{path}._target_": f"{path}._target_={target}: {reason}"}
+
+
+def argument_problems(target: str, arguments: Options, path: str, place: str) -> Problems:
     """The problems of a target's arguments, as far as its source shows."""
     expected = signature(target)
     if expected is None:
         return {}
-    supplied = SUPPLIED.get(path.partition(".")[0], set())
+    supplied = SUPPLIED.get(place, set())
+    is_own = not is_shipped(target)  # a node inside it is built first, and may become anything
     values = {
         name: value
         for name, value in arguments.items()
         if value is not None or name not in supplied
+        if not (is_own and isinstance(value, dict) and "_target_" in value)
     }
-    if not is_shipped(target):  # a node inside it is built first, and may become anything
-        values = {name: value for name, value in values.items() if not _is_node(value)}
     return violations.signature_problems(expected, values, f"{path}.", supplied)
-
-
-def inner_problems(path: str, value: Any) -> Problems:
-    """The problems of the nodes inside a value, at any depth."""
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    lines: Problems = {}
-    for key, inner in items:
-        if isinstance(inner, dict | list):
-            check = problems if _is_node(inner) else inner_problems
-            lines |= check(f"{path}.{key}", inner)
-    return lines
-
-
-def _is_node(value: Any) -> bool:
-    return isinstance(value, dict) and "_target_" in value

@@ -46,9 +46,7 @@ def problems(plain: Options) -> Problems:
         path = f"param_groups.{name}"
         if not isinstance(rule, Mapping):
             lines[path] = f"{path}={rule}: should be an object with a match"
-        elif "_target_" in rule:
-            lines |= node_checks.problems(path, rule)
-        else:
+        elif "_target_" not in rule:
             lines |= _rule_problems(path, rule) | _option_problems(path, rule, plain)
     return lines
 
@@ -59,7 +57,6 @@ def _rule_problems(path: str, rule: Options) -> Problems:
     for name in ("match", "exclude"):
         if settings.get(name) is not None and f"{path}.{name}" not in lines:
             lines |= _match_problems(f"{path}.{name}", settings[name])
-    lines |= node_checks.inner_problems(path, settings)
     lr, lr_scale, frozen = map(settings.get, ("lr", "lr_scale", "frozen"))
     if lr is not None and lr_scale is not None:
         reason = f"lr_scale={lr_scale} is given too; give one of the two"
@@ -100,4 +97,4 @@ def _option_problems(path: str, rule: Options, plain: Options) -> Problems:
     target = node.get("_target_") if isinstance(node, Mapping) else None
     if not isinstance(target, str):
         return {}
-    return node_checks.argument_problems(target, options(rule), path)
+    return node_checks.argument_problems(target, options(rule), path, "optimizer")

@@ -241,6 +241,7 @@ def hyperparameters(plain: Options) -> dict[str, Any]:
 def problems(plain: Options) -> Problems:
     """The mistakes in a composed configuration: a line for each option."""
     lines = _length_problems(plain) | violations.signature_problems(fields_of(Train), plain, "")
+    lines |= node_checks.problems(plain)
     for group in (*NODE_GROUPS, *NAMED_GROUPS):
         chosen = plain.get(group)
         if isinstance(chosen, str) and group in NAMED_GROUPS:  # a group that has no files yet
@@ -248,17 +249,17 @@ def problems(plain: Options) -> Problems:
             lines[group] = f"{group}={chosen}: no such {group}; {remedy}"
         if not isinstance(chosen, dict):
             continue
-        if group in NODE_GROUPS:
-            lines |= node_checks.problems(group, chosen)
-            continue
-        for name, node in chosen.items():
-            path = f"{group}.{name}"
-            if isinstance(node, dict) and node and "_target_" not in node:
+        for name, node in chosen.items() if group in NAMED_GROUPS else [("", chosen)]:
+            path = f"{group}.{name}".rstrip(".")
+            if not isinstance(node, dict):
+                lines[path] = f"{path}={node}: should be an object"
+            elif node and name and "_target_" not in node:
                 reason = f"has options but no _target_; give {group}={name} too, or a _target_"
                 lines[path] = f"{path}: {reason}"
-            else:
-                lines |= node_checks.problems(path, node)
-    return misplaced.corrected(lines | rules.problems(plain), fields_of(Train), plain)
+            elif "_target_" not in node:
+                lines |= node_checks.no_target(path, None)
+    lines |= rules.problems(plain)
+    return misplaced.corrected(lines, fields_of(Train), plain)
 
 
 def _length_problems(plain: Options) -> Problems:

@@ -97,6 +97,13 @@ class Module(dict[str, Any]):
         self.name, self.definitions = name, definitions
         self.is_own = name.startswith("andiron.")
 
+    def find(self, name: str) -> "Located | None":
+        """The definition of a name; imports from other modules are followed."""
+        statement = self.definitions.get(name)
+        if isinstance(statement, str):
+            return _locate(statement)
+        return None if statement is None else (self, statement)
+
     def __missing__(self, name: str) -> Any:
         match self.definitions.get(name):
             case ast.ClassDef() if self.is_own:
@@ -123,8 +130,8 @@ def signature(target: str) -> Signature | None:
     """The arguments of the class or function at a dotted name; None if its source is not read."""
     if target in FOREIGN_RANGES:
         return Signature({name: Parameter(kind) for name, kind in FOREIGN_RANGES[target].items()})
-    definition = None if target.partition(".")[0] in FOREIGN_PACKAGES else _locate(target)
-    return definition and _signature(*definition)
+    is_read = target.partition(".")[0] not in FOREIGN_PACKAGES
+    return _signature(_locate(target)) if is_read else None
 
 
 @cache
@@ -141,16 +148,9 @@ def fields_of(schema: type) -> Signature:
 
 def class_constant(target: str, name: str) -> Any:
     """The literal value of a class attribute, possibly of a first base; None without one."""
-    return _constant(_locate(target), name)
-
-
-def _constant(definition: "Located | None", name: str) -> Any:
-    match definition:
-        case module, ast.ClassDef(bases=bases, body=body):
-            match dict(_definitions(body)).get(name):
-                case ast.Assign(value=ast.Constant(raw)) | ast.AnnAssign(value=ast.Constant(raw)):
-                    return raw
-            return _constant(_definition_of(module, bases[0]), name) if bases else None
+    match _member(_locate(target), name):
+        case _, ast.Assign(value=ast.Constant(raw)) | ast.AnnAssign(value=ast.Constant(raw)):
+            return raw
     return None
 
 
@@ -163,9 +163,26 @@ def _locate(target: str) -> Located | None:
     parent, _, name = target.rpartition(".")
     module = _module(parent) if parent else None
     if module is not None:
-        return _definition(module, name)
-    owner = _locate(parent) if parent else None
-    return owner and _method(*owner, name)
+        return module.find(name)
+    return _member(_locate(parent), name) if parent else None
+
+
+def _member(owner: Located | None, name: str) -> Located | None:
+    """The statement that gives a class this attribute, in its body or that of a first base."""
+    match owner:
+        case module, ast.ClassDef(bases=bases, body=body):
+            statement = dict(_definitions(body)).get(name)
+            if isinstance(statement, ast.stmt):
+                return module, statement
+            return _member(_first_base(module, bases), name)
+    return None
+
+
+def _first_base(module: Module, bases: list[ast.expr]) -> Located | None:
+    match bases:
+        case [ast.Name(name), *_]:
+            return module.find(name)
+    return None
 
 
 @cache
@@ -212,38 +229,20 @@ def _definitions(body: list[ast.stmt], package: str = "") -> Iterator[tuple[str,
                 yield from _definitions([*statement.orelse, *statement.body], package)
 
 
-def _definition(module: Module, name: str) -> Located | None:
-    """The definition of a name of a module; imports from other modules are followed."""
-    statement = module.definitions.get(name)
-    if isinstance(statement, str):
-        return _locate(statement)
-    return None if statement is None else (module, statement)
-
-
-def _method(module: Module, owner: ast.stmt, name: str) -> Located | None:
-    statement = isinstance(owner, ast.ClassDef) and dict(_definitions(owner.body)).get(name)
-    return (module, statement) if isinstance(statement, ast.FunctionDef) else None
-
-
-def _signature(module: Module, statement: ast.stmt) -> Signature | None:
-    if isinstance(statement, ast.FunctionDef):
-        return _arguments(module, statement.args)
-    if not isinstance(statement, ast.ClassDef):
-        return None
-    if any("dataclass" in ast.unparse(node).partition("(")[0] for node in statement.decorator_list):
-        return Signature(dict(_fields(module, statement)))
-    constructor = _method(module, statement, "__init__")
-    if constructor is not None:
-        return _signature(*constructor)
-    bases = [base for base in statement.bases if _last_name(base) not in NOTHING_TO_READ]
-    if not bases:
-        return Signature({})
-    inherited = _definition_of(module, bases[0])
-    return inherited and _signature(*inherited)
-
-
-def _definition_of(module: Module, expression: ast.expr) -> Located | None:
-    return _definition(module, expression.id) if isinstance(expression, ast.Name) else None
+def _signature(definition: Located | None) -> Signature | None:
+    match definition:
+        case module, ast.FunctionDef(args=arguments):
+            return _arguments(module, arguments)
+        case module, ast.ClassDef(body=body) as statement:
+            decorators = [ast.unparse(node) for node in statement.decorator_list]
+            if any("dataclass" in decorator.partition("(")[0] for decorator in decorators):
+                return Signature(dict(_fields(module, statement)))
+            constructor = dict(_definitions(body)).get("__init__")
+            if isinstance(constructor, ast.FunctionDef):
+                return _arguments(module, constructor.args)
+            bases = [base for base in statement.bases if _last_name(base) not in NOTHING_TO_READ]
+            return _signature(_first_base(module, bases)) if bases else Signature({})
+    return None
 
 
 def _last_name(expression: ast.expr) -> str:
@@ -266,7 +265,7 @@ def _arguments(module: Module, arguments: ast.arguments) -> Signature:
 def _fields(module: Module, statement: ast.ClassDef) -> Iterator[tuple[str, Parameter]]:
     """The fields of a dataclass, after the fields of its bases."""
     for base in statement.bases:
-        match _definition_of(module, base):
+        match _first_base(module, [base]):
             case origin, ast.ClassDef() as inherited:
                 yield from _fields(origin, inherited)
     for field in statement.body:

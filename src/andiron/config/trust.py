@@ -187,11 +187,8 @@ def nodes(plain: Mapping[str, Any]) -> Iterator[Option]:
                 yield from _nodes_inside(options, f"{name}.{group}", name)
 
 
-def misplacement(option: str, name: str) -> str | None:
-    """Why one of Andiron's own classes or functions does not belong at a dotted option."""
-    group, _, inner = option.partition(".")
-    setting = inner.split(".")[1:2]
-    place = _place_of_setting(*setting) if group == "param_groups" and setting else group
+def misplacement(place: str, name: str) -> str | None:
+    """Why one of Andiron's own classes or functions does not belong at a place."""
     places = [each for each in LISTED if _is_listed(each, name)]
     if not name.startswith("andiron.") or not places or place in places:
         return None

@@ -6,6 +6,7 @@ from andiron.schedules.combinations import (
     Warmup,
     inner_updates,
     peak_rate,
+    warn_of_length,
 )
 from andiron.schedules.single_curve import (
     Constant,
@@ -42,4 +43,5 @@ __all__ = [
     "from_value",
     "peak_rate",
     "stateful",
+    "warn_of_length",
 ]

@@ -9,6 +9,7 @@
 import bisect
 import copy
 import itertools
+import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from pydantic import AfterValidator
 from andiron.ranges import Span, checked
 from andiron.schedules.single_curve import Schedule, stateful
 
+log = logging.getLogger("andiron")
 MOST_ASKED = 10_000_000  # updates: a rate takes about a microsecond
 Schedules = Annotated[Sequence[Schedule], AfterValidator(tuple)]
 
@@ -119,6 +121,13 @@ def inner_updates(
     """
     lengths = getattr(schedule_class, "inner_updates", None)
     return itertools.repeat(num_updates) if lengths is None else lengths(num_updates, arguments)
+
+
+def warn_of_length(option: str, schedule: Any, num_updates: int | None) -> None:
+    """Logs the `length_warning` of a schedule that has one, such as Step."""
+    warning = getattr(schedule, "length_warning", None)
+    if num_updates and warning and (text := warning(num_updates)):
+        log.warning("%s.%s", option, text)
 
 
 def peak_rate(schedule: Schedule, num_updates: int) -> float:

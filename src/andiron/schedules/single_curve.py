@@ -141,6 +141,15 @@ class Step:
     def __call__(self, updates: int) -> float:
         return self.initial_lr * math.pow(self.gamma, updates // self.step_size)
 
+    def length_warning(self, num_updates: int) -> str | None:
+        """A warning if the run ends before the first step."""
+        if self.step_size < num_updates:
+            return None
+        return (
+            f"step_size={self.step_size}: the first step comes after all {num_updates} updates, so "
+            "the learning rate never changes; give fewer updates, or epochs (0.5epochs)"
+        )
+
 
 def from_value(lr: float | Schedule) -> Schedule:
     """`lr` itself if it is a schedule, the constant schedule if it is a number."""

@@ -43,6 +43,7 @@ class Adversarial(nn.Module):
     Source: Goodfellow et al. 2014, arXiv:1406.2661, section 3.
     """
 
+    has_own_losses = True  # so a configured loss would not be used
     slope: Tensor
     offset: Tensor
 

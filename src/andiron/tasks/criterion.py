@@ -13,7 +13,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Shaped
@@ -28,10 +28,27 @@ from andiron.protocols import TrainOutput
 from andiron.tasks import target_checks as checks
 
 Loss = Callable[[Tensor, Tensor], Tensor]  # (output, targets) -> mean loss of the batch
+
 # torch's losses whose mean is over the class weights of the targets
 CLASS_LOSSES = (functional.cross_entropy, functional.nll_loss)
 CLASS_LOSS_MODULES = (nn.CrossEntropyLoss, nn.NLLLoss)
 ELEMENTWISE = (nn.HuberLoss, nn.L1Loss, nn.MSELoss, nn.SmoothL1Loss)
+
+
+@runtime_checkable
+class Weighted(Protocol):
+    """A loss whose mean is over weights of the targets."""
+
+    def total_weight(self, targets: Tensor) -> Weight | None:
+        """The sum of the targets' weights, on the device; None if it equals their number."""
+
+
+@runtime_checkable
+class Balanced(Protocol):
+    """A loss that depends on the classes of the training samples."""
+
+    def balanced(self, class_counts: Sequence[int] | None) -> Loss:
+        """The loss for these numbers of samples by class; None if the data does not give them."""
 
 
 class Supervised(nn.Module):
@@ -78,22 +95,23 @@ class Supervised(nn.Module):
 class Criterion:
     """The loss of a task, outside its state.
 
-    The mean of a user's loss is over the targets, unless it has `total_weight(targets)`. Its
-    attribute or default argument `ignored_index`, or torch's `ignore_index`, marks targets that do
-    not count. A loss with `balanced(class_counts)` is replaced by its result.
+    The mean of a user's loss is over the targets, unless it is `Weighted`. Its attribute or default
+    argument `ignored_index`, or torch's `ignore_index`, marks targets that do not count. A
+    `Balanced` loss is replaced by the one for the data.
     Raises: ValueError for a loss that is not a mean, is a class, or has trainable parameters.
     """
 
     def __init__(self, loss: Loss, class_counts: Sequence[int] | None = None):
         _check_loss(loss)
-        balanced = getattr(loss, "balanced", None)
-        self.loss: Any = balanced(class_counts) if balanced else loss
+        self.loss: Any = loss.balanced(class_counts) if isinstance(loss, Balanced) else loss
         ignored = (_setting(loss, name) for name in ("ignored_index", "ignore_index"))
         self.ignored_index: int | None = next((each for each in ignored if each is not None), None)
         self.has_ignored = self.ignored_index is not None  # or rather may have
         self.is_nll: bool = getattr(loss, "is_nll", False)  # -log p of the targets themselves
         self._is_elementwise = isinstance(loss, ELEMENTWISE) or hasattr(loss, "is_elementwise")
-        self._total_weight = getattr(self.loss, "total_weight", self._class_weight)
+        self._total_weight = self._class_weight
+        if isinstance(self.loss, Weighted):
+            self._total_weight = self.loss.total_weight
         self._device: torch.device | None = None  # of the tensors in a loss of torch's
         self._sample_weights: Tensor | None = None
 

@@ -80,7 +80,7 @@ def test_every_value_in_conf_fits_the_type_of_its_argument():
     lines = [
         line
         for where, node in CONF_NODES.items()
-        for line in node_checks.problems(where.split("/")[1], node).values()
+        for line in node_checks.problems({where.split("/")[1]: node}).values()
     ]
 
     assert [line for line in lines if not any(text in line for text in elsewhere)] == []

@@ -443,5 +443,6 @@ def test_a_count_of_updates_below_one_is_refused(arguments: dict[str, int]) -> N
 def test_a_config_is_told_what_an_average_takes(
     target: str, arguments: dict[str, object], expected: dict[str, str]
 ) -> None:
-    found = node_checks.argument_problems(f"andiron.optim.{target}", arguments, "averages.x")
+    name = f"andiron.optim.{target}"
+    found = node_checks.argument_problems(name, arguments, "averages.x", "averages")
     assert found == expected
