@@ -27,6 +27,7 @@ from andiron.ranges import DOTTED_NAME, EPOCHS
 
 Node = Mapping[str, Any]
 Values = Mapping[str, Any]  # by parameter name
+LISTS = {"list", "Sequence", "Iterable"}  # types that take a list
 
 
 def resolve(option: str, name: str) -> Any:
@@ -198,7 +199,8 @@ def target_and_arguments(option: str, node: Node, offered: Values) -> tuple[Any,
         arguments[key] = resolve(f"{option}.{key}", value)
     if not node_checks.is_shipped(node["_target_"]):
         for key, value in arguments.items():
-            if isinstance(value, list) and key in parameters and _is_tuple(parameters[key]):
+            allowed = _type_names(parameters[key]) if key in parameters else set()
+            if isinstance(value, list) and "tuple" in allowed and not allowed & LISTS:
                 arguments[key] = tuple(value)  # YAML has no tuples; torchmetrics needs them
     is_open = {key for key in parameters if arguments.get(key) is None}
     return function, arguments | {key: offered[key] for key in offered if key in is_open}
@@ -277,11 +279,6 @@ def _type_names(parameter: inspect.Parameter) -> set[str]:
     return {getattr(typing.get_origin(each) or each, "__name__", "") for each in allowed}
 
 
-def _is_tuple(parameter: inspect.Parameter) -> bool:
-    allowed = _type_names(parameter)
-    return "tuple" in allowed and not allowed & {"list", "Sequence", "Iterable"}
-
-
 def _remedy(name: str, cause: str) -> str:
     """How to install a missing package, or the nearest name in the module."""
     module, _, attribute = name.rpartition(".")
@@ -290,9 +287,8 @@ def _remedy(name: str, cause: str) -> str:
     if is_known and f"No module named '{package}'" in cause:
         return installation(package)
     if module not in sys.modules:
-        return (
-            "; name one in a module that Python finds: beside train.py, installed, or on PYTHONPATH"
-        )
+        places = "beside train.py, installed, or on PYTHONPATH"
+        return f"; name one in a module that Python finds: {places}"
     if hasattr(sys.modules[module], attribute):
         return "; name a function or class of your own module"
     return errors.nearest(attribute, dir(sys.modules[module]))
