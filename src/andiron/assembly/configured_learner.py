@@ -52,13 +52,7 @@ def learner(
         .early_stopping(
             **{name: _stopping(f"early_stopping.{name}", ends[name], metrics) for name in ends}
         )
-        .observers(
-            **targets.build_each(
-                "observers", config.observers, Observer,
-                "an object with after_update(learner, step) or after_validation(learner, step)",
-                model=built.model, run_dir=run_dir,
-            )
-        )  # fmt: skip
+        .observers(**_observers(config.observers, model=built.model, run_dir=run_dir))
         .gradient_transforms(*gradient_transformations("gradients", config.gradients))
         .with_writers(**(writers or {}))
     )
@@ -171,6 +165,12 @@ def _stopping(option: str, node: Node, metrics: Sequence[Any]) -> Any:
     is_rule = all(hasattr(rule, name) for name in ("observe", "decision", "metric", "split"))
     targets.check_kind(option, node, rule, is_rule, "a rule, as andiron.learner.EarlyStopping")
     return rule
+
+
+def _observers(nodes: Nodes | None, **offered: Any) -> dict[str, Observer]:
+    """The configured observers, whose constructors may take `model`, the task, and `run_dir`."""
+    takes = "an object with after_update(learner, step) or after_validation(learner, step)"
+    return targets.build_each("observers", nodes, Observer, takes, **offered)
 
 
 def _averages(config: Train, built: Components) -> dict[str, averaging.Rule]:
