@@ -24,8 +24,11 @@ from andiron.training import experiment  # noqa: F401  # imported before the com
 from proofs.attempt import CONF, Outcome, attempt, made_run
 
 COMMANDS = {"train": train.main, "plan": plan.main, "find_lr": find_lr.main}
+PAGE = CONF.parent / "docs" / "wrong_input.md"
+ROW = re.compile(r"^\| `([^`]+)` \| (.*) \|$", re.MULTILINE)
 QUICK = ("num_epochs=1", "render=plain")
 RUN = "hydra.run.dir=run"
+SAVED = {"checkpoints", "nonfinite"}  # folders of a run with states of training
 # where matplotlib keeps its settings and the fonts that it has found; its import makes the folders
 OF_MATPLOTLIB = re.compile(r"(; |os\.mkdir \('[^']*/\.(config|cache)/matplotlib', \d+\))+")
 
@@ -167,18 +170,32 @@ number = 3
 '''
 
 
+def documented() -> list[dict[str, list[str]]]:
+    """Command lines of each table of the page of wrong input, with the beginnings of its messages.
+    """
+    tables = PAGE.read_text(encoding="utf-8").split("| input | message |")[1:]
+    return [
+        {line: re.findall("`([^`]+)`", messages) for line, messages in ROW.findall(table)}
+        for table in tables
+    ]
+
+
 def cases() -> Iterator[tuple[str, Case]]:
     """All wrong command lines by kind; each has `run` as its folder unless it says another."""
     for make in (
-        _words, _ranges, _sizes, _kinds, _groups, _fits, _schedules, _own_code, _yaml, _sweeps,
+        _documented, _words, _ranges, _sizes, _kinds, _groups, _fits, _schedules, _own_code, _yaml, _sweeps,
         _folders, _resuming, _files, _commands,
     ):  # fmt: skip
         yield from ((make.__name__.strip("_"), case) for case in make())
 
 
+def _documented() -> Iterator[Case]:
+    for table in documented():
+        yield from (Case(line, messages[0]) for line, messages in table.items())
+
+
 def _words() -> Iterator[Case]:
     for arguments, words in {
-        "lr": "lr: cannot be read",
         "=3": "=3",
         "lr==3": "lr==3",
         "lr=0.1=0.2": "lr=0.1=0.2",
@@ -191,7 +208,6 @@ def _words() -> Iterator[Case]:
         "lr=nan": "lr",
         "lr=0": "lr=0",
         "lr=1e400": "lr=inf",
-        "lr=???": "lr: no value",
         "lr=${lr}": "lr",
         "lr=${oc.env:NONE_SUCH}": "lr",
         "lr=${oc.nothing:x}": "lr",
@@ -251,7 +267,6 @@ def _words() -> Iterator[Case]:
         "validate_every={weeks:1}": "validate_every",
         "checkpoint.every=abc": "checkpoint.every=abc",
         "checkpoint.last=-1": "checkpoint.last=-1",
-        "checkpoint.metric=f1": "checkpoint.metric=f1",
         "checkpoint.split=other": "checkpoint.split=other",
         "checkpoint.store=mine": "checkpoint.store",
         "clip=-1": "clip=-1",
@@ -279,7 +294,6 @@ def _words() -> Iterator[Case]:
         "hydra/sweeper=ax": "hydra/sweeper",
         "hydra.mode=OTHER": "hydra.mode",
         "hydra.nothing=1": "hydra.nothing",
-        "device=cuda:99": "device=cuda:99",
         "device=cuda:-1": "device=cuda:-1",
         "device=tpu": "device=tpu",
         "device=[cpu]": "device",
@@ -320,7 +334,6 @@ def _ranges() -> Iterator[Case]:
     yield Case("optimizer=sgd optimizer.nesterov=true optimizer.momentum=0", "optimizer")
     yield Case("model.dropout=1", "model.dropout=1")
     yield Case("early_stopping=patience early_stopping.patience.patience=0", "patience=0")
-    yield Case("early_stopping=patience early_stopping.patience.metric=f1", "metric=f1")
     yield Case("early_stopping=goal early_stopping.goal.goal=nan", "early_stopping.goal.goal")
     yield Case("averages=ema averages.ema.decay=2", "averages.ema.decay=2")
     yield Case("averages=swa averages.swa.start=1000000", "averages.swa")
@@ -470,11 +483,8 @@ def _fits() -> Iterator[Case]:
     yield Case(f"{synthetic} data.input_shape=[0] model=mlp", "data.input_shape")
     yield Case(f"{synthetic} data.num_classes=1", "data.num_classes")
     yield Case(f"{synthetic} data.dtype=int3", "data.dtype")
-    yield Case("model=vit model.patch=3", "model.patch=3")
     yield Case("model=vit model.heads=5", "heads=5")
-    yield Case("model=torchvision model.name=resnet19", "model.name=resnet19")
     yield Case("model=torchvision model.name=deeplabv3_resnet50", "model.name")
-    yield Case("loss=huber", "loss")
     yield Case("data=diabetes loss=cross_entropy", "loss")
     yield Case("loss=binary_cross_entropy", "loss")
     yield Case("loss.weight=[1,2,3]", "loss.weight")
@@ -484,11 +494,9 @@ def _fits() -> Iterator[Case]:
     yield Case("metrics=language", "bits_per_byte")
     yield Case("metrics=adversarial", "metric")
     yield Case("metrics=token", "metric")
-    yield Case("data=diabetes augmentation=flip", "augmentation.flip")
     yield Case("data=diabetes augmentation=torchvision", "augmentation")
     yield Case("augmentation=cutout augmentation.cutout.size=100", "augmentation.cutout.size=100")
     yield Case("augmentation=crop augmentation.crop.size=100", "augmentation.crop")
-    yield Case("data=diabetes channels_last=true", "channels_last")
     yield Case("model._target_=own.OddNetwork ~model.hidden ~model.dropout", "OddNetwork")
     yield Case("~model +model={_target_:torch.nn.Linear,in_features:3,out_features:10}", "model")
     yield Case("~model +model={_target_:torch.nn.Linear,in_features:8,out_features:10}",
@@ -500,7 +508,6 @@ def _fits() -> Iterator[Case]:
     yield Case("start_from=foreign", "foreign")
     yield Case("start_from=finished model.hidden=[3] data=diabetes", "start_from")
     yield Case("data=partial data.fraction=0", "data.fraction=0")
-    yield Case("data=kfold data.fold=7", "data.fold=7")
     yield Case("data=kfold data.num_folds=100000 data.fold=0", "data.num_folds")
     yield Case("data=kfold data.num_folds=1", "data.num_folds")
 
@@ -867,12 +874,12 @@ def _left(work: Path, before: dict[str, str]) -> Iterator[str]:
         if name == "status.json":
             if json.loads((work / path).read_text())["status"] != "failed":
                 yield f"{path} claims to be {json.loads((work / path).read_text())['status']}"
-        elif name == "model.safetensors" and "checkpoints" not in Path(path).parts:
+        elif name == "model.safetensors" and not SAVED & {*Path(path).parts}:
             yield f"left {path}"
         elif name == "summary.json" or "/" not in path:
             yield f"left {path}"
         elif not (work / Path(path).parent / "status.json").exists() and not (
-            {"checkpoints", "tensorboard", ".hydra"} & {*Path(path).parts}
+            {*SAVED, "tensorboard", ".hydra"} & {*Path(path).parts}
         ):
             yield f"left {path} without a status"
 
