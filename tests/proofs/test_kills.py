@@ -2,7 +2,6 @@
 that is finished after them.
 """
 
-import json
 import os
 import re
 import signal
@@ -14,12 +13,10 @@ from contextlib import contextmanager
 import pytest
 
 import archive_store
-from andiron import errors
 from andiron.checkpoint import LocalStore
 from andiron.comparison import bit_comparison
 from proofs import kill_test, observed_phase
-from proofs.kill_test import Hit, Outcome, Trial
-from proofs.observed_phase import ObservedProcess
+from proofs.kill_test import Hit, Trial
 from train_processes import ROOT, Training, lines, status, trained, updates_saved
 
 SCRIPT = ROOT / "scripts" / "kill_test.py"
@@ -153,84 +150,6 @@ def test_state_that_a_run_loses_is_told_and_its_folder_kept(parts):
         f"those that do not are in {parts / 'runs'}",
     ]
     assert sorted(path.name for path in (parts / "runs").iterdir()) == ["run-1", "straight"]
-
-
-def test_what_is_no_trial_is_refused():
-    with pytest.raises(errors.ConfigError) as raised:
-        Trial(["lr=1", "hydra.run.dir=x", "-m", "resume=auto"], runs=0)
-
-    assert raised.value.problems == (
-        "hydra.run.dir=x: the trial says this itself; leave it out",
-        "-m: the trial says this itself; leave it out",
-        "resume=auto: the trial says this itself; leave it out",
-        "--runs 0 --kills 3 --jobs 1: should be numbers from 1 up",
-    )
-
-
-def test_the_summary_counts_signals_phases_and_runs():
-    outcomes = [
-        Outcome(1, [Hit("SIGKILL", observed_phase.WRITE), Hit("SIGKILL", observed_phase.TRAINING)]),
-        Outcome(2, [Hit("SIGTERM", observed_phase.TRAINING)], ["metrics.jsonl differs"]),
-        Outcome(3),
-    ]
-
-    said = kill_test.summary(outcomes).splitlines()
-    assert said[:4] == [
-        "2 times SIGKILL",
-        "1 times SIGTERM",
-        "    0 in start-up",
-        "    2 in training",
-    ]
-    assert "    1 in writing a checkpoint" in said and said[-1] == "2 of 3 runs end bit-identical"
-    assert list(map(str, outcomes)) == [
-        "run 1: SIGKILL in writing a checkpoint, SIGKILL in training: the same bits",
-        "run 2: SIGTERM in training: metrics.jsonl differs",
-        "run 3: never hit: the same bits",
-    ]
-
-
-def test_a_folder_shows_what_its_process_is_at(tmp_path):
-    seen = ObservedProcess(tmp_path, pid=7)
-    found = [seen.phase]
-
-    def then(name, text="", *, pid=7):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w" if name == "status.json" else "a") as file:
-            file.write(text if text else json.dumps({"status": "running", "pid": pid}))
-        seen.look()
-        found.append(seen.phase)
-
-    then("status.json", pid=6)
-    then("metrics.jsonl", '{"split": "train", "over": "window"}\n')
-    then("status.json")
-    then("metrics.jsonl", '{"split": "train", "over": "window"}\n')
-    then("metrics.jsonl", '{"split": "train", "over": "epoch"}\n')
-    then("metrics.jsonl", '{"split": "valid", "over": "epoch"}\n')
-    then("checkpoints/.step-4.0123abcd.partial/model.safetensors", "half")
-    then("checkpoints/.step-4.0123abcd.partial/manifest.json", "{}")
-    for path in (tmp_path / "checkpoints" / ".step-4.0123abcd.partial").iterdir():
-        path.unlink()
-    (tmp_path / "checkpoints" / ".step-4.0123abcd.partial").rmdir()
-    then("metrics.jsonl", '{"split": "test", "over": "epoch"}\n')
-    then(".model.safetensors.0123abcd.partial", "half")
-    then("status.json", '{"status": "done", "pid": 7}')
-
-    assert found == [
-        *[observed_phase.START] * 4,
-        observed_phase.TRAINING,
-        observed_phase.VALIDATION,
-        observed_phase.TRAINING,
-        observed_phase.WRITE,
-        observed_phase.REMOVAL,
-        observed_phase.END,
-        observed_phase.WEIGHTS,
-        observed_phase.AFTER,
-    ]
-    assert seen.is_measured
-    assert (
-        ObservedProcess(tmp_path, pid=8).phase == observed_phase.START
-    )  # what others left behind is not its own
 
 
 @pytest.mark.slow
