@@ -12,11 +12,9 @@ LAST_TWO_AND_BEST = last_and_best(last=2, metric="loss", split="valid", directio
 def checkpoint(updates):
     """Four files; every number in them tells the update."""
     model = {"network.weight": torch.full((3, 2), float(updates)), "network.steps": torch.tensor(7)}
-    return Checkpoint(
-        model,
-        {"network.weight/exp_avg": torch.full((3, 2), updates / 8)},
-        {"updates": updates, "epoch": 1},
-    )
+    return Checkpoint(model, {"network.weight/exp_avg": torch.full((3, 2), updates / 8)}, {
+        "updates": updates, "epoch": 1,
+    })  # fmt: skip
 
 
 def rich(updates):
@@ -37,12 +35,9 @@ def rich(updates):
     }
     averages = {"ema": {"tied": torch.randn(5, 7)}}
     return Checkpoint(
-        model,
-        {"tied/exp_avg": torch.randn(5, 7)},
-        state,
-        averages,
+        model, {"tied/exp_avg": torch.randn(5, 7)}, state, averages,
         {"train/loss": torch.randn(2).double()},
-    )
+    )  # fmt: skip
 
 
 def big(updates, *, megabytes):

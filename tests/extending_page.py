@@ -28,19 +28,12 @@ def said(project, command):
     """What the shell command of the page, run above the project, prints."""
     python = Path(sys.executable).parent
     environment = {
-        **os.environ,
-        "ANDIRON": str(ROOT),
-        "PATH": f"{python}:{os.environ['PATH']}",
+        **os.environ, "ANDIRON": str(ROOT), "PATH": f"{python}:{os.environ['PATH']}",
         "OMP_NUM_THREADS": "1",
-    }
+    }  # fmt: skip
     done = subprocess.run(
-        command,
-        shell=True,
-        cwd=project.parent,
-        env=environment,
-        capture_output=True,
-        text=True,
+        command, shell=True, cwd=project.parent, env=environment, capture_output=True, text=True,
         timeout=240,
-    )
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout

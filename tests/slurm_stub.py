@@ -35,11 +35,9 @@ def installed(folder, *, gpus=1, hosts_of=None):
     path = [folder, Path(sys.executable).parent, os.environ["PATH"]]
     stub = {"folder": str(folder), "gpus": gpus, "hosts_of": hosts_of}
     return {
-        **os.environ,
-        "PATH": os.pathsep.join(map(str, path)),
-        "SLURM_STUB": json.dumps(stub),
+        **os.environ, "PATH": os.pathsep.join(map(str, path)), "SLURM_STUB": json.dumps(stub),
         "OMP_NUM_THREADS": "1",
-    }
+    }  # fmt: skip
 
 
 def wait(folder, job, *, seconds=300):

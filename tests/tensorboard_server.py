@@ -12,16 +12,9 @@ from waiting import until
 def serving(folder, said, *more):
     """A server of the runs in the folder, by its address; it is stopped in the end."""
     options = [
-        "--logdir",
-        folder.name,
-        "--port",
-        "0",
-        "--host",
-        "127.0.0.1",
-        "--reload_interval",
-        "1",
+        "--logdir", folder.name, "--port", "0", "--host", "127.0.0.1", "--reload_interval", "1",
         *more,
-    ]
+    ]  # fmt: skip
     with said.open("wb") as output:
         server = subprocess.Popen(
             [sys.executable, "-m", "tensorboard.main", *options],

@@ -38,14 +38,9 @@ class Training:
         ):
             command = [sys.executable, ROOT / "train.py", *overrides]
             self.process = subprocess.Popen(
-                command,
-                cwd=cwd,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=error,
-                start_new_session=True,
-            )
+                command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=output,
+                stderr=error, start_new_session=True,
+            )  # fmt: skip
 
     @property
     def output(self):

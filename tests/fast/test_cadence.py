@@ -8,18 +8,15 @@ from hypothesis import strategies as st
 from andiron.plain.cadence import Cadence, Ticker
 
 
-@pytest.mark.parametrize(
-    "value, cadence",
-    [
-        (500, Cadence(updates=500)),
-        ("2epochs", Cadence(epochs=2)),
-        ("1epoch", Cadence(epochs=1)),
-        ("0.5epochs", Cadence(epochs=0.5)),
-        ("10minutes", Cadence(minutes=10)),
-        ({"updates": 500, "minutes": 10}, Cadence(updates=500, minutes=10)),
-        (Cadence(updates=3), Cadence(updates=3)),
-    ],
-)
+@pytest.mark.parametrize("value, cadence", [
+    (500, Cadence(updates=500)),
+    ("2epochs", Cadence(epochs=2)),
+    ("1epoch", Cadence(epochs=1)),
+    ("0.5epochs", Cadence(epochs=0.5)),
+    ("10minutes", Cadence(minutes=10)),
+    ({"updates": 500, "minutes": 10}, Cadence(updates=500, minutes=10)),
+    (Cadence(updates=3), Cadence(updates=3)),
+])  # fmt: skip
 def test_a_cadence_is_read_from_its_short_forms(value, cadence):
     assert Cadence.of(value) == cadence
 

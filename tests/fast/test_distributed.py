@@ -427,16 +427,13 @@ def test_sync_batchnorm_replaces_every_batchnorm_and_keeps_its_weights():
     assert made[1].weight is model[1].weight
 
 
-@pytest.mark.parametrize(
-    ("options", "size", "problem"),
-    [
-        (["strategy=ddp"], 1, "strategy=ddp: this is one process; start several with torchrun"),
-        (["strategy=none"], 2, "strategy=none: torchrun started 2 processes; start one"),
-        (["sync_batchnorm=true", "slices=2"], 2, "sync_batchnorm=true: slices=2 are computed one"),
-        (["strategy=ddp", "sync_batchnorm=true"], 2, None),
-        (["strategy=none", "slices=4"], 1, None),
-    ],
-)
+@pytest.mark.parametrize(("options", "size", "problem"), [
+    (["strategy=ddp"], 1, "strategy=ddp: this is one process; start several with torchrun"),
+    (["strategy=none"], 2, "strategy=none: torchrun started 2 processes; start one"),
+    (["sync_batchnorm=true", "slices=2"], 2, "sync_batchnorm=true: slices=2 are computed one"),
+    (["strategy=ddp", "sync_batchnorm=true"], 2, None),
+    (["strategy=none", "slices=4"], 1, None),
+])  # fmt: skip
 def test_options_that_do_not_hold_for_so_many_processes_are_named(options, size, problem):
     config = composed(CONF, options)
     (found, *more) = [*division.option_problems(config, World(0, size, config.slices))] or [None]

@@ -192,13 +192,8 @@ def test_the_folder_has_its_name_only_when_every_file_is_on_the_disk(
 
     monkeypatch.setattr(os, "fsync", watched)
     files.write_folder(tmp_path / "step-7", pieces())
-    assert seen == [
-        False,
-        False,
-        False,
-        False,
-        True,
-    ]  # three files, their names in the folder, the folder's own name
+    # three files, their names in the folder, the folder's own name
+    assert seen == [False, False, False, False, True]
 
 
 def test_write_folder_refuses_a_folder_that_holds_something_and_leaves_it(tmp_path: Path) -> None:

@@ -114,9 +114,8 @@ def test_one_non_finite_value_is_found_anywhere(bad, place):
     assert not gradients.all_finite(found)
     assert gradients.not_finite(found) == ([] if place == "loss" else [place])
     assert gradients.all_finite(taken())  # the next is judged anew
-    assert all(
-        torch.equal(found[name], before[name]) for name in before if name != place
-    )  # and nothing was written
+    # and nothing was written
+    assert all(torch.equal(found[name], before[name]) for name in before if name != place)
 
 
 def test_gradients_as_large_as_a_float_can_be_are_finite_numbers():

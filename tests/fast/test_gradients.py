@@ -23,9 +23,8 @@ class Scaled(nn.Module):
         )
         self.frozen = nn.Parameter(torch.full((3,), 2.0), requires_grad=False)
         self.unused = nn.Linear(3, 2)
-        self.scale = nn.Parameter(
-            torch.tensor(1.5)
-        )  # the model's own comes first in named_parameters()
+        # the model's own comes first in named_parameters()
+        self.scale = nn.Parameter(torch.tensor(1.5))
 
     def forward(self, inputs: Tensor) -> Tensor:
         return self.scale * self.body(inputs) * (self.gains[0] + self.gains[1]) * self.frozen

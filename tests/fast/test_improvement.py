@@ -76,9 +76,7 @@ def test_what_was_not_measured_is_answered_by_what_was():
         measured(values, "valid", "auroc", waiting="early stopping")
     assert raised.value.args[0] == (
         "early stopping needs valid/auroc, which is not measured; available: train/loss, "
-        "valid/loss, "
-        "valid/accuracy; "
-        "name one of these as split and metric"
+        "valid/loss, valid/accuracy; name one of these as split and metric"
     )
     with pytest.raises(KeyError, match="available: nothing;"):
         measured({}, "valid", "loss", waiting="it")

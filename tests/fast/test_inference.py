@@ -30,16 +30,9 @@ def modes(model: nn.Module) -> dict[str, bool]:
 
 
 MIXED = {
-    "": True,
-    "0": True,
-    "1": False,
-    "2": False,
-    "2.0": False,
-    "2.1": False,
-    "2.2": True,
-    "2.2.0": True,
-    "3": True,
-}
+    "": True, "0": True, "1": False, "2": False, "2.0": False, "2.1": False, "2.2": True,
+    "2.2.0": True, "3": True,
+}  # fmt: skip
 INPUTS = torch.arange(20.0).reshape(5, 4)
 
 

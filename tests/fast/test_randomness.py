@@ -27,10 +27,8 @@ def splitmix64(state: int) -> Iterator[int]:
 def test_the_reference_gives_the_published_first_numbers() -> None:
     numbers = splitmix64(1234567)  # https://rosettacode.org/wiki/Pseudo-random_numbers/Splitmix64
     assert [next(numbers) for _ in range(3)] == [
-        6457827717110365317,
-        3203168211198807973,
-        9817491932198370423,
-    ]
+        6457827717110365317, 3203168211198807973, 9817491932198370423,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("purpose", PURPOSES)
@@ -114,20 +112,16 @@ def test_every_index_comes_first_equally_often_over_the_epochs() -> None:
 def draws() -> list[torch.Tensor]:
     """Uniform, normal and integer numbers, and a mask of torch's own dropout."""
     return [
-        torch.rand(17),
-        torch.randn(5),
-        torch.randint(10, (9,)),
-        nn.Dropout(0.5)(torch.ones(33)),
+        torch.rand(17), torch.randn(5), torch.randint(10, (9,)), nn.Dropout(0.5)(torch.ones(33)),
         torch.randn(1),
-    ]
+    ]  # fmt: skip
 
 
 def test_start_stream_makes_torch_draws_repeat_whatever_was_drawn_before() -> None:
     found = []
     for drawn_before in (0, 1, 6):
-        torch.randn(
-            drawn_before
-        )  # an odd number of normals leaves one of a pair behind in the generator
+        # an odd number of normals leaves one of a pair behind in the generator
+        torch.randn(drawn_before)
         randomness.start_stream(42, "update", 17)
         found.append(torch.cat([draw.double() for draw in draws()]))
     assert torch.equal(found[1], found[0])

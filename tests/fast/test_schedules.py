@@ -278,9 +278,8 @@ def rates(make, *, lr, number):
     scheduler = make(optimizer)
     found = []
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", UserWarning
-        )  # SequentialLR passes an epoch to its own parts, and warns of it
+        # SequentialLR passes an epoch to its own parts, and warns of it
+        warnings.simplefilter("ignore", UserWarning)
         for _ in range(number):
             found.append(optimizer.param_groups[0]["lr"])
             optimizer.step()
@@ -296,17 +295,12 @@ def test_one_cycle_with_a_cosine_is_torchs(number, fraction):
 
     theirs = rates(
         lambda optimizer: lr_scheduler.OneCycleLR(
-            optimizer,
-            0.3,
-            number,
-            pct_start=fraction,
-            div_factor=10.0,
-            final_div_factor=300.0,
+            optimizer, 0.3, number, pct_start=fraction, div_factor=10.0, final_div_factor=300.0,
             cycle_momentum=False,
         ),
         lr=0.1,
         number=number,
-    )
+    )  # fmt: skip
     assert [ours(t) for t in range(number)] == theirs
 
 
@@ -399,9 +393,8 @@ def test_warmup_is_torchs_lambda():
         lr=0.3,
         number=400,
     )
-    assert [ours(t) for t in range(400)] == pytest.approx(
-        theirs, rel=ROUNDING, abs=0
-    )  # the product in another order
+    # the product in another order
+    assert [ours(t) for t in range(400)] == pytest.approx(theirs, rel=ROUNDING, abs=0)
 
 
 @pytest.mark.parametrize("direction", ["lowest", "highest"])
@@ -410,15 +403,9 @@ def test_plateau_is_torchs(direction, seed):
     stream = random.Random(seed)
     values = [math.exp(stream.gauss(0, 1) - t / 200) for t in range(400)]
     ours = Plateau(
-        0.3,
-        0.7,
-        patience=3,
-        threshold=0.01,
-        min_lr=0.002,
-        metric="score",
-        split="train",
+        0.3, 0.7, patience=3, threshold=0.01, min_lr=0.002, metric="score", split="train",
         direction=direction,
-    )
+    )  # fmt: skip
     optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.3)
     theirs = lr_scheduler.ReduceLROnPlateau(
         optimizer,
@@ -450,26 +437,14 @@ def test_plateau_waits_longer_than_its_patience_and_begins_again():
     plateau = Plateau(1.0, 0.5, patience=1, threshold=0.0, min_lr=0.2)
 
     assert observed(plateau, 3.0, 2.0, 2.0, 2.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0) == [
-        1,
-        1,
-        1,
-        0.5,
-        0.5,
-        0.5,
-        0.5,
-        0.25,
-        0.25,
-        0.2,
-    ]
+        1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.2,
+    ]  # fmt: skip
 
 
 def test_a_gain_smaller_than_the_threshold_is_none():
     assert observed(Plateau(1.0, 0.5, patience=0, threshold=0.1), 1.0, 0.91, 0.89, 0.82) == [
-        1,
-        0.5,
-        0.5,
-        0.25,
-    ]
+        1, 0.5, 0.5, 0.25,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("direction", "sign"), [("lowest", 1), ("highest", -1)])
@@ -477,11 +452,8 @@ def test_the_same_negative_value_again_is_no_gain(direction, sign):
     plateau = Plateau(1.0, 0.5, patience=0, threshold=0.1, direction=direction)
 
     assert observed(plateau, -1.0, -1.0, -1.0 - sign * 0.05, -1.0 - sign * 0.2) == [
-        1,
-        0.5,
-        0.25,
-        0.25,
-    ]
+        1, 0.5, 0.25, 0.25,
+    ]  # fmt: skip
 
 
 def test_a_non_finite_value_is_no_gain():
@@ -560,12 +532,8 @@ def simple(draw):
     schedule, length = draw(falling())
     top, width, share = draw(LEARNING_RATES), draw(COUNTS), draw(st.floats(0, 1, exclude_min=True))
     kinds = [
-        schedule,
-        (Constant, top),
-        (Plateau, top),
-        (Noam, top, width),
-        (Exponential, top, share),
-    ]
+        schedule, (Constant, top), (Plateau, top), (Noam, top, width), (Exponential, top, share),
+    ]  # fmt: skip
     kinds += [(OneCycle, top, length, share, 25.0, 1e4, shape) for shape in ("cosine", "linear")]
     kinds += [(CosineRestarts, top, width, multiplier) for multiplier in (1, 2, 3)]
     return draw(st.sampled_from(kinds))
@@ -716,99 +684,82 @@ def test_a_list_given_is_not_kept_and_equal_parts_make_equal_schedules():
 TWO = [Constant(0.1), Constant(0.2)]
 
 
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (
-            lambda: Cosine(0.1, 0),
-            "num_updates=0: should be 1 or more; give it as a whole number of updates",
-        ),
-        (lambda: Constant(0.0), "lr=0.0: should be greater than 0 (Constant)"),
-        (lambda: Constant(-0.1), "lr=-0.1: should be greater than 0 (Constant)"),
-        (lambda: Constant(math.nan), "lr=nan: should be a finite number (Constant)"),
-        (lambda: Exponential(0.1, 1.5), "gamma=1.5: should be less than or equal to 1 (Exp"),
-        (lambda: Cosine(0.1, 5, 0.2), "min_lr=0.2: should be at most initial_lr=0.1; lower"),
-        (
-            lambda: Cosine(0.1, "2epochs"),
-            "num_updates=2epochs: should be 1 or more; give it as a whole number of updates, "
-            "as epochs only in a configuration (Cosine)",
-        ),
-        (lambda: Warmup(0.1, 5), "schedule=0.1: should be callable (Warmup)"),
-        (lambda: Linear(0.1, 0.0, -1), "num_updates=-1: should be 1 or more"),
-        (lambda: Noam(0.1, -1), "warmup_updates=-1: should be 0 or more"),
-        (lambda: Step(0.1, 0), "step_size=0: should be 1 or more"),
-        (lambda: Polynomial(0.1, 0), "num_updates=0: should be 1 or more"),
-        (lambda: Polynomial(0.1, 5, 0.0), "power=0.0: should be greater than 0 (Polynomial)"),
-        (
-            lambda: Polynomial(-0.1, 5),
-            "initial_lr=-0.1: should be greater than 0 (Polynomial)",
-        ),
-        (lambda: OneCycle(math.nan, 5), "max_lr=nan: should be a finite number (OneCycle)"),
-        (
-            lambda: OneCycle(0.1, 5, 1.5),
-            "warmup_fraction=1.5: should be less than or equal to 1 (OneCycle)",
-        ),
-        (
-            lambda: OneCycle(0.1, 5, final_divisor=0.0),
-            "final_divisor=0.0: should be greater than 0",
-        ),
-        (lambda: CosineRestarts(0.1, 0), "first_cycle_updates=0: should be 1 or more"),
-        (
-            lambda: CosineRestarts(0.1, 5, 0),
-            "multiplier=0: should be greater than or equal to 1 (CosineRestarts)",
-        ),
-        (
-            lambda: CosineRestarts(0.1, 5, min_lr=0.2),
-            "min_lr=0.2: should be at most initial_lr=0.1; lower min_lr, or raise",
-        ),
-        (lambda: WarmupStableDecay(0.1, 1, -1, 9), "decay_updates=-1: should be 0 or more"),
-        (
-            lambda: WarmupStableDecay(0.1, 1, 1, 9, min_lr=0.2),
-            "min_lr=0.2: should be at most lr=0.1",
-        ),
-        (
-            lambda: WarmupStableDecay(0.1, 4, 6, 9),
-            "warmup_updates=4 and decay_updates=6: together should be at most num_updates=9; "
-            "shorten one of "
-            "them, or train",
-        ),
-        (
-            lambda: Plateau(0.1, 1.0),
-            "factor=1.0: should be less than 1 (Plateau)",
-        ),
-        (lambda: Plateau(0.1, threshold=1.0), "threshold=1.0: should be less than 1 (Plateau)"),
-        (
-            lambda: Plateau(0.1, patience=-1),
-            "patience=-1: should be greater than or equal to 0 (Plateau)",
-        ),
-        (lambda: Plateau(0.1, min_lr=0.2), "min_lr=0.2: should be at most initial_lr=0.1"),
-        (
-            lambda: Plateau(0.1, direction="min"),
-            "direction=min: should be 'lowest' or 'highest' (Plateau)",
-        ),
-        (
-            lambda: Sequential([], []),
-            "schedules=[]: should hold at least one schedule; Constant(lr) is the simplest",
-        ),
-        (
-            lambda: Sequential(TWO, [1, 2]),
-            "milestones=[1, 2]: 2 for 2 schedules, should be 1; give the update at which each "
-            "schedule but "
-            "the first begins",
-        ),
-        (lambda: Sequential(TWO, []), "milestones=[]: 0 for 2 schedules, should be 1"),
-        (
-            lambda: Sequential([*TWO, Constant(0.3)], [5, 5]),
-            "milestones=[5, 5]: should increase, from 0 on; sort them, and",
-        ),
-        (
-            lambda: Sequential(TWO, [-1]),
-            "milestones=[-1]: should be 0 or more; give it as a whole number",
-        ),
-        (lambda: Composed([]), "schedules=[]: should hold at least one schedule"),
-        (lambda: Warmup(Constant(0.1), -1), "warmup_updates=-1: should be 0 or more"),
-    ],
-)
+@pytest.mark.parametrize(("make", "words"), [
+    (
+        lambda: Cosine(0.1, 0),
+        "num_updates=0: should be 1 or more; give it as a whole number of updates",
+    ),
+    (lambda: Constant(0.0), "lr=0.0: should be greater than 0 (Constant)"),
+    (lambda: Constant(-0.1), "lr=-0.1: should be greater than 0 (Constant)"),
+    (lambda: Constant(math.nan), "lr=nan: should be a finite number (Constant)"),
+    (lambda: Exponential(0.1, 1.5), "gamma=1.5: should be less than or equal to 1 (Exp"),
+    (lambda: Cosine(0.1, 5, 0.2), "min_lr=0.2: should be at most initial_lr=0.1; lower"),
+    (
+        lambda: Cosine(0.1, "2epochs"),
+        "num_updates=2epochs: should be 1 or more; give it as a whole number of updates, "
+        "as epochs only in a configuration (Cosine)",
+    ),
+    (lambda: Warmup(0.1, 5), "schedule=0.1: should be callable (Warmup)"),
+    (lambda: Linear(0.1, 0.0, -1), "num_updates=-1: should be 1 or more"),
+    (lambda: Noam(0.1, -1), "warmup_updates=-1: should be 0 or more"),
+    (lambda: Step(0.1, 0), "step_size=0: should be 1 or more"),
+    (lambda: Polynomial(0.1, 0), "num_updates=0: should be 1 or more"),
+    (lambda: Polynomial(0.1, 5, 0.0), "power=0.0: should be greater than 0 (Polynomial)"),
+    (lambda: Polynomial(-0.1, 5), "initial_lr=-0.1: should be greater than 0 (Polynomial)"),
+    (lambda: OneCycle(math.nan, 5), "max_lr=nan: should be a finite number (OneCycle)"),
+    (
+        lambda: OneCycle(0.1, 5, 1.5),
+        "warmup_fraction=1.5: should be less than or equal to 1 (OneCycle)",
+    ),
+    (lambda: OneCycle(0.1, 5, final_divisor=0.0), "final_divisor=0.0: should be greater than 0"),
+    (lambda: CosineRestarts(0.1, 0), "first_cycle_updates=0: should be 1 or more"),
+    (
+        lambda: CosineRestarts(0.1, 5, 0),
+        "multiplier=0: should be greater than or equal to 1 (CosineRestarts)",
+    ),
+    (
+        lambda: CosineRestarts(0.1, 5, min_lr=0.2),
+        "min_lr=0.2: should be at most initial_lr=0.1; lower min_lr, or raise",
+    ),
+    (lambda: WarmupStableDecay(0.1, 1, -1, 9), "decay_updates=-1: should be 0 or more"),
+    (lambda: WarmupStableDecay(0.1, 1, 1, 9, min_lr=0.2), "min_lr=0.2: should be at most lr=0.1"),
+    (
+        lambda: WarmupStableDecay(0.1, 4, 6, 9),
+        "warmup_updates=4 and decay_updates=6: together should be at most num_updates=9; "
+        "shorten one of them, or train",
+    ),
+    (lambda: Plateau(0.1, 1.0), "factor=1.0: should be less than 1 (Plateau)"),
+    (lambda: Plateau(0.1, threshold=1.0), "threshold=1.0: should be less than 1 (Plateau)"),
+    (
+        lambda: Plateau(0.1, patience=-1),
+        "patience=-1: should be greater than or equal to 0 (Plateau)",
+    ),
+    (lambda: Plateau(0.1, min_lr=0.2), "min_lr=0.2: should be at most initial_lr=0.1"),
+    (
+        lambda: Plateau(0.1, direction="min"),
+        "direction=min: should be 'lowest' or 'highest' (Plateau)",
+    ),
+    (
+        lambda: Sequential([], []),
+        "schedules=[]: should hold at least one schedule; Constant(lr) is the simplest",
+    ),
+    (
+        lambda: Sequential(TWO, [1, 2]),
+        "milestones=[1, 2]: 2 for 2 schedules, should be 1; give the update at which each "
+        "schedule but the first begins",
+    ),
+    (lambda: Sequential(TWO, []), "milestones=[]: 0 for 2 schedules, should be 1"),
+    (
+        lambda: Sequential([*TWO, Constant(0.3)], [5, 5]),
+        "milestones=[5, 5]: should increase, from 0 on; sort them, and",
+    ),
+    (
+        lambda: Sequential(TWO, [-1]),
+        "milestones=[-1]: should be 0 or more; give it as a whole number",
+    ),
+    (lambda: Composed([]), "schedules=[]: should hold at least one schedule"),
+    (lambda: Warmup(Constant(0.1), -1), "warmup_updates=-1: should be 0 or more"),
+])  # fmt: skip
 def test_an_impossible_argument_is_refused_with_what_is_allowed(make, words):
     with pytest.raises(ValueError) as caught:
         make()

@@ -39,9 +39,8 @@ def test_a_full_disk_is_reported_once_and_loses_nothing_once_freed(small_disk, s
         file.append(line)
         written += len(line)
         on_disk = (small_disk / "log").read_bytes()
-        assert on_disk == b"".join(LINES)[: len(on_disk)] and on_disk.endswith(
-            b"\n"
-        )  # no half line
+        # no half line
+        assert on_disk == b"".join(LINES)[: len(on_disk)] and on_disk.endswith(b"\n")
         assert (file.size, file.size + file.pending, file.end) == (len(on_disk), written, written)
     assert 8192 - len(max(LINES, key=len)) < file.size <= 8192
     assert said() == [(
@@ -166,9 +165,8 @@ def test_a_signal_in_the_midst_of_an_append_may_append_too(small_disk):
     file.close()
     lines = (small_disk / "log").read_bytes().splitlines(keepends=True)
     assert [line for line in lines if line.startswith(b"line")] == LINES
-    assert sorted(line for line in lines if line.startswith(b"signal")) == sorted(
-        seen
-    )  # a handler may break into itself
+    # a handler may break into itself
+    assert sorted(line for line in lines if line.startswith(b"signal")) == sorted(seen)
     assert len(seen) >= 50
 
 

@@ -22,13 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
 SCRIPTS = dict(re.findall(r"^`(\w+\.sh)`.*?^```bash\n(.*?)^```", PAGE, flags=re.M | re.S))
 RUN = (
-    "model.hidden=[32]",
-    "batch_size=20",
-    "num_epochs=6",
-    "log_every=1",
-    "device=cpu",
+    "model.hidden=[32]", "batch_size=20", "num_epochs=6", "log_every=1", "device=cpu",
     "render=plain",
-)
+)  # fmt: skip
 SECONDS_AT_MOST = 300
 submitit = pytest.mark.skipif(
     importlib.util.find_spec("submitit") is None, reason="needs hydra-submitit-launcher"

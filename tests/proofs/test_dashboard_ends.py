@@ -82,17 +82,10 @@ def assert_given_back(run):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("keys", "number", "code"),
-    [
-        (b"q", None, 130),
-        (b"\x03", None, 130),
-        (b"", signal.SIGTERM, 143),
-        (b"", signal.SIGHUP, 129),
-        (b"pq", None, 130),
-        (b"p", signal.SIGTERM, 143),
-    ],
-)
+@pytest.mark.parametrize(("keys", "number", "code"), [
+    (b"q", None, 130), (b"\x03", None, 130), (b"", signal.SIGTERM, 143), (b"", signal.SIGHUP, 129),
+    (b"pq", None, 130), (b"p", signal.SIGTERM, 143),
+])  # fmt: skip
 def test_the_terminal_is_given_back_after_keys_and_signals(tmp_path, keys, number, code):
     with Run(tmp_path, "num_epochs=100000") as run:
         run.until("samples/s")
@@ -108,9 +101,8 @@ def test_the_terminal_is_given_back_after_keys_and_signals(tmp_path, keys, numbe
 @pytest.mark.slow
 def test_a_second_ctrl_c_gives_the_terminal_back_too(tmp_path):
     (tmp_path / "slow.py").write_text(
-        "import time\nfrom andiron.metrics import Loss\nclass Slow(Loss):\n"
-        "    def __call__(self, item):\n        time.sleep(2)\n"
-        "        return super().__call__(item)\n"
+        "import time\nfrom andiron.metrics import Loss\nclass Slow(Loss):\n    def __call__(self, "
+        "item):\n        time.sleep(2)\n        return super().__call__(item)\n"
     )
     metric = "+metrics.slow={_target_: slow.Slow}"
     with Run(tmp_path, "num_epochs=100000", metric) as run:

@@ -55,9 +55,7 @@ def runs(tmp_path_factory):
         path = folder / case
         if not path.exists():
             length = ("num_updates=20", "batch_size=32", "render=plain", "log_every=10")
-            ended = called(
-                train.main, *CASES[case], *length, f"hydra.run.dir={path}", cwd=folder
-            )
+            ended = called(train.main, *CASES[case], *length, f"hydra.run.dir={path}", cwd=folder)
             assert (ended.code, ended.errors) == (0, "")
         return path
 

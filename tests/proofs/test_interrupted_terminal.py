@@ -26,13 +26,9 @@ def test_ctrl_c_on_a_real_terminal_ends_the_run_and_restores_it(tmp_path):
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 150, 0, 0))
     before = termios.tcgetattr(theirs)
     command = [
-        sys.executable,
-        "-c",
-        OWNER,
-        ROOT / "train.py",
-        "num_epochs=100000",
+        sys.executable, "-c", OWNER, ROOT / "train.py", "num_epochs=100000",
         f"hydra.run.dir={tmp_path / 'run'}",
-    ]
+    ]  # fmt: skip
     environment = {**os.environ, "TERM": "xterm-256color", "OMP_NUM_THREADS": "1"}
     environment.pop("COLUMNS", None)
     streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}

@@ -21,22 +21,13 @@ from train_processes import ROOT, Training, lines, status, trained, updates_save
 
 SCRIPT = ROOT / "scripts" / "kill_test.py"
 LONG = (
-    "model.hidden=[32]",
-    "batch_size=20",
-    "num_epochs=25",
-    "checkpoint.every_updates=1",
-    "device=cpu",
-    "render=plain",
-)
+    "model.hidden=[32]", "batch_size=20", "num_epochs=25", "checkpoint.every_updates=1",
+    "device=cpu", "render=plain",
+)  # fmt: skip
 SHORT = (
-    "data=partial",
-    "model.hidden=[32]",
-    "batch_size=20",
-    "num_epochs=2",
-    "log_every=1",
-    "device=cpu",
-    "render=plain",
-)
+    "data=partial", "model.hidden=[32]", "batch_size=20", "num_epochs=2", "log_every=1",
+    "device=cpu", "render=plain",
+)  # fmt: skip
 HELD = (*SHORT, "checkpoint.every_updates=1", "model._target_=parts.Held")
 PARTS = """
 import time
@@ -121,20 +112,9 @@ def test_runs_killed_while_a_checkpoint_is_written_end_with_the_same_bits(tmp_pa
 @pytest.mark.slow
 def test_state_that_a_run_loses_is_told_and_its_folder_kept(parts):
     command = [
-        sys.executable,
-        SCRIPT,
-        *SHORT,
-        "num_epochs=60",
-        "model._target_=parts.Forgetful",
-        "--runs",
-        "1",
-        "--seed",
-        "1",
-        "--at",
-        "training",
-        "--keep",
-        "runs",
-    ]
+        sys.executable, SCRIPT, *SHORT, "num_epochs=60", "model._target_=parts.Forgetful", "--runs",
+        "1", "--seed", "1", "--at", "training", "--keep", "runs",
+    ]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(parts)}
     done = subprocess.run(
         command, cwd=parts, env=environment, capture_output=True, text=True, timeout=400
@@ -153,16 +133,10 @@ def test_state_that_a_run_loses_is_told_and_its_folder_kept(parts):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "restart", "code"),
-    [
-        ("SIGINT", "by_hand", 130),
-        ("SIGTERM", "by_hand", 143),
-        ("SIGUSR1", "by_hand", 138),
-        ("SIGTERM", "requeued", 75),
-        ("SIGUSR1", "requeued", 75),
-    ],
-)
+@pytest.mark.parametrize(("name", "restart", "code"), [
+    ("SIGINT", "by_hand", 130), ("SIGTERM", "by_hand", 143), ("SIGUSR1", "by_hand", 138),
+    ("SIGTERM", "requeued", 75), ("SIGUSR1", "requeued", 75),
+])  # fmt: skip
 def test_a_signal_stops_a_run_that_goes_on_exactly(tmp_path, straight, name, restart, code):
     run_dir = tmp_path / "run"
     again = [*LONG, "hydra.run.dir=run", f"restart={restart}"]
@@ -300,9 +274,7 @@ def test_of_two_processes_that_take_up_a_run_at_once_one_is_refused(tmp_path, st
     assert sorted(codes) == [0, 1]
     assert refused == (
         "error: another process trains the run in this folder: it has "
-        f"{run_dir / 'experiment.log'} locked; "
-        "end it first, "
-        "or choose another hydra.run.dir\n"
+        f"{run_dir / 'experiment.log'} locked; end it first, or choose another hydra.run.dir\n"
     )
     assert bit_comparison.compare(straight, run_dir) == []
 

@@ -61,17 +61,9 @@ def where_from(python: Path, cwd: Path) -> Path:
 
 def test_a_wheel_carries_config_and_data_and_trains_from_any_directory(checkout, tmp_path):
     said(
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "-q",
-        "--no-deps",
-        "-w",
-        tmp_path,
-        checkout,
+        sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, checkout,
         cwd=tmp_path,
-    )
+    )  # fmt: skip
     (wheel,) = tmp_path.glob("andiron-*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     shipped = {path.relative_to(ROOT).as_posix() for path in (ROOT / "conf").rglob("*.yaml")}

@@ -21,12 +21,10 @@ def test_several_processes_give_the_numbers_of_one(proof):
     assert faults == []
     columns = {outcome.case.name: {*outcome.columns} for outcome in outcomes}
     assert columns == {
-        "mlp_adam": {"2", "3", "again"},
-        "muon_text_first": {"2", "3"},
-        "classification_measured": {"2", "3"},
-        "convnet_ema_4": {"2", "2, 1"},
+        "mlp_adam": {"2", "3", "again"}, "muon_text_first": {"2", "3"},
+        "classification_measured": {"2", "3"}, "convnet_ema_4": {"2", "2, 1"},
         "batch_norm_8": {"2", "2, 1"},
-    }
+    }  # fmt: skip
 
 
 def test_the_proof_sees_another_run(proof):

@@ -6,11 +6,9 @@ from proofs import surroundings
 
 
 CHOSEN = (
-    "both outputs to a full device",
-    "SIGTERM until the end",
-    "files smaller than a checkpoint",
+    "both outputs to a full device", "SIGTERM until the end", "files smaller than a checkpoint",
     "20 open files, with workers",
-)
+)  # fmt: skip
 
 
 @pytest.mark.slow

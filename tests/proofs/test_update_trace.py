@@ -58,8 +58,6 @@ def test_the_updates_wanted_are_traced_across_epochs_and_a_resume(tmp_path):
 @pytest.mark.slow
 def test_a_trace_that_cannot_be_written_is_a_warning(tmp_path, caplog):
     in_its_place = tmp_path / "profile"
-    fitted(
-        tmp_path, {"updates": [2, 3]}, between=lambda: in_its_place.write_text("not a folder")
-    )
+    fitted(tmp_path, {"updates": [2, 3]}, between=lambda: in_its_place.write_text("not a folder"))
     (said,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
     assert said.startswith("the trace of updates cannot be written: ")

@@ -14,13 +14,9 @@ ROWS = [f"{number},{number * 7 % 13},{'yes' if number % 2 else 'no'}\n" for numb
 TABLE = ["data=csv", "data.path=table.csv", "data.target=answer"]
 ARRAYS = ["data=safetensors", "data.path=arrays.safetensors"]
 IMAGES = [
-    "data=image_folder",
-    "data.path=images",
-    "data.size=8",
-    "data.channels=1",
-    "model=mlp",
+    "data=image_folder", "data.path=images", "data.size=8", "data.channels=1", "model=mlp",
     "num_workers=0",
-]
+]  # fmt: skip
 
 
 def table(columns=COLUMNS, rows=ROWS, **changed):

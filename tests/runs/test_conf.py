@@ -208,8 +208,7 @@ def test_the_command_line_overrides_the_experiment_which_overrides_groups(tmp_pa
     conf = shutil.copytree(CONF, tmp_path / "conf")
     (conf / "experiment" / "probe.yaml").write_text(
         "# @package _global_\ndefaults:\n  - override /optimizer: sgd\nnum_epochs: 77\nlr: "
-        "0.5\nmodel:\n  "
-        "hidden: [3]\n"
+        "0.5\nmodel:\n  hidden: [3]\n"
     )
     page = OmegaConf.load(CONF / "train.yaml")
 
@@ -219,13 +218,9 @@ def test_the_command_line_overrides_the_experiment_which_overrides_groups(tmp_pa
     assert (config.seed, config.batch_size) == (page.seed, page.batch_size)
 
     config = composed(
-        "experiment=probe",
-        "lr=0.25",
-        "num_epochs=5",
-        "optimizer=adamw",
-        "model.hidden=[2]",
+        "experiment=probe", "lr=0.25", "num_epochs=5", "optimizer=adamw", "model.hidden=[2]",
         conf=conf,
-    )
+    )  # fmt: skip
     assert config.optimizer["_target_"] == "torch.optim.AdamW"
     assert (config.num_epochs, config.lr, config.model["hidden"]) == (5, 0.25, [2])
 

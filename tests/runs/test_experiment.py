@@ -70,25 +70,13 @@ def test_everything_about_the_run_is_in_its_folder(folder):
     names = {path.name for path in folder.iterdir()}
     names = {name for name in names if not name.startswith("dirty-")}
     assert names == {
-        "manifest.json",
-        "config.json",
-        ".hydra",
-        "provenance.json",
-        "data.json",
-        "param_groups.json",
-        "metrics.jsonl",
-        "experiment.log",
-        "status.json",
-        "tensorboard",
-        "checkpoints",
-        "model.safetensors",
-        "summary.json",
-    }
+        "manifest.json", "config.json", ".hydra", "provenance.json", "data.json",
+        "param_groups.json", "metrics.jsonl", "experiment.log", "status.json", "tensorboard",
+        "checkpoints", "model.safetensors", "summary.json",
+    }  # fmt: skip
     assert {path.name for path in (folder / ".hydra").iterdir()} == {
-        "config.yaml",
-        "hydra.yaml",
-        "overrides.yaml",
-    }
+        "config.yaml", "hydra.yaml", "overrides.yaml",
+    }  # fmt: skip
     assert all(
         any((folder / "tensorboard" / split).glob("events.*")) for split in (".", "train", "valid")
     )
@@ -147,11 +135,8 @@ def test_tensorboard_has_the_values_of_the_metrics_file(folder):
 def test_the_config_is_plain_resolved_and_loads(folder):
     config = Train.load(folder / "config.json")
     assert (config.lr, config.scheduler["lr"], config.num_epochs, config.seed) == (
-        1e-3,
-        1e-3,
-        3,
-        42,
-    )
+        1e-3, 1e-3, 3, 42,
+    )  # fmt: skip
     assert "${" not in (folder / "config.json").read_text()
 
 
@@ -338,36 +323,20 @@ def test_validating_on_the_test_set_is_reported(tmp_path):
     )
     assert "1438 train, 359 valid, 359 test" in (folder / "experiment.log").read_text()
     assert read(folder, "provenance.json")["data"]["sizes"] == {
-        "train": 1438,
-        "valid": 359,
-        "test": 359,
-    }
+        "train": 1438, "valid": 359, "test": 359,
+    }  # fmt: skip
 
 
 def test_hyperparameters_are_flat_without_repetitions(folder):
     flat = run_metadata.hyperparameters(read(folder, "config.json"))
     assert flat == {
-        "lr": 1e-3,
-        "batch_size": 64,
-        "num_epochs": 3,
-        "seed": 42,
-        "optimizer": "Adam",
-        "optimizer.betas": "[0.9, 0.999]",
-        "optimizer.eps": 1e-8,
-        "optimizer.weight_decay": 0.0,
-        "optimizer.amsgrad": False,
-        "model": "MLP",
-        "model.hidden": "[512, 256]",
-        "model.dropout": 0.0,
-        "data": "digits",
-        "data.valid": 0.1,
-        "data.split_seed": 0,
-        "data.size": 8,
-        "task": "Classifier",
-        "loss": "CrossEntropy",
-        "loss.label_smoothing": 0.0,
+        "lr": 1e-3, "batch_size": 64, "num_epochs": 3, "seed": 42, "optimizer": "Adam",
+        "optimizer.betas": "[0.9, 0.999]", "optimizer.eps": 1e-8, "optimizer.weight_decay": 0.0,
+        "optimizer.amsgrad": False, "model": "MLP", "model.hidden": "[512, 256]",
+        "model.dropout": 0.0, "data": "digits", "data.valid": 0.1, "data.split_seed": 0,
+        "data.size": 8, "task": "Classifier", "loss": "CrossEntropy", "loss.label_smoothing": 0.0,
         "scheduler": "Constant",
-    }
+    }  # fmt: skip
 
 
 def test_auto_is_the_best_device_there_is():
@@ -441,9 +410,7 @@ def test_the_weights_of_the_best_checkpoint_are_tested_on_request(tmp_path):
     summary, other = read(best, "summary.json"), read(ended, "summary.json")
     assert summary["weights"] == {"test": "best, of epoch 2"}
     assert other["weights"] == {"test": "last"}
-    rows = [
-        [row for row in each["metrics"] if row["split"] == "test"] for each in (summary, other)
-    ]
+    rows = [[row for row in each["metrics"] if row["split"] == "test"] for each in (summary, other)]
     assert rows[0] == rows[1] and len(rows[0]) == 2
     assert summary["worst_classes"] == other["worst_classes"]
     assert (best / "model.safetensors").read_bytes() != (ended / "model.safetensors").read_bytes()

@@ -32,10 +32,8 @@ def test_the_first_command_trains_with_network_data_metrics_and_optimizer(projec
     (group,) = summary["param_groups"].values()
     values = {(row["split"], row["metric"]): row["last"] for row in summary["metrics"]}
     assert (summary["model"], group["optimizer"], group["options"]["decay"]) == (
-        "Residual",
-        "parts.SignSGD",
-        0.01,
-    )
+        "Residual", "parts.SignSGD", 0.01,
+    )  # fmt: skip
     # E|noise| of 0.1 is 0.08; a mean alone, learning nothing, is 0.8 off
     assert 0.07 < values["valid", "mae"] < 0.15 and 0.07 < values["test", "mae"] < 0.15
     assert "epoch 40/40" in printed and re.search(r"valid loss \S+  mae \S+", printed)

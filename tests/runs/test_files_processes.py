@@ -17,9 +17,8 @@ def names(folder: Path) -> list[str]:
 def test_a_process_killed_while_writing_leaves_the_old_content(tmp_path: Path) -> None:
     (tmp_path / "status").write_bytes(b"the old content")
     program = (
-        "import os, sys; from pathlib import Path; from andiron.disk import files\n"
-        "os.fsync = lambda descriptor: os._exit(9)\n"
-        "files.write(Path(sys.argv[1]), b'the new content')"
+        "import os, sys; from pathlib import Path; from andiron.disk import files\nos.fsync = "
+        "lambda descriptor: os._exit(9)\nfiles.write(Path(sys.argv[1]), b'the new content')"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(
@@ -33,12 +32,10 @@ def test_partials_are_leftovers_of_killed_writes_and_no_lookalikes(
     tmp_path: Path,
 ) -> None:
     program = (
-        "import os, sys; from pathlib import Path; from andiron.disk import files\n"
-        "os.fsync = lambda descriptor: os._exit(9)\n"
-        "folder = Path(sys.argv[1])\n"
-        "if sys.argv[2] == 'folder':\n"
-        "    files.write_folder(folder / 'step-7', {'a': [b'half']})\n"
-        "files.write(folder / 'status', b'half')"
+        "import os, sys; from pathlib import Path; from andiron.disk import files\nos.fsync = "
+        "lambda descriptor: os._exit(9)\nfolder = Path(sys.argv[1])\nif sys.argv[2] == "
+        "'folder':\n    files.write_folder(folder / 'step-7', {'a': "
+        "[b'half']})\nfiles.write(folder / 'status', b'half')"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     for what in ("folder", "file"):

@@ -44,8 +44,7 @@ REFUSED = {  # with the exit code 2, and nothing left
     "a list of modules": (
         [
             "~model",
-            "+model={_target_:torch.nn.ModuleList,modules:[{_target_:torch.nn.Linear,"
-            "in_features:64,out_features:10}]}",
+            "+model={_target_:torch.nn.ModuleList,modules:[{_target_:torch.nn.Linear,in_features:64,out_features:10}]}",
         ],
         "model._target_=torch.nn.ModuleList: has no method forward(inputs); choose one that has",
     ),
@@ -64,8 +63,7 @@ REFUSED = {  # with the exit code 2, and nothing left
             "early_stopping.patience.direction=lowest",
         ],
         "early_stopping.patience.direction=lowest: accuracy is better the other way; leave it "
-        "null, or give "
-        "highest",
+        "null, or give highest",
     ),
     "keeping the worst": (
         ["checkpoint.metric=accuracy", "checkpoint.direction=lowest"],
@@ -134,12 +132,9 @@ def test_what_waits_takes_the_metrics_own_direction(metric, epochs, command, her
     goal = {"loss": 100.0, "accuracy": 0.01}[metric]  # reached at once, if one looks the right way
 
     command(
-        "hydra.run.dir=run",
-        "early_stopping=goal",
-        f"early_stopping.goal.metric={metric}",
-        f"early_stopping.goal.goal={goal}",
-        f"checkpoint.metric={metric}",
-    )
+        "hydra.run.dir=run", "early_stopping=goal", f"early_stopping.goal.metric={metric}",
+        f"early_stopping.goal.goal={goal}", f"checkpoint.metric={metric}",
+    )  # fmt: skip
 
     assert f"goal={goal} is reached" in (here / "run" / "experiment.log").read_text()
 

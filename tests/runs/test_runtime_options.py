@@ -14,13 +14,9 @@ from andiron.training import experiment
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 SHORT = (
-    "device=cpu",
-    "num_epochs=1",
-    "batch_size=256",
-    "checkpoint=last_and_best",
-    "~render",
+    "device=cpu", "num_epochs=1", "batch_size=256", "checkpoint=last_and_best", "~render",
     "~checkpoint",
-)
+)  # fmt: skip
 
 
 def trained(folder, *overrides):
@@ -47,12 +43,9 @@ def test_activations_computed_again_give_the_same_bits_with_dropout(tmp_path):
 def test_channels_last_gives_the_same_numbers_to_rounding(tmp_path):
     plain, _ = trained(tmp_path / "plain", "model=convnet", "model.dropout=0.0", "optimizer=sgd")
     last, built = trained(
-        tmp_path / "last",
-        "model=convnet",
-        "model.dropout=0.0",
-        "optimizer=sgd",
+        tmp_path / "last", "model=convnet", "model.dropout=0.0", "optimizer=sgd",
         "channels_last=true",
-    )
+    )  # fmt: skip
     for name in plain:
         # six updates; convolutions sum their products in another order
         torch.testing.assert_close(last[name], plain[name], rtol=0, atol=1e-5)

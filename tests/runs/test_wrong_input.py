@@ -206,20 +206,15 @@ def test_a_configuration_mistake_keeps_other_files_in_its_folder(command, here):
         assert files_below(here) == ["run/notes.txt"]
 
 
-@pytest.mark.parametrize(
-    ("bad", "words"),
-    [
-        ("lr=-1", "lr=-1: should be greater than 0"),
-        ("lr=1e9", "update 3 (epoch 1, batch 3, samples "),
-        ("lr=abc", "lr=abc: should be"),
-    ],
-)
+@pytest.mark.parametrize(("bad", "words"), [
+    ("lr=-1", "lr=-1: should be greater than 0"),
+    ("lr=1e9", "update 3 (epoch 1, batch 3, samples "),
+    ("lr=abc", "lr=abc: should be"),
+])  # fmt: skip
 def test_a_sweep_names_its_one_bad_job_and_runs_the_others(bad, words, command, here):
     values = f"lr=0.05,{bad.removeprefix('lr=')},0.025"
 
-    said = command(
-        "-m", "optimizer=sgd", values, "hydra.sweep.dir=sweep", "hydra/launcher=basic"
-    )
+    said = command("-m", "optimizer=sgd", values, "hydra.sweep.dir=sweep", "hydra/launcher=basic")
 
     assert said.code != 0
     assert f"{here}/sweep/1 (" in said.errors and words in said.errors

@@ -128,13 +128,9 @@ def test_the_last_two_and_the_best_stay_and_the_others_vanish(tmp_path):
         on_disk.append(names(tmp_path))
     saver.close()
     assert on_disk == [
-        {"step-10"},
-        {"step-10", "step-20"},
-        {"step-20", "step-30"},
-        {"step-20", "step-30", "step-40"},
-        {"step-40", "step-50"},
-        {"step-50", "step-60"},
-    ]
+        {"step-10"}, {"step-10", "step-20"}, {"step-20", "step-30"},
+        {"step-20", "step-30", "step-40"}, {"step-40", "step-50"}, {"step-50", "step-60"},
+    ]  # fmt: skip
     assert all(
         equal(load(tmp_path / f"step-{updates}"), checkpoint(updates)) for updates in (50, 60)
     )
@@ -148,10 +144,8 @@ def test_a_checkpoint_tells_which_are_kept_with_it_and_what_they_measured(tmp_pa
     saver.close()
     assert listed(tmp_path / "step-10") == [("step-10", 10, 0.1)]
     assert listed(tmp_path / "step-30") == [
-        ("step-10", 10, 0.1),
-        ("step-25", 25, None),
-        ("step-30", 30, 0.9),
-    ]
+        ("step-10", 10, 0.1), ("step-25", 25, None), ("step-30", 30, 0.9),
+    ]  # fmt: skip
 
 
 def test_further_states_at_the_same_update_have_their_own_names(tmp_path):
@@ -205,12 +199,8 @@ def test_between_two_writes_a_second_passes_and_close_writes_what_is_kept(
     assert names(tmp_path) == {"step-10"}
     saver.close()
     assert names(tmp_path) == {"step-30", "step-40", "step-50"}
-    assert written == [
-        "step-10",
-        "step-30",
-        "step-40",
-        "step-50",
-    ]  # 20 was dropped before it was due
+    # 20 was dropped before it was due
+    assert written == ["step-10", "step-30", "step-40", "step-50"]
 
 
 def test_what_had_to_wait_is_written_without_another_save(tmp_path, monkeypatch):
@@ -325,11 +315,8 @@ def test_turning_back_sets_the_newer_checkpoints_aside(tmp_path, caplog):
     save(saver, 20)
     assert saver.close()
     assert names(tmp_path) - {"latest.json"} == {
-        "step-10",
-        "step-20",
-        "step-20.unused",
-        "step-30.unused",
-    }
+        "step-10", "step-20", "step-20.unused", "step-30.unused",
+    }  # fmt: skip
     assert newest_whole(tmp_path)[0].name == "step-20"
 
 
@@ -342,9 +329,7 @@ def test_what_others_put_into_a_checkpoint_stays_when_it_is_pruned(tmp_path, cap
     saver.close()
     assert names(tmp_path) == {"step-10", "step-20"}
     assert names(tmp_path / "step-10") == {"notes.txt"}
-    assert (
-        f"{tmp_path / 'step-10'}: removed, except for other files: notes.txt" in caplog.text
-    )
+    assert f"{tmp_path / 'step-10'}: removed, except for other files: notes.txt" in caplog.text
     assert newest_whole(tmp_path)[0].name == "step-20"
 
 
@@ -514,12 +499,9 @@ def test_what_a_killed_process_left_is_removed_but_nothing_of_others(tmp_path):
     (tmp_path / ".step-20.ffffffff.partial").write_bytes(b"a file, so no checkpoint of ours")
     resumed(tmp_path, KeepLast(1)).close()
     assert names(tmp_path) == {
-        "step-10",
-        ".step-10.2.89abcdef.partial",
-        ".mine.01234567.partial",
-        ".step-30.partial",
+        "step-10", ".step-10.2.89abcdef.partial", ".mine.01234567.partial", ".step-30.partial",
         ".step-20.ffffffff.partial",
-    }
+    }  # fmt: skip
     assert names(tmp_path / ".step-10.2.89abcdef.partial") == {"notes"}
     assert names(tmp_path / ".mine.01234567.partial") == {"model.safetensors"}
 
@@ -533,9 +515,8 @@ def test_a_list_of_kept_ones_that_is_none_is_refused(tmp_path, kept):
     saver.close()
     found = load(tmp_path / "step-10")
     if kept == {}:
-        found.state.pop(
-            "checkpoints"
-        )  # a checkpoint written without a checkpointer: it stands alone
+        # a checkpoint written without a checkpointer: it stands alone
+        found.state.pop("checkpoints")
         saver.adopt(tmp_path / "step-10", found)
         assert [saved.name for saved in saver.saved] == ["step-10"]
         return

@@ -84,10 +84,7 @@ def test_if_renaming_fails_that_is_only_logged(folder, monkeypatch, caplog):
 
     monkeypatch.setattr(type(folder), "rename", refuse)
     assert newest_whole(folder)[0].name == "step-10.2"
-    assert (
-        "could not be renamed to step-10.10.damaged (Read-only file system)"
-        in caplog.text
-    )
+    assert "could not be renamed to step-10.10.damaged (Read-only file system)" in caplog.text
 
 
 def test_none_at_all_is_an_error_that_says_what_to_do(tmp_path):
@@ -112,19 +109,13 @@ def test_none_that_is_whole_is_an_error_that_names_those_set_aside(folder):
 
 def test_what_has_no_checkpoints_name_is_left_alone(folder, caplog):
     foreign = (
-        "step-11.damaged",
-        "step-011",
-        "step-11.1",
-        "step-11.02",
-        "step--11",
-        ".step-11.01234567.partial",
-        "step-١٢",
-    )
+        "step-11.damaged", "step-011", "step-11.1", "step-11.02", "step--11",
+        ".step-11.01234567.partial", "step-١٢",
+    )  # fmt: skip
     for name in (*foreign, "mine"):
         (folder / name).mkdir()
-    (folder / "latest.json").write_text(
-        '{"name": "step-9", "updates": 9}'
-    )  # for people: it decides nothing
+    # for people: it decides nothing
+    (folder / "latest.json").write_text('{"name": "step-9", "updates": 9}')
     before = names(folder)
     assert newest_whole(folder)[0].name == "step-10.10"
     assert names(folder) == before and not caplog.records

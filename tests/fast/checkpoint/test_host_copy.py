@@ -142,9 +142,8 @@ def test_work_begins_again_only_after_its_seconds_unless_it_is_waited_for():
     background.finish()
     background.close()
     gaps = [later - earlier for earlier, later in zip(began, began[1:], strict=False)]
-    assert (
-        gaps[0] > 0.3 and gaps[1] > 0.3 and gaps[2] < 0.3
-    )  # as the work sees it, which begins a little late
+    # as the work sees it, which begins a little late
+    assert gaps[0] > 0.3 and gaps[1] > 0.3 and gaps[2] < 0.3
 
 
 def test_what_the_work_raises_is_raised_once_by_the_next_check():

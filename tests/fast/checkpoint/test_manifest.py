@@ -66,40 +66,37 @@ def test_a_step_kept_elsewhere_is_a_checkpoint_too(tmp_path):
     assert equal(load(tmp_path / "nonfinite" / "update-7"), checkpoint(7))
 
 
-@pytest.mark.parametrize(
-    "changes, why",
-    [
-        ({"files": {}}, "does not list model.safetensors"),
-        (
-            {"files": {"../../secret": {"bytes": 1, "sha256": "0"}}},
-            "lists '../../secret', not a file of a checkpoint",
-        ),
-        (
-            {"files": {"model-../x.safetensors": {"bytes": 1, "sha256": "0"}}},
-            "lists 'model-../x.safetensors', not a file of a checkpoint",
-        ),
-        (
-            {"files": {"model-\ud800.safetensors": {"bytes": 1, "sha256": "0"}}},
-            "not a file of a checkpoint",
-        ),
-        (
-            {"files": {"manifest.json": {"bytes": 1, "sha256": "0"}}},
-            "lists 'manifest.json', not a file of a checkpoint",
-        ),
-        (
-            {"files": {"model.safetensors": {"bytes": True, "sha256": "0"}}},
-            "bytes and sha256 of model.safetensors are missing",
-        ),
-        (
-            {"files": {"model.safetensors": [1, "0"]}},
-            "bytes and sha256 of model.safetensors are missing",
-        ),
-        ({"files": 7}, "name, updates or files have another type"),
-        ({"updates": "10"}, "name, updates or files have another type"),
-        ({"updates": True}, "name, updates or files have another type"),
-        ({"name": None}, "name, updates or files have another type"),
-    ],
-)
+@pytest.mark.parametrize("changes, why", [
+    ({"files": {}}, "does not list model.safetensors"),
+    (
+        {"files": {"../../secret": {"bytes": 1, "sha256": "0"}}},
+        "lists '../../secret', not a file of a checkpoint",
+    ),
+    (
+        {"files": {"model-../x.safetensors": {"bytes": 1, "sha256": "0"}}},
+        "lists 'model-../x.safetensors', not a file of a checkpoint",
+    ),
+    (
+        {"files": {"model-\ud800.safetensors": {"bytes": 1, "sha256": "0"}}},
+        "not a file of a checkpoint",
+    ),
+    (
+        {"files": {"manifest.json": {"bytes": 1, "sha256": "0"}}},
+        "lists 'manifest.json', not a file of a checkpoint",
+    ),
+    (
+        {"files": {"model.safetensors": {"bytes": True, "sha256": "0"}}},
+        "bytes and sha256 of model.safetensors are missing",
+    ),
+    (
+        {"files": {"model.safetensors": [1, "0"]}},
+        "bytes and sha256 of model.safetensors are missing",
+    ),
+    ({"files": 7}, "name, updates or files have another type"),
+    ({"updates": "10"}, "name, updates or files have another type"),
+    ({"updates": True}, "name, updates or files have another type"),
+    ({"name": None}, "name, updates or files have another type"),
+])  # fmt: skip
 def test_a_manifest_that_somebody_made_up_is_refused(folder, changes, why):
     rewritten(folder, **changes)
     said = refusal(folder)
@@ -123,21 +120,18 @@ def with_state(folder, content):
     rewritten(folder, files=entries)
 
 
-@pytest.mark.parametrize(
-    "content, why",
-    [
-        (b"[" * 100_000 + b"]" * 100_000, "damaged (is nested too deeply"),
-        (b'{"updates": ' + b"1" * 5000 + b"}", "damaged (Exceeds the limit"),
-        (b'{"updates": "\xff"}', "damaged ('utf-8' codec can't decode"),
-        (b"\xff\xfe{\x00}\x00", "damaged ('utf-8' codec can't decode"),
-        (b"", "damaged (Expecting value"),
-        (b"null", "updates are None, not 10: damaged"),
-        (b"[10]", "updates are None, not 10: damaged"),
-        (b"{}", "updates are None, not 10: damaged"),
-        (b'{"updates": 10.0}', "updates are 10.0, not 10: damaged"),
-        (b'{"updates": 1e999}', "updates are inf, not 10: damaged"),
-    ],
-)
+@pytest.mark.parametrize("content, why", [
+    (b"[" * 100_000 + b"]" * 100_000, "damaged (is nested too deeply"),
+    (b'{"updates": ' + b"1" * 5000 + b"}", "damaged (Exceeds the limit"),
+    (b'{"updates": "\xff"}', "damaged ('utf-8' codec can't decode"),
+    (b"\xff\xfe{\x00}\x00", "damaged ('utf-8' codec can't decode"),
+    (b"", "damaged (Expecting value"),
+    (b"null", "updates are None, not 10: damaged"),
+    (b"[10]", "updates are None, not 10: damaged"),
+    (b"{}", "updates are None, not 10: damaged"),
+    (b'{"updates": 10.0}', "updates are 10.0, not 10: damaged"),
+    (b'{"updates": 1e999}', "updates are inf, not 10: damaged"),
+])  # fmt: skip
 def test_an_absurd_state_is_refused_even_with_a_valid_manifest(
     folder, content, why
 ):
@@ -243,9 +237,6 @@ def test_pieces_are_digested_as_one(monkeypatch):
     content = bytes(range(11))
     digested = manifest.Digested([content[:5], b"", memoryview(content)[5:]])
     assert [bytes(piece) for piece in digested] == [
-        content[:4],
-        content[4:5],
-        content[5:9],
-        content[9:],
-    ]
+        content[:4], content[4:5], content[5:9], content[9:],
+    ]  # fmt: skip
     assert digested.entry == {"bytes": 11, "sha256": hashlib.sha256(content).hexdigest()}

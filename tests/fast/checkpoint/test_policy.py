@@ -23,15 +23,9 @@ def test_what_is_left_out_is_the_last_two_and_the_best_after_every_epoch():
 
 def test_every_argument_reaches_its_rule():
     made = checkpointing(
-        last=3,
-        metric="accuracy",
-        split="train",
-        direction="highest",
-        keep_every_updates=50,
-        every_updates=7,
-        every_epochs=None,
-        every_minutes=2.5,
-    )
+        last=3, metric="accuracy", split="train", direction="highest", keep_every_updates=50,
+        every_updates=7, every_epochs=None, every_minutes=2.5,
+    )  # fmt: skip
     assert made.strategy == AnyOf(
         (KeepLast(3), KeepBest("accuracy", "train", "highest"), KeepEvery(50))
     )
@@ -56,43 +50,34 @@ def test_a_rule_that_is_null_is_left_out():
     )
 
 
-@pytest.mark.parametrize(
-    "arguments, said",
-    [
-        ({"last": 0}, "number=0: should be greater than or equal to 1 (KeepLast)"),
-        (
-            {"keep_every_updates": 0},
-            "updates=0: should be greater than or equal to 1 (KeepEvery)",
-        ),
-        ({"best": 0}, "number=0: should be greater than or equal to 1 (KeepBest)"),
-        (
-            {"metric": None, "also_best": {"accuracy": "highest"}},
-            "also_best={'accuracy': 'highest'}: metric is null; move one of these there",
-        ),
-        ({"every_updates": 0}, "updates=0: should be a finite number above 0"),
-        ({"every_epochs": -1}, "epochs=-1: should be a finite number above 0"),
-        ({"every_minutes": 0}, "minutes=0: should be a finite number above 0"),
-        ({"every_minutes": math.inf}, "minutes=inf: should be a finite number above 0"),
-        ({"every_minutes": math.nan}, "minutes=nan: should be a finite number above 0"),
-        ({"every_epochs": None}, "nothing is ever due; give updates, epochs or minutes"),
-        ({"every": {"updates": 0}}, "updates=0: should be a finite number above 0"),
-        ({"every": "1hour"}, "1hour: should be like 500 (updates), 2epochs or 10minutes"),
-    ],
-)
+@pytest.mark.parametrize("arguments, said", [
+    ({"last": 0}, "number=0: should be greater than or equal to 1 (KeepLast)"),
+    ({"keep_every_updates": 0}, "updates=0: should be greater than or equal to 1 (KeepEvery)"),
+    ({"best": 0}, "number=0: should be greater than or equal to 1 (KeepBest)"),
+    (
+        {"metric": None, "also_best": {"accuracy": "highest"}},
+        "also_best={'accuracy': 'highest'}: metric is null; move one of these there",
+    ),
+    ({"every_updates": 0}, "updates=0: should be a finite number above 0"),
+    ({"every_epochs": -1}, "epochs=-1: should be a finite number above 0"),
+    ({"every_minutes": 0}, "minutes=0: should be a finite number above 0"),
+    ({"every_minutes": math.inf}, "minutes=inf: should be a finite number above 0"),
+    ({"every_minutes": math.nan}, "minutes=nan: should be a finite number above 0"),
+    ({"every_epochs": None}, "nothing is ever due; give updates, epochs or minutes"),
+    ({"every": {"updates": 0}}, "updates=0: should be a finite number above 0"),
+    ({"every": "1hour"}, "1hour: should be like 500 (updates), 2epochs or 10minutes"),
+])  # fmt: skip
 def test_what_could_keep_or_make_no_checkpoint_is_refused(arguments, said):
     with pytest.raises(ValueError) as raised:
         checkpointing(**arguments)
     assert str(raised.value).startswith(said)
 
 
-@pytest.mark.parametrize(
-    "every, cadence",
-    [
-        (500, Cadence(updates=500)),
-        ("2epochs", Cadence(epochs=2.0)),
-        ({"updates": 7, "epochs": None, "minutes": 2.5}, Cadence(updates=7, minutes=2.5)),
-    ],
-)
+@pytest.mark.parametrize("every, cadence", [
+    (500, Cadence(updates=500)),
+    ("2epochs", Cadence(epochs=2.0)),
+    ({"updates": 7, "epochs": None, "minutes": 2.5}, Cadence(updates=7, minutes=2.5)),
+])  # fmt: skip
 def test_every_replaces_the_three_options_that_say_the_same(every, cadence):
     assert checkpointing(every=every).cadence == cadence
     assert checkpointing(every=every, every_updates=3, every_minutes=1.0).cadence == cadence

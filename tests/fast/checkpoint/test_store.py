@@ -143,19 +143,16 @@ def raising(error):
     return does
 
 
-@pytest.mark.parametrize(
-    ("method", "does", "problem"),
-    [
-        ("write", raising(SystemExit("no credentials")), "write raised SystemExit: no credentials"),
-        ("write", raising(KeyboardInterrupt()), "write raised KeyboardInterrupt"),
-        ("write", raising(TypeError("a mistake")), "write raised TypeError: a mistake"),
-        ("write", raising(RuntimeError("quota")), "write raised RuntimeError: quota"),
-        ("write", raising(OSError("no number")), "write raised OSError: no number"),
-        ("write", raising(OSError(28, "No space left")), "(No space left)"),
-        ("fetch", lambda _: "a/text", "fetch raised TypeError: returned 'a/text'"),
-        ("fetch", raising(GeneratorExit()), "fetch raised GeneratorExit"),
-    ],
-)
+@pytest.mark.parametrize(("method", "does", "problem"), [
+    ("write", raising(SystemExit("no credentials")), "write raised SystemExit: no credentials"),
+    ("write", raising(KeyboardInterrupt()), "write raised KeyboardInterrupt"),
+    ("write", raising(TypeError("a mistake")), "write raised TypeError: a mistake"),
+    ("write", raising(RuntimeError("quota")), "write raised RuntimeError: quota"),
+    ("write", raising(OSError("no number")), "write raised OSError: no number"),
+    ("write", raising(OSError(28, "No space left")), "(No space left)"),
+    ("fetch", lambda _: "a/text", "fetch raised TypeError: returned 'a/text'"),
+    ("fetch", raising(GeneratorExit()), "fetch raised GeneratorExit"),
+])  # fmt: skip
 def test_whatever_a_store_raises_or_returns_is_named_and_tried_again(
     tmp_path, caplog, method, does, problem
 ):

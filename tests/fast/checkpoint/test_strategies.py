@@ -22,17 +22,10 @@ def steps(updates):
     return {f"step-{number}" for number in updates}
 
 
-@pytest.mark.parametrize(
-    "number, losses, kept",
-    [
-        (1, (), set()),
-        (1, (0.5,), {10}),
-        (1, (0.5, 0.4, 0.9), {30}),
-        (2, (0.5,), {10}),
-        (2, (0.5, 0.4, 0.9), {20, 30}),
-        (5, (0.5, 0.4, 0.9), {10, 20, 30}),
-    ],
-)
+@pytest.mark.parametrize("number, losses, kept", [
+    (1, (), set()), (1, (0.5,), {10}), (1, (0.5, 0.4, 0.9), {30}), (2, (0.5,), {10}),
+    (2, (0.5, 0.4, 0.9), {20, 30}), (5, (0.5, 0.4, 0.9), {10, 20, 30}),
+])  # fmt: skip
 def test_the_last_ones_stay(number, losses, kept):
     assert KeepLast(number)(saved(*losses)) == steps(kept)
 
@@ -56,15 +49,12 @@ def test_the_best_one_stays(direction, losses, kept):
     assert KeepBest("loss", direction=direction)(saved(*losses)) == steps(kept)
 
 
-@pytest.mark.parametrize(
-    "number, losses, kept",
-    [
-        (3, (0.5, 0.4), {10, 20}),
-        (2, (0.5, 0.4, 0.9, 0.3), {20, 40}),
-        (2, (0.4, 0.4, 0.4), {10, 20}),
-        (2, (math.nan, 0.9, None, 0.1, 0.5), {40, 50}),
-    ],
-)
+@pytest.mark.parametrize("number, losses, kept", [
+    (3, (0.5, 0.4), {10, 20}),
+    (2, (0.5, 0.4, 0.9, 0.3), {20, 40}),
+    (2, (0.4, 0.4, 0.4), {10, 20}),
+    (2, (math.nan, 0.9, None, 0.1, 0.5), {40, 50}),
+])  # fmt: skip
 def test_so_many_of_the_best_stay(number, losses, kept):
     assert KeepBest("loss", number=number)(saved(*losses)) == steps(kept)
 
@@ -109,16 +99,10 @@ def test_composed_keeps_what_any_of_them_keeps():
     assert AnyOf(())(history) == set()
 
 
-@pytest.mark.parametrize(
-    "losses, kept",
-    [
-        ((0.5,), {10}),
-        ((0.5, 0.4), {10, 20}),
-        ((0.5, 0.4, 0.9), {20, 30}),
-        ((0.5, 0.4, 0.9, 0.8), {20, 30, 40}),
-        ((0.5, 0.4, 0.9, 0.8, 0.3), {40, 50}),
-    ],
-)
+@pytest.mark.parametrize("losses, kept", [
+    ((0.5,), {10}), ((0.5, 0.4), {10, 20}), ((0.5, 0.4, 0.9), {20, 30}),
+    ((0.5, 0.4, 0.9, 0.8), {20, 30, 40}), ((0.5, 0.4, 0.9, 0.8, 0.3), {40, 50}),
+])  # fmt: skip
 def test_the_last_two_and_the_best_stay_as_epochs_go_by(losses, kept):
     assert last_and_best(last=2, metric="loss", split="valid", direction="lowest")(
         saved(*losses)
@@ -208,27 +192,18 @@ def test_strategies_are_data():
     assert repr(KeepEvery(100)) == "KeepEvery(updates=100)"
 
 
-@pytest.mark.parametrize(
-    "make, said",
-    [
-        (
-            lambda: KeepLast(0),
-            "number=0: should be greater than or equal to 1 (KeepLast)",
-        ),
-        (
-            lambda: KeepBest("loss", number=0),
-            "number=0: should be greater than or equal to 1 (KeepBest)",
-        ),
-        (
-            lambda: KeepEvery(-5),
-            "updates=-5: should be greater than or equal to 1 (KeepEvery)",
-        ),
-        (
-            lambda: KeepBest("loss", direction="up"),
-            "direction=up: should be 'lowest' or 'highest' (KeepBest)",
-        ),
-    ],
-)
+@pytest.mark.parametrize("make, said", [
+    (lambda: KeepLast(0), "number=0: should be greater than or equal to 1 (KeepLast)"),
+    (
+        lambda: KeepBest("loss", number=0),
+        "number=0: should be greater than or equal to 1 (KeepBest)",
+    ),
+    (lambda: KeepEvery(-5), "updates=-5: should be greater than or equal to 1 (KeepEvery)"),
+    (
+        lambda: KeepBest("loss", direction="up"),
+        "direction=up: should be 'lowest' or 'highest' (KeepBest)",
+    ),
+])  # fmt: skip
 def test_a_rule_that_could_keep_nothing_is_refused(make, said):
     with pytest.raises(ValueError) as raised:
         make()

@@ -16,14 +16,11 @@ from andiron.interrupter import Interrupter
 from andiron.training import train, train_run
 
 
-@pytest.mark.parametrize(
-    ("variables", "named"),
-    [
-        ({"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"}, "WORLD_SIZE=2: "),
-        ({"WORLD_SIZE": "2", "RANK": "1"}, "WORLD_SIZE=2 RANK=1: "),
-        ({"OMPI_COMM_WORLD_SIZE": "4"}, "OMPI_COMM_WORLD_SIZE=4: "),
-    ],
-)
+@pytest.mark.parametrize(("variables", "named"), [
+    ({"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"}, "WORLD_SIZE=2: "),
+    ({"WORLD_SIZE": "2", "RANK": "1"}, "WORLD_SIZE=2 RANK=1: "),
+    ({"OMPI_COMM_WORLD_SIZE": "4"}, "OMPI_COMM_WORLD_SIZE=4: "),
+])  # fmt: skip
 def test_one_of_several_processes_is_refused_by_name(variables, named):
     (problem,) = process.problems([], variables)
     assert problem.startswith(named) and "torchrun" in problem

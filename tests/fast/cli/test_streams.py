@@ -58,14 +58,11 @@ def test_a_stream_that_was_closed_before_the_start_is_tolerated(monkeypatch):
     assert sys.stdout is None
 
 
-@pytest.mark.parametrize(
-    ("lost", "exit_code", "words"),
-    [
-        (BrokenPipeError(32, "gone"), 141, ""),
-        (OSError(28, "full"), 1, "error: standard output cannot be written (full); "),
-        (ValueError("closed"), 1, "error: standard output cannot be written (it is closed); "),
-    ],
-)
+@pytest.mark.parametrize(("lost", "exit_code", "words"), [
+    (BrokenPipeError(32, "gone"), 141, ""),
+    (OSError(28, "full"), 1, "error: standard output cannot be written (full); "),
+    (ValueError("closed"), 1, "error: standard output cannot be written (it is closed); "),
+])  # fmt: skip
 @pytest.mark.parametrize("is_flushed", [True, False], ids=["flushed", "at the end"])
 def test_a_result_that_is_lost_ends_what_printed_it(
     monkeypatch, capsys, lost, exit_code, words, is_flushed

@@ -149,14 +149,11 @@ def test_two_nans_of_other_bits_and_two_zeros_of_other_signs_differ(straight, ot
     assert difference.what == "weight[3], the first of 2 elements of 6 that differ,"
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "found"),
-    [
-        ("half", torch.tensor([1.0, 2.0]), ("bfloat16 [2]", "float32 [2]")),
-        ("empty", torch.zeros(3, 0), ("float32 [0, 3]", "float32 [3, 0]")),
-        ("mask", torch.tensor([1, 0], dtype=torch.uint8), ("bool [2]", "uint8 [2]")),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "found"), [
+    ("half", torch.tensor([1.0, 2.0]), ("bfloat16 [2]", "float32 [2]")),
+    ("empty", torch.zeros(3, 0), ("float32 [0, 3]", "float32 [3, 0]")),
+    ("mask", torch.tensor([1, 0], dtype=torch.uint8), ("bool [2]", "uint8 [2]")),
+])  # fmt: skip
 def test_tensors_of_equal_values_differ_by_type_and_shape(
     straight, other, name, value, found
 ):
@@ -272,9 +269,8 @@ def test_one_scalar_of_tensorboard_is_found(straight, logs_again):
     changed = Point("valid", 3, 1, {"loss": 0.7500001, "accuracy": 0.625}, whole_epoch=True)
     other = logs_again([*POINTS[:2], changed, *POINTS[3:]])
 
-    expected = Difference(
-        "tensorboard/valid: loss", "value", "0.75", "0.7500001192092896", 3
-    )  # as float32 has it
+    # as float32 has it
+    expected = Difference("tensorboard/valid: loss", "value", "0.75", "0.7500001192092896", 3)
     assert bit_comparison.compare(straight, other) == [expected]
 
 

@@ -153,15 +153,12 @@ def test_what_a_stranger_wrote_is_shown_without_control_characters(tmp_path):
     assert not any(ord(each) < 32 and each != "\n" for text in shown for each in text)
 
 
-@pytest.mark.parametrize(
-    ("resumes", "found"),
-    [
-        ([{"changes": {"lr": [1, 2]}}, {}, {"changes": {"lr": [2, 3], "seed": [1, 4]}}], [3, 4]),
-        ([{"changes": {"lr": 1}}, {"changes": {"lr": [1, 2, 3]}}, {"changes": [1]}, 7], []),
-        ({"changes": {"lr": [1, 2]}}, []),
-        (None, []),
-    ],
-)
+@pytest.mark.parametrize(("resumes", "found"), [
+    ([{"changes": {"lr": [1, 2]}}, {}, {"changes": {"lr": [2, 3], "seed": [1, 4]}}], [3, 4]),
+    ([{"changes": {"lr": 1}}, {"changes": {"lr": [1, 2, 3]}}, {"changes": [1]}, 7], []),
+    ({"changes": {"lr": [1, 2]}}, []),
+    (None, []),
+])  # fmt: skip
 def test_what_was_changed_when_a_run_was_resumed_is_known(resumes, found, tmp_path):
     if isinstance(resumes, list):
         resumes = [
@@ -179,10 +176,8 @@ def test_runs_that_differ_in_seed_and_name_only_are_one_group(tmp_path):
             tmp_path / f"{seed}-{lr}",
             config={**CONFIG, "seed": seed, "name": f"run{seed}", "lr": lr},
             summary={"metrics": [{**ROW, "best": lr * seed}]},
-        )
-        for lr in (0.1, 0.2)
-        for seed in (1, 2, 3)
-    )
+        ) for lr in (0.1, 0.2) for seed in (1, 2, 3)
+    )  # fmt: skip
     rows = seed_groups.compared(runs, "valid/loss", None)
 
     assert [list(row.runs) for row in rows] == [runs[:3], runs[3:]]

@@ -58,28 +58,25 @@ def test_the_runs_for_which_all_comparisons_hold_are_chosen(comparisons, names):
     assert "".join(str(run.path) for run in chosen(RUNS, comparisons)) == names
 
 
-@pytest.mark.parametrize(
-    ("comparison", "words"),
-    [
-        ("lrr=1", "lrr: no run here has it; did you mean lr"),
-        ("hiden=1", "did you mean model.hidden"),
-        ("learning=1", "no run here has it"),
-        ("lr", "--where 'lr': is not one comparison; write a name, =, ==, !=, <, <=, >, >=, and"),
-        ("lr<", "is not one comparison"),
-        ("<1", "is not one comparison"),
-        ("lr==", "is not one comparison"),
-        ("lr=<1", "is not one comparison"),
-        ("lr=1 lr=2", "is not one comparison"),
-        ("lr=1 and seed=2", "--where 'lr<1e-2'; repeat it for more"),
-        ("lr=1 and", "lr is a number, but '1 and' is not"),
-        ("(lr=1", "no run here has it"),
-        ("not lr=1", "no run here has it"),
-        ("lr<abc", "lr is a number, but 'abc' is not"),
-        ("lr='1'", "is not; write a name"),
-        ("!lr", "is not one comparison"),
-        ("__import__('os').system('x')=1", "no run here has it"),
-    ],
-)
+@pytest.mark.parametrize(("comparison", "words"), [
+    ("lrr=1", "lrr: no run here has it; did you mean lr"),
+    ("hiden=1", "did you mean model.hidden"),
+    ("learning=1", "no run here has it"),
+    ("lr", "--where 'lr': is not one comparison; write a name, =, ==, !=, <, <=, >, >=, and"),
+    ("lr<", "is not one comparison"),
+    ("<1", "is not one comparison"),
+    ("lr==", "is not one comparison"),
+    ("lr=<1", "is not one comparison"),
+    ("lr=1 lr=2", "is not one comparison"),
+    ("lr=1 and seed=2", "--where 'lr<1e-2'; repeat it for more"),
+    ("lr=1 and", "lr is a number, but '1 and' is not"),
+    ("(lr=1", "no run here has it"),
+    ("not lr=1", "no run here has it"),
+    ("lr<abc", "lr is a number, but 'abc' is not"),
+    ("lr='1'", "is not; write a name"),
+    ("!lr", "is not one comparison"),
+    ("__import__('os').system('x')=1", "no run here has it"),
+])  # fmt: skip
 def test_a_comparison_that_cannot_be_read_says_why(comparison, words):
     with pytest.raises(errors.SelectionError) as refused:
         chosen(RUNS, [comparison])

@@ -89,11 +89,9 @@ def test_a_job_that_exits_or_raises_is_a_failure_and_ends_no_other_job(here):
             raise RuntimeError
 
     with pytest.raises(errors.SweepError) as failed:
-        composition.run(
-            task,
-            ROOT / "conf",
-            ["-m", "lr=0.1,0.2,0.3", "hydra/launcher=basic", "hydra.sweep.dir=sweep"],
-        )
+        composition.run(task, ROOT / "conf", [
+            "-m", "lr=0.1,0.2,0.3", "hydra/launcher=basic", "hydra.sweep.dir=sweep",
+        ])  # fmt: skip
 
     assert begun == [0.1, 0.2, 0.3]
     assert [line.rpartition("): ")[2] for line in str(failed.value).splitlines()] == [

@@ -24,62 +24,50 @@ def problems(*overrides):
         return diagnosis.problems(compose("train", overrides=list(overrides)))
 
 
-@pytest.mark.parametrize(
-    ("argument", "line"),
-    [
-        (
-            "optimizer=adamm",
-            f"optimizer=adamm: no such optimizer; did you mean 'adam'?; available: {OPTIMIZERS}",
-        ),
-        (
-            "optimizer=lyon,adam",
-            f"optimizer=lyon: no such optimizer; did you mean 'lion'?; available: {OPTIMIZERS}",
-        ),
-        ("render=3", "render=3: no such render; available: auto, dashboard, live, plain"),
-        (
-            "render=null",
-            "render=null: no such render; available: auto, dashboard, live, plain; ~render leaves "
-            "it out",
-        ),
-        ("optimiser=adam", "optimiser: no such option; did you mean 'optimizer'?"),
-        ("bacth_size=3", "bacth_size: no such option; did you mean 'batch_size'?"),
-        ("optimizer.lr=1", "optimizer.lr: no such option; did you mean 'lr'?"),
-        ("data.batch_size=8", "data.batch_size: no such option; did you mean 'batch_size'?"),
-        ("learning_rate=1", "learning_rate: no such option; did you mean 'lr'?"),
-        ("ckpt_path=x", "ckpt_path: no such option; did you mean 'resume'?"),
-        ("dropout=0.5", "dropout: no such option; did you mean 'model.dropout'?"),
-        ("model.wd=1", "model.wd: no such option; did you mean 'optimizer.weight_decay'?"),
-        (
-            "name=../else",
-            "name=../else: should be up to 64 of A-Z a-z 0-9 _.+- (the first not .+-)",
-        ),
-        ("optimizer.beta=3", "optimizer.beta: no such option; did you mean 'betas'?"),
-        ("lr=abc", "lr=abc: should be a valid number"),
-        ("lr=[1,", "lr=[1,: cannot be read as option=value: no viable alternative at input '[1,'"),
-        ("lr", "lr: cannot be read as option=value: missing EQUAL at '<EOF>'"),
-        ("lr=${nothing}", "lr: Interpolation key 'nothing' not found"),
-        (
-            "scheduler.lr=${nothing.at.all}",
-            "scheduler.lr: Interpolation key 'nothing.at.all' not found",
-        ),
-        ("lr=???", "lr: no value; give one as lr=..."),
-    ],
-)
+@pytest.mark.parametrize(("argument", "line"), [
+    (
+        "optimizer=adamm",
+        f"optimizer=adamm: no such optimizer; did you mean 'adam'?; available: {OPTIMIZERS}",
+    ),
+    (
+        "optimizer=lyon,adam",
+        f"optimizer=lyon: no such optimizer; did you mean 'lion'?; available: {OPTIMIZERS}",
+    ),
+    ("render=3", "render=3: no such render; available: auto, dashboard, live, plain"),
+    (
+        "render=null",
+        "render=null: no such render; available: auto, dashboard, live, plain; ~render leaves "
+        "it out",
+    ),
+    ("optimiser=adam", "optimiser: no such option; did you mean 'optimizer'?"),
+    ("bacth_size=3", "bacth_size: no such option; did you mean 'batch_size'?"),
+    ("optimizer.lr=1", "optimizer.lr: no such option; did you mean 'lr'?"),
+    ("data.batch_size=8", "data.batch_size: no such option; did you mean 'batch_size'?"),
+    ("learning_rate=1", "learning_rate: no such option; did you mean 'lr'?"),
+    ("ckpt_path=x", "ckpt_path: no such option; did you mean 'resume'?"),
+    ("dropout=0.5", "dropout: no such option; did you mean 'model.dropout'?"),
+    ("model.wd=1", "model.wd: no such option; did you mean 'optimizer.weight_decay'?"),
+    ("name=../else", "name=../else: should be up to 64 of A-Z a-z 0-9 _.+- (the first not .+-)"),
+    ("optimizer.beta=3", "optimizer.beta: no such option; did you mean 'betas'?"),
+    ("lr=abc", "lr=abc: should be a valid number"),
+    ("lr=[1,", "lr=[1,: cannot be read as option=value: no viable alternative at input '[1,'"),
+    ("lr", "lr: cannot be read as option=value: missing EQUAL at '<EOF>'"),
+    ("lr=${nothing}", "lr: Interpolation key 'nothing' not found"),
+    (
+        "scheduler.lr=${nothing.at.all}",
+        "scheduler.lr: Interpolation key 'nothing.at.all' not found",
+    ),
+    ("lr=???", "lr: no value; give one as lr=..."),
+])  # fmt: skip
 def test_a_mistake_is_reported_in_one_line(argument, line):
     assert explained(argument) == [line]
 
 
 def test_every_mistake_is_reported_at_once():
     arguments = [
-        "-m",
-        "optimizer=adamm",
-        "lr=abc",
-        "batch_size=0",
-        "num_epoch=3",
-        "model.widht=1",
-        "seed=[",
+        "-m", "optimizer=adamm", "lr=abc", "batch_size=0", "num_epoch=3", "model.widht=1", "seed=[",
         "log_every=5",
-    ]
+    ]  # fmt: skip
 
     assert sorted(explained(*arguments)) == sorted(
         [
@@ -144,11 +132,8 @@ def test_plain_values_have_every_interpolation_resolved():
         plain = diagnosis.plain(compose("train", overrides=["lr=0.25", "scheduler=step"]))
 
     assert plain["scheduler"] == {
-        "_target_": "andiron.schedules.Step",
-        "initial_lr": 0.25,
-        "step_size": 1000,
-        "gamma": 0.1,
-    }
+        "_target_": "andiron.schedules.Step", "initial_lr": 0.25, "step_size": 1000, "gamma": 0.1,
+    }  # fmt: skip
     assert type(plain) is type(plain["scheduler"]) is dict
     assert "hydra" not in plain
 

@@ -25,25 +25,22 @@ def sweep() -> Iterator[SimpleNamespace]:
         yield SimpleNamespace(loader=loader, config=config)
 
 
-@pytest.mark.parametrize(
-    "jobs",
-    [
-        [["seed=1", "lr=0.1"], ["seed=2", "lr=1e-3"]],
-        [["lr=0.1", "optimizer=adam"], ["lr=0.2", "optimizer=adam"], ["lr=0.1", "optimizer=sgd"]],
-        [["name=a b"], ["name='it\\'s'"], ["name='1'"], ["name=1"], ["name=null"], ["name=true"]],
-        [["lr=0.1", "lr=0.2"], ["lr=0.3", "lr=0.1"]],
-        [["optimizer.weight_decay=1", "optimizer={weight_decay: 3}"]],
-        [["optimizer={weight_decay: 3}", "optimizer.weight_decay=1"]],
-        [["model.hidden=[1,2]", "seed=1"], ["model.hidden=[3]", "seed=1"]],
-        [["seed=1", "lr=${seed}"], ["seed=2", "lr=0.1"]],
-        [["seed=1", "+extra.a=2"], ["seed=2", "+extra.a=2"], ["seed=2", "++extra.a=3"]],
-        [["seed=1", "~early_stopping"], ["seed=2", "~early_stopping"]],
-        [["hydra.job.name=a", "seed=1"], ["hydra.job.name=b", "seed=2"]],
-        [["num_epochs=null", "num_updates=3"], ["num_epochs=3", "num_updates=null"]],
-        [["jobs=2", "render=plain", "seed=3"], ["jobs=2", "render=plain", "seed=4"]],
-        [["seed=5"], []],
-    ],
-)
+@pytest.mark.parametrize("jobs", [
+    [["seed=1", "lr=0.1"], ["seed=2", "lr=1e-3"]],
+    [["lr=0.1", "optimizer=adam"], ["lr=0.2", "optimizer=adam"], ["lr=0.1", "optimizer=sgd"]],
+    [["name=a b"], ["name='it\\'s'"], ["name='1'"], ["name=1"], ["name=null"], ["name=true"]],
+    [["lr=0.1", "lr=0.2"], ["lr=0.3", "lr=0.1"]],
+    [["optimizer.weight_decay=1", "optimizer={weight_decay: 3}"]],
+    [["optimizer={weight_decay: 3}", "optimizer.weight_decay=1"]],
+    [["model.hidden=[1,2]", "seed=1"], ["model.hidden=[3]", "seed=1"]],
+    [["seed=1", "lr=${seed}"], ["seed=2", "lr=0.1"]],
+    [["seed=1", "+extra.a=2"], ["seed=2", "+extra.a=2"], ["seed=2", "++extra.a=3"]],
+    [["seed=1", "~early_stopping"], ["seed=2", "~early_stopping"]],
+    [["hydra.job.name=a", "seed=1"], ["hydra.job.name=b", "seed=2"]],
+    [["num_epochs=null", "num_updates=3"], ["num_epochs=3", "num_updates=null"]],
+    [["jobs=2", "render=plain", "seed=3"], ["jobs=2", "render=plain", "seed=4"]],
+    [["seed=5"], []],
+])  # fmt: skip
 def test_a_composed_job_equals_hydras_own(sweep, jobs):
     jobs_together = JobConfigs(sweep.loader, sweep.config)
     for overrides in jobs:
@@ -70,10 +67,7 @@ def test_jobs_that_differ_in_plain_values_are_composed_once(sweep, monkeypatch):
         for optimizer in ("adam", "sgd"):
             jobs_together.composed([f"seed={seed}", f"optimizer={optimizer}", f"lr=0.{seed}"])
 
-    assert composed == [
-        ["seed=0", "optimizer=adam", "lr=0"],
-        ["seed=0", "optimizer=sgd", "lr=0"],
-    ]
+    assert composed == [["seed=0", "optimizer=adam", "lr=0"], ["seed=0", "optimizer=sgd", "lr=0"]]
 
 
 def test_a_job_that_cannot_be_composed_is_refused(sweep):

@@ -62,23 +62,15 @@ MOVED_SETS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "options", [{"num_epochs": 9}, {"data__root": "/b"}, *MOVED_SETS], ids=str
-)
+@pytest.mark.parametrize("options", [{"num_epochs": 9}, {"data__root": "/b"}, *MOVED_SETS], ids=str)
 def test_options_that_do_not_affect_learning_are_free(options):
     assert problems(changed(**options)) == []
 
 
-@pytest.mark.parametrize(
-    "option, value",
-    [
-        ("lr", 0.2),
-        ("batch_size", 32),
-        ("clip", 1.0),
-        ("optimizer__eps", 1e-6),
-        ("scheduler___target_", "Constant"),
-    ],
-)
+@pytest.mark.parametrize("option, value", [
+    ("lr", 0.2), ("batch_size", 32), ("clip", 1.0), ("optimizer__eps", 1e-6),
+    ("scheduler___target_", "Constant"),
+])  # fmt: skip
 def test_options_that_affect_learning_must_be_allowed_by_name(option, value):
     found = changed(**{option: value})
     name, before = option.replace("__", ".", 1), RECORD[option.partition("__")[0]]
@@ -93,16 +85,13 @@ def test_options_that_affect_learning_must_be_allowed_by_name(option, value):
     assert problems(found, "seed") != []
 
 
-@pytest.mark.parametrize(
-    "option, value",
-    [
-        ("model__hidden", [8]),
-        ("data__valid", 0.2),
-        ("metrics", {"loss": {"_target_": "Other"}}),
-        ("optimizer___target_", "SGD"),
-        ("averages", {"ema": {"_target_": "Ema"}}),
-    ],
-)
+@pytest.mark.parametrize("option, value", [
+    ("model__hidden", [8]),
+    ("data__valid", 0.2),
+    ("metrics", {"loss": {"_target_": "Other"}}),
+    ("optimizer___target_", "SGD"),
+    ("averages", {"ema": {"_target_": "Ema"}}),
+])  # fmt: skip
 def test_options_that_define_the_run_are_refused_even_if_allowed(option, value):
     (problem,) = problems(changed(**{option: value}), "optimizer", "averages")
     assert (
@@ -114,10 +103,8 @@ def test_options_that_define_the_run_are_refused_even_if_allowed(option, value):
 def test_refused_changes_are_all_reported_a_class_without_its_arguments():
     found = changed(lr=0.2, optimizer___target_="SGD", optimizer__eps=1, model__hidden=[8])
     assert [problem.partition(":")[0] for problem in problems(found)] == [
-        "lr=0.2",
-        "model.hidden=[8]",
-        "optimizer._target_=SGD",
-    ]
+        "lr=0.2", "model.hidden=[8]", "optimizer._target_=SGD",
+    ]  # fmt: skip
 
 
 def test_a_schedules_repetition_of_lr_is_governed_by_lr():

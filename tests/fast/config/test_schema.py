@@ -21,13 +21,11 @@ PLAIN: dict[str, Any] = {
     "model": {"_target_": "andiron.models.MLP", "hidden": [7, 5], "dropout": 0.0},
     "optimizer": {"_target_": "torch.optim.Adam", "betas": [0.9, 0.999], "eps": 1e-8},
     "scheduler": {
-        "_target_": "andiron.schedules.Cosine",
-        "initial_lr": 0.1 / 3,
-        "min_lr": 0.0,
+        "_target_": "andiron.schedules.Cosine", "initial_lr": 0.1 / 3, "min_lr": 0.0,
         "num_updates": None,
     },
     "metrics": {"loss": {"_target_": "andiron.metrics.Loss"}},
-}
+}  # fmt: skip
 EVERY = (
     "should be a number of updates (500), epochs (2epochs) or minutes (10minutes), "
     "or {updates: 500, minutes: 10}"
@@ -80,10 +78,8 @@ def test_options_that_are_rarely_set_are_hyperparameters_only_if_set():
 
 def test_saving_and_loading_gives_back_an_equal_configuration(tmp_path):
     texts = {
-        "_target_": "a.users.own",
-        "path": 'Übung/\n\t"x"',
-        "sizes": [1, [2.5e-300, None, True]],
-    }
+        "_target_": "a.users.own", "path": 'Übung/\n\t"x"', "sizes": [1, [2.5e-300, None, True]],
+    }  # fmt: skip
     config = Train(
         **{**PLAIN, "seed": 2**63 - 1, "overwrite": True, "checkpoint": texts, "device": "cuda:1"}
     )
@@ -108,17 +104,11 @@ def test_loading_fills_missing_options_with_the_defaults(tmp_path):
 
     assert config == Train(**PLAIN, num_epochs=3)
     assert (config.seed, config.batch_size, config.num_workers, config.device) == (
-        42,
-        64,
-        0,
-        "auto",
-    )
+        42, 64, 0, "auto",
+    )  # fmt: skip
     assert (config.log_every, config.overwrite, config.checkpoint, config.render) == (
-        20,
-        False,
-        None,
-        None,
-    )
+        20, False, None, None,
+    )  # fmt: skip
 
 
 def test_loading_names_the_file_and_everything_that_is_wrong_in_it(tmp_path):
@@ -180,50 +170,44 @@ def test_a_learning_rate_is_finite(value):
     assert said(lr=value) == [f"lr={value}: should be a finite number"]
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "allowed"),
-    [
-        ("lr", 0.0, "should be greater than 0"),
-        ("lr", "abc", "should be a valid number"),
-        ("lr", [0.1], "should be a valid number"),
-        ("num_epochs", 0, "should be greater than or equal to 1"),
-        ("batch_size", -4, "should be greater than or equal to 1"),
-        ("num_workers", -1, "should be greater than or equal to 0"),
-        ("log_every", 0, EVERY),
-        ("validate_every", "2weeks", EVERY),
-        ("profile", 3, TRACED),
-        ("profile", {"updates": [5, 4]}, TRACED),
-        ("profile", {"updates": [0, 4]}, TRACED),
-        ("num_updates", 0, "should be greater than or equal to 1"),
-        ("seed", -1, "should be greater than or equal to 0"),
-        ("seed", 2**63, "should be less than 9223372036854775808"),
-        ("device", "gpu", "should be auto, cpu, mps, cuda or cuda:<index>"),
-        ("device", "cuda:x", "should be auto, cpu, mps, cuda or cuda:<index>"),
-        ("model", None, "should be an object"),
-        ("render", "plain", "should be an object"),
-        ("param_groups", 3, "should be an object"),
-        ("averages", 3, "should be an object"),
-    ],
-)
+@pytest.mark.parametrize(("option", "value", "allowed"), [
+    ("lr", 0.0, "should be greater than 0"),
+    ("lr", "abc", "should be a valid number"),
+    ("lr", [0.1], "should be a valid number"),
+    ("num_epochs", 0, "should be greater than or equal to 1"),
+    ("batch_size", -4, "should be greater than or equal to 1"),
+    ("num_workers", -1, "should be greater than or equal to 0"),
+    ("log_every", 0, EVERY),
+    ("validate_every", "2weeks", EVERY),
+    ("profile", 3, TRACED),
+    ("profile", {"updates": [5, 4]}, TRACED),
+    ("profile", {"updates": [0, 4]}, TRACED),
+    ("num_updates", 0, "should be greater than or equal to 1"),
+    ("seed", -1, "should be greater than or equal to 0"),
+    ("seed", 2**63, "should be less than 9223372036854775808"),
+    ("device", "gpu", "should be auto, cpu, mps, cuda or cuda:<index>"),
+    ("device", "cuda:x", "should be auto, cpu, mps, cuda or cuda:<index>"),
+    ("model", None, "should be an object"),
+    ("render", "plain", "should be an object"),
+    ("param_groups", 3, "should be an object"),
+    ("averages", 3, "should be an object"),
+])  # fmt: skip
 def test_a_wrong_value_is_answered_by_what_is_allowed(option, value, allowed):
     assert said(**{option: value}) == [f"{option}={value}: {allowed}"]
 
 
-@pytest.mark.parametrize(
-    ("group", "argument", "value", "allowed"),
-    [
-        ("model", "dropout", 1.0, "should be less than 1"),
-        ("model", "hidden", [7, 0], "should be greater than or equal to 1 (item 1)"),
-        ("model", "hidden", 7, "should be a list, in brackets: [...]"),
-        ("optimizer", "betas", [0.9, 1.5], "should be less than 1 (item 1)"),
-        ("optimizer", "eps", math.inf, "should be a finite number"),
-        ("optimizer", "weight_decay", -0.1, "should be greater than or equal to 0"),
-        ("scheduler", "num_updates", 0, "should be greater than or equal to 1"),
-        ("data", "valid", 0, "should be greater than 0 or 'test'"),
-        ("data", "valid", "tests", "should be a valid number or 'test'"),
-        ("optimizer", "weight_decay", 10**40, "should be a number of 64 bits, or one like 1e30"),
-    ],
-)
+@pytest.mark.parametrize(("group", "argument", "value", "allowed"), [
+    ("model", "dropout", 1.0, "should be less than 1"),
+    ("model", "hidden", [7, 0], "should be greater than or equal to 1 (item 1)"),
+    ("model", "hidden", 7, "should be a list, in brackets: [...]"),
+    ("optimizer", "betas", [0.9, 1.5], "should be less than 1 (item 1)"),
+    ("optimizer", "eps", math.inf, "should be a finite number"),
+    ("optimizer", "weight_decay", -0.1, "should be greater than or equal to 0"),
+    ("scheduler", "num_updates", 0, "should be greater than or equal to 1"),
+    ("data", "valid", 0, "should be greater than 0 or 'test'"),
+    ("data", "valid", "tests", "should be a valid number or 'test'"),
+    ("optimizer", "weight_decay", 10**40, "should be a number of 64 bits, or one like 1e30"),
+])  # fmt: skip
 def test_a_wrong_argument_is_answered_by_what_is_allowed(group, argument, value, allowed):
     assert said_of(group, **{argument: value}) == [f"{group}.{argument}={value}: {allowed}"]
 
@@ -294,10 +278,8 @@ def test_the_data_root_becomes_absolute_in_the_current_directory(tmp_path, monke
     absolute = config.with_absolute_paths()
 
     assert absolute.data == {
-        "_target_": "andiron.data.mnist",
-        "root": f"{tmp_path}/my/data",
-        "valid": "test",
-    }
+        "_target_": "andiron.data.mnist", "root": f"{tmp_path}/my/data", "valid": "test",
+    }  # fmt: skip
     assert absolute.with_absolute_paths() == absolute
 
 
@@ -320,15 +302,12 @@ def test_an_option_of_an_unchosen_part_says_how_to_choose_the_part():
     ]
 
 
-@pytest.mark.parametrize(
-    ("entry", "shown"),
-    [
-        ({"built_at": "train.py:7"}, "run its code again (train.py:7), with"),
-        ({"built_at": "x" * 10**6}, "run its code again, with"),
-        ({}, "run its code again, with"),
-        (["x"], "run its code again, with"),
-    ],
-)
+@pytest.mark.parametrize(("entry", "shown"), [
+    ({"built_at": "train.py:7"}, "run its code again (train.py:7), with"),
+    ({"built_at": "x" * 10**6}, "run its code again, with"),
+    ({}, "run its code again, with"),
+    (["x"], "run its code again, with"),
+])  # fmt: skip
 def test_a_run_from_python_names_its_code_shortly(entry, shown, tmp_path):
     path = tmp_path / "config.json"
     path.write_text(json.dumps({schema.FROM_PYTHON: entry}))

@@ -94,17 +94,11 @@ def test_missing_and_null_arguments_are_filled_in_and_set_ones_are_kept(own):
 
     assert targets.build("model", node, **sizes).arguments == ((1, 8, 8), 10, 8, 2)
     assert targets.build("model", {**node, "num_classes": None}, **sizes).arguments == (
-        (1, 8, 8),
-        10,
-        8,
-        2,
-    )
+        (1, 8, 8), 10, 8, 2,
+    )  # fmt: skip
     assert targets.build("model", {**node, "num_classes": 3}, **sizes).arguments == (
-        (1, 8, 8),
-        3,
-        8,
-        2,
-    )
+        (1, 8, 8), 3, 8, 2,
+    )  # fmt: skip
 
 
 def test_arguments_that_the_callable_does_not_take_are_not_filled_in(own):
@@ -122,11 +116,8 @@ def test_a_shipped_target_gets_its_sizes_from_the_run():
     network = targets.build("model", node, input_shape=(1, 2, 3), num_outputs=4)
 
     assert [list(parameter.shape) for parameter in network.parameters()] == [
-        [5, 6],
-        [5],
-        [4, 5],
-        [4],
-    ]
+        [5, 6], [5], [4, 5], [4],
+    ]  # fmt: skip
 
 
 def test_a_node_within_a_node_is_built_first(own):
@@ -141,10 +132,8 @@ def test_arguments_arrive_as_plain_lists_and_dicts(own):
     )
 
     assert (type(built["sizes"]), type(built["sizes"][1]), type(built["options"]["a"])) == (
-        list,
-        list,
-        dict,
-    )
+        list, list, dict,
+    )  # fmt: skip
 
 
 def test_an_unknown_argument_is_answered_by_the_nearest_or_by_all(own):
@@ -212,15 +201,12 @@ def test_a_target_that_runs_commands_is_refused(own, name, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("no_such_module.Network", "No module named 'no_such_module'"),
-        ("users_own.Netwrok", "Are you sure that 'Netwrok' is importable from module 'users_own'?"),
-        ("users_own.CONSTANT", "Expected a callable target"),
-        ("", "Empty path"),
-    ],
-)
+@pytest.mark.parametrize(("name", "words"), [
+    ("no_such_module.Network", "No module named 'no_such_module'"),
+    ("users_own.Netwrok", "Are you sure that 'Netwrok' is importable from module 'users_own'?"),
+    ("users_own.CONSTANT", "Expected a callable target"),
+    ("", "Empty path"),
+])  # fmt: skip
 def test_a_missing_or_uncallable_target_is_named(own, name, words):
     (line,) = problems({"_target_": name})
 
@@ -247,8 +233,7 @@ def test_a_class_of_ours_tells_how_to_install_the_package_it_needs(monkeypatch, 
 def test_a_target_that_does_not_tell_its_arguments_is_refused():
     assert problems({"_target_": "builtins.dict"}) == [
         "model._target_=builtins.dict: does not tell which arguments it takes; name a Python "
-        "function or "
-        "class"
+        "function or class"
     ]
 
 
@@ -262,17 +247,12 @@ def test_a_mistake_inside_the_users_own_code_keeps_its_own_words(own, tmp_path):
 
 
 LINEAR = {
-    "_target_": "andiron.schedules.Linear",
-    "initial_lr": 0.5,
-    "final_lr": 0.25,
+    "_target_": "andiron.schedules.Linear", "initial_lr": 0.5, "final_lr": 0.25,
     "num_updates": None,
-}
+}  # fmt: skip
 COSINE = {
-    "_target_": "andiron.schedules.Cosine",
-    "initial_lr": 0.5,
-    "min_lr": 0.0,
-    "num_updates": None,
-}
+    "_target_": "andiron.schedules.Cosine", "initial_lr": 0.5, "min_lr": 0.0, "num_updates": None,
+}  # fmt: skip
 CONSTANT = {"_target_": "andiron.schedules.Constant", "lr": 0.5}
 
 
@@ -299,17 +279,10 @@ def test_a_null_horizon_is_the_run_and_a_given_one_stays():
     assert schedule({**LINEAR, "num_updates": 7}) == Linear(0.5, 0.25, 7)
 
 
-@pytest.mark.parametrize(
-    ("said", "updates"),
-    [
-        ("1epoch", 23),
-        ("2epochs", 46),
-        ("0.5epochs", 12),
-        ("0.3epochs", 7),
-        ("0.001epochs", 1),
-        (5, 5),
-    ],
-)
+@pytest.mark.parametrize(("said", "updates"), [
+    ("1epoch", 23), ("2epochs", 46), ("0.5epochs", 12), ("0.3epochs", 7), ("0.001epochs", 1),
+    (5, 5),
+])  # fmt: skip
 def test_epochs_are_turned_into_updates_rounded_and_at_least_one(said, updates):
     assert schedule(
         {**LINEAR, "num_updates": said}, num_updates=230, updates_per_epoch=23
@@ -321,12 +294,9 @@ def test_epochs_are_read_in_every_argument_and_at_every_depth():
         "CosineRestarts", initial_lr=0.5, min_lr=0.0, first_cycle_updates="2epochs", multiplier=2
     )
     decay = node(
-        "WarmupStableDecay",
-        lr=0.5,
-        warmup_updates="1epoch",
-        decay_updates="0.5epochs",
+        "WarmupStableDecay", lr=0.5, warmup_updates="1epoch", decay_updates="0.5epochs",
         num_updates=None,
-    )
+    )  # fmt: skip
     both = node("Sequential", schedules=[inner, decay], milestones=["3epochs"])
 
     assert schedule(node("Warmup", schedule=both, warmup_updates="1epoch")) == Warmup(
@@ -407,13 +377,10 @@ def test_a_users_own_constructors_refusal_keeps_its_own_words(own):
     )
 
 
-@pytest.mark.parametrize(
-    ("milestones", "words"),
-    [
-        ([20, "1epoch"], "milestones=[20, 10]: should increase, from 0 on"),
-        (["0.5epochs"], "milestones=[5]: 1 for 3 schedules, should be 2"),
-    ],
-)
+@pytest.mark.parametrize(("milestones", "words"), [
+    ([20, "1epoch"], "milestones=[20, 10]: should increase, from 0 on"),
+    (["0.5epochs"], "milestones=[5]: 1 for 3 schedules, should be 2"),
+])  # fmt: skip
 def test_useless_milestones_are_reported_before_the_parts_are_built(milestones, words):
     assert refused(node("Sequential", schedules=[LINEAR] * 3, milestones=milestones)).startswith(
         f"scheduler.{words}"
@@ -427,8 +394,7 @@ def test_a_milestone_that_the_run_never_passes_is_refused(milestone):
     number = 100 if milestone == "10epochs" else milestone
     assert line == (
         f"scheduler.milestones=[{number}]: the last should be below 100, the number of updates, "
-        "or the "
-        "schedule after it never runs; set it earlier, or train for longer"
+        "or the schedule after it never runs; set it earlier, or train for longer"
     )
     assert schedule(node("Sequential", schedules=[LINEAR, LINEAR], milestones=[99])).schedules[
         1
@@ -446,8 +412,7 @@ def test_a_milestone_inside_a_part_is_held_to_the_length_of_that_part():
 def test_a_warmup_longer_than_the_run_is_refused():
     assert refused(node("Warmup", schedule=CONSTANT, warmup_updates="11epochs")) == (
         "scheduler.warmup_updates=110: should be at most 100, the number of updates; shorten it, "
-        "or train "
-        "for longer"
+        "or train for longer"
     )
     assert schedule(node("Warmup", schedule=CONSTANT, warmup_updates="10epochs")) == Warmup(
         Constant(0.5), 100
@@ -502,12 +467,10 @@ def test_the_command_line_swaps_the_schedule_inside_a_warmup():
     )
     assert schedule(
         composed(
-            "scheduler=warmup",
-            f"{swap}=linear",
-            "scheduler.schedule.final_lr=0.125",
+            "scheduler=warmup", f"{swap}=linear", "scheduler.schedule.final_lr=0.125",
             "scheduler.warmup_updates=3",
         )
-    ) == Warmup(Linear(0.5, 0.125, 100), 3)
+    ) == Warmup(Linear(0.5, 0.125, 100), 3)  # fmt: skip
     assert schedule(composed("scheduler=warmup", f"{swap}=sequential")).schedule == schedule(
         composed("scheduler=sequential")
     )

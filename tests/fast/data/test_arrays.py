@@ -37,10 +37,8 @@ def test_a_gather_shares_no_memory_with_the_data_set():
 
 def test_a_subset_of_a_subset_is_the_subset_at_the_composed_indices():
     dataset, outer, inner = (
-        ArrayDataset(INPUTS, TARGETS),
-        torch.tensor([6, 2, 4, 1, 0]),
-        torch.tensor([3, 0, 2]),
-    )
+        ArrayDataset(INPUTS, TARGETS), torch.tensor([6, 2, 4, 1, 0]), torch.tensor([3, 0, 2]),
+    )  # fmt: skip
     twice, once = dataset.subset(outer).subset(inner), dataset.subset(outer[inner])
     assert len(twice) == 3
     assert torch.equal(twice.inputs, once.inputs)
@@ -54,8 +52,7 @@ def test_the_same_samples_lie_in_the_memory_of_the_device():
 
 
 def test_inputs_without_a_target_each_are_refused(monkeypatch):
-    monkeypatch.setattr(
-        jaxtyping.config, "jaxtyping_disable", True
-    )  # as in a run, where no shape is checked
+    # as in a run, where no shape is checked
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(ValueError, match="^7 inputs but 6 targets; each input needs one$"):
         ArrayDataset(INPUTS, TARGETS[:6])

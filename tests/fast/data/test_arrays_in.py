@@ -72,34 +72,21 @@ def test_a_file_without_a_header_is_refused(tmp_path, content, header):
     file.write_bytes(content)
     assert refused(file) == (
         f"FILE: not a whole safetensors file: its header would be {header} of its {len(content)} "
-        "bytes; "
-        f"{REMEDY}"
+        f"bytes; {REMEDY}"
     )
 
 
 @pytest.mark.parametrize(
     "header",
     [
-        b"{no json",
-        b"[1, 2]",
-        {"a": {"dtype": "F32"}},
-        {"a": 3},
-        {"a": entry([2], 0, 4)},
-        {"a": entry([2], -8, 0)},
-        {"a": entry(["x"], 0, 4)},
-        b"\xff\xfe",
+        b"{no json", b"[1, 2]", {"a": {"dtype": "F32"}}, {"a": 3}, {"a": entry([2], 0, 4)},
+        {"a": entry([2], -8, 0)}, {"a": entry(["x"], 0, 4)}, b"\xff\xfe",
     ],
     ids=[
-        "no JSON",
-        "a list",
-        "no shape",
-        "no entry",
-        "too few bytes",
-        "before the data",
-        "no size",
+        "no JSON", "a list", "no shape", "no entry", "too few bytes", "before the data", "no size",
         "no text",
     ],
-)
+)  # fmt: skip
 def test_a_damaged_header_is_refused(tmp_path, header):
     message = refused(written(tmp_path, header, bytes(64)))
     assert message.startswith("FILE: not a whole safetensors file: its header is damaged: ")

@@ -22,15 +22,9 @@ IMAGES = torch.randint(
 )  # no zeros
 TARGETS = torch.arange(SIZE) % 5
 EVERY = [
-    Shift(2),
-    Crop(3),
-    Crop(3, "mirror"),
-    Flip(),
-    Flip(0.3, horizontal=False),
-    Rotate(40.0),
-    Cutout(4),
-    Cutout(3, 9),
-]
+    Shift(2), Crop(3), Crop(3, "mirror"), Flip(), Flip(0.3, horizontal=False), Rotate(40.0),
+    Cutout(4), Cutout(3, 9),
+]  # fmt: skip
 EACH = pytest.mark.parametrize("augmentation", EVERY, ids=repr)
 
 
@@ -79,9 +73,8 @@ def test_bytes_and_floats_become_the_same_image_each_of_its_own_type(augmentatio
     of_bytes, of_floats = apply(augmentation), apply(augmentation, IMAGES.to(dtype))
     assert (of_bytes.dtype, of_floats.dtype) == (torch.uint8, dtype)
     if isinstance(augmentation, Rotate):  # interpolated, so rounded where they are bytes
-        assert (
-            of_bytes.to(dtype) - of_floats
-        ).abs().max() <= 0.5 + 1e-3  # float32 sums of products up to 255
+        # float32 sums of products up to 255
+        assert (of_bytes.to(dtype) - of_floats).abs().max() <= 0.5 + 1e-3
     else:
         assert torch.equal(of_bytes.to(dtype), of_floats)
 
@@ -90,13 +83,9 @@ def test_bytes_and_floats_become_the_same_image_each_of_its_own_type(augmentatio
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_worker_processes_give_what_the_draws_give_by_hand(augmentation, num_workers):
     loader = DataLoader(
-        ArrayDataset(IMAGES, TARGETS),
-        ImageBatcher(0.0, 1.0, scale=1.0),
-        batch_size=5,
-        shuffle_seed=7,
-        num_workers=num_workers,
-        augmentations=[augmentation],
-    )
+        ArrayDataset(IMAGES, TARGETS), ImageBatcher(0.0, 1.0, scale=1.0), batch_size=5,
+        shuffle_seed=7, num_workers=num_workers, augmentations=[augmentation],
+    )  # fmt: skip
     whole = apply(augmentation, epoch=2)
     order = randomness.permutation(SIZE, 7, 2)
     assert torch.equal(torch.cat([batch.inputs for batch in loader.epoch(2)]), whole[order].float())
@@ -220,9 +209,8 @@ def test_cutout_covers_a_square_inside_and_a_part_of_it_at_the_border():
     assert torch.equal(is_covered[:, 0], is_covered[:, 1])
     assert set(areas.tolist()) == {9, 6, 4}  # inside, at a side, in a corner
     inside = (areas == 9).double().mean()
-    assert abs(inside - 49 / 81) < 4 * math.sqrt(
-        49 / 81 * 32 / 81 / 5_000
-    )  # four standard deviations
+    # four standard deviations
+    assert abs(inside - 49 / 81) < 4 * math.sqrt(49 / 81 * 32 / 81 / 5_000)
 
 
 @pytest.mark.parametrize("kind", [Shift, Crop, Rotate, Cutout])
@@ -272,9 +260,8 @@ def test_mixup_is_a_loop_over_each_image_and_the_one_before_it():
         target = torch.zeros(5, dtype=torch.float64)
         target[TARGETS[number]] += weight
         target[TARGETS[number - 1]] += 1 - weight
-        torch.testing.assert_close(
-            mixed.inputs[number].double(), image, rtol=0, atol=255 * 2**-22
-        )  # float32, three roundings
+        # float32, three roundings
+        torch.testing.assert_close(mixed.inputs[number].double(), image, rtol=0, atol=255 * 2**-22)
         torch.testing.assert_close(mixed.targets[number].double(), target, rtol=0, atol=2**-22)
 
 
@@ -282,10 +269,8 @@ def test_mixed_targets_sum_to_one_and_mixed_pixels_lie_between_the_two():
     for epoch in range(20):
         mixed = mix(epoch=epoch)
         assert (mixed.inputs.dtype, mixed.targets.dtype, mixed.targets.shape) == (
-            torch.float32,
-            torch.float32,
-            (SIZE, 5),
-        )
+            torch.float32, torch.float32, (SIZE, 5),
+        )  # fmt: skip
         torch.testing.assert_close(mixed.targets.sum(1), torch.ones(SIZE), rtol=0, atol=2**-22)
         assert mixed.targets.min() >= 0
         pair = torch.stack([IMAGES, IMAGES.roll(1, 0)]).float()
@@ -341,9 +326,8 @@ def test_shares_are_distributed_as_beta(alpha):
     if alpha in (0.5, 1):  # whose distribution functions are plain
         cumulative = found if alpha == 1 else 2 / math.pi * found.sqrt().asin()
         steps = torch.arange(1, number + 1) / number
-        assert (cumulative - steps).abs().max() < 2.23 / math.sqrt(
-            number
-        )  # Kolmogorov: once in 10,000 seeds
+        # Kolmogorov: once in 10,000 seeds
+        assert (cumulative - steps).abs().max() < 2.23 / math.sqrt(number)
 
 
 def test_shares_at_the_ends_of_the_draws_are_numbers():

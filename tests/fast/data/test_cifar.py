@@ -142,9 +142,8 @@ def test_a_fraction_of_each_class_validates(tmp_path):
 def test_the_fingerprint_changes_with_any_one_sample(tmp_path, name):
     folder = write(tmp_path / FOLDERS[name], name)
     before = load(tmp_path, name).fingerprint
-    assert (
-        name == "cifar100" or load(tmp_path, name, valid=0.5).fingerprint == before
-    )  # one image a class is not split
+    # one image a class is not split
+    assert name == "cifar100" or load(tmp_path, name, valid=0.5).fingerprint == before
     for file in folder.glob("t*.bin"):  # train.bin, test.bin, test_batch.bin
         content = bytearray(file.read_bytes())
         content[-1] ^= 1
@@ -189,11 +188,9 @@ def test_absent_and_offline_names_the_folder_and_data_without_download(
     url = getattr(module, name.upper()).url
     assert str(raised.value) == (
         f"{name.upper()} is not in {tmp_path / FOLDERS[name]} and could not be downloaded "
-        "(<urlopen error "
-        "no route to host>); "
-        f"put the files of {url} there, point ANDIRON_DATA_DIR at the folder that holds it, or use "
-        "data=digits, which needs "
-        "no download"
+        f"(<urlopen error no route to host>); put the files of {url} there, point "
+        "ANDIRON_DATA_DIR at the folder that holds it, or use data=digits, which needs no "
+        "download"
     )
     assert offline == [url]
 
@@ -233,9 +230,7 @@ def test_a_file_of_the_wrong_length_is_refused(tmp_path, change):
         load(tmp_path, "cifar10")
     assert str(raised.value) == (
         f"{folder}: a file there is damaged (data_batch_3.bin has {6 * 3073 + change} bytes "
-        "instead of "
-        f"{6 * 3073}); "
-        "remove the folder to download it again"
+        f"instead of {6 * 3073}); remove the folder to download it again"
     )
 
 
@@ -261,7 +256,6 @@ def test_names_that_are_too_few_are_refused(tmp_path):
 def test_the_authors_tell_the_number_of_images_and_the_length_of_a_row():
     for archive in PUBLISHED:
         assert (sum(archive.train.values()), sum(archive.test.values())) == (50_000, 10_000)
-    assert (
-        module.CIFAR10.label_bytes + module.PIXELS == 3073
-    )  # bytes a row, as the data set's page tells
+    # bytes a row, as the data set's page tells
+    assert module.CIFAR10.label_bytes + module.PIXELS == 3073
     assert module.CIFAR100.label_bytes + module.PIXELS == 3074

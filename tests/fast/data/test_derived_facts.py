@@ -185,13 +185,9 @@ def test_changes_of_a_data_set_are_made_again_behind_a_wrapper(folder):
     negated = whole.mapped(
         lambda part: data.Mapped(part, lambda raw: raw._replace(inputs=-raw.inputs))
     )
-    fold, plain = (
-        data.kfold(each, fold=0, num_folds=3, split_seed=0) for each in (negated, whole)
-    )
+    fold, plain = (data.kfold(each, fold=0, num_folds=3, split_seed=0) for each in (negated, whole))
     for part in ("train", "valid", "test", "night"):
-        assert torch.equal(
-            gathered(fold.by_name[part])[0], -gathered(plain.by_name[part])[0]
-        )
+        assert torch.equal(gathered(fold.by_name[part])[0], -gathered(plain.by_name[part])[0])
     assert fold.facts == plain.facts
 
 

@@ -11,9 +11,8 @@ import torch
 
 from andiron import errors, serialization
 
-module = importlib.import_module(
-    "andiron.data.sources.diabetes"
-)  # the package has a function of the same name
+# the package has a function of the same name
+module = importlib.import_module("andiron.data.sources.diabetes")
 diabetes = module.diabetes
 
 
@@ -75,9 +74,8 @@ def test_targets_keep_their_unit_and_facts_have_mean_and_deviation():
     targets = splits.train.targets.double()
     assert targets.shape == (319, 1)
     assert (float(shipped()["targets"].min()), float(shipped()["targets"].max())) == (25.0, 346.0)
-    assert splits.facts["target_mean"] == pytest.approx(
-        [float(targets.mean())], rel=1e-12
-    )  # sums in another order
+    # sums in another order
+    assert splits.facts["target_mean"] == pytest.approx([float(targets.mean())], rel=1e-12)
     assert splits.facts["target_std"] == pytest.approx(
         [float(targets.std(correction=0))], rel=1e-12
     )
@@ -86,23 +84,12 @@ def test_targets_keep_their_unit_and_facts_have_mean_and_deviation():
 def test_the_splits_say_what_they_are():
     splits = diabetes(valid=0.1, split_seed=0)
     assert (splits.name, splits.input_shape, splits.fingerprint) == (
-        "diabetes",
-        (10,),
-        module.SHA256,
-    )
+        "diabetes", (10,), module.SHA256,
+    )  # fmt: skip
     assert splits.offered["num_outputs"] == 1
     assert splits.facts["columns"] == [
-        "age",
-        "sex",
-        "bmi",
-        "bp",
-        "s1",
-        "s2",
-        "s3",
-        "s4",
-        "s5",
-        "s6",
-    ]
+        "age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6",
+    ]  # fmt: skip
     assert (tuple(splits.facts["mean"]), tuple(splits.facts["std"])) == (
         splits.batcher.mean,
         splits.batcher.std,
@@ -120,9 +107,7 @@ def test_a_damaged_file_is_refused(tmp_path, monkeypatch):
         diabetes(valid=0.1, split_seed=0)
     assert str(raised.value) == (
         f"{damaged}: SHA-256 is {hashlib.sha256(content).hexdigest()}, not {module.SHA256}: the "
-        "file is "
-        "damaged; "
-        "restore it from the repository or install the package again"
+        "file is damaged; restore it from the repository or install the package again"
     )
 
 

@@ -32,10 +32,8 @@ def test_each_half_is_a_digit_of_its_part_and_labels_are_of_both(part):
 def test_the_parts_are_as_large_to_each_other_as_those_of_the_digits():
     pairs = digit_pairs(num_pairs=1295 * 3, valid=0.1, split_seed=0)
     assert [len(getattr(pairs, part)) for part in ("train", "valid", "test")] == [
-        1295 * 3,
-        143 * 3,
-        359 * 3,
-    ]
+        1295 * 3, 143 * 3, 359 * 3,
+    ]  # fmt: skip
     assert (pairs.input_shape, pairs.num_classes) == ((1, 8, 16), 10)
 
 

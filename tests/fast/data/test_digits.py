@@ -11,9 +11,8 @@ import torch
 
 from andiron import data, errors, serialization
 
-digits = importlib.import_module(
-    "andiron.data.sources.digits"
-)  # the package has a function of the same name
+# the package has a function of the same name
+digits = importlib.import_module("andiron.data.sources.digits")
 
 
 def samples(*datasets):
@@ -100,9 +99,7 @@ def test_a_damaged_file_is_refused(tmp_path, monkeypatch):
         data.digits(valid=0.1, split_seed=0)
     assert str(raised.value) == (
         f"{damaged}: SHA-256 is {hashlib.sha256(content).hexdigest()}, not {digits.SHA256}: the "
-        "file is "
-        "damaged; "
-        "restore it from the repository or install the package again"
+        "file is damaged; restore it from the repository or install the package again"
     )
 
 

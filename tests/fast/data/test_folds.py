@@ -37,14 +37,10 @@ def splits(**changes):
     facts = {"input_shape": (1,), "num_classes": 5}
     return Splits(
         **{
-            "name": "numbers",
-            **parts,
-            "batcher": batcher,
-            "facts": facts,
-            "fingerprint": "abc",
+            "name": "numbers", **parts, "batcher": batcher, "facts": facts, "fingerprint": "abc",
             **changes,
         }
-    )
+    )  # fmt: skip
 
 
 def numbers(data):
@@ -118,10 +114,8 @@ def test_a_fold_is_named_and_keeps_what_the_data_says_of_itself():
 
     assert fold.name == "numbers, fold 2 of 5"
     assert (fold.facts, fold.fingerprint, fold.batcher) == (
-        data.facts,
-        data.fingerprint,
-        data.batcher,
-    )
+        data.facts, data.fingerprint, data.batcher,
+    )  # fmt: skip
 
 
 def test_test_samples_that_also_validated_are_in_no_fold():

@@ -64,9 +64,8 @@ def by_hand(seed, epoch):
     ]
 
 
-@pytest.mark.filterwarnings(
-    "ignore:This DataLoader will create 4 worker processes"
-)  # on fewer than four cores
+# on fewer than four cores
+@pytest.mark.filterwarnings("ignore:This DataLoader will create 4 worker processes")
 @pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
 @pytest.mark.parametrize("num_workers", [0, 1, 4])
 def test_an_epoch_goes_on_from_any_batch(dataset, num_workers):
@@ -75,9 +74,8 @@ def test_an_epoch_goes_on_from_any_batch(dataset, num_workers):
         assert same(list(batches.epoch(2, first)), by_hand(3, 2)[first:])
 
 
-@pytest.mark.filterwarnings(
-    "ignore:This DataLoader will create 4 worker processes"
-)  # on fewer than four cores
+# on fewer than four cores
+@pytest.mark.filterwarnings("ignore:This DataLoader will create 4 worker processes")
 @pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
 @pytest.mark.parametrize("num_workers", [0, 1, 4])
 @pytest.mark.parametrize("first", [0, 3])
@@ -88,13 +86,9 @@ def test_augmented_samples_are_a_function_of_seed_epoch_and_index(dataset, num_w
         )
 
     batches = DataLoader(
-        dataset,
-        BATCHER,
-        batch_size=5,
-        shuffle_seed=3,
-        num_workers=num_workers,
+        dataset, BATCHER, batch_size=5, shuffle_seed=3, num_workers=num_workers,
         augmentations=[brighter],
-    )
+    )  # fmt: skip
     for epoch in (0, 4):
         found = list(batches.epoch(epoch, first))
         assert len(found) == 5 - first
@@ -153,9 +147,8 @@ def test_the_path_is_told_in_words():
     assert loader(num_workers=2).path == "gathered by 2 worker processes"
 
 
-@pytest.mark.filterwarnings(
-    "ignore:This DataLoader will create 4 worker processes"
-)  # on fewer than four cores
+# on fewer than four cores
+@pytest.mark.filterwarnings("ignore:This DataLoader will create 4 worker processes")
 @pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
 @pytest.mark.parametrize("num_workers", [0, 1, 4])
 def test_batches_are_a_function_of_seed_and_epoch_alone(dataset, num_workers):
@@ -236,22 +229,17 @@ def test_an_empty_data_set_is_refused():
 @pytest.mark.parametrize("num_workers", [0, 1])
 def test_the_builder_makes_what_the_keywords_make(num_workers):
     built = (
-        DataLoaderBuilder(BATCHER)
-        .batch_size(5)
-        .shuffle(3)
-        .num_workers(num_workers)
-        .device("cpu")
-        .build(DATASET)
-    )
+        DataLoaderBuilder(BATCHER).batch_size(5).shuffle(3).num_workers(num_workers).device(
+            "cpu"
+        ).build(DATASET)
+    )  # fmt: skip
     spelled = DataLoader(
         DATASET, BATCHER, batch_size=5, shuffle_seed=3, num_workers=num_workers, device="cpu"
     )
     assert same(list(built.epoch(2)), list(spelled.epoch(2)))
     assert (built.batch_size, built.shuffle_seed, built.device) == (
-        spelled.batch_size,
-        spelled.shuffle_seed,
-        spelled.device,
-    )
+        spelled.batch_size, spelled.shuffle_seed, spelled.device,
+    )  # fmt: skip
     assert built.in_memory == spelled.in_memory == (num_workers == 0)
 
 
@@ -280,9 +268,8 @@ def test_the_workers_end_as_soon_as_their_loader_is_let_go():
     next(batches.epoch(0))
     workers = set(multiprocessing.active_children()) - others
     assert len(workers) == 2
-    del (
-        batches
-    )  # no garbage collection: one that finds the loader in a cycle waits 5 seconds for each worker
+    # no garbage collection: one that finds the loader in a cycle waits 5 seconds for each worker
+    del (batches)
     assert not any(worker.is_alive() for worker in workers)
 
 

@@ -10,15 +10,12 @@ from torchvision import datasets
 
 from andiron import data, errors
 
-module = importlib.import_module(
-    "andiron.data.sources.mnist"
-)  # the package has a function of the same name
+# the package has a function of the same name
+module = importlib.import_module("andiron.data.sources.mnist")
 FILES = (
-    "train-images-idx3-ubyte",
-    "train-labels-idx1-ubyte",
-    "t10k-images-idx3-ubyte",
+    "train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
     "t10k-labels-idx1-ubyte",
-)
+)  # fmt: skip
 TRAIN_LABELS, TEST_LABELS = [3, 1, 4, 1, 3, 4, 4], [1, 4, 3]
 
 
@@ -73,29 +70,11 @@ def test_the_genuine_files_have_the_known_sizes_and_labels(mnist_root):
     assert splits.train.targets[:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
     assert splits.test.targets[:10].tolist() == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]
     assert torch.bincount(splits.train.targets).tolist() == [
-        5923,
-        6742,
-        5958,
-        6131,
-        5842,
-        5421,
-        5918,
-        6265,
-        5851,
-        5949,
-    ]
+        5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949,
+    ]  # fmt: skip
     assert torch.bincount(splits.test.targets).tolist() == [
-        980,
-        1135,
-        1032,
-        1010,
-        982,
-        892,
-        958,
-        1028,
-        974,
-        1009,
-    ]
+        980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009,
+    ]  # fmt: skip
     assert splits.valid is splits.test
     assert splits.validates_on_test
 
@@ -111,17 +90,8 @@ def test_mean_and_deviation_are_those_of_the_training_pixels(mnist_root):
 def test_a_tenth_of_each_class_of_the_training_images_validates(mnist_root):
     splits = load(mnist_root, valid=0.1)
     assert torch.bincount(splits.valid.targets).tolist() == [
-        592,
-        674,
-        596,
-        613,
-        584,
-        542,
-        592,
-        626,
-        585,
-        595,
-    ]
+        592, 674, 596, 613, 584, 542, 592, 626, 585, 595,
+    ]  # fmt: skip
     assert (len(splits.train), len(splits.valid), len(splits.test)) == (54_001, 5_999, 10_000)
     assert not splits.validates_on_test
 
@@ -163,12 +133,10 @@ def test_absent_and_offline_names_the_folder_and_data_without_download(
     assert "no route to host" in message
     assert message.endswith(
         "); put its four files there, point ANDIRON_DATA_DIR at the folder that holds it, or use "
-        "data=digits, "
-        "which needs no download"
+        "data=digits, which needs no download"
     )
-    assert len(offline) == len(
-        getattr(datasets, name).mirrors
-    )  # each mirror was tried for the first file
+    # each mirror was tried for the first file
+    assert len(offline) == len(getattr(datasets, name).mirrors)
 
 
 def test_one_absent_file_is_asked_for(small, offline):
@@ -192,17 +160,10 @@ def damage(content, *, how):
     }[how]
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        "one byte short",
-        "cut in the header",
-        "empty",
-        "of signed bytes",
-        "of no known type",
-        "no IDX file",
-    ],
-)
+@pytest.mark.parametrize("how", [
+    "one byte short", "cut in the header", "empty", "of signed bytes", "of no known type",
+    "no IDX file",
+])  # fmt: skip
 @pytest.mark.parametrize("file", FILES)
 def test_a_damaged_file_is_refused_by_the_name_of_its_folder(small, offline, file, how):
     folder = small / "MNIST" / "raw"
@@ -214,15 +175,12 @@ def test_a_damaged_file_is_refused_by_the_name_of_its_folder(small, offline, fil
     assert message.endswith("); remove the folder to download it again")
 
 
-@pytest.mark.parametrize(
-    "file, number, said",
-    [
-        (FILES[0], 6, "6 images and 7 labels instead of 7"),
-        (FILES[1], 8, "7 images and 8 labels instead of 7"),
-        (FILES[2], 4, "4 images and 3 labels instead of 3"),
-        (FILES[3], 2, "3 images and 2 labels instead of 3"),
-    ],
-)
+@pytest.mark.parametrize("file, number, said", [
+    (FILES[0], 6, "6 images and 7 labels instead of 7"),
+    (FILES[1], 8, "7 images and 8 labels instead of 7"),
+    (FILES[2], 4, "4 images and 3 labels instead of 3"),
+    (FILES[3], 2, "3 images and 2 labels instead of 3"),
+])  # fmt: skip
 def test_a_whole_file_of_the_wrong_length_is_refused(small, file, number, said):
     folder = small / "MNIST" / "raw"
     content = images(number) if "images" in file else torch.ones(number, dtype=torch.uint8)

@@ -36,38 +36,26 @@ def datasets(tmp_path_factory):
         pixels = torch.randint(256, (13, 12, 3), dtype=torch.uint8, generator=noise)
         Image.fromarray(pixels.numpy()).save(path)
     options = {
-        "path": str(root),
-        "size": 10,
-        "channels": 3,
-        "valid": 0.1,
-        "test": 0.1,
-        "split_seed": 0,
-    }
+        "path": str(root), "size": 10, "channels": 3, "valid": 0.1, "test": 0.1, "split_seed": 0,
+    }  # fmt: skip
     decoded, stored = (image_folder(**options, decoded=how) for how in ("workers", "once"))
     in_memory = ArrayDataset(*stored.train.__getitems__(torch.arange(len(stored.train))))
     assert isinstance(decoded.train, ImageFolderDataset) and isinstance(stored.train, StoredDataset)
     return {
-        "decoded": decoded.train,
-        "stored": stored.train,
-        "in memory": in_memory,
-    }, stored.batcher
+        "decoded": decoded.train, "stored": stored.train, "in memory": in_memory,
+    }, stored.batcher  # fmt: skip
 
 
 def loader(datasets, path, num_workers):
     by_path, batcher = datasets
     return DataLoader(
-        by_path[path],
-        batcher,
-        batch_size=BATCH_SIZE,
-        shuffle_seed=SEED,
-        num_workers=num_workers,
+        by_path[path], batcher, batch_size=BATCH_SIZE, shuffle_seed=SEED, num_workers=num_workers,
         augmentations=AUGMENTATIONS,
-    )
+    )  # fmt: skip
 
 
-@pytest.mark.filterwarnings(
-    "ignore:This DataLoader will create 4 worker processes"
-)  # on fewer than four cores
+# on fewer than four cores
+@pytest.mark.filterwarnings("ignore:This DataLoader will create 4 worker processes")
 @pytest.mark.parametrize("num_workers", [0, 1, 4])
 @pytest.mark.parametrize("path", ["decoded", "stored", "in memory"])
 def test_order_and_augmented_pixels_are_equal_on_every_path_and_after_seek(

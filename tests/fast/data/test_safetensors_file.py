@@ -59,14 +59,11 @@ def content(splits):
 @pytest.mark.parametrize(
     "inputs, targets",
     [
-        (IMAGES, CLASSES),
-        (FLOATS, CLASSES.to(torch.uint8)),
-        (FLOATS.double(), NUMBERS),
-        (IMAGES.int(), CLASSES > 1),
-        (FLOATS.half(), NUMBERS.float()[:, 0]),
+        (IMAGES, CLASSES), (FLOATS, CLASSES.to(torch.uint8)), (FLOATS.double(), NUMBERS),
+        (IMAGES.int(), CLASSES > 1), (FLOATS.half(), NUMBERS.float()[:, 0]),
     ],
     ids=["images", "bytes as classes", "doubles", "integers, two classes", "halves, one number"],
-)
+)  # fmt: skip
 def test_the_parts_are_disjoint_and_make_up_the_arrays(file, in_memory, inputs, targets):
     splits = load(file(inputs=inputs, targets=targets), in_memory=in_memory)
     found_inputs, found_targets = content(splits)
@@ -95,10 +92,8 @@ def test_in_memory_and_from_the_file_the_batches_and_all_else_are_the_same(file,
     path = file(inputs=inputs, targets=targets)
     one, other = load(path, in_memory=True), load(path, in_memory=False)
     assert (one.facts, one.fingerprint, one.batcher) == (
-        other.facts,
-        other.fingerprint,
-        other.batcher,
-    )
+        other.facts, other.fingerprint, other.batcher,
+    )  # fmt: skip
     for mine, theirs in zip(parts(one), parts(other), strict=True):
         loaders = [
             DataLoader(part, one.batcher, batch_size=5, shuffle_seed=1) for part in (mine, theirs)
@@ -108,9 +103,8 @@ def test_in_memory_and_from_the_file_the_batches_and_all_else_are_the_same(file,
 
 
 def test_auto_is_in_memory_below_the_bound(file, monkeypatch):
-    path = file(
-        inputs=IMAGES, targets=CLASSES, others=torch.zeros(10_000)
-    )  # of the two arrays alone
+    # of the two arrays alone
+    path = file(inputs=IMAGES, targets=CLASSES, others=torch.zeros(10_000))
     size = IMAGES.nbytes + CLASSES.nbytes
     monkeypatch.setattr(safetensors_arrays, "IN_MEMORY_BYTES", size + 1)
     assert isinstance(load(path).train, ArrayDataset)
@@ -126,10 +120,8 @@ def test_classes_have_a_share_in_every_part_and_targets_become_int64(file):
     )
     # of 11, 11, 11 and 10: a tenth, then a fifth of the rest
     assert [torch.bincount(part.targets).tolist() for part in parts(splits)] == [
-        [8, 8, 8, 7],
-        [2, 2, 2, 2],
-        [1, 1, 1, 1],
-    ]
+        [8, 8, 8, 7], [2, 2, 2, 2], [1, 1, 1, 1],
+    ]  # fmt: skip
     assert splits.batcher(splits.test.__getitems__([0]), CPU).targets.dtype == torch.int64
 
 
@@ -138,9 +130,8 @@ def test_numbers_to_predict_have_mean_and_deviation_of_training_targets(file, mo
     splits = load(file(inputs=FLOATS, targets=NUMBERS), in_memory=False)
     train = splits.train.targets.read(splits.train.indices)
     assert splits.facts["num_outputs"] == 2
-    assert splits.facts["target_mean"] == pytest.approx(
-        train.mean(0).tolist(), rel=1e-12
-    )  # sums in another order
+    # sums in another order
+    assert splits.facts["target_mean"] == pytest.approx(train.mean(0).tolist(), rel=1e-12)
     assert splits.facts["target_std"] == pytest.approx(
         train.std(0, correction=0).tolist(), rel=1e-12
     )
@@ -198,38 +189,33 @@ def test_mean_and_deviation_are_in_the_unit_of_what_the_network_takes(file):
     )
 
 
-@pytest.mark.parametrize(
-    "options, said",
-    [
-        (
-            {"mean": [0.5, 0.5]},
-            "data.mean=[0.5, 0.5]: has 2 numbers where a sample of 'inputs' has 3 channels; give "
-            "one, or "
-            "one for each",
-        ),
-        (
-            {"std": [1, 1, 1, 1]},
-            "data.std=[1, 1, 1, 1]: has 4 numbers where a sample of 'inputs' has 3 channels; give "
-            "one, or "
-            "one for each",
-        ),
-        (
-            {"inputs": "input"},
-            "data.inputs=input: FILE has no such array; did you mean 'inputs'?; its arrays are: "
-            "inputs [43, 3, 4, 5], targets [43]",
-        ),
-        (
-            {"targets": "y"},
-            "data.targets=y: FILE has no such array; its arrays are: inputs [43, 3, 4, 5], "
-            "targets [43]",
-        ),
-        (
-            {"test": 0.01},
-            "data.test=0.01: divides 43 samples into 43 and 0; choose a fraction "
-            "that leaves samples on both sides",
-        ),
-    ],
-)
+@pytest.mark.parametrize("options, said", [
+    (
+        {"mean": [0.5, 0.5]},
+        "data.mean=[0.5, 0.5]: has 2 numbers where a sample of 'inputs' has 3 channels; give "
+        "one, or one for each",
+    ),
+    (
+        {"std": [1, 1, 1, 1]},
+        "data.std=[1, 1, 1, 1]: has 4 numbers where a sample of 'inputs' has 3 channels; give "
+        "one, or one for each",
+    ),
+    (
+        {"inputs": "input"},
+        "data.inputs=input: FILE has no such array; did you mean 'inputs'?; its arrays are: "
+        "inputs [43, 3, 4, 5], targets [43]",
+    ),
+    (
+        {"targets": "y"},
+        "data.targets=y: FILE has no such array; its arrays are: inputs [43, 3, 4, 5], "
+        "targets [43]",
+    ),
+    (
+        {"test": 0.01},
+        "data.test=0.01: divides 43 samples into 43 and 0; choose a fraction "
+        "that leaves samples on both sides",
+    ),
+])  # fmt: skip
 def test_options_that_do_not_fit_the_file_are_refused(file, options, said):
     assert refused(file(inputs=IMAGES, targets=CLASSES), **options) == said
 
@@ -247,58 +233,47 @@ def changed(array, index, value):
     return array
 
 
-@pytest.mark.parametrize(
-    "inputs, targets, said",
-    [
-        (
-            IMAGES,
-            CLASSES[:42],
-            "'inputs' has 43 rows and 'targets' 42; each input needs one target",
-        ),
-        (IMAGES[:0], CLASSES[:0], "'inputs' of shape [0, 3, 4, 5] has no rows to learn from"),
-        (torch.zeros(43, 0), CLASSES, "'inputs' of shape [43, 0] has no rows to learn from"),
-        (torch.tensor(3.0), CLASSES, "'inputs' of shape [] has no rows to learn from"),
-        (
-            IMAGES,
-            changed(CLASSES, 17, -1),
-            "'targets' has the class -1 in row 17, counted from 0; classes are numbered from 0 "
-            "on: renumber "
-            "them",
-        ),
-        (
-            IMAGES,
-            changed(CLASSES, 17, -100),
-            "'targets' has the class -100 in row 17, counted from 0; classes are numbered from 0 "
-            "on: renumber "
-            "them",
-        ),
-        (
-            IMAGES,
-            changed(CLASSES.view(43, 1).expand(43, 3), (17, 2), -2),
-            "'targets' has the class -2 in row 17, counted from 0; classes are numbered from 0 "
-            "on: renumber "
-            "them",
-        ),
-        (
-            IMAGES,
-            CLASSES + 2**20,
-            "the largest class in 'targets' is 1048579; it should be from 1 to 1048575, as "
-            "classes are "
-            "counted from 0: store numbers to predict as floats",
-        ),
-        (
-            IMAGES,
-            CLASSES * 0,
-            "the largest class in 'targets' is 0; it should be from 1 to 1048575, as classes are "
-            "counted from 0: store numbers to predict as floats",
-        ),
-        (
-            IMAGES,
-            changed(NUMBERS, (9, 1), torch.nan),
-            "'targets' has a NaN or infinity in row 9, counted from 0; correct it, or leave it out",
-        ),
-    ],
-)
+@pytest.mark.parametrize("inputs, targets, said", [
+    (IMAGES, CLASSES[:42], "'inputs' has 43 rows and 'targets' 42; each input needs one target"),
+    (IMAGES[:0], CLASSES[:0], "'inputs' of shape [0, 3, 4, 5] has no rows to learn from"),
+    (torch.zeros(43, 0), CLASSES, "'inputs' of shape [43, 0] has no rows to learn from"),
+    (torch.tensor(3.0), CLASSES, "'inputs' of shape [] has no rows to learn from"),
+    (
+        IMAGES,
+        changed(CLASSES, 17, -1),
+        "'targets' has the class -1 in row 17, counted from 0; classes are numbered from 0 "
+        "on: renumber them",
+    ),
+    (
+        IMAGES,
+        changed(CLASSES, 17, -100),
+        "'targets' has the class -100 in row 17, counted from 0; classes are numbered from 0 "
+        "on: renumber them",
+    ),
+    (
+        IMAGES,
+        changed(CLASSES.view(43, 1).expand(43, 3), (17, 2), -2),
+        "'targets' has the class -2 in row 17, counted from 0; classes are numbered from 0 "
+        "on: renumber them",
+    ),
+    (
+        IMAGES,
+        CLASSES + 2**20,
+        "the largest class in 'targets' is 1048579; it should be from 1 to 1048575, as "
+        "classes are counted from 0: store numbers to predict as floats",
+    ),
+    (
+        IMAGES,
+        CLASSES * 0,
+        "the largest class in 'targets' is 0; it should be from 1 to 1048575, as classes are "
+        "counted from 0: store numbers to predict as floats",
+    ),
+    (
+        IMAGES,
+        changed(NUMBERS, (9, 1), torch.nan),
+        "'targets' has a NaN or infinity in row 9, counted from 0; correct it, or leave it out",
+    ),
+])  # fmt: skip
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_arrays_that_make_no_data_set_are_refused(file, in_memory, inputs, targets, said):
     assert refused(file(inputs=inputs, targets=targets), in_memory=in_memory) == f"FILE: {said}"

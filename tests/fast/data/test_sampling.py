@@ -27,14 +27,9 @@ def splits(train):
     batcher = ImageBatcher(mean=0.0, std=1.0)
     facts = {"input_shape": (1,), "num_classes": 4}
     return Splits(
-        "numbers",
-        train=train,
-        valid=dataset(),
-        test=dataset(),
-        batcher=batcher,
-        facts=facts,
+        "numbers", train=train, valid=dataset(), test=dataset(), batcher=batcher, facts=facts,
         fingerprint="abc",
-    )
+    )  # fmt: skip
 
 
 def numbers(data):
@@ -64,9 +59,8 @@ def test_draws_invert_the_distribution_and_begin_with_those_of_fewer():
     weights = torch.tensor([0.25, 0.0, 0.5, 0.25])
     found = draws(weights, 50, seed=7)
 
-    assert torch.equal(
-        draws(4 * weights, 50, seed=7), found
-    )  # the scale of the weights does not matter
+    # the scale of the weights does not matter
+    assert torch.equal(draws(4 * weights, 50, seed=7), found)
     assert torch.equal(draws(weights, 20, seed=7), found[:20])
     assert torch.equal(draws(weights.flip(0), 50, seed=8), draws(weights.flip(0), 50, seed=8))
     assert not torch.equal(draws(weights, 50, seed=8), found)
@@ -118,12 +112,8 @@ def test_a_part_has_the_fraction_of_every_class():
     data = splits(dataset())
     found = partial(data, fraction=0.3, seed=0)
 
-    assert torch.bincount(found.train.targets).tolist() == [
-        12,
-        3,
-        0,
-        1,
-    ]  # of 40, 9 and 3: 12, 2.7 and 0.9
+    # of 40, 9 and 3: 12, 2.7 and 0.9
+    assert torch.bincount(found.train.targets).tolist() == [12, 3, 0, 1]
     assert torch.equal(found.train.targets, TARGETS[numbers(found.train)])
     assert (found.name, found.valid, found.test) == ("numbers, 0.3 of it", data.valid, data.test)
 
@@ -147,46 +137,40 @@ def test_targets_without_classes_split_at_random_and_ignored_as_a_class():
     )
 
 
-@pytest.mark.parametrize(
-    "weights, message",
-    [
-        ([1, -0.5], "weight 1 is -0.5: should be finite and at least 0; 0 is never drawn"),
-        ([math.nan, 1], "weight 0 is nan: should be finite and at least 0; 0 is never drawn"),
-        ([1, math.inf], "weight 1 is inf: should be finite and at least 0; 0 is never drawn"),
-        ([0, 0], "no weight is above 0, so no sample can be drawn"),
-        ([], "no weight is above 0, so no sample can be drawn"),
-    ],
-)
+@pytest.mark.parametrize("weights, message", [
+    ([1, -0.5], "weight 1 is -0.5: should be finite and at least 0; 0 is never drawn"),
+    ([math.nan, 1], "weight 0 is nan: should be finite and at least 0; 0 is never drawn"),
+    ([1, math.inf], "weight 1 is inf: should be finite and at least 0; 0 is never drawn"),
+    ([0, 0], "no weight is above 0, so no sample can be drawn"),
+    ([], "no weight is above 0, so no sample can be drawn"),
+])  # fmt: skip
 def test_weights_that_are_no_probabilities_are_refused(weights, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         draws(torch.tensor(weights, dtype=torch.float32), 3, seed=0)
 
 
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (
-            lambda: sampled(dataset(), torch.ones(51), seed=0),
-            "51 weights but 52 samples; each sample needs one",
-        ),
-        (
-            lambda: balanced_weights(torch.tensor([-100, -1])),
-            "no sample has a class, so there is nothing to balance",
-        ),
-        (
-            lambda: balanced(splits(dataset(TARGETS.float())), size=None, seed=0),
-            "numbers has no classes to balance: its targets are torch.float32 of shape [52]",
-        ),
-        (
-            lambda: partial(splits(dataset()), fraction=0, seed=0),
-            "fraction=0: leaves none of 52 training samples; enlarge it",
-        ),
-        (
-            lambda: partial(splits(dataset()), fraction=0.01, seed=0),
-            "fraction=0.01: leaves none of 52 training samples; enlarge it",
-        ),
-    ],
-)
+@pytest.mark.parametrize("call, message", [
+    (
+        lambda: sampled(dataset(), torch.ones(51), seed=0),
+        "51 weights but 52 samples; each sample needs one",
+    ),
+    (
+        lambda: balanced_weights(torch.tensor([-100, -1])),
+        "no sample has a class, so there is nothing to balance",
+    ),
+    (
+        lambda: balanced(splits(dataset(TARGETS.float())), size=None, seed=0),
+        "numbers has no classes to balance: its targets are torch.float32 of shape [52]",
+    ),
+    (
+        lambda: partial(splits(dataset()), fraction=0, seed=0),
+        "fraction=0: leaves none of 52 training samples; enlarge it",
+    ),
+    (
+        lambda: partial(splits(dataset()), fraction=0.01, seed=0),
+        "fraction=0.01: leaves none of 52 training samples; enlarge it",
+    ),
+])  # fmt: skip
 def test_what_cannot_be_drawn_is_refused(call, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         call()

@@ -34,10 +34,8 @@ def test_the_three_parts_make_up_all_samples(classes):
 def test_every_part_has_its_share_of_every_class():
     found = parts(103, valid=0.2, test=0.1, split_seed=5, classes=CLASSES)
     assert [torch.bincount(CLASSES[part]).tolist() for part in found] == [
-        [14, 36, 24],
-        [4, 9, 6],
-        [2, 5, 3],
-    ]
+        [14, 36, 24], [4, 9, 6], [2, 5, 3],
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("classes", [None, CLASSES], ids=["numbers", "classes"])
@@ -55,15 +53,12 @@ def test_validating_on_the_test_part_trains_on_everything_else():
     assert torch.cat([found.train, found.test]).sort().values.tolist() == list(range(103))
 
 
-@pytest.mark.parametrize(
-    "valid, test, said",
-    [
-        (0.5, 0.1, "data.test=0.1: divides 4 samples into 4 and 0"),
-        (0.5, 0.9, "data.test=0.9: divides 4 samples into 0 and 4"),
-        (0.1, 0.3, "data.valid=0.1: divides 3 samples into 3 and 0"),
-        (0.9, 0.3, "data.valid=0.9: divides 3 samples into 0 and 3"),
-    ],
-)
+@pytest.mark.parametrize("valid, test, said", [
+    (0.5, 0.1, "data.test=0.1: divides 4 samples into 4 and 0"),
+    (0.5, 0.9, "data.test=0.9: divides 4 samples into 0 and 4"),
+    (0.1, 0.3, "data.valid=0.1: divides 3 samples into 3 and 0"),
+    (0.9, 0.3, "data.valid=0.9: divides 3 samples into 0 and 3"),
+])  # fmt: skip
 def test_a_part_that_would_be_empty_is_told_by_its_option(valid, test, said):
     with pytest.raises(errors.DataError) as raised:
         parts(4, valid=valid, test=test, split_seed=0)

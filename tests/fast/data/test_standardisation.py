@@ -15,9 +15,8 @@ def test_mean_and_deviation_by_hand():
     # about the mean 3: 4 + 0 + 1 + 9 = 14; about 0.75: 7.5625 + 0.0625 + 0.5625 + 14.0625 = 22.25
     mean, std = standardisation.fit(COLUMNS)
     assert mean == (3.0, 5.0, 0.75)
-    assert std == pytest.approx(
-        (3.5**0.5, 1.0, (22.25 / 4) ** 0.5), rel=1e-15
-    )  # the last bit of a square root
+    # the last bit of a square root
+    assert std == pytest.approx((3.5**0.5, 1.0, (22.25 / 4) ** 0.5), rel=1e-15)
 
 
 def test_it_is_what_scikit_learn_finds():
@@ -52,9 +51,7 @@ def test_a_column_that_float32_would_blur_is_refused_by_name():
         standardisation.check(seconds, ("a", "time"), source="x.csv")
     assert str(raised.value) == (
         "x.csv: column 'time' varies by 49 around 1600000060, and float32 cannot tell its values "
-        "apart; "
-        "subtract a "
-        "constant from it in the file"
+        "apart; subtract a constant from it in the file"
     )
 
 

@@ -215,8 +215,7 @@ def test_a_file_that_shrank_is_told_and_ends_no_process(path):
             dataset.__getitems__([3, row])
         assert str(raised.value) == (
             f"{path}: has no byte {byte} any more; it had {size} bytes when it was opened: do not "
-            "change "
-            "a file while a run reads it"
+            "change a file while a run reads it"
         )
 
 
@@ -240,7 +239,4 @@ def test_another_file_in_the_place_of_the_one_that_was_sent_is_refused(path, con
     path.write_bytes(content)
     with pytest.raises(errors.DataError) as raised:
         pickle.loads(sent)
-    assert (
-        str(raised.value)
-        == f"{path}: changed while a run reads it; start the run again"
-    )
+    assert str(raised.value) == f"{path}: changed while a run reads it; start the run again"

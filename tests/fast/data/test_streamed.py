@@ -119,15 +119,12 @@ def test_a_stream_that_cannot_be_read_again_is_refused():
         train.__getitems__([3, 2, 1, 0])
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"samples_per_epoch": None}, "data.train: Spirals is an IterableDataset without a length"),
-        ({"valid": 0.1}, "data.valid=0.1: no fraction can be taken from an IterableDataset; give"),
-        ({"test": Spirals()}, "data.test: Spirals: is an IterableDataset, whose samples have no"),
-        ({"train": PAIRS}, "data.samples_per_epoch: data.train is no IterableDataset, and an epo"),
-    ],
-)
+@pytest.mark.parametrize(("options", "said"), [
+    ({"samples_per_epoch": None}, "data.train: Spirals is an IterableDataset without a length"),
+    ({"valid": 0.1}, "data.valid=0.1: no fraction can be taken from an IterableDataset; give"),
+    ({"test": Spirals()}, "data.test: Spirals: is an IterableDataset, whose samples have no"),
+    ({"train": PAIRS}, "data.samples_per_epoch: data.train is no IterableDataset, and an epo"),
+])  # fmt: skip
 def test_what_a_stream_cannot_do_is_refused(options, said):
     with pytest.raises(errors.DataError) as raised:
         load(**options)

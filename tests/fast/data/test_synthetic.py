@@ -10,18 +10,13 @@ import torch
 
 from andiron import errors
 
-module = importlib.import_module(
-    "andiron.data.sources.synthetic"
-)  # the package has a function of the same name
+# the package has a function of the same name
+module = importlib.import_module("andiron.data.sources.synthetic")
 synthetic = module.synthetic
 CPU = torch.device("cpu")
 OPTIONS = {
-    "num_samples": 1003,
-    "input_shape": (1, 4, 5),
-    "num_classes": 3,
-    "valid": 0.2,
-    "split_seed": 0,
-}
+    "num_samples": 1003, "input_shape": (1, 4, 5), "num_classes": 3, "valid": 0.2, "split_seed": 0,
+}  # fmt: skip
 
 
 def make(**options):
@@ -63,10 +58,8 @@ def test_there_are_as_many_of_each_class_and_as_many_samples_as_asked_for(dtype)
     assert sorted(counts.tolist()) == [334, 334, 335]
     # 33.4 or 33.5 of each class, then 60.2 of 301 or 60.4 of 302
     assert [len(part) for part in parts(splits)] == [
-        1003 - 3 * 60 - len(splits.test),
-        180,
-        len(splits.test),
-    ]
+        1003 - 3 * 60 - len(splits.test), 180, len(splits.test),
+    ]  # fmt: skip
     assert (splits.input_shape, splits.num_classes, splits.name) == ((1, 4, 5), 3, "synthetic")
     assert splits.train.inputs.dtype == getattr(torch, dtype)
     assert json.loads(json.dumps(splits.facts)) == {"input_shape": [1, 4, 5], "num_classes": 3}

@@ -20,9 +20,8 @@ from andiron.data.on_disk.text_file import TextBatcher, WindowDataset, text
 from andiron.disk import guarded_folders
 
 CPU = torch.device("cpu")
-POEM = "".join(
-    f"Zeile {line}: äöü – Øre 😀 und Ende\r\n" for line in range(40)
-)  # characters of one to four bytes
+# characters of one to four bytes
+POEM = "".join(f"Zeile {line}: äöü – Øre 😀 und Ende\r\n" for line in range(40))
 ODD = "".join(map(chr, range(0x4E00, 0x4E00 + 300))) * 3  # more characters than a byte can count
 
 
@@ -111,12 +110,9 @@ def test_longer_windows_are_evaluated_fewer_at_once(file):
 def test_of_bytes_the_vocabulary_is_all_bytes(file):
     splits = load(file(POEM))
     assert splits.facts == {
-        "input_shape": (7,),
-        "context_length": 7,
-        "vocabulary_size": 256,
-        "vocabulary": None,
+        "input_shape": (7,), "context_length": 7, "vocabulary_size": 256, "vocabulary": None,
         "bytes_per_token": None,
-    }
+    }  # fmt: skip
     assert (splits.name, splits.fingerprint) == (
         "poem.txt",
         hashlib.sha256(POEM.encode()).hexdigest(),
@@ -250,15 +246,12 @@ def test_characters_that_a_chunk_cuts_through_are_read_whole(file, monkeypatch):
 
 
 @pytest.mark.parametrize("chunk", [1, 4, 2**20])
-@pytest.mark.parametrize(
-    "content, offset, reason",
-    [
-        (b"good text \xff and more" * 9, 10, "invalid start byte"),
-        ("äöü".encode() * 50 + b"\xc3(" + b"x" * 300, 300, "invalid continuation byte"),
-        (b"x" * 300 + "😀".encode()[:3], 300, "unexpected end of data"),
-        ("ä".encode() * 9000 + b"x\xc3(" + b"x" * 9000, 18001, "invalid continuation byte"),
-    ],
-)
+@pytest.mark.parametrize("content, offset, reason", [
+    (b"good text \xff and more" * 9, 10, "invalid start byte"),
+    ("äöü".encode() * 50 + b"\xc3(" + b"x" * 300, 300, "invalid continuation byte"),
+    (b"x" * 300 + "😀".encode()[:3], 300, "unexpected end of data"),
+    ("ä".encode() * 9000 + b"x\xc3(" + b"x" * 9000, 18001, "invalid continuation byte"),
+])  # fmt: skip
 def test_what_is_not_utf_8_is_told_by_its_byte(file, monkeypatch, chunk, content, offset, reason):
     monkeypatch.setattr(character_tokens, "CHUNK_CHARACTERS", chunk)
     assert refused(file(content), level="characters") == (
@@ -269,32 +262,29 @@ def test_what_is_not_utf_8_is_told_by_its_byte(file, monkeypatch, chunk, content
 
 
 @pytest.mark.parametrize("level", ["bytes", "characters"])
-@pytest.mark.parametrize(
-    "number, options, said",
-    [
-        (74, {}, "has 74 tokens, of which data.valid gets 7, where data.context_length=7 takes 8"),
-        (
-            74,
-            {"valid": "test"},
-            "has 74 tokens, of which data.valid gets 7, where data.context_length=7 takes 8",
-        ),
-        (
-            74,
-            {"valid": 0.5},
-            "has 74 tokens, of which data.test gets 7, where data.context_length=7 takes 8",
-        ),
-        (
-            100,
-            {"valid": 0.5, "test": 0.5},
-            "has 100 tokens, of which training gets 0, where data.context_length=7 takes 8",
-        ),
-        (
-            100,
-            {"valid": 0.9, "test": 0.5},
-            "has 100 tokens, of which training gets 0, where data.context_length=7 takes 8",
-        ),
-    ],
-)
+@pytest.mark.parametrize("number, options, said", [
+    (74, {}, "has 74 tokens, of which data.valid gets 7, where data.context_length=7 takes 8"),
+    (
+        74,
+        {"valid": "test"},
+        "has 74 tokens, of which data.valid gets 7, where data.context_length=7 takes 8",
+    ),
+    (
+        74,
+        {"valid": 0.5},
+        "has 74 tokens, of which data.test gets 7, where data.context_length=7 takes 8",
+    ),
+    (
+        100,
+        {"valid": 0.5, "test": 0.5},
+        "has 100 tokens, of which training gets 0, where data.context_length=7 takes 8",
+    ),
+    (
+        100,
+        {"valid": 0.9, "test": 0.5},
+        "has 100 tokens, of which training gets 0, where data.context_length=7 takes 8",
+    ),
+])  # fmt: skip
 def test_a_part_too_short_for_a_window_is_refused(file, level, number, options, said):
     path = file("ab" * (number // 2))
     valid, test = options.get("valid", 0.1), options.get("test", 0.1)

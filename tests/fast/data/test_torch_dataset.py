@@ -96,15 +96,12 @@ def test_random_transforms_are_a_function_of_seed_epoch_and_index(num_workers):
     assert torch.equal(rest, whole[4:])
 
 
-@pytest.mark.parametrize(
-    "dataset, places",
-    [
-        (Partial(from_torch(Noisy()), [9, 3, 3]), [9, 3, 3]),
-        (Mapped(from_torch(Noisy()), lambda raw: raw), range(11)),
-        (Concatenated([from_torch(Noisy(4)), from_torch(Noisy(5))]), [0, 1, 2, 3, 0, 1, 2, 3, 4]),
-        (Windows(from_torch(Noisy()), 2, stride=4), [0, 1, 4, 5, 8, 9]),
-    ],
-)
+@pytest.mark.parametrize("dataset, places", [
+    (Partial(from_torch(Noisy()), [9, 3, 3]), [9, 3, 3]),
+    (Mapped(from_torch(Noisy()), lambda raw: raw), range(11)),
+    (Concatenated([from_torch(Noisy(4)), from_torch(Noisy(5))]), [0, 1, 2, 3, 0, 1, 2, 3, 4]),
+    (Windows(from_torch(Noisy()), 2, stride=4), [0, 1, 4, 5, 8, 9]),
+])  # fmt: skip
 def test_data_sets_made_of_them_repeat_too(dataset, places):
     loader = DataLoader(dataset, ArrayBatcher(), batch_size=2)
     first, second = (
@@ -158,23 +155,20 @@ class Endless(IterableDataset):
         yield 1
 
 
-@pytest.mark.parametrize(
-    "options, said",
-    [
-        ({"train": Endless()}, "data.train: Endless is an IterableDataset without a length; set "),
-        ({"train": Noisy(60), "test": Endless()}, "data.test: Endless: is an IterableDataset"),
-        ({"train": object()}, "data.train: object: is not a map-style torch data set; give it "),
-        ({"train": []}, "data.train: list is empty; give it samples"),
-        ({"train": Numbers()}, "data.train: Numbers has no number of classes"),
-        ({"train": [1, 2]}, "data.train: a batch of list is Tensor; its samples should be"),
-        (
-            {"train": [(1, 2, "a")]},
-            "data.train: a batch of list is list (Tensor, Tensor, tuple); its samples should be",
-        ),
-        ({"train": Noisy(60), "num_classes": 3}, "data.num_classes=3: Noisy has 2 class names"),
-        ({"train": Noisy(), "test": 0.01}, "data.test=0.01: divides 11 samples into 11 and 0; "),
-    ],
-)
+@pytest.mark.parametrize("options, said", [
+    ({"train": Endless()}, "data.train: Endless is an IterableDataset without a length; set "),
+    ({"train": Noisy(60), "test": Endless()}, "data.test: Endless: is an IterableDataset"),
+    ({"train": object()}, "data.train: object: is not a map-style torch data set; give it "),
+    ({"train": []}, "data.train: list is empty; give it samples"),
+    ({"train": Numbers()}, "data.train: Numbers has no number of classes"),
+    ({"train": [1, 2]}, "data.train: a batch of list is Tensor; its samples should be"),
+    (
+        {"train": [(1, 2, "a")]},
+        "data.train: a batch of list is list (Tensor, Tensor, tuple); its samples should be",
+    ),
+    ({"train": Noisy(60), "num_classes": 3}, "data.num_classes=3: Noisy has 2 class names"),
+    ({"train": Noisy(), "test": 0.01}, "data.test=0.01: divides 11 samples into 11 and 0; "),
+])  # fmt: skip
 def test_what_cannot_be_used_is_refused_by_its_part(options, said):
     with pytest.raises(errors.DataError) as raised:
         torch_dataset(**options)

@@ -24,12 +24,10 @@ CROP = {"_target_": "torchvision.transforms.v2.RandomResizedCrop", "size": 8}
 TRANSFORMS = {
     "one": v2.RandomResizedCrop(8),
     "several": [
-        v2.RandomResizedCrop(8),
-        v2.RandomHorizontalFlip(),
-        v2.ColorJitter(0.4, 0.4, 0.4, 0.1),
+        v2.RandomResizedCrop(8), v2.RandomHorizontalFlip(), v2.ColorJitter(0.4, 0.4, 0.4, 0.1),
     ],
     "policy": [v2.RandAugment(), v2.RandomErasing(p=1.0)],
-}
+}  # fmt: skip
 EACH = pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
 
 
@@ -89,13 +87,9 @@ def test_torchvision_draws_neither_from_pythons_generator_nor_from_numpys(transf
 def test_worker_processes_give_what_seeding_by_hand_gives(num_workers):
     transform = TRANSFORMS["several"]
     loader = DataLoader(
-        ArrayDataset(IMAGES, torch.arange(SIZE)),
-        ImageBatcher(0.0, 1.0, scale=1.0),
-        batch_size=4,
-        shuffle_seed=7,
-        num_workers=num_workers,
-        augmentations=[Torchvision(transform)],
-    )
+        ArrayDataset(IMAGES, torch.arange(SIZE)), ImageBatcher(0.0, 1.0, scale=1.0), batch_size=4,
+        shuffle_seed=7, num_workers=num_workers, augmentations=[Torchvision(transform)],
+    )  # fmt: skip
     expected = by_hand(transform)[randomness.permutation(SIZE, 7, 3)]
     assert torch.equal(torch.cat([batch.inputs for batch in loader.epoch(3)]), expected.float())
 
@@ -129,21 +123,16 @@ class Elsewhere:
 def test_a_thread_beside_the_step_is_refused_and_told_of_workers():
     expected = (
         "augmentation.torchvision: would draw from torch's default generator in a thread while "
-        "the step "
-        "draws from it too; "
-        "set num_workers=1 or more, so that worker processes apply it"
+        "the step draws from it too; set num_workers=1 or more, so that worker processes apply it"
     )
     augmentation = Torchvision(v2.RandomHorizontalFlip())
     with ThreadPoolExecutor(1) as thread, pytest.raises(errors.ConfigError) as raised:
         thread.submit(apply, augmentation).result()
     assert raised.value.problems == (expected,)
     loader = DataLoader(
-        Elsewhere(),
-        ImageBatcher(0.0, 1.0),
-        batch_size=4,
-        shuffle_seed=7,
+        Elsewhere(), ImageBatcher(0.0, 1.0), batch_size=4, shuffle_seed=7,
         augmentations=[augmentation],
-    )
+    )  # fmt: skip
     with pytest.raises(errors.ConfigError, match="set num_workers=1 or more"):
         next(loader.epoch(0))
 
@@ -154,9 +143,7 @@ def test_images_of_several_shapes_are_refused_with_the_two():
         apply(Torchvision(lambda image: image[:, : next(sizes)]))
     assert str(raised.value) == (
         "augmentation.torchvision: returns images of [3, 8, 10] and [3, 9, 10] in one batch; end "
-        "with a "
-        "transform that gives "
-        "them one shape, such as torchvision.transforms.v2.Resize"
+        "with a transform that gives them one shape, such as torchvision.transforms.v2.Resize"
     )
 
 

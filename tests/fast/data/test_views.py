@@ -202,8 +202,7 @@ def test_chosen_samples_of_memory_stay_in_memory_and_others_are_partial():
 def test_an_index_that_no_sample_has_is_refused(view, wrong):
     message = (
         f"sample {wrong}: there are {len(view)}, counted from 0; negative ones do not count from "
-        "the "
-        "end"
+        "the end"
     )
     with pytest.raises(IndexError, match=f"^{re.escape(message)}$"):
         view.__getitems__([0, wrong])
@@ -224,41 +223,32 @@ def test_a_mask_is_no_indices():
         Partial(WHOLE, TARGETS == 5)
 
 
-@pytest.mark.parametrize(
-    "datasets, message",
-    [
-        ([], "no data set to concatenate; give at least one"),
-        ([WHOLE, Partial(WHOLE, [])], "data set 1 of 2 is empty, counted from 0; leave it out"),
-        (
-            [WHOLE, WHOLE, ArrayDataset(INPUTS.flatten(1), TARGETS)],
-            "data set 2 has inputs [2, 'torch.uint8'] and targets ['torch.int64'], data set 0 has "
-            "inputs [1, "
-            "2, 'torch.uint8'] "
-            "and targets ['torch.int64']; give all the same shapes and dtypes, with Mapped",
-        ),
-        (
-            [WHOLE, ArrayDataset(INPUTS.float(), TARGETS)],
-            "data set 1 has inputs [1, 2, 'torch.float32'] and targets ['torch.int64'], data set "
-            "0 has inputs "
-            "[1, 2, "
-            "'torch.uint8'] and targets ['torch.int64']; give all the same shapes and dtypes, "
-            "with Mapped",
-        ),
-    ],
-)
+@pytest.mark.parametrize("datasets, message", [
+    ([], "no data set to concatenate; give at least one"),
+    ([WHOLE, Partial(WHOLE, [])], "data set 1 of 2 is empty, counted from 0; leave it out"),
+    (
+        [WHOLE, WHOLE, ArrayDataset(INPUTS.flatten(1), TARGETS)],
+        "data set 2 has inputs [2, 'torch.uint8'] and targets ['torch.int64'], data set 0 has "
+        "inputs [1, 2, 'torch.uint8'] and targets ['torch.int64']; give all the same shapes "
+        "and dtypes, with Mapped",
+    ),
+    (
+        [WHOLE, ArrayDataset(INPUTS.float(), TARGETS)],
+        "data set 1 has inputs [1, 2, 'torch.float32'] and targets ['torch.int64'], data set "
+        "0 has inputs [1, 2, 'torch.uint8'] and targets ['torch.int64']; give all the same "
+        "shapes and dtypes, with Mapped",
+    ),
+])  # fmt: skip
 def test_data_sets_that_do_not_fit_together_are_refused(datasets, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Concatenated(datasets)
 
 
-@pytest.mark.parametrize(
-    "size, stride, message",
-    [
-        (0, 1, "size=0: should be from 1 to 11, the samples"),
-        (12, 1, "size=12: should be from 1 to 11, the samples"),
-        (4, 0, "stride=0: should be 1 or more samples; with 4, no windows overlap"),
-    ],
-)
+@pytest.mark.parametrize("size, stride, message", [
+    (0, 1, "size=0: should be from 1 to 11, the samples"),
+    (12, 1, "size=12: should be from 1 to 11, the samples"),
+    (4, 0, "stride=0: should be 1 or more samples; with 4, no windows overlap"),
+])  # fmt: skip
 def test_windows_that_there_are_not_are_refused(size, stride, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Windows(WHOLE, size, stride=stride)

@@ -64,14 +64,11 @@ def test_the_card_of_an_unfinished_run_says_what_its_outputs_mean(summary, text)
     assert "has no summary" in card
 
 
-@pytest.mark.parametrize(
-    ("weights", "sentence"),
-    [
-        ({}, "The test values are of other weights than this file: last, not `best`."),
-        ({"test": "last"}, "of other weights than this file: last, not `best`."),
-        ({"test": "best, of epoch 3"}, None),
-    ],
-)
+@pytest.mark.parametrize(("weights", "sentence"), [
+    ({}, "The test values are of other weights than this file: last, not `best`."),
+    ({"test": "last"}, "of other weights than this file: last, not `best`."),
+    ({"test": "best, of epoch 3"}, None),
+])  # fmt: skip
 def test_the_card_says_if_the_test_values_are_of_other_weights(weights, sentence, text):
     row = {"split": "test", "metric": "loss", "best": 0.5, "last": 0.5, "epoch_of_best": 3}
     card = text({"metrics": [row], "weights": weights})

@@ -19,15 +19,12 @@ def test_the_largest_difference_over_all_batches_is_reported():
     assert str(found) == "largest difference 6.1e-05, of outputs up to 2 (batches of 1 and 3)"
 
 
-@pytest.mark.parametrize(
-    ("program", "message"),
-    [
-        (lambda inputs: inputs + 4 * TOLERANCE, "model.pt2: largest difference 0.0004, of"),
-        (lambda inputs: inputs / inputs.isfinite().logical_not(), "model.pt2: largest difference"),
-        (lambda inputs: inputs * float("nan"), "model.pt2: largest difference nan, of"),
-        (lambda inputs: inputs[:, 0], "model.pt2: its outputs are [1], where"),
-    ],
-)
+@pytest.mark.parametrize(("program", "message"), [
+    (lambda inputs: inputs + 4 * TOLERANCE, "model.pt2: largest difference 0.0004, of"),
+    (lambda inputs: inputs / inputs.isfinite().logical_not(), "model.pt2: largest difference"),
+    (lambda inputs: inputs * float("nan"), "model.pt2: largest difference nan, of"),
+    (lambda inputs: inputs[:, 0], "model.pt2: its outputs are [1], where"),
+])  # fmt: skip
 def test_other_outputs_are_refused(program, message):
     with pytest.raises(errors.DataError) as error:
         agreement(program)

@@ -50,19 +50,13 @@ def test_it_reads_as_in_burn_and_leaves_everything_in_its_folder(tmp_path):
     options = learner.options
     assert (options.num_epochs, options.log_every, options.seed) == (2, 7, 3)
     assert {path.name for path in tmp_path.iterdir()} == {
-        "manifest.json",
-        "status.json",
-        "experiment.log",
-        "metrics.jsonl",
-        "tensorboard",
+        "manifest.json", "status.json", "experiment.log", "metrics.jsonl", "tensorboard",
         "checkpoints",
-    }
+    }  # fmt: skip
     rows = learner.summary()["metrics"]
     assert [(row["split"], row["metric"]) for row in rows] == [
-        ("train", "loss"),
-        ("train", "accuracy"),
-        ("valid", "accuracy"),
-    ]
+        ("train", "loss"), ("train", "accuracy"), ("valid", "accuracy"),
+    ]  # fmt: skip
 
 
 def test_a_number_is_a_constant_schedule_and_a_schedule_stays_what_it_is(tmp_path):
@@ -127,10 +121,8 @@ def test_a_further_metric_that_is_not_measured_is_refused(tmp_path):
 def test_the_best_checkpoint_may_wait_for_an_average_or_a_part(tmp_path, metric, split):
     way = "lowest" if metric == "loss" else "highest"
     builder = (
-        LearnerBuilder(tmp_path)
-        .with_writers()
-        .metric_valid_numeric(Loss(), Recall(average="none"))
-        .averages(ema=Ema(decay=0.9))
-        .with_file_checkpointer(KeepBest(metric, split, way))
-    )
+        LearnerBuilder(tmp_path).with_writers().metric_valid_numeric(
+            Loss(), Recall(average="none"),
+        ).averages(ema=Ema(decay=0.9)).with_file_checkpointer(KeepBest(metric, split, way))
+    )  # fmt: skip
     assert built(builder).checkpointer is not None

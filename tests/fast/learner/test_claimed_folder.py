@@ -149,13 +149,10 @@ def test_a_learner_that_writes_nothing_leaves_no_folder(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    "options, problem",
-    [
-        ({"overwrite": True, "resume": True}, "overwrite=True: would remove the run that resume="),
-        ({"resume": True}, "resume=True: needs checkpoints; add with_file_checkpointer()"),
-    ],
-)
+@pytest.mark.parametrize("options, problem", [
+    ({"overwrite": True, "resume": True}, "overwrite=True: would remove the run that resume="),
+    ({"resume": True}, "resume=True: needs checkpoints; add with_file_checkpointer()"),
+])  # fmt: skip
 def test_contradictory_choices_are_refused(tmp_path, options, problem):
     model = Classifier(MLP(SPLITS.input_shape, SPLITS.num_classes, hidden=[8]))
     builder = LearnerBuilder(tmp_path, **options)

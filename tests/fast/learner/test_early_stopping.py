@@ -81,15 +81,10 @@ def test_a_gain_is_more_than_min_delta_since_the_last_gain(mode, direction, valu
     assert (stopped and stopped[0]) == epoch
 
 
-@pytest.mark.parametrize(
-    "direction, values, epoch",
-    [
-        ("lowest", (4, 3, 2, 1), 3),
-        ("lowest", (4, 3, 2.5), None),
-        ("highest", (0, 1, 2, 1), 3),
-        ("highest", (3,), 1),
-    ],
-)
+@pytest.mark.parametrize("direction, values, epoch", [
+    ("lowest", (4, 3, 2, 1), 3), ("lowest", (4, 3, 2.5), None), ("highest", (0, 1, 2, 1), 3),
+    ("highest", (3,), 1),
+])  # fmt: skip
 def test_the_run_ends_where_the_goal_is_reached_or_passed(direction, values, epoch):
     stopped = stops_after(EarlyStopping("loss", direction=direction, goal=2), values)
 
@@ -214,11 +209,9 @@ def test_a_rule_decides_as_one_that_looks_at_the_whole_past(
 
 @settings(derandomize=True, deadline=None, max_examples=200)
 @given(
-    values=SERIES,
-    data=st.data(),
-    patience=st.integers(1, 4),
+    values=SERIES, data=st.data(), patience=st.integers(1, 4),
     min_delta=st.sampled_from([0, 0.5, 2]),
-)
+)  # fmt: skip
 def test_a_resume_at_any_epoch_is_exact(values, data, patience, min_delta):
     def rule():
         return EarlyStopping("loss", patience=patience, min_delta=min_delta, goal=-5, divergence=5)
@@ -245,28 +238,25 @@ def test_a_stopped_rule_that_is_given_more_patience_goes_on():
     assert [stop is not None for stop, _ in shown(patient, [2, 2], 3)] == [False, True]
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({}, "nothing to stop for; give patience, goal, divergence or restores_best"),
-        ({"patience": 0}, "patience=0: should be 1 or more validations, or null"),
-        ({"patience": 1, "min_delta": -1}, "min_delta=-1: should be from 0 to below inf"),
-        ({"patience": 1, "min_delta": math.inf}, "min_delta=inf: should be from 0 to below inf"),
-        ({"patience": 1, "min_delta": math.nan}, "min_delta=nan: should be from 0 to below inf"),
-        (
-            {"patience": 1, "min_delta": 1, "min_delta_mode": "relative"},
-            "min_delta=1: should be from 0 to below 1",
-        ),
-        (
-            {"goal": 2, "divergence": 1},
-            "divergence=1: should be above goal=2, for direction=lowest; swap the two",
-        ),
-        (
-            {"goal": 1, "divergence": 1, "direction": "highest"},
-            "divergence=1: should be below goal=1, for direction=highest; swap the two",
-        ),
-    ],
-)
+@pytest.mark.parametrize("arguments, message", [
+    ({}, "nothing to stop for; give patience, goal, divergence or restores_best"),
+    ({"patience": 0}, "patience=0: should be 1 or more validations, or null"),
+    ({"patience": 1, "min_delta": -1}, "min_delta=-1: should be from 0 to below inf"),
+    ({"patience": 1, "min_delta": math.inf}, "min_delta=inf: should be from 0 to below inf"),
+    ({"patience": 1, "min_delta": math.nan}, "min_delta=nan: should be from 0 to below inf"),
+    (
+        {"patience": 1, "min_delta": 1, "min_delta_mode": "relative"},
+        "min_delta=1: should be from 0 to below 1",
+    ),
+    (
+        {"goal": 2, "divergence": 1},
+        "divergence=1: should be above goal=2, for direction=lowest; swap the two",
+    ),
+    (
+        {"goal": 1, "divergence": 1, "direction": "highest"},
+        "divergence=1: should be below goal=1, for direction=highest; swap the two",
+    ),
+])  # fmt: skip
 def test_what_no_run_could_fit_is_refused(arguments, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         EarlyStopping("loss", **arguments)

@@ -81,15 +81,12 @@ def test_sets_do_not_change_what_is_trained(tmp_path):
     assert [line for line in kept.untimed() if line[0] != "night"] == alone.untimed()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda b: b.valid_set("night", every=3),
-        lambda b: b.valid_set("night").early_stopping(
-            rule=EarlyStopping("loss", split="night", patience=9, restores_best=True)
-        ),
-    ],
-)
+@pytest.mark.parametrize("change", [
+    lambda b: b.valid_set("night", every=3),
+    lambda b: b.valid_set("night").early_stopping(
+        rule=EarlyStopping("loss", split="night", patience=9, restores_best=True)
+    ),
+])  # fmt: skip
 @pytest.mark.parametrize(
     "place", [("night", None, 1), ("train", 3, None), ("train", 9, None), ("valid", None, 2)]
 )

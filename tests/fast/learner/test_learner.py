@@ -76,12 +76,9 @@ def classifier(*, dropout=0.5):
 
 def train_loader(*, num_workers=0, batch_size=BATCH_SIZE):
     return data.DataLoader(
-        TRAIN,
-        DIGITS.batcher,
-        batch_size=batch_size,
-        shuffle_seed=ORDER_SEED,
+        TRAIN, DIGITS.batcher, batch_size=batch_size, shuffle_seed=ORDER_SEED,
         num_workers=num_workers,
-    )
+    )  # fmt: skip
 
 
 def measuring_loader(dataset=VALID, *, batch_size=6):
@@ -91,14 +88,10 @@ def measuring_loader(dataset=VALID, *, batch_size=6):
 def builder(folder, *, writers=(), num_epochs=2, log_every=3, seed=SEED):
     metrics = Loss(), Accuracy()
     return (
-        LearnerBuilder(folder)
-        .metric_train_numeric(*metrics)
-        .metric_valid_numeric(*metrics)
-        .with_writers(*writers)
-        .num_epochs(num_epochs)
-        .log_every(log_every)
-        .seed(seed)
-    )
+        LearnerBuilder(folder).metric_train_numeric(*metrics).metric_valid_numeric(
+            *metrics
+        ).with_writers(*writers).num_epochs(num_epochs).log_every(log_every).seed(seed)
+    )  # fmt: skip
 
 
 def saved(folder):
@@ -317,18 +310,11 @@ def test_points_come_as_windows_epoch_validation_and_finally_test(
     kept = Kept()
     fitted(tmp_path, writers=[kept], test=measuring_loader(TEST))
     assert [(point.split, point.updates, point.epoch, point.whole_epoch) for point in kept] == [
-        ("train", 3, 1, False),
-        ("train", 6, 1, False),
-        ("train", 7, 1, False),
-        ("train", 7, 1, True),
-        ("valid", 7, 1, True),
-        ("train", 9, 2, False),
-        ("train", 12, 2, False),
-        ("train", 14, 2, False),
-        ("train", 14, 2, True),
-        ("valid", 14, 2, True),
-        ("test", 14, 2, True),
-    ]
+        ("train", 3, 1, False), ("train", 6, 1, False), ("train", 7, 1, False),
+        ("train", 7, 1, True), ("valid", 7, 1, True), ("train", 9, 2, False),
+        ("train", 12, 2, False), ("train", 14, 2, False), ("train", 14, 2, True),
+        ("valid", 14, 2, True), ("test", 14, 2, True),
+    ]  # fmt: skip
 
 
 def test_an_epoch_that_ends_on_a_log_point_has_no_empty_window(tmp_path):
@@ -337,13 +323,9 @@ def test_an_epoch_that_ends_on_a_log_point_has_no_empty_window(tmp_path):
     windows = [point for point in kept if point.split == "train" and not point.whole_epoch]
     assert [point.updates for point in windows] == [7, 14]
     watched = {
-        "lr/base",
-        "grad_norm/base",
-        "update_ratio/base",
-        "time/step",
-        "time/data",
+        "lr/base", "grad_norm/base", "update_ratio/base", "time/step", "time/data",
         "time/samples_per_second",
-    }
+    }  # fmt: skip
     assert all(point.values.keys() == {"loss", "accuracy", *watched} for point in windows)
 
 
@@ -448,18 +430,12 @@ def test_a_loss_that_is_no_number_stops_the_run_and_leaves_its_files_whole(tmp_p
     samples = ", ".join(map(str, train_loader().indices(1, 3)))
     assert str(raised.value).startswith(
         f"update 11 (epoch 2, batch 4, samples {samples}) was not applied: parameter "
-        "'network.features.0.weight' itself "
-        "has NaN or infinity. The weights are unchanged. "
+        "'network.features.0.weight' itself has NaN or infinity. The weights are unchanged. "
     )
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [(line["split"], line["updates"]) for line in lines] == [
-        ("train", 3),
-        ("train", 6),
-        ("train", 7),
-        ("train", 7),
-        ("valid", 7),
-        ("train", 9),
-    ]
+        ("train", 3), ("train", 6), ("train", 7), ("train", 7), ("valid", 7), ("train", 9),
+    ]  # fmt: skip
     assert all(math.isfinite(line["loss"]) for line in lines)
     shown = EventAccumulator(str(tmp_path / "tensorboard" / "train")).Reload().Scalars("loss")
     assert [event.step for event in shown] == [3, 6, 7, 9]
@@ -471,23 +447,20 @@ def test_a_loss_that_is_no_number_stops_the_run_and_leaves_its_files_whole(tmp_p
 def test_weights_that_are_no_numbers_are_never_saved(tmp_path):
     model = classifier()
     made = (
-        builder(tmp_path)
-        .with_file_checkpointer()
-        .build(
+        builder(tmp_path).with_file_checkpointer().build(
             model,
             Optimizer(torch.optim.SGD, model),
             lambda updates: math.inf if updates == 13 else LR,
         )
-    )
+    )  # fmt: skip
     with (
         pytest.raises(
             errors.NonFiniteError, match=r"^valid loss is nan after update 14 \(epoch 2\)"
         ),
         made,
     ):
-        made.fit(
-            train_loader(), measuring_loader()
-        )  # spoilt by the last update, after the last training loss
+        # spoilt by the last update, after the last training loss
+        made.fit(train_loader(), measuring_loader())
     assert saved(tmp_path) == {"step-0", "step-7"}
 
 
@@ -573,25 +546,18 @@ def test_every_epoch_has_a_checkpoint_and_the_last_is_the_final_state(tmp_path):
     with made.build(model, Optimizer(torch.optim.Adam, model), LR) as made:
         made.fit(train_loader(), measuring_loader())
         at_return = saved(tmp_path)
-    assert at_return == {
-        "step-7",
-        "step-14",
-        "step-21",
-    }  # all of them on the disk when fit comes back
+    # all of them on the disk when fit comes back
+    assert at_return == {"step-7", "step-14", "step-21"}
     last, state = load(tmp_path / "checkpoints" / "step-21"), made.state()
     assert same(last.model, state.model)
     assert same(last.optimizer, state.optimizer)
     kept = last.state.pop("checkpoints")
     assert [(each["name"], *each["values"]) for each in kept] == [
-        ("step-7", "train", "valid"),
-        ("step-14", "train", "valid"),
-        ("step-21", "train", "valid"),
-    ]
+        ("step-7", "train", "valid"), ("step-14", "train", "valid"), ("step-21", "train", "valid"),
+    ]  # fmt: skip
     found = without_time(last.state)
     assert (
-        found
-        == without_time(state.state)
-        == {
+        found == without_time(state.state) == {
             "updates": 21,
             "epoch": 3,
             "batch": 0,
@@ -622,7 +588,7 @@ def test_every_epoch_has_a_checkpoint_and_the_last_is_the_final_state(tmp_path):
                 "validation": {"last_update": 21},
             },
         }
-    )
+    )  # fmt: skip
 
 
 def test_leaving_the_learner_closes_its_writers(tmp_path):

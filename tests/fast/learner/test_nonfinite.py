@@ -174,16 +174,13 @@ class Odd(Classifier):
         return TrainOutput(output.gradients, output.item, output.weight)
 
 
-@pytest.mark.parametrize(
-    "place, words",
-    [
-        ("loss", "weights and batch are finite; the loss is inf. The weights"),
-        (
-            "network.3.bias",
-            "the first parameter with a gradient of nan or inf is 'network.3.bias' [(]1 of 4[)]",
-        ),
-    ],
-)
+@pytest.mark.parametrize("place, words", [
+    ("loss", "weights and batch are finite; the loss is inf. The weights"),
+    (
+        "network.3.bias",
+        "the first parameter with a gradient of nan or inf is 'network.3.bias' [(]1 of 4[)]",
+    ),
+])  # fmt: skip
 def test_one_gradient_or_the_loss_alone_is_enough(tmp_path, place, words):
     model = Odd(classifier().network, place)
     made = learner(tmp_path, model)

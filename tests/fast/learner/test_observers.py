@@ -72,18 +72,15 @@ def test_an_idle_observer_changes_no_bit(tmp_path):
     assert same(plain.model.state_dict(), observed.model.state_dict())
 
 
-@pytest.mark.parametrize(
-    ("every", "updates"),
-    [
-        (None, range(1, 15)),
-        (3, [3, 6, 9, 12]),
-        ("1epochs", [7, 14]),
-        ("2epochs", [14]),
-        ("0.5epochs", [4, 8, 12]),
-        ({"updates": 5, "epochs": 1}, [5, 7, 10, 14]),
-        ("1000minutes", []),
-    ],
-)
+@pytest.mark.parametrize(("every", "updates"), [
+    (None, range(1, 15)),
+    (3, [3, 6, 9, 12]),
+    ("1epochs", [7, 14]),
+    ("2epochs", [14]),
+    ("0.5epochs", [4, 8, 12]),
+    ({"updates": 5, "epochs": 1}, [5, 7, 10, 14]),
+    ("1000minutes", []),
+])  # fmt: skip
 def test_updates_are_observed_at_the_cadence_of_the_observer(tmp_path, every, updates):
     counts = Counts(every)
     fitted(tmp_path, counts=counts)

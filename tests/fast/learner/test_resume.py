@@ -68,46 +68,41 @@ def foreign_metrics():
 
 
 SETUPS = {
-    "adam": lambda b, m: b.build(m, Optimizer(torch.optim.Adam, m), LR),
-    "two optimizers, accumulation and a short last group": lambda b, m: b.grads_accumulation(
-        4
-    ).build(m, two_optimizers(m), LR),
-    "averages": lambda b, m: b.averages(ema=Ema(0.9), swa=Swa(10)).build(
-        m, Optimizer(torch.optim.Adam, m), LR
+    "adam": lambda b,
+    m: b.build(m, Optimizer(torch.optim.Adam, m), LR),
+    "two optimizers, accumulation and a short last group": lambda b,
+    m: b.grads_accumulation(4).build(m, two_optimizers(m), LR),
+    "averages": lambda b,
+    m: b.averages(ema=Ema(0.9), swa=Swa(10)).build(m, Optimizer(torch.optim.Adam, m), LR),
+    "a plateau in a warm-up": lambda b,
+    m: b.build(m, Optimizer(torch.optim.Adam, m), plateau()),
+    "a plateau in a group": lambda b,
+    m: b.build(m, two_optimizers(m, schedule=plateau()), LR),
+    "fp16": lambda b,
+    m: b.precision("fp16").build(m, Optimizer(torch.optim.Adam, m), LR),
+    "frozen until before the edge": lambda b,
+    m: b.build(m, two_optimizers(m, frozen_updates=5), LR),
+    "frozen until after the edge": lambda b,
+    m: b.build(m, two_optimizers(m, frozen_updates=16), LR),
+    "sam": lambda b,
+    m: b.sam(0.05).build(m, Optimizer(torch.optim.Adam, m), LR),
+    "early stopping": lambda b,
+    m: b.early_stopping(rule=patience()).build(m, Optimizer(torch.optim.Adam, m), LR),
+    "a metric that gathers": lambda b,
+    m: b.metric_train_numeric(AUROC()).build(m, Optimizer(torch.optim.Adam, m), LR),
+    "metrics of torchmetrics": lambda b,
+    m: b.metric_train_numeric(*foreign_metrics()).build(m, Optimizer(torch.optim.Adam, m), LR),
+    "a validation every three updates": lambda b,
+    m: (
+        b.validate_every(3).validate_first().averages(ema=Ema(0.9)).early_stopping(
+            rule=EarlyStopping("loss", patience=4, not_before=9, restores_best=True)
+        ).build(m, Optimizer(torch.optim.Adam, m), plateau())
     ),
-    "a plateau in a warm-up": lambda b, m: b.build(m, Optimizer(torch.optim.Adam, m), plateau()),
-    "a plateau in a group": lambda b, m: b.build(m, two_optimizers(m, schedule=plateau()), LR),
-    "fp16": lambda b, m: b.precision("fp16").build(m, Optimizer(torch.optim.Adam, m), LR),
-    "frozen until before the edge": lambda b, m: b.build(
-        m, two_optimizers(m, frozen_updates=5), LR
-    ),
-    "frozen until after the edge": lambda b, m: b.build(
-        m, two_optimizers(m, frozen_updates=16), LR
-    ),
-    "sam": lambda b, m: b.sam(0.05).build(m, Optimizer(torch.optim.Adam, m), LR),
-    "early stopping": lambda b, m: b.early_stopping(rule=patience()).build(
-        m, Optimizer(torch.optim.Adam, m), LR
-    ),
-    "a metric that gathers": lambda b, m: b.metric_train_numeric(AUROC()).build(
-        m, Optimizer(torch.optim.Adam, m), LR
-    ),
-    "metrics of torchmetrics": lambda b, m: b.metric_train_numeric(*foreign_metrics()).build(
-        m, Optimizer(torch.optim.Adam, m), LR
-    ),
-    "a validation every three updates": lambda b, m: (
-        b.validate_every(3)
-        .validate_first()
-        .averages(ema=Ema(0.9))
-        .early_stopping(rule=EarlyStopping("loss", patience=4, not_before=9, restores_best=True))
-        .build(m, Optimizer(torch.optim.Adam, m), plateau())
-    ),
-    "so many updates": lambda b, m: (
-        b.num_updates(20).validate_every("0.4epochs").build(m, Optimizer(torch.optim.Adam, m), LR)
-    ),
-    "updates that are left out": lambda b, m: with_dropped_updates(
-        b.build(m, Optimizer(torch.optim.Adam, m), LR)
-    ),
-}
+    "so many updates": lambda b,
+    m: (b.num_updates(20).validate_every("0.4epochs").build(m, Optimizer(torch.optim.Adam, m), LR)),
+    "updates that are left out": lambda b,
+    m: with_dropped_updates(b.build(m, Optimizer(torch.optim.Adam, m), LR)),
+}  # fmt: skip
 PLACES = {  # in the order they come, by split, batch of the pass and epoch
     "before the first update": ("train", 0, 0),
     "after an update": ("train", 4, 0),
@@ -251,9 +246,8 @@ def test_a_checkpoint_within_an_epoch_does_not_change_the_metrics(tmp_path):
         made.fit(*loaders())
 
     assert often.untimed() == kept.untimed()
-    assert (
-        load(tmp_path / "b" / "checkpoints" / "step-21").state["batch"] == 0
-    )  # the end is saved whatever the cadence
+    # the end is saved whatever the cadence
+    assert load(tmp_path / "b" / "checkpoints" / "step-21").state["batch"] == 0
 
 
 def test_a_checkpoint_with_an_open_window_holds_what_it_has_seen(tmp_path):
@@ -266,10 +260,8 @@ def test_a_checkpoint_with_an_open_window_holds_what_it_has_seen(tmp_path):
 
     saved = load(tmp_path / "checkpoints" / "step-5")
     assert (saved.state["epoch"], saved.state["batch"]) == (0, 5)
-    assert saved.state["metric_log"]["window"] == [
-        2,
-        2,
-    ]  # batches and updates since the log point at 3
+    # batches and updates since the log point at 3
+    assert saved.state["metric_log"]["window"] == [2, 2]
     losses = [
         part
         for name, part in sorted(saved.metrics.items())

@@ -162,8 +162,7 @@ def test_the_run_ends_when_any_rule_says_so_for_the_reasons_of_all_that_do(caplo
 
     both = (
         "valid loss has not improved for 2 validations (best 0.5 at epoch 1); valid accuracy is "
-        "0.9375: "
-        "goal=0.9 is reached"
+        "0.9375: goal=0.9 is reached"
     )
     assert stopping.decision == Stop(both)
     assert caplog.messages == [
@@ -234,10 +233,8 @@ class Named:
 
 LOSS, ACCURACY, RECALL = Named("loss"), Named("accuracy", True), Named("recall", True)
 MEASURED = {
-    "train": [LOSS],
-    "valid": [LOSS, ACCURACY, RECALL],
-    "valid-ema": [LOSS, ACCURACY, RECALL],
-}
+    "train": [LOSS], "valid": [LOSS, ACCURACY, RECALL], "valid-ema": [LOSS, ACCURACY, RECALL],
+}  # fmt: skip
 
 
 def test_rules_for_measured_metrics_pass():

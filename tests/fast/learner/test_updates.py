@@ -68,23 +68,17 @@ def test_micro_batches_equal_a_large_batch_to_rounding_in_short_groups_too(tmp_p
         torch.testing.assert_close(small.state_dict()[name], tensor, rtol=0, atol=4 * 64 * 2**-24)
     assert not same(small.state_dict(), classifier().state_dict())
     rates = {point.updates: point.values["lr/base"] for point in kept if "lr/base" in point.values}
-    assert rates == {
-        2: schedule(1),
-        3: schedule(2),
-        4: schedule(3),
-    }  # a schedule advances once an update
+    # a schedule advances once an update
+    assert rates == {2: schedule(1), 3: schedule(2), 4: schedule(3)}
 
 
 def test_updates_are_counted_once_for_all_optimizers_also_in_tensorboard(tmp_path):
     model = classifier()
     made = (
-        LearnerBuilder(tmp_path)
-        .metric_train_numeric(Loss())
-        .metric_valid_numeric(Loss())
-        .num_epochs(2)
-        .log_every(3)
-        .build(model, two_optimizers(model), LR)
-    )
+        LearnerBuilder(tmp_path).metric_train_numeric(Loss()).metric_valid_numeric(
+            Loss()
+        ).num_epochs(2).log_every(3).build(model, two_optimizers(model), LR)
+    )  # fmt: skip
     with made:
         fit(made)
     assert made.updates == 2 * BATCHES
@@ -144,9 +138,8 @@ def test_logged_norms_are_of_gradients_before_clipping_and_of_updates(
             norm = math.hypot(*(raw[name].norm() for name in names))
             moved = math.hypot(*((after[name] - before[name]).norm() for name in names))
             weights = math.hypot(*(before[name].norm() for name in names))
-            assert point.values[f"grad_norm/{group}"] == pytest.approx(
-                norm, rel=1e-6
-            )  # float32 norms of tensors
+            # float32 norms of tensors
+            assert point.values[f"grad_norm/{group}"] == pytest.approx(norm, rel=1e-6)
             assert point.values[f"update_ratio/{group}"] == pytest.approx(moved / weights, rel=1e-5)
         assert same({n: point.histograms[f"gradients/{n}"] for n in raw}, dict(raw))
         assert {f"weights/{name}" for name in after} <= set(point.histograms)
@@ -277,13 +270,11 @@ def test_both_views_of_the_weights_are_measured_saved_and_exported(tmp_path):
         ((inputs, targets),) = data.DataLoader(VALID, DIGITS.batcher, batch_size=17)
         expected = functional.cross_entropy(by_hand(inputs), targets).item()
     last = {point.split: point.values for point in kept if point.whole_epoch}
-    assert last["valid-ema"]["loss"] == pytest.approx(
-        expected, rel=1e-6
-    )  # a mean over 17 in float32, by other batches
+    # a mean over 17 in float32, by other batches
+    assert last["valid-ema"]["loss"] == pytest.approx(expected, rel=1e-6)
     assert last["valid"]["loss"] != last["valid-ema"]["loss"]
-    assert [point.epoch for point in kept if point.split == "valid-swa"] == [
-        2
-    ]  # nothing had entered it after the first
+    # nothing had entered it after the first
+    assert [point.epoch for point in kept if point.split == "valid-swa"] == [2]
     saved = load(tmp_path / "checkpoints" / "step-14")
     assert same(saved.averages["ema"], exports["model-ema"]) and same(
         saved.averages["swa"], exports["model-swa"]

@@ -30,17 +30,14 @@ def validated(points):
     return [(p.updates, p.epoch) for p in points if p.split == "valid" and p.values]
 
 
-@pytest.mark.parametrize(
-    "every, expected",
-    [
-        ("1epoch", [(7, 1), (14, 2)]),
-        ("2epochs", [(14, 2)]),
-        (5, [(5, 1), (10, 2), (14, 2)]),
-        ("0.5epochs", [(4, 1), (8, 2), (12, 2), (14, 2)]),
-        ({"updates": 7, "epochs": 1}, [(7, 1), (14, 2)]),
-        (100, [(14, 2)]),
-    ],
-)
+@pytest.mark.parametrize("every, expected", [
+    ("1epoch", [(7, 1), (14, 2)]),
+    ("2epochs", [(14, 2)]),
+    (5, [(5, 1), (10, 2), (14, 2)]),
+    ("0.5epochs", [(4, 1), (8, 2), (12, 2), (14, 2)]),
+    ({"updates": 7, "epochs": 1}, [(7, 1), (14, 2)]),
+    (100, [(14, 2)]),
+])  # fmt: skip
 def test_a_run_validates_when_due_and_at_its_end(tmp_path, every, expected):
     _, points = fitted(tmp_path, more=lambda b: b.validate_every(every))
     assert validated(points) == expected

@@ -29,10 +29,8 @@ from andiron.outputs import (
 )
 from andiron.protocols import Metric, Statistic
 
-rounded = {
-    "rel": 1e-5,
-    "abs": 1e-6,
-}  # at most 55 float32 probabilities are added up, each right to 1e-7
+# at most 55 float32 probabilities are added up, each right to 1e-7
+rounded = {"rel": 1e-5, "abs": 1e-6}
 drawn_items = st.one_of(classes(), binary(), labels(), labels(ignored=True))
 
 

@@ -149,22 +149,15 @@ def test_a_batch_is_counted_without_reading_or_shapes_that_hang_on_values(metric
 
 def test_they_are_means_under_their_natural_names_unless_given():
     metrics = [
-        HammingAccuracy(),
-        HammingLoss(),
-        ExactMatch(),
-        TopKAccuracy(),
+        HammingAccuracy(), HammingLoss(), ExactMatch(), TopKAccuracy(),
         TopKAccuracy(k=3, name="mine"),
-    ]
+    ]  # fmt: skip
     assert all(
         isinstance(metric, Metric) and not isinstance(metric, Statistic) for metric in metrics
     )
     assert [metric.name for metric in metrics] == [
-        "hamming_accuracy",
-        "hamming_loss",
-        "exact_match",
-        "top_5_accuracy",
-        "mine",
-    ]
+        "hamming_accuracy", "hamming_loss", "exact_match", "top_5_accuracy", "mine",
+    ]  # fmt: skip
     assert [metric.name for metric in metrics if not metric.higher_is_better] == ["hamming_loss"]
 
 

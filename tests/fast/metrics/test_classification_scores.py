@@ -217,15 +217,13 @@ def test_yes_or_no_by_hand_at_two_thresholds():
     logits, targets = torch.tensor([2.0, 0.5, -0.5, -2.0, 1.0]), torch.tensor([1, 1, 1, 0, 0])
     item = BinaryClassificationOutput(LOSS, logits, targets)
     assert measured(Precision(), [item]) == 2 / 3
-    assert (
-        measured(Precision(threshold=0.7), [item]) == 1 / 2
-    )  # sigmoid(1.0) is 0.73, sigmoid(0.5) is 0.62
+    # sigmoid(1.0) is 0.73, sigmoid(0.5) is 0.62
+    assert measured(Precision(threshold=0.7), [item]) == 1 / 2
     assert measured(Recall(threshold=0.7), [item]) == 1 / 3
     assert measured(Recall(threshold=0.3), [item]) == 3 / 3  # sigmoid(-0.5) is 0.38
     assert measured(BalancedAccuracy(threshold=0.3), [item]) == 3 / 4
-    assert same(
-        measured(MatthewsCorrelation(), [item]), 1 / 6
-    )  # (2 * 1 - 1 * 1) / sqrt(3 * 3 * 2 * 2)
+    # (2 * 1 - 1 * 1) / sqrt(3 * 3 * 2 * 2)
+    assert same(measured(MatthewsCorrelation(), [item]), 1 / 6)
 
 
 def test_in_ties_the_threshold_means_no_and_the_first_logit_wins():
@@ -297,10 +295,8 @@ def test_names_are_the_natural_ones_unless_given():
     assert [FBeta(beta=beta).name for beta in (1.0, 2, 0.5)] == ["f1", "f2", "f0.5"]
     assert FBeta(name="mine").name == "mine"
     assert [metric().name for metric in (Precision, Recall, Specificity)] == [
-        "precision",
-        "recall",
-        "specificity",
-    ]
+        "precision", "recall", "specificity",
+    ]  # fmt: skip
     assert {name: metric().name for name, (metric, _) in AGREEMENTS.items()} == {
         name: name for name in AGREEMENTS
     }

@@ -47,17 +47,10 @@ def codes(text):
     return [ord(letter) for letter in text]
 
 
-@pytest.mark.parametrize(
-    "a, b, edits",
-    [
-        ("kitten", "sitting", 3),
-        ("flaw", "lawn", 2),
-        ("", "abc", 3),
-        ("abc", "", 3),
-        ("", "", 0),
-        ("intention", "execution", 5),
-    ],
-)
+@pytest.mark.parametrize("a, b, edits", [
+    ("kitten", "sitting", 3), ("flaw", "lawn", 2), ("", "abc", 3), ("abc", "", 3), ("", "", 0),
+    ("intention", "execution", 5),
+])  # fmt: skip
 def test_distances_known_from_the_books(a, b, edits):
     assert distances([(codes(a), codes(b))]) == [edits]
 

@@ -122,18 +122,15 @@ PREDICTED = ["the cat sat on the cat", "a cat sat in a red mat", "dogs lie here 
 
 
 @pytest.mark.parametrize("vocabulary", [None, VOCABULARY], ids=["bytes", "characters"])
-@pytest.mark.parametrize(
-    "build",
-    [
-        text.BLEUScore,
-        text.CHRFScore,
-        text.WordErrorRate,
-        text.EditDistance,
-        text.TranslationEditRate,
-        text.ExtendedEditDistance,
-        lambda: text.ROUGEScore(rouge_keys=("rouge1", "rougeL")),
-    ],
-)
+@pytest.mark.parametrize("build", [
+    text.BLEUScore,
+    text.CHRFScore,
+    text.WordErrorRate,
+    text.EditDistance,
+    text.TranslationEditRate,
+    text.ExtendedEditDistance,
+    lambda: text.ROUGEScore(rouge_keys=("rouge1", "rougeL")),
+])  # fmt: skip
 def test_a_metric_of_text_gets_the_decoded_predictions_and_targets(vocabulary, build):
     metric = adapted(build(), vocabulary=vocabulary)
     values = tallied(metric, sequences(vocabulary, PREDICTED)).close_epoch()

@@ -86,35 +86,26 @@ def test_a_function_in_python_gives_its_own_name():
 @pytest.mark.parametrize(
     "given, found",
     [
-        (torch.tensor(0.5), "a single number"),
-        (0.5, "a single number"),
-        (None, "NoneType"),
+        (torch.tensor(0.5), "a single number"), (0.5, "a single number"), (None, "NoneType"),
         ((1.0, 2), "tuple"),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_what_cannot_be_weighted_by_the_size_of_its_batch_is_refused(given, found):
     with pytest.raises(TypeError) as caught:
         Mean(lambda item: given, higher_is_better=True, name="mine")(ITEMS[0])
     assert str(caught.value) == (
         f"mine: the function gives {found} for a batch; return a tensor with a value for each "
-        "sample, "
-        "or (total, count), so that a short batch has a smaller weight"
+        "sample, or (total, count), so that a short batch has a smaller weight"
     )
 
 
-@pytest.mark.parametrize(
-    "name, remedy",
-    [
-        ("users_metrics.absolut_error", "; did you mean 'absolute_error'?"),
-        ("users_metrics.LIMIT", "of type 'int'; name a function or class of your own module"),
-        (
-            "user_metrics.absolute_error",
-            "; name one in a module that Python finds: beside train.py, ",
-        ),
-        ("os.system", "; name a function or class of your own module"),
-    ],
-)
+@pytest.mark.parametrize("name, remedy", [
+    ("users_metrics.absolut_error", "; did you mean 'absolute_error'?"),
+    ("users_metrics.LIMIT", "of type 'int'; name a function or class of your own module"),
+    ("user_metrics.absolute_error", "; name one in a module that Python finds: beside train.py, "),
+    ("os.system", "; name a function or class of your own module"),
+])  # fmt: skip
 def test_a_name_that_is_no_function_is_answered_by_a_remedy(own, name, remedy):
     with pytest.raises(errors.ConfigError) as caught:
         targets.build("metrics.mae", node(name), name="mae")

@@ -28,10 +28,8 @@ def test_worst_errors_are_the_highest_losses_over_all_batches_and_windows():
     assert tally.close_epoch() == {}
 
     assert tally.texts["worst_errors/table"].splitlines()[2:] == [
-        "| 1 | bee | ant | 4.0181 |",
-        "| 2 | ant | bee | 2.1269 |",
-        "| 3 | ant | bee | 1.3133 |",
-    ]
+        "| 1 | bee | ant | 4.0181 |", "| 2 | ant | bee | 2.1269 |", "| 3 | ant | bee | 1.3133 |",
+    ]  # fmt: skip
     picture = tally.images["worst_errors/images"]
     assert (picture.shape, picture.dtype) == ((3, 8, 10), torch.uint8)
     assert picture[:, :4, :5].amax() == 255 and picture[:, 4:, 5:].amax() == 0  # none left

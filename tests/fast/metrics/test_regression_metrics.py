@@ -59,11 +59,9 @@ def measured(metric, output, targets, *, sizes=(7, 1, 12), order=None, close_aft
 
 @settings(derandomize=True, deadline=None, max_examples=25)
 @given(
-    seed=st.integers(0, 2**32),
-    samples=st.integers(2, 80),
-    outputs=st.integers(1, 3),
+    seed=st.integers(0, 2**32), samples=st.integers(2, 80), outputs=st.integers(1, 3),
     data=st.data(),
-)
+)  # fmt: skip
 def test_any_batches_in_any_order_come_to_scikit_learns_number(seed, samples, outputs, data):
     reference = pytest.importorskip("sklearn.metrics")
     output, targets = draw(seed, samples, outputs, mean=3.0)
@@ -83,9 +81,8 @@ def test_any_batches_in_any_order_come_to_scikit_learns_number(seed, samples, ou
             for i, v in enumerate(expected)
         }
         mean = measured(kind(name="m"), output, targets, **where)["m"]
-        assert mean == pytest.approx(
-            expected.mean(), rel=1e-9, abs=ROUNDING
-        )  # few samples may lie close together
+        # few samples may lie close together
+        assert mean == pytest.approx(expected.mean(), rel=1e-9, abs=ROUNDING)
 
 
 def test_numbers_worked_out_by_hand():

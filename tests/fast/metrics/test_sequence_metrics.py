@@ -38,11 +38,9 @@ def naming(named, targets, **more):
 
 def with_loss(loss, *, count, **more):
     return SequenceOutput(
-        torch.tensor(loss),
-        torch.zeros(1, count, 2),
-        torch.zeros(1, count, dtype=torch.long),
+        torch.tensor(loss), torch.zeros(1, count, 2), torch.zeros(1, count, dtype=torch.long),
         **more,
-    )
+    )  # fmt: skip
 
 
 def drawn(samples, length, seed):
@@ -117,9 +115,8 @@ def test_loss_metrics_over_uneven_batches_equal_a_loop_over_tokens(shapes):
     losses, num_bytes = counted_losses(items), sum(item.num_bytes for item in items)
 
     bits = measured(BitsPerByte(), items)
-    assert bits == pytest.approx(
-        sum(losses) / math.log(2) / num_bytes, rel=1e-5
-    )  # the items' losses are float32
+    # the items' losses are float32
+    assert bits == pytest.approx(sum(losses) / math.log(2) / num_bytes, rel=1e-5)
     perplexity = measured(Perplexity(), items)
     assert perplexity == (
         pytest.approx(math.exp(sum(losses) / len(losses)), rel=1e-5) if losses else None
@@ -163,9 +160,8 @@ def test_perplexity_of_an_even_guess_is_the_number_of_choices():
         with_loss(math.log(2), count=1),
         with_loss(math.log(2), count=2),
     ]
-    assert measured(Perplexity(), items) == pytest.approx(
-        4.0, rel=1e-7
-    )  # 2^((3*3 + 1 + 2) / 6), of float32 losses
+    # 2^((3*3 + 1 + 2) / 6), of float32 losses
+    assert measured(Perplexity(), items) == pytest.approx(4.0, rel=1e-7)
 
 
 def test_the_weight_of_a_loss_is_what_it_says_it_is_a_mean_over():
@@ -187,19 +183,15 @@ def test_bits_per_byte_by_hand(as_given):
         with_loss(math.log(2), count=6, num_bytes=as_given(4)),
         with_loss(2 * math.log(2), count=5, num_bytes=as_given(12)),
     ]
-    assert measured(BitsPerByte(), items) == pytest.approx(
-        (6 + 10) / (4 + 12), rel=1e-7
-    )  # of float32 losses
+    # of float32 losses
+    assert measured(BitsPerByte(), items) == pytest.approx((6 + 10) / (4 + 12), rel=1e-7)
 
 
 def test_a_batch_in_which_nothing_counts_leaves_the_others_as_they_are():
     empty = SequenceOutput(
-        torch.tensor(math.nan),
-        torch.zeros(2, 3, 2),
-        torch.full((2, 3), IGNORED),
-        has_ignored=True,
+        torch.tensor(math.nan), torch.zeros(2, 3, 2), torch.full((2, 3), IGNORED), has_ignored=True,
         num_bytes=0,
-    )
+    )  # fmt: skip
     for metric in (Perplexity(), BitsPerByte()):
         assert measured(metric, [empty]) is None
         item = with_loss(0.5, count=4, num_bytes=8)

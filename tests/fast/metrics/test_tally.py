@@ -68,10 +68,8 @@ def test_a_short_last_batch_weighs_by_its_size():
     tally = Tally([Loss(), Accuracy()])
     tally.add(output(1.0, 8, num_right=6))
     tally.add(output(4.0, 2, num_right=0))
-    assert tally.close_epoch() == {
-        "loss": 1.6,
-        "accuracy": 0.6,
-    }  # not the means of the means, 2.5 and 0.375
+    # not the means of the means, 2.5 and 0.375
+    assert tally.close_epoch() == {"loss": 1.6, "accuracy": 0.6}
 
 
 def test_an_epoch_begins_anew():
@@ -198,9 +196,8 @@ def test_a_window_has_its_own_value_and_the_epoch_all_of_them():
     assert tally.close_window() == {"median": 2.0}
     assert tally.close_window() == {}
     tally.add(torch.tensor([9.0, 8.0]))
-    assert (
-        tally.close_window() == {}
-    )  # two values have no median here: it is left out, no number stands for it
+    # two values have no median here: it is left out, no number stands for it
+    assert tally.close_window() == {}
     assert tally.close_epoch() == {"median": 3.0}
     assert tally.close_epoch() == {}
 

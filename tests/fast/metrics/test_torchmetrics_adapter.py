@@ -150,9 +150,8 @@ def test_uneven_batches_and_windows_equal_torchmetrics_on_all_at_once(case, orde
         case, probabilities, wanted.squeeze(1) if kind is RegressionOutput else wanted
     )
     found = measured(metric, [items[number] for number in order], close_after=close_after)
-    assert found == pytest.approx(
-        expected, rel=1e-5
-    )  # torchmetrics computes in float32, the sums here are float64
+    # torchmetrics computes in float32, the sums here are float64
+    assert found == pytest.approx(expected, rel=1e-5)
 
 
 def test_it_agrees_with_andirons_own_accuracy():

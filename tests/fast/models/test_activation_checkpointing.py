@@ -92,9 +92,8 @@ def test_gradients_and_state_are_those_without_it_bit_for_bit(pattern: str) -> N
     activation_checkpointing.apply(recomputed, pattern)
     for update in range(5):
         assert_same(gradients_of(recomputed, update), gradients_of(plain, update))
-        assert_same(
-            recomputed.state_dict(), plain.state_dict()
-        )  # the running statistics were updated once
+        # the running statistics were updated once
+        assert_same(recomputed.state_dict(), plain.state_dict())
 
 
 def test_what_is_drawn_after_the_way_back_is_what_is_drawn_without_it() -> None:
@@ -177,9 +176,8 @@ def test_evaluation_is_as_without_it_and_runs_once() -> None:
         with context():
             assert torch.equal(recomputed(inputs_of(0)), plain(inputs_of(0)))
     assert len(runs) == 2
-    assert_same(
-        gradients_of(recomputed, 0), gradients_of(plain, 0)
-    )  # a gradient in evaluation mode is the same too
+    # a gradient in evaluation mode is the same too
+    assert_same(gradients_of(recomputed, 0), gradients_of(plain, 0))
 
 
 class Replacing(nn.Module):

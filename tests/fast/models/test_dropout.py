@@ -23,15 +23,9 @@ from andiron.optim import Optimizer
 MANY = 1_000_003  # elements; no multiple of four
 # how many of 65536 levels are dropped, by hand: 65536 p, rounded, and never all of them
 DROPPED_LEVELS = {
-    1 / 65536: 1,
-    0.01: 655,
-    0.1: 6554,
-    0.25: 16384,
-    1 / 3: 21845,
-    0.5: 32768,
-    0.9: 58982,
+    1 / 65536: 1, 0.01: 655, 0.1: 6554, 0.25: 16384, 1 / 3: 21845, 0.5: 32768, 0.9: 58982,
     0.999999: 65535,
-}
+}  # fmt: skip
 each_p = pytest.mark.parametrize("p", DROPPED_LEVELS)
 
 
@@ -132,9 +126,8 @@ def test_the_four_lanes_of_a_word_are_independent(p: float) -> None:
 @pytest.mark.parametrize("p", [0.25, 0.5])
 def test_elements_up_to_a_thousand_apart_are_uncorrelated(p: float) -> None:
     elements = standardised(kept(p, MANY), 1 - p)
-    spectrum = torch.fft.rfft(
-        elements, n=2 * MANY
-    )  # padded, so that the end does not wrap round to the start
+    # padded, so that the end does not wrap round to the start
+    spectrum = torch.fft.rfft(elements, n=2 * MANY)
     correlations = torch.fft.irfft(spectrum.abs().square(), n=2 * MANY)[1:1001] / math.sqrt(MANY)
     # the largest of 1000 at 6 standard deviations: false alarm 2e-6
     assert float(correlations.abs().max()) < 6
@@ -228,9 +221,8 @@ def test_other_sizes_get_the_first_elements_of_a_longer_mask(size: int) -> None:
 
 
 def test_a_single_number_is_kept_or_dropped() -> None:
-    outputs = {
-        Dropout(0.5)(torch.tensor(3.0)).item() for _ in range(64)
-    }  # all alike: false alarm 1e-19
+    # all alike: false alarm 1e-19
+    outputs = {Dropout(0.5)(torch.tensor(3.0)).item() for _ in range(64)}
     assert outputs == {0.0, 6.0}
 
 
@@ -321,9 +313,8 @@ def test_accuracy_over_seeds_is_that_of_torchs_dropout() -> None:
     ours, torchs = (
         [accuracy(dropout, seed) for seed in range(8)] for dropout in (Dropout, nn.Dropout)
     )
-    differences = [
-        a - b for a, b in zip(ours, torchs, strict=True)
-    ]  # paired: same initialisation, same batches
+    # paired: same initialisation, same batches
+    differences = [a - b for a, b in zip(ours, torchs, strict=True)]
     standard_error = statistics.stdev(differences) / math.sqrt(len(differences))
     # t with 7 degrees of freedom leaves +-5.4 with probability 1e-3 (false alarm)
     assert abs(statistics.mean(differences)) < 5.4 * standard_error

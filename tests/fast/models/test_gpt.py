@@ -200,9 +200,7 @@ def test_logits_with_cached_keys_and_values_differ_by_rounding_only() -> None:
     with inference.valid(model):
         found = [model._last_logits(tokens[:, :length], past) for length in range(3, CONTEXT + 1)]
         # float64: logits up to 40 are sums of 16 products, in another order than in a whole pass
-        torch.testing.assert_close(
-            torch.stack(found, 1), model(tokens)[:, 2:], rtol=0, atol=1e-12
-        )
+        torch.testing.assert_close(torch.stack(found, 1), model(tokens)[:, 2:], rtol=0, atol=1e-12)
 
 
 def test_streamed_tokens_are_those_of_generate_and_leave_no_mode_behind() -> None:
@@ -269,35 +267,26 @@ def test_generation_runs_in_evaluation_mode_and_restores_modes() -> None:
     found = model.generate(tokens, 9, temperature=0)
     assert torch.equal(found, network(scale=5.0).generate(tokens, 9, temperature=0))
     assert (model.training, model.blocks[0].training, model.blocks[1].training) == (
-        True,
-        False,
-        True,
-    )
+        True, False, True,
+    )  # fmt: skip
     assert not found.is_inference()
     assert model.generate(tokens, 0).shape == (3, 0)
 
 
-@pytest.mark.parametrize(
-    ("length", "settings", "message"),
-    [
-        (0, {}, "there is no token to follow; begin with one, such as a line break"),
-        (
-            3,
-            {"temperature": -0.5},
-            "temperature=-0.5: should be positive, or 0 for the likeliest token",
-        ),
-        (
-            3,
-            {"top_k": 0},
-            "top_k=0: should be between 1 and the 11 tokens there are, or None for all",
-        ),
-        (
-            3,
-            {"top_k": 12},
-            "top_k=12: should be between 1 and the 11 tokens there are, or None for all",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("length", "settings", "message"), [
+    (0, {}, "there is no token to follow; begin with one, such as a line break"),
+    (
+        3,
+        {"temperature": -0.5},
+        "temperature=-0.5: should be positive, or 0 for the likeliest token",
+    ),
+    (3, {"top_k": 0}, "top_k=0: should be between 1 and the 11 tokens there are, or None for all"),
+    (
+        3,
+        {"top_k": 12},
+        "top_k=12: should be between 1 and the 11 tokens there are, or None for all",
+    ),
+])  # fmt: skip
 def test_what_cannot_be_drawn_is_refused(
     length: int, settings: dict[str, float], message: str
 ) -> None:
@@ -311,8 +300,7 @@ def test_more_tokens_than_the_context_holds_are_refused() -> None:
         network()(tokens_of(2, 9))
     assert str(error.value) == (
         "a sequence of 9 tokens does not fit context_length=8; cut it, or build the network with "
-        "a longer "
-        "context"
+        "a longer context"
     )
 
 
@@ -337,22 +325,14 @@ def test_it_drops_after_the_embedding_and_on_both_branches_of_a_block() -> None:
     assert dropped == ["dropout", *["blocks.0.dropout"] * 2, *["blocks.1.dropout"] * 2]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "expected"),
-    [
-        (r"^blocks[.]\d+$", ["blocks.0", "blocks.1"]),
-        ("blocks.0", ["blocks.0"]),
-        (
-            "feed",
-            [
-                "blocks.0.feed_forward_norm",
-                "blocks.0.feed_forward",
-                "blocks.1.feed_forward_norm",
-                "blocks.1.feed_forward",
-            ],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "expected"), [
+    (r"^blocks[.]\d+$", ["blocks.0", "blocks.1"]),
+    ("blocks.0", ["blocks.0"]),
+    ("feed", [
+        "blocks.0.feed_forward_norm", "blocks.0.feed_forward", "blocks.1.feed_forward_norm",
+        "blocks.1.feed_forward",
+    ]),
+])  # fmt: skip
 def test_blocks_computed_again_give_the_same_gradients(
     pattern: str, expected: Sequence[str]
 ) -> None:
@@ -378,15 +358,11 @@ def test_the_shared_weight_is_tagged_first_and_last() -> None:
     }
     hidden_matrices = match_rules.Rule(match_rules.Match(rank=(2,), tag=("hidden",)))
     assert [each.name for each in described if hidden_matrices(each)] == [
-        f"blocks.{block}.{layer}.weight"
-        for block in range(2)
-        for layer in (
-            "attention.queries_keys_values",
-            "attention.projection",
-            "feed_forward.expansion",
+        f"blocks.{block}.{layer}.weight" for block in range(2) for layer in (
+            "attention.queries_keys_values", "attention.projection", "feed_forward.expansion",
             "feed_forward.projection",
         )
-    ]
+    ]  # fmt: skip
 
 
 def test_initial_weights_are_a_function_of_the_seed() -> None:

@@ -48,14 +48,11 @@ class Aside(nn.Module):
         return self.used(inputs)
 
 
-@pytest.mark.parametrize(
-    ("model", "facts", "words"),
-    [
-        (network(), {}, "model._target_=mine.Net: has lazy modules, and the data set has no fact"),
-        (Aside(), {"input_shape": [2]}, "'unused.weight' gets no size, since forward does not use"),
-        (network(), {"input_shape": [2]}, "lazy modules take their sizes from a forward pass"),
-    ],
-)
+@pytest.mark.parametrize(("model", "facts", "words"), [
+    (network(), {}, "model._target_=mine.Net: has lazy modules, and the data set has no fact"),
+    (Aside(), {"input_shape": [2]}, "'unused.weight' gets no size, since forward does not use"),
+    (network(), {"input_shape": [2]}, "lazy modules take their sizes from a forward pass"),
+])  # fmt: skip
 def test_a_module_without_a_size_is_an_error_of_one_line(model, facts, words):
     with pytest.raises(errors.AndironError, match=words.replace("[", r"\[")) as refused:
         lazy_modules.initialise(model, NODE, facts)

@@ -65,9 +65,7 @@ def test_what_is_no_image_is_refused(shape: Sequence[int]) -> None:
         LeNet(shape, 10)
     assert str(error.value) == (
         f"input_shape={shape}: LeNet reads images, of shape (channels, height, width); choose "
-        "data with "
-        "images, or a "
-        "network for vectors, such as MLP"
+        "data with images, or a network for vectors, such as MLP"
     )
 
 

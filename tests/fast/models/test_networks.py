@@ -22,18 +22,10 @@ def kinds(model: nn.Module) -> list[str]:
 def guide(channels: int = 1, num_classes: int = 10) -> nn.Sequential:
     """The network of the Burn book's guide, by hand."""
     return nn.Sequential(
-        nn.Conv2d(channels, 8, kernel_size=3),
-        Dropout(0.5),
-        nn.Conv2d(8, 16, kernel_size=3),
-        Dropout(0.5),
-        nn.ReLU(),
-        nn.AdaptiveAvgPool2d((8, 8)),
-        nn.Flatten(),
-        nn.Linear(1024, 512),
-        Dropout(0.5),
-        nn.ReLU(),
-        nn.Linear(512, num_classes),
-    )
+        nn.Conv2d(channels, 8, kernel_size=3), Dropout(0.5), nn.Conv2d(8, 16, kernel_size=3),
+        Dropout(0.5), nn.ReLU(), nn.AdaptiveAvgPool2d((8, 8)), nn.Flatten(), nn.Linear(1024, 512),
+        Dropout(0.5), nn.ReLU(), nn.Linear(512, num_classes),
+    )  # fmt: skip
 
 
 def with_the_weights_of(model: nn.Module, by_hand: nn.Sequential) -> nn.Sequential:
@@ -90,22 +82,15 @@ def test_convnet_takes_channels_and_classes_from_the_data() -> None:
         [8, 3, 3, 3], [8], [16, 8, 3, 3], [16], [24, 1024], [24], [7, 24], [7]
     ]  # fmt: skip
     assert [module.p for module in model.modules() if isinstance(module, Dropout)] == [
-        0.25,
-        0.25,
-        0.25,
-    ]
+        0.25, 0.25, 0.25,
+    ]  # fmt: skip
 
 
 def test_mlp_takes_its_sizes_from_the_data() -> None:
     model = MLP((3, 4, 5), 7, hidden=(11, 6))
     assert [list(parameter.shape) for parameter in model.parameters()] == [
-        [11, 60],
-        [11],
-        [6, 11],
-        [6],
-        [7, 6],
-        [7],
-    ]
+        [11, 60], [11], [6, 11], [6], [7, 6], [7],
+    ]  # fmt: skip
 
 
 def test_mlp_without_hidden_layers_is_one_linear_layer() -> None:
@@ -125,13 +110,10 @@ def test_mlp_equals_its_formula() -> None:
     torch.testing.assert_close(model(inputs), expected, rtol=0, atol=2.2e-14)
 
 
-@pytest.mark.parametrize(
-    ("dropout", "layers"),
-    [
-        (0.0, ["Flatten", "Linear", "ReLU", "Linear", "ReLU", "Linear"]),
-        (0.3, ["Flatten", "Linear", "ReLU", "Dropout", "Linear", "ReLU", "Dropout", "Linear"]),
-    ],
-)
+@pytest.mark.parametrize(("dropout", "layers"), [
+    (0.0, ["Flatten", "Linear", "ReLU", "Linear", "ReLU", "Linear"]),
+    (0.3, ["Flatten", "Linear", "ReLU", "Dropout", "Linear", "ReLU", "Dropout", "Linear"]),
+])  # fmt: skip
 def test_mlp_drops_after_each_hidden_layer_and_has_no_dropout_at_zero(
     dropout: float, layers: list[str]
 ) -> None:

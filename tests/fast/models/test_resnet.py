@@ -50,14 +50,8 @@ def test_it_has_as_many_convolutions_and_linear_layers_as_its_depth(depth: int) 
 def test_a_wider_one_has_as_many_times_the_channels() -> None:
     model = ResNet(CIFAR, 7, depth=8, width=24)
     assert [module.out_channels for module in model.modules() if isinstance(module, nn.Conv2d)] == [
-        24,
-        24,
-        24,
-        48,
-        48,
-        96,
-        96,
-    ]
+        24, 24, 24, 48, 48, 96, 96,
+    ]  # fmt: skip
     assert model.head[-1].weight.shape == (7, 96)
 
 
@@ -116,9 +110,7 @@ def test_a_depth_that_is_not_6n_plus_2_is_refused_with_the_nearest(
         ResNet(CIFAR, 10, depth=depth)
     assert str(error.value) == (
         f"depth={depth}: a ResNet has 6n + 2 layers: 2 in each of n blocks in 3 stages, the first "
-        "and the "
-        "last; the "
-        f"nearest are {nearest}, the paper's are 20, 32, 44, 56 and 110"
+        f"and the last; the nearest are {nearest}, the paper's are 20, 32, 44, 56 and 110"
     )
 
 

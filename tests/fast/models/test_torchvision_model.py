@@ -23,10 +23,8 @@ FILES = {  # of each network's first weights, as torchvision names them
 }
 HEADS = {"resnet18": "fc", "mobilenet_v3_small": "classifier.3", "squeezenet1_1": "classifier.1"}
 CONVOLUTIONS = {
-    "resnet18": "conv1",
-    "mobilenet_v3_small": "features.0.0",
-    "squeezenet1_1": "features.0",
-}
+    "resnet18": "conv1", "mobilenet_v3_small": "features.0.0", "squeezenet1_1": "features.0",
+}  # fmt: skip
 each_network = pytest.mark.parametrize("name", HEADS)
 
 
@@ -131,11 +129,9 @@ def test_grey_images_have_torchvisions_outputs(name: str, channels: int, checkpo
     grey = images(5, 1, 64, 64)
     # float32: 27 to 147 products below 1 a sum, in another order, at 6e-8 each
     torch.testing.assert_close(
-        found(grey.expand(-1, channels, -1, -1)),
-        expected(grey.expand(-1, 3, -1, -1)),
-        rtol=0,
+        found(grey.expand(-1, channels, -1, -1)), expected(grey.expand(-1, 3, -1, -1)), rtol=0,
         atol=1e-5,
-    )
+    )  # fmt: skip
 
 
 def test_old_names_of_densenet_weights_are_read(checkpoints: Path) -> None:
@@ -162,9 +158,8 @@ def test_googlenet_has_no_auxiliary_outputs(checkpoints: Path) -> None:
         model = torchvision("googlenet", (channels, 64, 64), 7, weights=weights)
         assert model(images(5, channels, 64, 64)).shape == (5, 7)  # while it trains
         assert not any(name.startswith("aux") for name, _ in model.named_parameters())
-        assert model.transform_input == (
-            weights is not None and channels == 3
-        )  # as torchvision itself does
+        # as torchvision itself does
+        assert model.transform_input == (weights is not None and channels == 3)
 
 
 def test_inception_has_no_auxiliary_output() -> None:
@@ -192,11 +187,9 @@ def test_the_error_about_missing_weights_names_file_url_and_remedy(checkpoints: 
         torchvision("resnet18", (3, 32, 32), 7, weights="DEFAULT")
     assert str(error.value) == (
         f"ResNet18_Weights.IMAGENET1K_V1: {checkpoints / FILES['resnet18']} is missing and could "
-        "not be downloaded from "
-        "https://download.pytorch.org/models/resnet18-f37072fd.pth (<urlopen error no route to "
-        "host>); put it there, point "
-        "TORCH_HOME at the folder whose hub/checkpoints holds it, or start from random ones "
-        "(weights=null)"
+        "not be downloaded from https://download.pytorch.org/models/resnet18-f37072fd.pth "
+        "(<urlopen error no route to host>); put it there, point TORCH_HOME at the folder whose "
+        "hub/checkpoints holds it, or start from random ones (weights=null)"
     )
     assert list(checkpoints.iterdir()) == []
 
@@ -228,14 +221,11 @@ def test_a_file_of_weights_runs_nothing(
     assert "it ran" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("other", "words"),
-    [
-        ("squeezenet1_1", "only one of them has 'conv1.weight'"),
-        ("resnet34", "only one of them has 'layer1.2.conv1.weight'"),
-        ("resnet50", "size mismatch for layer1.0.conv1.weight"),
-    ],
-)
+@pytest.mark.parametrize(("other", "words"), [
+    ("squeezenet1_1", "only one of them has 'conv1.weight'"),
+    ("resnet34", "only one of them has 'layer1.2.conv1.weight'"),
+    ("resnet50", "size mismatch for layer1.0.conv1.weight"),
+])  # fmt: skip
 def test_weights_of_another_network_are_refused(other: str, words: str, checkpoints: Path) -> None:
     torch.save(original(other).state_dict(), checkpoints / FILES["resnet18"])
     with pytest.raises(errors.DataError) as error:
@@ -257,9 +247,8 @@ def test_an_unknown_name_is_answered_by_the_nearest_or_all() -> None:
         ValueError,
         match="has no classification network of that name; available: alexnet, convnext_base, ",
     ):
-        torchvision(
-            "fcn", (3, 32, 32), 7
-        )  # torchvision has networks for segmentation too: they are not offered
+        # torchvision has networks for segmentation too: they are not offered
+        torchvision("fcn", (3, 32, 32), 7)
 
 
 def test_unknown_weights_are_answered_by_the_nearest_or_all() -> None:
@@ -267,23 +256,19 @@ def test_unknown_weights_are_answered_by_the_nearest_or_all() -> None:
         torchvision("resnet50", (3, 32, 32), 7, weights="IMAGENET_V2")
     assert str(error.value) == (
         "weights=IMAGENET_V2: torchvision has no such weights for resnet50 (null starts from "
-        "random ones); did you mean "
-        "'IMAGENET1K_V2'?"
+        "random ones); did you mean 'IMAGENET1K_V2'?"
     )
     with pytest.raises(ValueError, match="; available: IMAGENET1K_V1, IMAGENET1K_V2, DEFAULT$"):
         torchvision("resnet50", (3, 32, 32), 7, weights="best")
 
 
-@pytest.mark.parametrize(
-    ("name", "shape", "words"),
-    [
-        ("alexnet", (3, 28, 28), "Output size is too small"),
-        ("inception_v3", (3, 32, 32), "Kernel size can't be greater than actual input size"),
-        ("vit_b_16", (3, 40, 40), "Input shape indivisible by patch size!"),
-        ("vit_b_16", (3, 32, 48), "Wrong image width! Expected 32 but got 48!"),
-        ("maxvit_t", (3, 32, 32), "is not divisible by partition size 7"),
-    ],
-)
+@pytest.mark.parametrize(("name", "shape", "words"), [
+    ("alexnet", (3, 28, 28), "Output size is too small"),
+    ("inception_v3", (3, 32, 32), "Kernel size can't be greater than actual input size"),
+    ("vit_b_16", (3, 40, 40), "Input shape indivisible by patch size!"),
+    ("vit_b_16", (3, 32, 48), "Wrong image width! Expected 32 but got 48!"),
+    ("maxvit_t", (3, 32, 32), "is not divisible by partition size 7"),
+])  # fmt: skip
 def test_images_that_the_network_cannot_read_are_refused_before_training(
     name: str, shape: Sequence[int], words: str
 ) -> None:

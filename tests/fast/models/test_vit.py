@@ -113,10 +113,8 @@ def test_its_options_say_how_wide_and_how_deep_it_is_and_where_it_drops() -> Non
     assert [block.feed_forward.expansion.out_features for block in model.blocks] == [30, 30]
     assert model.patches.positions.shape == (6, 20)
     assert [module.p for module in model.modules() if isinstance(module, Dropout)] == [
-        0.25,
-        0.25,
-        0.25,
-    ]
+        0.25, 0.25, 0.25,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -129,8 +127,7 @@ def test_an_image_that_is_not_divisible_into_patches_is_refused(
         ViT(shape, 10, patch=patch)
     assert str(error.value) == (
         f"patch={patch}: an image of {shape[1]}x{shape[2]} is not divisible into patches of "
-        f"{patch}x{patch}; choose a "
-        "divisor of both sides"
+        f"{patch}x{patch}; choose a divisor of both sides"
     )
 
 
@@ -180,10 +177,8 @@ def test_blocks_computed_again_give_the_same_gradients() -> None:
         model = ViT((1, 8, 8), 7, **SMALL, dropout=0.5)
         if pattern:
             assert activation_checkpointing.apply(model, pattern) == [
-                "blocks.0",
-                "blocks.1",
-                "blocks.2",
-            ]
+                "blocks.0", "blocks.1", "blocks.2",
+            ]  # fmt: skip
         randomness.start_stream(0, "update", 0)
         found.append(dict(gradients.backward(model(random(5, 1, 8, 8)).square().sum(), model)))
     assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])

@@ -53,15 +53,12 @@ def lamb(weight: Tensor, grads: list[Tensor], lr: float, decay: float) -> Tensor
     return weight
 
 
-@pytest.mark.parametrize(
-    "kind, reference, options",
-    [
-        (Adan, adan, {"weight_decay": 0.02}),
-        (Adan, adan, {"weight_decay": 0.0}),
-        (Lamb, lamb, {"weight_decay": 0.01}),
-        (Lamb, lamb, {"weight_decay": 0.0, "always_adapt": True}),
-    ],
-)
+@pytest.mark.parametrize("kind, reference, options", [
+    (Adan, adan, {"weight_decay": 0.02}),
+    (Adan, adan, {"weight_decay": 0.0}),
+    (Lamb, lamb, {"weight_decay": 0.01}),
+    (Lamb, lamb, {"weight_decay": 0.0, "always_adapt": True}),
+])  # fmt: skip
 def test_40_updates_are_those_of_the_papers_algorithm(
     kind: type[torch.optim.Optimizer], reference: Any, options: dict[str, Any]
 ) -> None:
@@ -87,9 +84,7 @@ def test_lamb_without_weight_decay_is_adam_unless_it_always_adapts() -> None:
             optimizer.step(0.01, model, gradients.backward(losses(model, update), model))
         return list(model.parameters())
 
-    torch.testing.assert_close(
-        trained(Lamb, weight_decay=0.0), trained(torch.optim.Adam), **CLOSE
-    )
+    torch.testing.assert_close(trained(Lamb, weight_decay=0.0), trained(torch.optim.Adam), **CLOSE)
     with pytest.raises(AssertionError):
         adapted = trained(Lamb, weight_decay=0.0, always_adapt=True)
         torch.testing.assert_close(adapted, trained(torch.optim.Adam), **CLOSE)
@@ -105,15 +100,12 @@ def test_lamb_steps_from_zero_weights_and_stays_at_zero_gradients() -> None:
     assert torch.isfinite(model.weight).all() and (model.weight < 0).all()
 
 
-@pytest.mark.parametrize(
-    "kind, options, said",
-    [
-        (Adan, {"betas": (0.9, 0.999)}, r"betas=\(0.9, 0.999\): should be 3 numbers from 0 to"),
-        (Adan, {"eps": -1e-8}, "eps=-1e-08: should be at least 0"),
-        (Lamb, {"betas": (0.9, 1.0)}, r"betas=\(0.9, 1.0\): should be 2 numbers from 0 to below 1"),
-        (Lamb, {"weight_decay": float("nan")}, "weight_decay=nan: should be at least 0"),
-    ],
-)
+@pytest.mark.parametrize("kind, options, said", [
+    (Adan, {"betas": (0.9, 0.999)}, r"betas=\(0.9, 0.999\): should be 3 numbers from 0 to"),
+    (Adan, {"eps": -1e-8}, "eps=-1e-08: should be at least 0"),
+    (Lamb, {"betas": (0.9, 1.0)}, r"betas=\(0.9, 1.0\): should be 2 numbers from 0 to below 1"),
+    (Lamb, {"weight_decay": float("nan")}, "weight_decay=nan: should be at least 0"),
+])  # fmt: skip
 def test_options_out_of_range_are_refused(
     kind: type[torch.optim.Optimizer], options: dict[str, Any], said: str
 ) -> None:

@@ -57,10 +57,8 @@ def test_layerwise_lets_the_rate_shrink_with_the_distance_from_the_output():
     optimizer = built("param_groups=layerwise", "param_groups.layers.decay=0.5")
     assert owned(optimizer) == {f"layer_{i}": MLP[2 * i : 2 * i + 2] for i in range(3)}
     assert optimizer.learning_rates(0.1, 0) == {
-        "layer_0": 0.1 * 0.25,
-        "layer_1": 0.1 * 0.5,
-        "layer_2": 0.1,
-    }
+        "layer_0": 0.1 * 0.25, "layer_1": 0.1 * 0.5, "layer_2": 0.1,
+    }  # fmt: skip
 
 
 def test_muon_has_the_hidden_matrices_with_its_own_rate_and_adamw_the_rest():
@@ -119,8 +117,7 @@ def test_parts_of_a_group_can_be_chosen_by_name():
 def test_a_group_from_the_command_line_has_its_settings():
     optimizer = built(
         "optimizer=adamw",
-        "+param_groups.head={match:{tag:last,rank:2},lr_scale:10,weight_decay:0.5,"
-        "clip:0.25,every:3}",
+        "+param_groups.head={match:{tag:last,rank:2},lr_scale:10,weight_decay:0.5,clip:0.25,every:3}",
     )
     head = optimizer.groups["head"]
     assert [*head.parameters] == [MLP[4]] and (head.lr_scale, head.every) == (10, 3)
@@ -148,10 +145,8 @@ def test_the_record_lists_each_groups_optimizer_and_parameters():
     assert table["no_decay"]["parameters"] == {MLP[1]: [512], MLP[3]: [256], MLP[5]: [10]}
     assert (table["no_decay"]["num_tensors"], table["no_decay"]["num_parameters"]) == (3, 778)
     assert (table["no_decay"]["lr"], table["no_decay"]["clip"], table["no_decay"]["optimizer"]) == (
-        1e-3,
-        1.0,
-        "torch.optim.AdamW",
-    )
+        1e-3, 1.0, "torch.optim.AdamW",
+    )  # fmt: skip
     assert table["no_decay"]["options"]["weight_decay"] == 0.0
     page = group_table.as_markdown(table).splitlines()
     assert page[2].startswith("| no_decay | torch.optim.AdamW | betas=") and page[2].endswith(
@@ -163,10 +158,8 @@ def test_the_record_lists_each_groups_optimizer_and_parameters():
     rates = optimizer.learning_rates(1e-3, 0)
     table = group_table.param_groups(optimizer.groups, rates, lambda updates: 1e-3)
     assert (table["body"]["optimizer"], table["body"]["lr"], table["body"]["frozen"]) == (
-        None,
-        None,
-        True,
-    )
+        None, None, True,
+    )  # fmt: skip
     assert "| body | None |  | frozen | <lambda> | 4 | 164,608 |" in group_table.as_markdown(table)
 
 

@@ -56,14 +56,9 @@ def test_what_was_flattened_is_restored_in_any_order(state: dict[str, Any]) -> N
 
 def test_a_file_keeps_it_too(tmp_path: Path) -> None:
     state = {
-        "step": 3,
-        "lr": 0.1,
-        "inf": float("inf"),
-        "on": True,
-        "al": [None, [torch.ones(2), 7], []],
-        "t": torch.tensor(1.5),
-        "expression": "ab,bç->aç",
-    }
+        "step": 3, "lr": 0.1, "inf": float("inf"), "on": True, "al": [None, [torch.ones(2), 7], []],
+        "t": torch.tensor(1.5), "expression": "ab,bç->aç",
+    }  # fmt: skip
     serialization.save_tensors(tmp_path / "state.safetensors", flat_state.flattened(state))
     found = flat_state.restored(serialization.load_tensors(tmp_path / "state.safetensors"))
     assert {name: comparable(value) for name, value in found.items()} == {
@@ -103,8 +98,7 @@ def test_what_cannot_be_saved_is_refused_by_name(value: Any) -> None:
         flat_state.flattened({"mode": value})
     kind = type(value).__name__
     assert str(error.value) == (
-        f"optimizer state 'mode' is a {kind}; "
-        "only tensors, numbers, texts and lists can be saved"
+        f"optimizer state 'mode' is a {kind}; only tensors, numbers, texts and lists can be saved"
     )
 
 
@@ -134,9 +128,6 @@ def test_counters_stay_on_the_cpu_unless_fused_or_capturable(counters_on_device:
     }
     counters = "meta" if counters_on_device else "cpu"
     assert devices == {
-        "step": counters,
-        "mu_product": counters,
-        "exp_avg": "meta",
-        "n_iter:number": "cpu",
+        "step": counters, "mu_product": counters, "exp_avg": "meta", "n_iter:number": "cpu",
         "al:length": "cpu",
-    }
+    }  # fmt: skip

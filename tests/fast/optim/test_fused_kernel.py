@@ -133,17 +133,14 @@ def test_bits_and_states_are_those_of_torch(case):
     assert same(found, expected.state_dict() | states) and states
 
 
-@pytest.mark.parametrize(
-    "kind, options",
-    [
-        (torch.optim.RMSprop, {}),
-        (torch.optim.NAdam, {}),
-        (torch.optim.Adam, {"fused": False}),
-        (torch.optim.Adam, {"foreach": True}),
-        (torch.optim.Adam, {"betas": (torch.tensor(0.9), torch.tensor(0.99))}),
-        (type("Mine", (torch.optim.Adam,), {}), {}),
-    ],
-)
+@pytest.mark.parametrize("kind, options", [
+    (torch.optim.RMSprop, {}),
+    (torch.optim.NAdam, {}),
+    (torch.optim.Adam, {"fused": False}),
+    (torch.optim.Adam, {"foreach": True}),
+    (torch.optim.Adam, {"betas": (torch.tensor(0.9), torch.tensor(0.99))}),
+    (type("Mine", (torch.optim.Adam,), {}), {}),
+])  # fmt: skip
 def test_an_unknown_class_or_option_keeps_the_public_step(kind, options):
     model = Network()
     optimizer = Optimizer(kind, model, **options)

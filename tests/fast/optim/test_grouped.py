@@ -157,15 +157,10 @@ def test_three_groups_of_different_kinds_equal_the_plain_loop(name):
 def test_lbfgs_beside_adam_equals_the_plain_loop():
     model, expected = network(), network()
     tensors = dict(expected.named_parameters())
-    ours = GroupedOptimizer(
-        model,
-        [
-            group(
-                model, "head", torch.optim.LBFGS, ("3.weight", "3.bias"), options={"max_iter": 4}
-            ),
-            group(model, "body", torch.optim.Adam, ("0.weight", "0.bias", "2.weight", "2.bias")),
-        ],
-    )
+    ours = GroupedOptimizer(model, [
+        group(model, "head", torch.optim.LBFGS, ("3.weight", "3.bias"), options={"max_iter": 4}),
+        group(model, "body", torch.optim.Adam, ("0.weight", "0.bias", "2.weight", "2.bias")),
+    ])  # fmt: skip
     lbfgs = torch.optim.LBFGS([tensors["3.weight"], tensors["3.bias"]], max_iter=4)
     adam = torch.optim.Adam(
         [tensors[name] for name in ("0.weight", "0.bias", "2.weight", "2.bias")], fused=True
@@ -200,27 +195,21 @@ def test_lbfgs_beside_adam_equals_the_plain_loop():
 def test_each_group_has_the_rate_that_its_scale_or_its_own_schedule_says():
     model = network()
     own = Cosine(0.5, 10)
-    optimizer = GroupedOptimizer(
-        model,
-        [
-            group(model, "a", torch.optim.SGD, MATRICES, lr_scale=3.0),
-            group(model, "b", torch.optim.SGD, ("0.bias", "2.bias"), schedule=own, lr_scale=0.5),
-            group(model, "c", torch.optim.SGD, ("2.weight", "3.bias")),
-        ],
-    )
+    optimizer = GroupedOptimizer(model, [
+        group(model, "a", torch.optim.SGD, MATRICES, lr_scale=3.0),
+        group(model, "b", torch.optim.SGD, ("0.bias", "2.bias"), schedule=own, lr_scale=0.5),
+        group(model, "c", torch.optim.SGD, ("2.weight", "3.bias")),
+    ])  # fmt: skip
     assert optimizer.learning_rates(0.2, 4) == {"a": 0.2 * 3.0, "b": own(4) * 0.5, "c": 0.2}
     assert optimizer.schedules == [own]
 
 
 def test_a_group_with_every_3_moves_at_updates_3_6_and_9():
     model = network()
-    optimizer = GroupedOptimizer(
-        model,
-        [
-            group(model, "often", torch.optim.SGD, BIASES),
-            group(model, "rarely", torch.optim.SGD, MATRICES, every=3),
-        ],
-    )
+    optimizer = GroupedOptimizer(model, [
+        group(model, "often", torch.optim.SGD, BIASES),
+        group(model, "rarely", torch.optim.SGD, MATRICES, every=3),
+    ])  # fmt: skip
     moved = []
     for update in range(9):
         before = model[0].weight.detach().clone()
@@ -233,13 +222,10 @@ def test_a_group_with_every_3_moves_at_updates_3_6_and_9():
 def test_a_group_is_clipped_by_its_own_part_of_the_gradients():
     model, expected = network(), network()
     clip = chained([clip_global_norm(0.01)], seed=0)
-    optimizer = GroupedOptimizer(
-        model,
-        [
-            group(model, "clipped", torch.optim.SGD, MATRICES, transform=clip),
-            group(model, "free", torch.optim.SGD, BIASES),
-        ],
-    )
+    optimizer = GroupedOptimizer(model, [
+        group(model, "clipped", torch.optim.SGD, MATRICES, transform=clip),
+        group(model, "free", torch.optim.SGD, BIASES),
+    ])  # fmt: skip
     rates, found = {"clipped": 1.0, "free": 1.0}, gradients.backward(loss_of(model, 0), model)
     with pytest.raises(ValueError, match="give `step` the completed `updates`"):
         optimizer.step(rates, model, found)
@@ -253,13 +239,10 @@ def test_a_group_is_clipped_by_its_own_part_of_the_gradients():
 
 
 def two_groups(model, **settings):
-    return GroupedOptimizer(
-        model,
-        [
-            group(model, "body", torch.optim.Adam, MATRICES, **settings),
-            group(model, "rest", torch.optim.Adam, BIASES),
-        ],
-    )
+    return GroupedOptimizer(model, [
+        group(model, "body", torch.optim.Adam, MATRICES, **settings),
+        group(model, "rest", torch.optim.Adam, BIASES),
+    ])  # fmt: skip
 
 
 def test_a_frozen_group_has_no_gradient_or_rate_and_keeps_its_state():
@@ -299,22 +282,15 @@ def test_a_group_that_waits_is_thawed_after_so_many_updates():
 def test_what_is_frozen_for_good_has_no_optimizer_to_go_on_with():
     model = network()
     tensors = dict(model.named_parameters())
-    optimizer = GroupedOptimizer(
-        model,
-        [
-            Group(
-                name="body", parameters={name: tensors[name] for name in MATRICES}, optimizer=None
-            ),
-            group(model, "rest", torch.optim.Adam, BIASES),
-        ],
-    )
+    optimizer = GroupedOptimizer(model, [
+        Group(name="body", parameters={name: tensors[name] for name in MATRICES}, optimizer=None),
+        group(model, "rest", torch.optim.Adam, BIASES),
+    ])  # fmt: skip
     with pytest.raises(errors.OwnershipError) as refused:
         optimizer.unfreeze("body")
     assert str(refused.value) == (
         "group 'body' is frozen for the whole run and has no optimizer: its parameters 0.weight, "
-        "3.weight "
-        "would have no owner; "
-        "give it `frozen: <updates>` instead of `frozen: true`"
+        "3.weight would have no owner; give it `frozen: <updates>` instead of `frozen: true`"
     )
     assert optimizer.frozen == ["body"]
 
@@ -353,13 +329,10 @@ def test_a_parameter_in_two_groups_or_in_none_is_refused():
     with pytest.raises(
         errors.OwnershipError, match="parameter '0.bias' has several owners: a, b; leave it to one"
     ):
-        GroupedOptimizer(
-            model,
-            [
-                group(model, "a", torch.optim.SGD, BIASES),
-                group(model, "b", torch.optim.SGD, (*MATRICES, "0.bias")),
-            ],
-        )
+        GroupedOptimizer(model, [
+            group(model, "a", torch.optim.SGD, BIASES),
+            group(model, "b", torch.optim.SGD, (*MATRICES, "0.bias")),
+        ])  # fmt: skip
     with pytest.raises(
         errors.OwnershipError, match="parameter '0.weight' is trained but belongs to no group"
     ):
@@ -374,13 +347,10 @@ def test_a_group_that_is_not_there_is_named_with_those_that_are():
 def test_a_state_of_other_owners_is_refused_by_what_differs():
     model = network()
     saved = two_groups(model).owners()
-    other = GroupedOptimizer(
-        model,
-        [
-            group(model, "body", torch.optim.SGD, MATRICES),
-            group(model, "rest", torch.optim.Adam, BIASES),
-        ],
-    )
+    other = GroupedOptimizer(model, [
+        group(model, "body", torch.optim.SGD, MATRICES),
+        group(model, "rest", torch.optim.Adam, BIASES),
+    ])  # fmt: skip
     with pytest.raises(errors.OwnershipError) as refused:
         other.continue_from(saved, [], 5)
     assert str(refused.value).splitlines()[1:] == [

@@ -17,25 +17,22 @@ from andiron.optim import Optimizer
 
 OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
     "Adam": (torch.optim.Adam, {}),
-    "Adam-amsgrad-decay": (
-        torch.optim.Adam,
-        {"amsgrad": True, "weight_decay": 0.01, "betas": [0.8, 0.95]},
-    ),
+    "Adam-amsgrad-decay": (torch.optim.Adam, {
+        "amsgrad": True, "weight_decay": 0.01, "betas": [0.8, 0.95],
+    }),
     "AdamW": (torch.optim.AdamW, {"weight_decay": 0.05}),
     "SGD": (torch.optim.SGD, {}),
     "SGD-momentum": (torch.optim.SGD, {"momentum": 0.9, "dampening": 0.1, "weight_decay": 0.01}),
     "SGD-nesterov": (torch.optim.SGD, {"momentum": 0.9, "nesterov": True}),
     "RMSprop": (torch.optim.RMSprop, {}),
-    "RMSprop-centered-momentum": (
-        torch.optim.RMSprop,
-        {"centered": True, "momentum": 0.9, "weight_decay": 0.01},
-    ),
+    "RMSprop-centered-momentum": (torch.optim.RMSprop, {
+        "centered": True, "momentum": 0.9, "weight_decay": 0.01,
+    }),
     "Adagrad": (torch.optim.Adagrad, {}),
-    "Adagrad-decay": (
-        torch.optim.Adagrad,
-        {"lr_decay": 0.01, "weight_decay": 0.01, "initial_accumulator_value": 0.1},
-    ),
-}
+    "Adagrad-decay": (torch.optim.Adagrad, {
+        "lr_decay": 0.01, "weight_decay": 0.01, "initial_accumulator_value": 0.1,
+    }),
+}  # fmt: skip
 each_optimizer = pytest.mark.parametrize("name", OPTIMIZERS)
 SIZES = (7, 3, 5, 1)  # samples in a batch: uneven
 
@@ -178,9 +175,8 @@ def effective(
 ) -> dict[str, Any]:
     """Everything torch's own object then goes by, but for the learning rate."""
     defaults = optimizer_class(network().parameters(), **options).defaults
-    known = inspect.signature(
-        optimizer_class
-    ).parameters  # AdamW has a default of Adam's that it does not take
+    # AdamW has a default of Adam's that it does not take
+    known = inspect.signature(optimizer_class).parameters
     return {name: value for name, value in defaults.items() if name != "lr" and name in known}
 
 
@@ -273,11 +269,8 @@ def test_a_subset_of_the_gradients_touches_only_that_subset(name: str) -> None:
     after_first = copies(model.state_dict())
     optimizer.step(lr_at(3), model, rest)
     assert differing(model.state_dict(), after_first) == {
-        "2.weight",
-        "2.bias",
-        "3.weight",
-        "3.bias",
-    }
+        "2.weight", "2.bias", "3.weight", "3.bias",
+    }  # fmt: skip
 
 
 @each_optimizer
@@ -315,11 +308,8 @@ def test_a_frozen_parameter_has_no_owner_and_does_not_decay() -> None:
     assert list(optimizer.parameters) == ["0.weight", "0.bias", "2.weight", "2.bias"]
     assert differing(model.state_dict(), before) == {"0.weight", "0.bias", "2.weight", "2.bias"}
     assert {key.rpartition("/")[0] for key in optimizer.state_dict()} == {
-        "0.weight",
-        "0.bias",
-        "2.weight",
-        "2.bias",
-    }
+        "0.weight", "0.bias", "2.weight", "2.bias",
+    }  # fmt: skip
 
 
 def test_a_tied_parameter_is_stepped_as_in_the_plain_loop() -> None:

@@ -22,9 +22,7 @@ LBFGS = functools.partial(Optimizer, torch.optim.LBFGS)
 ScheduleFree = functools.partial(Optimizer, schedulefree.AdamWScheduleFree)
 NEEDS_CLOSURE = (
     "torch.optim.LBFGS evaluates the loss several times a step: give `step` a closure that "
-    "returns the "
-    "gradients "
-    "at the current weights"
+    "returns the gradients at the current weights"
 )
 
 
@@ -279,9 +277,7 @@ def test_a_state_without_stepped_weights_is_refused() -> None:
         optimizer.load_state_dict(state)
     assert str(error.value) == (
         f"saved optimizer state lacks the weights that {optimizer.name} steps of bias; the "
-        "model's file has "
-        "others, "
-        "for evaluation: load a state that this class saved"
+        "model's file has others, for evaluation: load a state that this class saved"
     )
     assert differing(optimizer.state_dict(), before) == set()
 
@@ -326,9 +322,8 @@ def test_the_laws_hold_for_an_odd_optimizer() -> None:
     assert given["weight"].tolist() == [[1.0, -2.0]]
     assert {key: tensor.item() for key, tensor in state.items()} == {"weight/group.calls:number": 1}
     optimizer.load_state_dict(state)
-    assert optimizer.step(1.0, model, given).weight.tolist() == [
-        [-3.0, 6.0]
-    ]  # the second call again
+    # the second call again
+    assert optimizer.step(1.0, model, given).weight.tolist() == [[-3.0, 6.0]]
     optimizer.load_state_dict({})
     assert optimizer.step(1.0, model, given).weight.tolist() == [[-4.0, 8.0]]  # the first
     assert optimizer.options == {}

@@ -290,14 +290,9 @@ def test_options_are_torchs_with_the_implementation_chosen(name: str) -> None:
 def test_options_of_schedule_free_are_what_it_takes_and_not_what_it_counts() -> None:
     optimizer = Optimizer(schedulefree.AdamWScheduleFree, network("schedule-free"), warmup_steps=10)
     expected = {
-        "betas": (0.9, 0.999),
-        "eps": 1e-8,
-        "weight_decay": 0,
-        "warmup_steps": 10,
-        "r": 0.0,
-        "weight_lr_power": 2.0,
-        "foreach": True,
-    }
+        "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0, "warmup_steps": 10, "r": 0.0,
+        "weight_lr_power": 2.0, "foreach": True,
+    }  # fmt: skip
     assert optimizer.options == expected
     train(optimizer._model, optimizer, range(2))
     assert optimizer.options == expected

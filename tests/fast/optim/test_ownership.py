@@ -211,9 +211,8 @@ def test_a_shared_parameter_claimed_by_two_of_its_names_is_refused_by_both():
 
     assert refused.value.problems == (
         "param_groups: parameter 'embedding.weight' (also head.weight) is claimed by groups 'in' "
-        "and 'out'; "
-        "a parameter has "
-        "one owner: exclude what 'out' claims from 'in', or narrow one of the rules",
+        "and 'out'; a parameter has one owner: exclude what 'out' claims from 'in', or narrow one "
+        "of the rules",
     )
 
 
@@ -252,13 +251,9 @@ def test_a_weight_shared_by_the_first_and_the_last_module_is_both():
 
 def test_first_hidden_and_last_are_where_the_matrices_stand():
     net = nn.Sequential(
-        nn.LayerNorm(3),
-        nn.Linear(3, 4),
-        nn.LayerNorm(4),
-        nn.Linear(4, 4),
-        nn.Linear(4, 2),
+        nn.LayerNorm(3), nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 4), nn.Linear(4, 2),
         nn.LayerNorm(2),
-    )
+    )  # fmt: skip
 
     owned = ownership.assign(
         net, {place: Rule(Match(tag=(place,))) for place in ("first", "hidden", "last")}

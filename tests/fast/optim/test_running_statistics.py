@@ -22,14 +22,11 @@ class Counting(nn.Module):
         return inputs
 
 
-@pytest.mark.parametrize(
-    ("changing", "name"),
-    [
-        (Counting(in_place=True), "0.seen"),
-        (Counting(in_place=False), "0.seen"),
-        (nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3)), "0.parametrizations.weight.0._"),
-    ],
-)
+@pytest.mark.parametrize(("changing", "name"), [
+    (Counting(in_place=True), "0.seen"),
+    (Counting(in_place=False), "0.seen"),
+    (nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3)), "0.parametrizations.weight.0._"),
+])  # fmt: skip
 def test_a_buffer_that_a_step_changes_is_refused_by_name(changing, name):
     model = nn.Sequential(changing, nn.BatchNorm1d(3))
     statistics = RunningStatistics(model)

@@ -61,9 +61,8 @@ def test_the_weights_are_put_back_bit_for_bit_even_after_an_error():
         moved = torch.cat(
             [(p - b).flatten() for p, b in zip(model.parameters(), before, strict=True)]
         )
-        assert moved.norm().item() == pytest.approx(
-            RHO, rel=1e-5
-        )  # float32 weights moved and subtracted again
+        # float32 weights moved and subtracted again
+        assert moved.norm().item() == pytest.approx(RHO, rel=1e-5)
         raise KeyboardInterrupt
     assert all(
         torch.equal(one, other) for one, other in zip(model.parameters(), before, strict=True)

@@ -54,10 +54,8 @@ def test_refused_parameters_are_listed_with_shapes_and_reason() -> None:
         Optimizer(torch.optim.Muon, network())
     assert str(error.value) == (
         "torch.optim.Muon does not take '0.bias' [9], '1.weight' [9], '1.bias' [9], '2.bias' [4]; "
-        "give them "
-        "to another "
-        "group (Muon only supports 2D parameters whereas we found a parameter with size: "
-        "torch.Size([9]))"
+        "give them to another group (Muon only supports 2D parameters whereas we found a "
+        "parameter with size: torch.Size([9]))"
     )
 
 
@@ -69,13 +67,10 @@ def test_a_class_that_takes_none_of_them_is_told_apart_from_wrong_options() -> N
         Optimizer(torch.optim.Muon, network(), names=["1.weight", "1.bias"])
 
 
-@pytest.mark.parametrize(
-    "name, options, said",
-    [
-        ("SGD", {"momentum": -1.0}, "Invalid momentum value: -1.0"),
-        ("Muon", {"momentum": -1.0}, "momentum should be >= 0 but is: -1.0"),
-    ],
-)
+@pytest.mark.parametrize("name, options, said", [
+    ("SGD", {"momentum": -1.0}, "Invalid momentum value: -1.0"),
+    ("Muon", {"momentum": -1.0}, "momentum should be >= 0 but is: -1.0"),
+])  # fmt: skip
 def test_wrong_options_are_told_in_torchs_words(
     name: str, options: dict[str, Any], said: str
 ) -> None:

@@ -45,15 +45,12 @@ def increased(found, update):
     return found.replaced({name: tensor + update for name, tensor in found.items()})
 
 
-@pytest.mark.parametrize(
-    "value, clip",
-    [
-        (0.7, gradients.clip_by_global_norm),
-        ({"global_norm": 0.7}, gradients.clip_by_global_norm),
-        ({"norm": 0.7}, gradients.clip_by_norm),
-        ({"value": 0.7}, gradients.clip_by_value),
-    ],
-)
+@pytest.mark.parametrize("value, clip", [
+    (0.7, gradients.clip_by_global_norm),
+    ({"global_norm": 0.7}, gradients.clip_by_global_norm),
+    ({"norm": 0.7}, gradients.clip_by_norm),
+    ({"value": 0.7}, gradients.clip_by_value),
+])  # fmt: skip
 def test_the_short_form_names_its_clipping(value, clip):
     assert same(transformations.from_clip(value)(some()), clip(some(), 0.7))
 

@@ -20,11 +20,7 @@ SUMMARY = {
     "seconds": 75.0,
     "metrics": [
         {
-            "split": "valid",
-            "metric": "loss",
-            "best": 0.125,
-            "epoch_of_best": 1,
-            "last": 0.25,
+            "split": "valid", "metric": "loss", "best": 0.125, "epoch_of_best": 1, "last": 0.25,
             "last_epoch": 2,
         }
     ],
@@ -47,16 +43,12 @@ SUMMARY = {
             "parameters": {f"network.{i}.bias": [i] for i in range(2, 10)},
         },
         "body": {
-            "optimizer": None,
-            "options": {},
-            "lr": None,
-            "num_tensors": 1,
-            "num_parameters": 1,
+            "optimizer": None, "options": {}, "lr": None, "num_tensors": 1, "num_parameters": 1,
             "parameters": {"network.10.scale": []},
         },
     },
     "last_lr": {"hidden": 0.015, "base": 1e-3},
-}
+}  # fmt: skip
 
 
 def progress(**state):

@@ -31,15 +31,12 @@ def test_the_status_is_running_with_the_process_and_then_done(tmp_path):
     assert running["started"] == ended["started"] <= ended["ended"]
 
 
-@pytest.mark.parametrize(
-    ("error", "verdict", "reason"),
-    [
-        (errors.DataError("row 3 is empty"), "failed", "row 3 is empty"),
-        (RuntimeError("boom"), "failed", "RuntimeError: boom"),
-        (KeyboardInterrupt(), "interrupted", "KeyboardInterrupt"),
-        (SystemExit(143), "interrupted", "SystemExit: 143"),
-    ],
-)
+@pytest.mark.parametrize(("error", "verdict", "reason"), [
+    (errors.DataError("row 3 is empty"), "failed", "row 3 is empty"),
+    (RuntimeError("boom"), "failed", "RuntimeError: boom"),
+    (KeyboardInterrupt(), "interrupted", "KeyboardInterrupt"),
+    (SystemExit(143), "interrupted", "SystemExit: 143"),
+])  # fmt: skip
 def test_the_error_that_ended_the_run_is_its_reason_and_is_raised(tmp_path, error, verdict, reason):
     with pytest.raises(type(error)), claim.claimed(RunFolder(tmp_path)) as begins:
         begins()
@@ -255,12 +252,10 @@ def test_a_folder_with_a_damaged_status_can_be_overwritten(tmp_path, text):
 
 
 ERRORS = [
-    errors.ConfigError(["lr=-1: no"]),
-    errors.DataError("row 3 is empty"),
-    errors.ExhaustedError("out of memory"),
-    errors.Interrupted("SIGINT"),
+    errors.ConfigError(["lr=-1: no"]), errors.DataError("row 3 is empty"),
+    errors.ExhaustedError("out of memory"), errors.Interrupted("SIGINT"),
     ZeroDivisionError("in a constructor"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)

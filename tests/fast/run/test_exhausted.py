@@ -25,25 +25,21 @@ def allocated():
     torch.empty(2**50, dtype=torch.uint8)
 
 
-@pytest.mark.parametrize(
-    ("fail", "named"),
-    [
-        (allocated, ["out of memory", "batch_size=64", "smaller model"]),
-        (MemoryError, ["out of memory", "MemoryError"]),
-        (lambda: torch.OutOfMemoryError("CUDA out of memory. Tried"), ["out of memory"]),
-        (lambda: RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED"), ["batch_size=64"]),
-        (
-            lambda: ImportError("libtorch_cpu.so: failed to map segment from shared object"),
-            ["out of memory"],
-        ),
-        (
-            lambda: RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed. "),
-            ["num_workers=2", "killed by signal: Killed", "/dev/shm"],
-        ),
-        (without_shared_memory, ["/dev/shm", "num_workers=0"]),
-        (lambda: OSError(errno.EMFILE, "Too many open files"), ["`ulimit -n`", "num_workers=2"]),
-    ],
-)
+@pytest.mark.parametrize(("fail", "named"), [
+    (allocated, ["out of memory", "batch_size=64", "smaller model"]),
+    (MemoryError, ["out of memory", "MemoryError"]),
+    (lambda: torch.OutOfMemoryError("CUDA out of memory. Tried"), ["out of memory"]),
+    (lambda: RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED"), ["batch_size=64"]),
+    (
+        lambda: ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+        ["out of memory"],
+    ),
+    (lambda: RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed. "), [
+        "num_workers=2", "killed by signal: Killed", "/dev/shm",
+    ]),
+    (without_shared_memory, ["/dev/shm", "num_workers=0"]),
+    (lambda: OSError(errno.EMFILE, "Too many open files"), ["`ulimit -n`", "num_workers=2"]),
+])  # fmt: skip
 def test_an_error_names_what_to_lower(demands, fail, named):
     with pytest.raises(errors.ExhaustedError) as raised, exhausted.explained(demands):
         error = fail()

@@ -26,15 +26,8 @@ CONFIG = Train(
 
 def git(folder, *arguments):
     command = [
-        "git",
-        "-C",
-        folder,
-        "-c",
-        "user.name=A",
-        "-c",
-        "user.email=a@example.org",
-        *arguments,
-    ]
+        "git", "-C", folder, "-c", "user.name=A", "-c", "user.email=a@example.org", *arguments,
+    ]  # fmt: skip
     return subprocess.run(
         command, check=True, capture_output=True, text=True, errors="replace"
     ).stdout
@@ -135,8 +128,6 @@ def test_the_rest_is_what_was_there():
     for name in ("torch", "hydra-core", "safetensors"):
         assert record["packages"][name] == importlib.metadata.version(name)
     assert (record["seed"], record["data"], record["hardware"]["device"]) == (
-        7,
-        {"name": "digits"},
-        "cpu",
-    )
+        7, {"name": "digits"}, "cpu",
+    )  # fmt: skip
     assert record["hardware"]["threads"] == torch.get_num_threads()

@@ -18,19 +18,16 @@ def at(minutes):
     return (START + timedelta(minutes=minutes)).isoformat()
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "has_trained"),
-    [
-        ("summary.json", b"{}", True),
-        ("checkpoints/step-3/state.json", b"{}", True),
-        ("metrics.jsonl", VALIDATED + b'{"split": "train", "updates": 20}\n', True),
-        ("metrics.csv", CSV_HEADER + b"valid,0,0,a,b,1\ntrain,7,1,a,b,1\n", True),
-        ("tensorboard/train/events.out.tfevents.1.x", b"", True),
-        ("metrics.jsonl", VALIDATED, False),
-        ("metrics.csv", CSV_HEADER + b"valid,0,0,a,b,1\n", False),
-        ("checkpoints/step-0/state.json", b"{}", False),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "has_trained"), [
+    ("summary.json", b"{}", True),
+    ("checkpoints/step-3/state.json", b"{}", True),
+    ("metrics.jsonl", VALIDATED + b'{"split": "train", "updates": 20}\n', True),
+    ("metrics.csv", CSV_HEADER + b"valid,0,0,a,b,1\ntrain,7,1,a,b,1\n", True),
+    ("tensorboard/train/events.out.tfevents.1.x", b"", True),
+    ("metrics.jsonl", VALIDATED, False),
+    ("metrics.csv", CSV_HEADER + b"valid,0,0,a,b,1\n", False),
+    ("checkpoints/step-0/state.json", b"{}", False),
+])  # fmt: skip
 def test_an_update_that_files_show_counts_whatever_the_status_says(
     tmp_path, name, content, has_trained
 ):

@@ -91,13 +91,9 @@ def test_a_metric_named_like_markup_is_shown_by_its_name(kind):
     assert "train recall[red] 0.5000  |  12,950 samples/s" in file.getvalue()
 
     row = {
-        "split": "valid",
-        "metric": "recall[red]",
-        "best": 0.5,
-        "epoch_of_best": 1,
-        "last": 0.5,
+        "split": "valid", "metric": "recall[red]", "best": 0.5, "epoch_of_best": 1, "last": 0.5,
         "last_epoch": 1,
-    }
+    }  # fmt: skip
     shown.show({"run_dir": "a[b]", "model": "MLP", "num_parameters": 1, "updates": 21,
                 "seconds": 1.0, "metrics": [row], "param_groups": {}})  # fmt: skip
     assert "│ recall[red] │" in file.getvalue() and "a[b]" in file.getvalue()

@@ -25,15 +25,12 @@ CONFIG = {
 }
 
 
-@pytest.mark.parametrize(
-    ("objective", "found"),
-    [
-        (None, [("valid/loss", "lowest")]),
-        ("valid/recall/cat", [("valid/recall/cat", "highest")]),
-        ("valid-ema/recall.last", [("valid-ema/recall.last", "highest")]),
-        (["train/size", "valid/psnr"], [("train/size", "lowest"), ("valid/psnr", "highest")]),
-    ],
-)
+@pytest.mark.parametrize(("objective", "found"), [
+    (None, [("valid/loss", "lowest")]),
+    ("valid/recall/cat", [("valid/recall/cat", "highest")]),
+    ("valid-ema/recall.last", [("valid-ema/recall.last", "highest")]),
+    (["train/size", "valid/psnr"], [("train/size", "lowest"), ("valid/psnr", "highest")]),
+])  # fmt: skip
 def test_the_direction_is_that_of_the_metric_class(objective, found):
     expected = [Objective(*each) for each in found]
     assert objectives(CONFIG | {"objective": objective}, None) == expected

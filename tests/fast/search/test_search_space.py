@@ -81,10 +81,8 @@ def test_corners_have_both_ends_and_every_choice():
     space = search_space(["lr=interval(0,1)", "optimizer=adam,sgd,lion"], None)
 
     assert space.corners() == [
-        ["lr=0.0", "optimizer=adam"],
-        ["lr=1.0", "optimizer=sgd"],
-        ["lr=1.0", "optimizer=lion"],
-    ]
+        ["lr=0.0", "optimizer=adam"], ["lr=1.0", "optimizer=sgd"], ["lr=1.0", "optimizer=lion"],
+    ]  # fmt: skip
 
 
 def test_a_grid_has_every_value_and_no_interval():

@@ -173,13 +173,10 @@ def test_several_objectives_are_traded_off_and_not_pruned(tmp_path):
         opened(tmp_path, [LOSS, ACCURACY], options=options)
 
 
-@pytest.mark.parametrize(
-    ("changed", "why"),
-    [
-        ({"space": search_space(["lr=interval(0,1)"], None)}, "another lr: "),
-        ({"objectives": [ACCURACY]}, 'another objective: ["valid/loss, lowest"], now '),
-    ],
-)
+@pytest.mark.parametrize(("changed", "why"), [
+    ({"space": search_space(["lr=interval(0,1)"], None)}, "another lr: "),
+    ({"objectives": [ACCURACY]}, 'another objective: ["valid/loss, lowest"], now '),
+])  # fmt: skip
 def test_another_search_in_the_folder_is_refused(tmp_path, changed, why):
     opened(tmp_path)
 
@@ -192,36 +189,30 @@ def checked(given):
     return violations.checked(SearchOptions, given, prefix="hydra.sweeper.")
 
 
-@pytest.mark.parametrize(
-    ("given", "problem"),
-    [
-        ({"n_trials": 0}, "hydra.sweeper.n_trials=0: should be greater than or equal to 1"),
-        ({"sampler": "tpo"}, "hydra.sweeper.sampler=tpo: should be 'tpe', 'cmaes', 'random',"),
-        ({"n_trails": 3}, "hydra.sweeper.n_trails: no such option; did you mean 'n_trials'?"),
-        ({"directions": ["up"]}, "hydra.sweeper.directions=['up']: should be 'lowest' or"),
-    ],
-)
+@pytest.mark.parametrize(("given", "problem"), [
+    ({"n_trials": 0}, "hydra.sweeper.n_trials=0: should be greater than or equal to 1"),
+    ({"sampler": "tpo"}, "hydra.sweeper.sampler=tpo: should be 'tpe', 'cmaes', 'random',"),
+    ({"n_trails": 3}, "hydra.sweeper.n_trails: no such option; did you mean 'n_trials'?"),
+    ({"directions": ["up"]}, "hydra.sweeper.directions=['up']: should be 'lowest' or"),
+])  # fmt: skip
 def test_wrong_options_are_refused_by_name(given, problem):
     with pytest.raises(errors.ConfigError) as refused:
         checked(given)
     assert refused.value.problems[0].startswith(problem)
 
 
-@pytest.mark.parametrize(
-    ("given", "problem"),
-    [
-        ({"sampler_options": {"n_startup": 1}}, "hydra.sweeper.sampler_options={'n_startup': 1}: "),
-        (
-            {"sampler": "cmaes", "sampler_options": {"with_margin": True}},
-            "hydra.sweeper.sampler_options={'with_margin': True}: does not fit "
-            "hydra.sweeper.sampler=cmaes: with_margin is not supported",
-        ),
-        (
-            {"pruner": "percentile", "pruner_options": {"percentile": 200}},
-            "hydra.sweeper.pruner_options={'percentile': 200}: does not fit",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("given", "problem"), [
+    ({"sampler_options": {"n_startup": 1}}, "hydra.sweeper.sampler_options={'n_startup': 1}: "),
+    (
+        {"sampler": "cmaes", "sampler_options": {"with_margin": True}},
+        "hydra.sweeper.sampler_options={'with_margin': True}: does not fit "
+        "hydra.sweeper.sampler=cmaes: with_margin is not supported",
+    ),
+    (
+        {"pruner": "percentile", "pruner_options": {"percentile": 200}},
+        "hydra.sweeper.pruner_options={'percentile': 200}: does not fit",
+    ),
+])  # fmt: skip
 def test_options_that_optuna_does_not_accept_are_refused(tmp_path, given, problem):
     with pytest.raises(errors.ConfigError) as refused:
         opened(tmp_path, options=checked(given))

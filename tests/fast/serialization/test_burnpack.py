@@ -125,31 +125,25 @@ def test_a_changed_byte_of_the_header_never_ends_in_another_error(tmp_path: Path
                 pass
 
 
-@pytest.mark.parametrize(
-    "metadata, told",
-    [
-        ({"tensors": []}, "have no tensors, or too many"),
-        ({"tensors": {"w": entry([2, 2], 0, 8)}}, "'w' is at bytes 0 to 8 of 16; its shape [2"),
-        ({"tensors": {"w": entry([4], 8, 24)}}, "of float32 takes 16"),
-        ({"tensors": {"w": entry([2**62, 4], 0, 0)}}, f"takes {2**66}"),
-        ({"tensors": {"w": entry([-1], 0, 0)}}, "'w' has no shape, or no offsets"),
-        ({"tensors": {"w": {"dtype": "F32"}}}, "'w' has no shape, or no offsets"),
-        ({"tensors": {"w": entry([4], 0, 16, "F4")}}, "'w' has no dtype that records have"),
-        ({"tensors": {"w": entry([4], 0, 4, {"QFloat": {}})}}, "'w' is quantised; dequantise"),
-        (
-            {"tensors": {name: entry([4], 0, 16) for name in ("v", "w")}},
-            "'w' shares bytes with others",
-        ),
-        (b"\xba\x00\x00\x00\x02" + 2 * (cbor("tensors") + cbor({})), "a name occurs twice"),
-        (b"\x9a\xff\xff\xff\xff", "its metadata end too early"),
-        (b"\x9f\xff", "have lengths that Burn does not write"),
-        (b"\xc0\x00", "CBOR's kind 6"),
-        (b"\x81" * 5_000 + b"\x00", "more values, or levels, than allowed"),
-        (b"\xa1\x00\x00", "a key that is not a text"),
-        (cbor({"tensors": {}}) + b"\x00", "do not end where they should"),
-        ({"tensors": {}, "scalars": {"a": float("inf")}}, "scalars"),
-    ],
-)
+@pytest.mark.parametrize("metadata, told", [
+    ({"tensors": []}, "have no tensors, or too many"),
+    ({"tensors": {"w": entry([2, 2], 0, 8)}}, "'w' is at bytes 0 to 8 of 16; its shape [2"),
+    ({"tensors": {"w": entry([4], 8, 24)}}, "of float32 takes 16"),
+    ({"tensors": {"w": entry([2**62, 4], 0, 0)}}, f"takes {2**66}"),
+    ({"tensors": {"w": entry([-1], 0, 0)}}, "'w' has no shape, or no offsets"),
+    ({"tensors": {"w": {"dtype": "F32"}}}, "'w' has no shape, or no offsets"),
+    ({"tensors": {"w": entry([4], 0, 16, "F4")}}, "'w' has no dtype that records have"),
+    ({"tensors": {"w": entry([4], 0, 4, {"QFloat": {}})}}, "'w' is quantised; dequantise"),
+    ({"tensors": {name: entry([4], 0, 16) for name in ("v", "w")}}, "'w' shares bytes with others"),
+    (b"\xba\x00\x00\x00\x02" + 2 * (cbor("tensors") + cbor({})), "a name occurs twice"),
+    (b"\x9a\xff\xff\xff\xff", "its metadata end too early"),
+    (b"\x9f\xff", "have lengths that Burn does not write"),
+    (b"\xc0\x00", "CBOR's kind 6"),
+    (b"\x81" * 5_000 + b"\x00", "more values, or levels, than allowed"),
+    (b"\xa1\x00\x00", "a key that is not a text"),
+    (cbor({"tensors": {}}) + b"\x00", "do not end where they should"),
+    ({"tensors": {}, "scalars": {"a": float("inf")}}, "scalars"),
+])  # fmt: skip
 def test_metadata_that_no_burn_writes_are_refused(
     metadata: Any, told: str, tmp_path: Path
 ) -> None:

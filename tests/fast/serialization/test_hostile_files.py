@@ -126,7 +126,5 @@ def test_damaged_safetensors_are_told_without_a_traceback(size, tmp_path):
 def test_whole_safetensors_are_imported(tmp_path):
     path = tmp_path / "source.safetensors"
     serialization.save_tensors(path, {"weight": torch.ones(2)})
-    import_state_dict.import_state_dict(
-        path, tmp_path / "out.safetensors", rename={"weight": "w"}
-    )
+    import_state_dict.import_state_dict(path, tmp_path / "out.safetensors", rename={"weight": "w"})
     assert serialization.load(tmp_path / "out.safetensors").tensors["w"].tolist() == [1, 1]

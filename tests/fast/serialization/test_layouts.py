@@ -21,10 +21,8 @@ def burn_file(path, tensors):
         start = len(data)
         data += content.numpy().tobytes()
         entries[name] = {
-            "dtype": "F32",
-            "shape": list(content.shape),
-            "data_offsets": [start, len(data)],
-        }
+            "dtype": "F32", "shape": list(content.shape), "data_offsets": [start, len(data)],
+        }  # fmt: skip
     header = json.dumps(entries).encode()
     path.write_bytes(len(header).to_bytes(8, "little") + header + data)
     return path
@@ -75,14 +73,10 @@ def test_a_convolution_of_burn_is_as_torchs(tmp_path):
     assert raw(convolution, tmp_path / "b.safetensors") == tensors
 
 
-@pytest.mark.parametrize(
-    ("transposed", "shape"),
-    [
-        (nn.ConvTranspose1d, (2, 3, 5)),
-        (nn.ConvTranspose2d, (2, 3, 5, 5)),
-        (nn.Conv3d, (3, 2, 5, 5, 5)),
-    ],
-)
+@pytest.mark.parametrize(("transposed", "shape"), [
+    (nn.ConvTranspose1d, (2, 3, 5)), (nn.ConvTranspose2d, (2, 3, 5, 5)),
+    (nn.Conv3d, (3, 2, 5, 5, 5)),
+])  # fmt: skip
 def test_other_convolutions_are_as_torchs(transposed, shape, tmp_path):
     module = transposed(2, 3, 5)
     found = raw(module, tmp_path / "a.safetensors")
@@ -99,11 +93,9 @@ def test_a_batch_norm_of_burn_scales_by_gamma_and_keeps_its_statistics(kind, dim
     # channel 0: (7 - 3) / sqrt(4) * 10 + 1 = 21; channel 1: (2 - -1) / sqrt(9) * 0.5 + -2 = -1.5;
     # eps 0, all of it exact
     tensors = {
-        "gamma": [10.0, 0.5],
-        "beta": [1.0, -2.0],
-        "running_mean": [3.0, -1.0],
+        "gamma": [10.0, 0.5], "beta": [1.0, -2.0], "running_mean": [3.0, -1.0],
         "running_var": [4.0, 9.0],
-    }
+    }  # fmt: skip
     norm = kind(2, eps=0.0).eval()
     norm.num_batches_tracked.fill_(17)
     serialization.load_file(norm, burn_file(tmp_path / "a.safetensors", tensors), layout="burn")
@@ -212,12 +204,11 @@ def test_what_has_no_like_in_burn_is_refused_by_name(tmp_path):
         serialization.save_file(model, tmp_path / "a.safetensors", layout="burn")
 
     assert str(error.value) == (
-        "layout 'burn' has no counterpart of:\n"
-        "  'block.self_attn' is a MultiheadAttention: Burn has query, key, value and output "
-        "linears, torch has one in_proj\n"
-        "  'memory' is a LSTM: Burn has two linears a gate, torch has all gates in one tensor\n"
-        "  'norm' is a InstanceNorm1d: Burn's instance norm has no running statistics\n"
-        "use layout 'torch', or build the module from parts that Burn has"
+        "layout 'burn' has no counterpart of:\n  'block.self_attn' is a MultiheadAttention: Burn "
+        "has query, key, value and output linears, torch has one in_proj\n  'memory' is a LSTM: "
+        "Burn has two linears a gate, torch has all gates in one tensor\n  'norm' is a "
+        "InstanceNorm1d: Burn's instance norm has no running statistics\nuse layout 'torch', or "
+        "build the module from parts that Burn has"
     )
     assert not list(tmp_path.iterdir())
 

@@ -42,8 +42,7 @@ def mismatch(*arguments, **options):
 
 REMEDY = (
     "load the record of this model; or load what fits (partial=True), map its names "
-    "(rename={regex: name}), "
-    "or name its layout (layout='burn')"
+    "(rename={regex: name}), or name its layout (layout='burn')"
 )
 
 
@@ -186,14 +185,11 @@ def test_one_prefix_that_differs_is_replaced(old, new, tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
-        (["student.", "teacher."], ["network."], "3 fit with 'network.' in place of 'student.'; 3"),
-        (["x."], ["one.", "two."], "3 fit with 'one.' in place of 'x.'; 3 fit with 'two.' in"),
-        (["net.x.", "other.y."], ["net.y."], "rename them: python scripts/import_state_dict.py"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "told"), [
+    (["student.", "teacher."], ["network."], "3 fit with 'network.' in place of 'student.'; 3"),
+    (["x."], ["one.", "two."], "3 fit with 'one.' in place of 'x.'; 3 fit with 'two.' in"),
+    (["net.x.", "other.y."], ["net.y."], "rename them: python scripts/import_state_dict.py"),
+])  # fmt: skip
 def test_prefixes_that_are_not_the_only_ones_are_named_and_nothing_is_loaded(
     old, new, told, tmp_path
 ):
@@ -219,15 +215,10 @@ def test_hundreds_of_names_are_cut_to_six_a_side(tmp_path):
     assert "the model has 600: 0.weight, 0.bias" in said and len(said) < 600
 
 
-@pytest.mark.parametrize(
-    ("own", "recorded"),
-    [
-        (torch.int64, torch.bool),
-        (torch.float32, torch.int64),
-        (torch.bool, torch.uint8),
-        (torch.complex64, torch.float32),
-    ],
-)
+@pytest.mark.parametrize(("own", "recorded"), [
+    (torch.int64, torch.bool), (torch.float32, torch.int64), (torch.bool, torch.uint8),
+    (torch.complex64, torch.float32),
+])  # fmt: skip
 def test_a_tensor_of_another_kind_is_refused(own, recorded, tmp_path):
     model = nn.Module()
     model.register_buffer("b", torch.zeros(2, dtype=own))
@@ -254,30 +245,27 @@ def test_names_are_changed_in_the_order_given(tmp_path):
     assert_equal(loaded, saved.state_dict())
 
 
-@pytest.mark.parametrize(
-    ("rename", "told"),
-    [
-        (
-            {"nowhere": "x"},
-            "rename 'nowhere' matches no name; there are bias, weight: correct it, or leave it out",
-        ),
-        (
-            {"weight": "w", "weight$": "v"},
-            "rename 'weight$' matches no name; there are bias, w: correct it, or leave it out",
-        ),
-        ({".*": "same"}, "rename makes 'bias' and 'weight' both 'samesame'; narrow the expression"),
-        (
-            {"(": "x"},
-            "rename '(' to 'x': '(' is not a valid regex: missing ), unterminated subpattern "
-            "at position 0; correct it",
-        ),
-        (
-            {"weight": r"\1"},
-            "rename 'weight' to '\\\\1': '\\\\1' replaces no 'weight': invalid group reference 1 "
-            "at position 1; correct it",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("rename", "told"), [
+    (
+        {"nowhere": "x"},
+        "rename 'nowhere' matches no name; there are bias, weight: correct it, or leave it out",
+    ),
+    (
+        {"weight": "w", "weight$": "v"},
+        "rename 'weight$' matches no name; there are bias, w: correct it, or leave it out",
+    ),
+    ({".*": "same"}, "rename makes 'bias' and 'weight' both 'samesame'; narrow the expression"),
+    (
+        {"(": "x"},
+        "rename '(' to 'x': '(' is not a valid regex: missing ), unterminated subpattern "
+        "at position 0; correct it",
+    ),
+    (
+        {"weight": r"\1"},
+        "rename 'weight' to '\\\\1': '\\\\1' replaces no 'weight': invalid group reference 1 "
+        "at position 1; correct it",
+    ),
+])  # fmt: skip
 def test_a_rename_that_cannot_be_meant_is_refused(rename, told, tmp_path):
     model = nn.Linear(2, 2)
     serialization.save_file(model, tmp_path / "a.json", serialization.Recorder("json"))
@@ -373,10 +361,7 @@ def test_a_square_matrix_is_not_taken_for_another_layout(tmp_path: Path) -> None
 def test_a_module_without_memory_is_refused_both_ways(tmp_path: Path) -> None:
     serialization.save_file(nn.Linear(2, 3), tmp_path / "whole.safetensors")
     for hollow in (nn.Linear(2, 3, device="meta"), nn.LazyLinear(3)):
-        told = (
-            "weight, bias: on the meta device, without data; call "
-            "module.to_empty"
-        )
+        told = ("weight, bias: on the meta device, without data; call module.to_empty")
         with pytest.raises(errors.MismatchError, match=told):
             serialization.load_file(hollow, tmp_path / "whole.safetensors")
         with pytest.raises(errors.MismatchError, match=told):

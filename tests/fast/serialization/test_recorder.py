@@ -78,11 +78,9 @@ def test_the_same_record_makes_the_same_bytes(format, is_compressed, tmp_path):
 
 def test_json_is_laid_out_for_a_reader(tmp_path):
     tensors = {
-        "w": TENSORS["weight"],
-        "c": torch.tensor([1 + 2j]),
-        "s": torch.tensor(3),
+        "w": TENSORS["weight"], "c": torch.tensor([1 + 2j]), "s": torch.tensor(3),
         "none": torch.empty(2, 0),
-    }
+    }  # fmt: skip
     serialization.Recorder("json", narrow=True).record(
         serialization.Record(tensors, {"a": "ü"}), tmp_path / "a.json"
     )
@@ -146,10 +144,8 @@ def test_safetensors_says_its_version_and_the_dtypes_that_were(tmp_path):
         }
     found = safetensors.torch.load_file(tmp_path / "a.safetensors")
     assert (found["w"].dtype, found["n"].dtype, found["n"].tolist()) == (
-        torch.bfloat16,
-        torch.uint16,
-        [300],
-    )
+        torch.bfloat16, torch.uint16, [300],
+    )  # fmt: skip
     assert serialization.load(tmp_path / "a.safetensors").tensors["n"].dtype == torch.int64
 
 
@@ -204,19 +200,13 @@ def test_a_name_that_says_no_format_is_refused(name, tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (
-            {"format": "msgpck"},
-            "format is 'msgpck'; choose from safetensors, msgpack, json; did you mean 'msgpack'?",
-        ),
-        (
-            {"precision": "fp64"},
-            "precision is 'fp64'; choose from exact, half, bfloat16, full, double",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("options", "told"), [
+    (
+        {"format": "msgpck"},
+        "format is 'msgpck'; choose from safetensors, msgpack, json; did you mean 'msgpack'?",
+    ),
+    ({"precision": "fp64"}, "precision is 'fp64'; choose from exact, half, bfloat16, full, double"),
+])  # fmt: skip
 def test_an_option_that_is_none_names_those_there_are(options, told):
     with pytest.raises(ValueError) as error:
         serialization.Recorder(**options)
@@ -236,30 +226,17 @@ def test_the_compact_recorder_is_messagepack_gzip_half_and_narrow(tmp_path):
     assert [entry["dtype"] for entry in whole["tensors"].values()] == ["float16", "int8", "bool"]
     found = serialization.load(tmp_path / "a.mpk.gz").tensors
     assert (found["n"].dtype, set(found["n"].tolist()), set(found["w"].tolist())) == (
-        torch.int64,
-        {-7},
-        {1.5},
-    )
+        torch.int64, {-7}, {1.5},
+    )  # fmt: skip
     assert (tmp_path / "a.mpk.gz").stat().st_size * 20 < (tmp_path / "a.safetensors").stat().st_size
 
 
-@pytest.mark.parametrize(
-    ("values", "dtype"),
-    [
-        ([0, 255], torch.uint8),
-        ([-1, 127], torch.int8),
-        ([-1, 128], torch.int16),
-        ([256], torch.uint16),
-        ([-129], torch.int16),
-        ([65535], torch.uint16),
-        ([65536], torch.uint32),
-        ([-32769], torch.int32),
-        ([2**32 - 1], torch.uint32),
-        ([2**32], torch.int64),
-        ([-(2**31) - 1], torch.int64),
-        ([], torch.uint8),
-    ],
-)
+@pytest.mark.parametrize(("values", "dtype"), [
+    ([0, 255], torch.uint8), ([-1, 127], torch.int8), ([-1, 128], torch.int16),
+    ([256], torch.uint16), ([-129], torch.int16), ([65535], torch.uint16), ([65536], torch.uint32),
+    ([-32769], torch.int32), ([2**32 - 1], torch.uint32), ([2**32], torch.int64),
+    ([-(2**31) - 1], torch.int64), ([], torch.uint8),
+])  # fmt: skip
 def test_integers_are_stored_in_the_narrowest_dtype_and_never_wrap(
     values, dtype, tmp_path
 ):
@@ -285,10 +262,9 @@ def test_all_values_too_large_for_half_are_listed_and_nothing_is_written(tmp_pat
         serialization.Record(tensors),
         tmp_path / "a.safetensors",
     ) == (
-        "precision 'half' ends at 65504; these would become infinite, so nothing was written:\n"
-        "  'head': -70000.0, and 1 more\n"
-        "  'rounds up': 65520.0\n"
-        "choose a wider precision ('bfloat16' has nearly the range of 'full'), or 'exact'"
+        "precision 'half' ends at 65504; these would become infinite, so nothing was written:\n  "
+        "'head': -70000.0, and 1 more\n  'rounds up': 65520.0\nchoose a wider precision "
+        "('bfloat16' has nearly the range of 'full'), or 'exact'"
     )
     assert not list(tmp_path.iterdir())
 
@@ -320,8 +296,7 @@ def test_other_precisions_refuse_what_they_would_make_infinite(precision, value,
         (
             (1,),
             "values['a'][0] is a tuple; values are dict, list, str, int, float, bool or None: "
-            "convert it, "
-            "or keep it in a tensor",
+            "convert it, or keep it in a tensor",
         ),
         ({1: 2}, "values['a'][0] has the key 1; keys are strings: '1'"),
         (
@@ -538,30 +513,15 @@ def test_what_is_hardly_json_is_told(text, tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        msgpack.packb(msgpack.ExtType(5, b"x")),
-        msgpack.packb(msgpack.Timestamp(0)),
-        b"\x91" * 5000,
-        b"\xdf\xff\xff\xff\xff",
-        b"\xc6\xff\xff\xff\xff",
-        b"\x81\xa1a\x01\x02",
-        b"\x82\xa1a\x01\xa1a\x01",
-        b"\x81\x01\x01",
-        b"\xa1\xff",
-        b"",
+        msgpack.packb(msgpack.ExtType(5, b"x")), msgpack.packb(msgpack.Timestamp(0)),
+        b"\x91" * 5000, b"\xdf\xff\xff\xff\xff", b"\xc6\xff\xff\xff\xff", b"\x81\xa1a\x01\x02",
+        b"\x82\xa1a\x01\xa1a\x01", b"\x81\x01\x01", b"\xa1\xff", b"",
     ],
     ids=[
-        "extension",
-        "time",
-        "deep",
-        "long map",
-        "long bytes",
-        "more",
-        "twice",
-        "number as key",
-        "no text",
-        "empty",
+        "extension", "time", "deep", "long map", "long bytes", "more", "twice", "number as key",
+        "no text", "empty",
     ],
-)
+)  # fmt: skip
 def test_messagepack_that_is_no_record_is_refused_before_allocating_claims(content, tmp_path):
     (tmp_path / "a.mpk").write_bytes(content)
 

@@ -21,12 +21,9 @@ def test_the_python_of_the_page_runs(tmp_path, monkeypatch):
 
     assert len(BLOCKS) == 5
     assert {path.name for path in tmp_path.iterdir()} == {
-        "model.safetensors",
-        "wrapped.safetensors",
-        "model.mpk.gz",
-        "record.json",
+        "model.safetensors", "wrapped.safetensors", "model.mpk.gz", "record.json",
         "burn.safetensors",
-    }
+    }  # fmt: skip
 
 
 def test_the_page_names_every_format_precision_dtype_and_layout():

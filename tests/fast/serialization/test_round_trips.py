@@ -53,12 +53,9 @@ def tensors_of_any_bits(draw, dtypes=DTYPES):
 
 
 recorders = st.builds(
-    serialization.Recorder,
-    st.sampled_from(sorted(SUFFIXES)),
-    precision=st.just("exact"),
-    gzip=st.booleans(),
-    narrow=st.booleans(),
-)
+    serialization.Recorder, st.sampled_from(sorted(SUFFIXES)), precision=st.just("exact"),
+    gzip=st.booleans(), narrow=st.booleans(),
+)  # fmt: skip
 
 
 def bits(tensor):
@@ -144,12 +141,9 @@ def through_a_module(recorder, saved, own, is_tied):
 
 @ANY
 @given(
-    recorders,
-    st.sampled_from(sorted(PRECISIONS)),
-    tensors_of_any_bits(FLOATS),
-    st.sampled_from(FLOATS),
-    st.booleans(),
-)
+    recorders, st.sampled_from(sorted(PRECISIONS)), tensors_of_any_bits(FLOATS),
+    st.sampled_from(FLOATS), st.booleans(),
+)  # fmt: skip
 def test_floats_of_any_precision_load_into_a_module_of_any_other(
     recorder, precision, tensor, dtype, is_tied
 ):
@@ -162,9 +156,8 @@ def test_floats_of_any_precision_load_into_a_module_of_any_other(
         return
     if stays_finite(tensor.to(stored), dtype):
         through_a_module(recorder, tensor, own, is_tied)
-        assert bits(own) == bits(
-            own.clone().copy_(tensor.contiguous().to(stored))
-        )  # torch casts nan by layout to other bits
+        # torch casts nan by layout to other bits
+        assert bits(own) == bits(own.clone().copy_(tensor.contiguous().to(stored)))
     else:
         with pytest.raises(errors.MismatchError, match=f"would be infinite as {dtype}"):
             through_a_module(recorder, tensor, own, is_tied)

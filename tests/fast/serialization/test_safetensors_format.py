@@ -38,10 +38,8 @@ def assert_same(found, expected):
     assert found.keys() == expected.keys()
     for name, tensor in expected.items():
         assert (found[name].dtype, found[name].shape, bits(found[name])) == (
-            tensor.dtype,
-            tensor.shape,
-            bits(tensor),
-        ), name
+            tensor.dtype, tensor.shape, bits(tensor),
+        ), name  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -65,15 +63,9 @@ def test_the_library_reads_all_dtypes_out_of_one_file_from_memory():
 
 def test_the_bytes_are_those_the_library_writes():
     dtypes = [
-        torch.uint8,
-        torch.float64,
-        torch.float16,
-        torch.int64,
-        torch.float32,
-        torch.bool,
-        torch.int32,
-        torch.bfloat16,
-    ]
+        torch.uint8, torch.float64, torch.float16, torch.int64, torch.float32, torch.bool,
+        torch.int32, torch.bfloat16,
+    ]  # fmt: skip
     tensors = {
         f"{place} ö": of_bytes(dtype, (place % 3, 3), place)
         for place, dtype in enumerate(dtypes * 2)

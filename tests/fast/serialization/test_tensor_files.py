@@ -52,15 +52,9 @@ def test_values_that_equal_no_other_come_back_bit_for_bit(
 ) -> None:
     limits = torch.finfo(dtype)
     values = [
-        0.0,
-        -0.0,
-        float("inf"),
-        -float("inf"),
-        float("nan"),
-        limits.max,
-        limits.tiny,
+        0.0, -0.0, float("inf"), -float("inf"), float("nan"), limits.max, limits.tiny,
         limits.smallest_normal / 4,
-    ]
+    ]  # fmt: skip
     tensors = {"special": torch.tensor(values, dtype=dtype)}
     found = round_trip(tmp_path, tensors)
     assert_same(found, tensors)

@@ -132,10 +132,8 @@ def test_twenty_updates_with_two_adams_equal_a_manual_loop_bit_for_bit(tmp_path)
     learner = builder.num_epochs(2).seed(SEED).build(task, GroupedOptimizer(task, groups), 1.0)
     learner.fit(loader, valid)
 
-    fused = {
-        "betas": (0.5, 0.999),
-        "fused": True,
-    }  # as a run has it: the same formula, rounded in another order
+    # as a run has it: the same formula, rounded in another order
+    fused = {"betas": (0.5, 0.999), "fused": True}
     adams = [
         torch.optim.Adam(getattr(plain, part).parameters(), rate, **fused)
         for part, rate in RATES.items()
@@ -164,10 +162,8 @@ def test_twenty_updates_with_two_adams_equal_a_manual_loop_bit_for_bit(tmp_path)
 
 
 def test_uneven_micro_batches_equal_one_batch_to_rounding():
-    task, accumulator = (
-        model(),
-        GradientsAccumulator(),
-    )  # without a batch norm, which knows its batch
+    # without a batch norm, which knows its batch
+    task, accumulator = (model(), GradientsAccumulator())
     for real, noise in zip(images().split(SIZES), latents().split(SIZES), strict=True):
         output = task.train_on(real, noise)
         accumulator.add(output.gradients, output.weight)
@@ -205,9 +201,8 @@ def test_the_images_get_into_the_generators_range():
         torch.tensor([0.25, 0.2, 0.1])[:, None, None],
     )
     found = task._images(Batch((pixels - mean) / std, torch.zeros(5)))
-    torch.testing.assert_close(
-        found, 2 * pixels - 1, rtol=0, atol=8 * 2**-24
-    )  # four roundings of numbers below 4
+    # four roundings of numbers below 4
+    torch.testing.assert_close(found, 2 * pixels - 1, rtol=0, atol=8 * 2**-24)
 
 
 def test_validation_repeats_and_draws_nothing_from_the_streams_of_the_run():

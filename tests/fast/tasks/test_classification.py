@@ -76,9 +76,8 @@ def test_loss_is_the_mean_cross_entropy_of_the_batch() -> None:
     item = model.valid_step(
         Batch(torch.tensor([[0.0, 0.0], [0.0, 0.0], [2.0, 2.0]]), torch.tensor([0, 1, 1]))
     )
-    assert item.loss.item() == pytest.approx(
-        0.6931471805599453, abs=6e-8
-    )  # ln 2, rounded to float32
+    # ln 2, rounded to float32
+    assert item.loss.item() == pytest.approx(0.6931471805599453, abs=6e-8)
     assert item.output.tolist() == [[0.0, 0.0], [0.0, 0.0], [2.0, 2.0]]
 
 
@@ -148,32 +147,29 @@ def test_metrics_get_the_likeliest_class_of_probability_targets() -> None:
     assert output.weight == 7 and not output.item.has_ignored
 
 
-@pytest.mark.parametrize(
-    ("output", "targets", "words"),
-    [
-        (
-            torch.zeros(7),
-            torch.zeros(7).long(),
-            r"gives \[7\] for targets \[7\]; should be \[batch, classes\] for class indices",
-        ),
-        (torch.zeros(7, 4), torch.zeros(6).long(), r"gives \[7, 4\] for targets \[6\]; should be"),
-        (
-            torch.zeros(7, 4),
-            torch.zeros(7, 1).long(),
-            r"gives \[7, 4\] for targets \[7, 1\]; should be",
-        ),
-        (
-            torch.zeros(7, 4),
-            torch.zeros(7),
-            r"gives \[7, 4\] for targets \[7\]; should both be \[batch, classes\]",
-        ),
-        (
-            torch.zeros(7, 4),
-            torch.zeros(7, 3),
-            r"gives \[7, 4\] for targets \[7, 3\]; should both be \[batch, classes\]",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("output", "targets", "words"), [
+    (
+        torch.zeros(7),
+        torch.zeros(7).long(),
+        r"gives \[7\] for targets \[7\]; should be \[batch, classes\] for class indices",
+    ),
+    (torch.zeros(7, 4), torch.zeros(6).long(), r"gives \[7, 4\] for targets \[6\]; should be"),
+    (
+        torch.zeros(7, 4),
+        torch.zeros(7, 1).long(),
+        r"gives \[7, 4\] for targets \[7, 1\]; should be",
+    ),
+    (
+        torch.zeros(7, 4),
+        torch.zeros(7),
+        r"gives \[7, 4\] for targets \[7\]; should both be \[batch, classes\]",
+    ),
+    (
+        torch.zeros(7, 4),
+        torch.zeros(7, 3),
+        r"gives \[7, 4\] for targets \[7, 3\]; should both be \[batch, classes\]",
+    ),
+])  # fmt: skip
 def test_shapes_that_do_not_fit_are_named(output: Tensor, targets: Tensor, words: str) -> None:
     with pytest.raises(errors.DataError, match=f"^Classifier: the network {words}"):
         Classifier(nn.Identity()).predict(Batch(output, targets))
@@ -222,11 +218,8 @@ def test_a_binary_classifier_accepts_floats_booleans_and_probabilities() -> None
         other = model.predict(Batch(inputs, targets))
         assert torch.equal(other.loss, item.loss) and torch.equal(other.targets, item.targets)
     assert model.predict(Batch(inputs, torch.tensor([0.2, 0.5, 0.9, 0.0]))).targets.tolist() == [
-        0,
-        1,
-        1,
-        0,
-    ]
+        0, 1, 1, 0,
+    ]  # fmt: skip
 
 
 def test_uneven_binary_batches_with_ignored_targets_equal_one_batch() -> None:

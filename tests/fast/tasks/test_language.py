@@ -94,16 +94,14 @@ def test_the_bytes_that_targets_stand_for_are_counted():
     targets = torch.tensor([[3, 1, 0], [2, 3, 3]])
     tokens = Batch(targets, targets)
     ignoring = CrossEntropy(ignored_index=1)
-    assert (
-        LanguageModel(Bigram(4), vocabulary=LETTERS).predict(tokens).num_bytes == 9
-    )  # é is two bytes of UTF-8
+    # é is two bytes of UTF-8
+    assert LanguageModel(Bigram(4), vocabulary=LETTERS).predict(tokens).num_bytes == 9
     assert LanguageModel(Bigram(4), ignoring, vocabulary=LETTERS).predict(tokens).num_bytes == 8
     assert LanguageModel(Bigram(4), bytes_per_token=[5, 1, 1, 10]).predict(tokens).num_bytes == 37
     assert LanguageModel(Bigram(256)).predict(tokens).num_bytes == 6
     assert LanguageModel(Bigram(256), ignoring).predict(tokens).num_bytes == 5
-    assert (
-        LanguageModel(Bigram(4)).predict(tokens).num_bytes is None
-    )  # the bytes of four tokens are unknown
+    # the bytes of four tokens are unknown
+    assert LanguageModel(Bigram(4)).predict(tokens).num_bytes is None
 
 
 def test_a_target_that_is_no_token_is_told_by_sample_and_place():
@@ -133,12 +131,10 @@ def test_a_repeating_text_is_learned_and_continued(tmp_path):
         data.ArrayDataset(rows[:, :-1], rows[:, 1:]), lambda raw, device: Batch(*raw), batch_size=7
     )
     builder = (
-        LearnerBuilder(tmp_path)
-        .with_writers()
-        .metric_train_numeric(Loss())
-        .metric_valid_numeric(Loss())
-        .num_epochs(20)
-    )
+        LearnerBuilder(tmp_path).with_writers().metric_train_numeric(Loss()).metric_valid_numeric(
+            Loss()
+        ).num_epochs(20)
+    )  # fmt: skip
     builder.build(model, Optimizer(torch.optim.Adam, model), 0.01).fit(train, train)
     with inference.valid(model):
         assert model.samples() == {"sample": "```text\nhot hot hot \n```"}
@@ -193,18 +189,15 @@ def test_what_cannot_be_generated_or_written_is_not_shown():
     assert LanguageModel(Bigram(4), bytes_per_token=[1, 1, 1, 2]).samples() == {}
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"prompt": ""}, "^prompt: should have at least one character"),
-        (
-            {"prompt": "abc\x07"},
-            r"^prompt='abc\\x07': the vocabulary has no '\\x07', 'c'; use characters that it has",
-        ),
-        ({"top_k": 5}, "^top_k=5: should be between 1 and the 4 tokens there are, or null for all"),
-        ({"top_k": 0}, "^top_k=0: should be between 1 and the 4 tokens"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "words"), [
+    ({"prompt": ""}, "^prompt: should have at least one character"),
+    (
+        {"prompt": "abc\x07"},
+        r"^prompt='abc\\x07': the vocabulary has no '\\x07', 'c'; use characters that it has",
+    ),
+    ({"top_k": 5}, "^top_k=5: should be between 1 and the 4 tokens there are, or null for all"),
+    ({"top_k": 0}, "^top_k=0: should be between 1 and the 4 tokens"),
+])  # fmt: skip
 def test_settings_out_of_range_are_refused_before_anything_is_trained(settings, words):
     with pytest.raises(ValueError, match=words):
         LanguageModel(Bigram(4), vocabulary=LETTERS, **settings)

@@ -16,9 +16,8 @@ from andiron.tasks.criterion import Criterion
 
 SIZES = (5, 1, 7, 3, 2, 8, 4, 1)  # uneven micro-batches of 31 samples
 WEIGHTS = [0.5, 3.0, 1.0, 2.25]
-ROUNDING = (
-    64 * 2**-24
-)  # float32: sums of 31 terms of order 1, and a handful of roundings each to make a term
+# float32: sums of 31 terms of order 1, and a handful of roundings each to make a term
+ROUNDING = (64 * 2**-24)
 
 
 def logits(size=31, classes=4, seed=0):
@@ -45,16 +44,14 @@ def test_cross_entropy_is_torchs(weights, smoothing):
     assert torch.equal(CrossEntropy(weights, smoothing)(logits(), soft), reference(logits(), soft))
     reference = nn.CrossEntropyLoss(tensor, label_smoothing=smoothing, ignore_index=2)
     found = CrossEntropy(weights, smoothing, ignored_index=2)(logits(), labels())
-    torch.testing.assert_close(
-        found, reference(logits(), labels()), rtol=4 * 2**-24, atol=0
-    )  # divided outside
+    # divided outside
+    torch.testing.assert_close(found, reference(logits(), labels()), rtol=4 * 2**-24, atol=0)
 
 
 def test_balanced_weights_make_every_class_count_alike():
     loss = CrossEntropy("balanced", 0.1, ignored_index=-1).balanced([10, 40, 50])
-    assert (
-        loss.class_weights.tolist() == torch.tensor([100 / 30, 100 / 120, 100 / 150]).tolist()
-    )  # n / (classes * n_c)
+    # n / (classes * n_c)
+    assert loss.class_weights.tolist() == torch.tensor([100 / 30, 100 / 120, 100 / 150]).tolist()
     assert (loss.label_smoothing, loss.ignored_index) == (0.1, -1)
     counts = labels().bincount().tolist()
     criterion = Criterion(CrossEntropy("balanced"), counts)
@@ -186,9 +183,8 @@ def test_uneven_micro_batches_equal_one_batch_for_every_loss(loss):
     found = accumulator.mean()
     assert [*found] == [*whole.gradients]
     for name, gradient in whole.gradients.items():
-        torch.testing.assert_close(
-            found[name], gradient, rtol=0, atol=4 * ROUNDING
-        )  # weights up to 3
+        # weights up to 3
+        torch.testing.assert_close(found[name], gradient, rtol=0, atol=4 * ROUNDING)
     torch.testing.assert_close(found.loss, whole.item.loss, rtol=4 * ROUNDING, atol=0)
 
 
@@ -254,13 +250,10 @@ def test_an_index_error_of_somebodys_loss_stays_what_it_is():
         Criterion(broken)(logits(), labels())
 
 
-@pytest.mark.parametrize(
-    ("loss", "shown"),
-    [
-        (lambda output, targets: output, r"a tensor \[31, 4\]"),
-        (lambda output, targets: 1.0, "float"),
-    ],
-)
+@pytest.mark.parametrize(("loss", "shown"), [
+    (lambda output, targets: output, r"a tensor \[31, 4\]"),
+    (lambda output, targets: 1.0, "float"),
+])  # fmt: skip
 def test_a_loss_that_gives_no_single_number_is_refused(loss, shown):
     with pytest.raises(
         ValueError,

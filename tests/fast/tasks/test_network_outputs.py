@@ -50,15 +50,12 @@ def test_a_trained_network_and_one_without_a_known_number_of_classes_are_used():
         assert task.train_step(BATCH).item.output.shape == (5, 1000)
 
 
-@pytest.mark.parametrize(
-    "wrap, kind, part",
-    [
-        (lambda logits: SimpleNamespace(logits=logits), "SimpleNamespace", "its .logits"),
-        (lambda logits: Outputs(logits, logits), "GoogLeNetOutputs", "its .logits"),
-        (lambda logits: {"out": logits}, "dict", "one of its tensors"),
-        (lambda logits: (logits, None), "tuple", "one of its tensors"),
-    ],
-)
+@pytest.mark.parametrize("wrap, kind, part", [
+    (lambda logits: SimpleNamespace(logits=logits), "SimpleNamespace", "its .logits"),
+    (lambda logits: Outputs(logits, logits), "GoogLeNetOutputs", "its .logits"),
+    (lambda logits: {"out": logits}, "dict", "one of its tensors"),
+    (lambda logits: (logits, None), "tuple", "one of its tensors"),
+])  # fmt: skip
 def test_an_output_that_is_no_tensor_is_refused_by_its_type(wrap, kind, part):
     message = f"the network Wrapping returned {kind}, not a tensor: .* returns {part}$"
     for task, batch in (

@@ -105,19 +105,16 @@ def test_pictures_become_pixels_of_the_shape_of_the_data():
     assert picture.size == (4, 4)
 
 
-@pytest.mark.parametrize(
-    ("given", "data", "told"),
-    [
-        ([], GREY, "there are no inputs"),
-        (torch.zeros(3, 5), TABLE, r"inputs of shape \[3, 5\] are not samples of houses"),
-        (torch.zeros(0, 2), TABLE, "there are no inputs"),
-        ([object()], GREY, r"files or PIL images, or arrays of shape \[number, 1, 4, 4\]"),
-        (["none.csv"], TABLE, r"none.csv: cannot be read \(No such file"),
-        (["a.png"], FLOATS, "pictures are not samples of arrays"),
-        (["abc"], TEXT, "text=.abc.: the vocabulary has no 'c'"),
-        ([""], TEXT, "text: should have at least one character"),
-    ],
-)
+@pytest.mark.parametrize(("given", "data", "told"), [
+    ([], GREY, "there are no inputs"),
+    (torch.zeros(3, 5), TABLE, r"inputs of shape \[3, 5\] are not samples of houses"),
+    (torch.zeros(0, 2), TABLE, "there are no inputs"),
+    ([object()], GREY, r"files or PIL images, or arrays of shape \[number, 1, 4, 4\]"),
+    (["none.csv"], TABLE, r"none.csv: cannot be read \(No such file"),
+    (["a.png"], FLOATS, "pictures are not samples of arrays"),
+    (["abc"], TEXT, "text=.abc.: the vocabulary has no 'c'"),
+    ([""], TEXT, "text: should have at least one character"),
+])  # fmt: skip
 def test_what_is_no_sample_is_refused_with_what_is(given, data, told):
     with pytest.raises(errors.DataError, match=told):
         raw_inputs.of(given, data, DETECTED)

@@ -22,17 +22,12 @@ def test_a_line_says_what_was_measured_when_and_over_what(tmp_path):
     writer.close()
     assert lines(tmp_path / "metrics.jsonl") == [
         {
-            "split": "train",
-            "updates": 20,
-            "epoch": 1,
-            "over": "window",
-            "loss": 0.5,
-            "accuracy": 0.25,
-            "lr/base": 0.001,
+            "split": "train", "updates": 20, "epoch": 1, "over": "window", "loss": 0.5,
+            "accuracy": 0.25, "lr/base": 0.001,
         },
         {"split": "valid", "updates": 21, "epoch": 1, "over": "epoch", "loss": 0.75},
         {"split": "test", "updates": 21, "epoch": 1, "over": "epoch", "loss": 1.5},
-    ]
+    ]  # fmt: skip
 
 
 def test_every_point_is_on_the_disk_when_it_is_written(tmp_path):
@@ -47,12 +42,8 @@ def test_every_point_is_on_the_disk_when_it_is_written(tmp_path):
 
 def test_numbers_come_back_exactly(tmp_path):
     values = {
-        "tenth": 0.1,
-        "third": 1 / 3,
-        "least": 5e-324,
-        "most": 1.7976931348623157e308,
-        "int": 2**53,
-    }
+        "tenth": 0.1, "third": 1 / 3, "least": 5e-324, "most": 1.7976931348623157e308, "int": 2**53,
+    }  # fmt: skip
     writer = JsonLinesWriter(tmp_path / "metrics.jsonl")
     writer.write(Point("train", 1, 1, values))
     writer.close()

@@ -156,20 +156,15 @@ def test_a_resumed_run_has_one_session_with_the_final_status(tmp_path):
     writer.end_session(succeeded=True)
     writer.close()
     values = [
-        value
-        for folder in (tmp_path, tmp_path / "hparams")
-        for path in sorted(folder.glob(FILES))
-        for event in events(path)
-        for value in event.summary.value
-        if value.tag != "valid/loss"
-    ]
+        value for folder in (tmp_path, tmp_path / "hparams") for path in sorted(
+            folder.glob(FILES)
+        ) for event in events(path) for value in event.summary.value if value.tag != "valid/loss"
+    ]  # fmt: skip
     page, charts, start, end = (value.tag for value in values)
     assert (page, charts, start, end) == (
-        "config/text_summary",
-        "custom_scalars__config__",
-        metadata.SESSION_START_INFO_TAG,
+        "config/text_summary", "custom_scalars__config__", metadata.SESSION_START_INFO_TAG,
         metadata.SESSION_END_INFO_TAG,
-    )
+    )  # fmt: skip
     end = metadata.parse_session_end_info_plugin_data(values[-1].metadata.plugin_data.content)
     assert end.status == api_pb2.STATUS_SUCCESS
     assert tensor_util.make_ndarray(values[0].tensor).item() == b"page"

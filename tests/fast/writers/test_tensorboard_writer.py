@@ -133,9 +133,7 @@ def test_the_hparams_tab_has_whole_epochs_and_the_test_set_separately(written):
 
 
 def test_a_layout_puts_every_split_of_a_metric_on_one_chart(written):
-    (made,) = (
-        value for value in values(written) if value.tag == "custom_scalars__config__"
-    )
+    (made,) = (value for value in values(written) if value.tag == "custom_scalars__config__")
     assert made.metadata.plugin_data.plugin_name == "custom_scalars"
     layout = layout_pb2.Layout.FromString(tensor_util.make_ndarray(made.tensor).item())
     charts = {
@@ -197,11 +195,8 @@ def test_a_histogram_by_hand(tmp_path):
     # last, which includes 1 too
     found = histogram_of(tmp_path, torch.tensor([[-1.0, 0.0, 0.0], [31 / 32, 1.0, -1 / 64]]))
     assert {number: count for number, count in enumerate(found.bucket) if count} == {
-        0: 1.0,
-        31: 1.0,
-        32: 2.0,
-        63: 2.0,
-    }
+        0: 1.0, 31: 1.0, 32: 2.0, 63: 2.0,
+    }  # fmt: skip
     assert found.bucket_limit == [(number + 1) / 32 - 1 for number in range(64)]
     assert (found.min, found.max, found.num, found.sum) == (-1.0, 1.0, 6, 31 / 32 - 1 / 64)
     assert found.sum_squares == 2 + (31 / 32) ** 2 + (1 / 64) ** 2
@@ -371,9 +366,8 @@ def test_pages_and_pictures_stand_where_they_were_made(tmp_path):
     read = EventAccumulator(str(tmp_path / "valid"), size_guidance={"images": 0}).Reload()
 
     assert read.Tags()["scalars"] == ["loss", "epoch"]
-    assert [event.step for event in read.Scalars("epoch")] == [
-        42
-    ]  # once, by the point that has values
+    # once, by the point that has values
+    assert [event.step for event in read.Scalars("epoch")] == [42]
     for tag, text in (("confusion", "| a | b |"), ("sample", "to be")):
         (event,) = read.Tensors(f"{tag}/text_summary")
         assert (event.step, tensor_util.make_ndarray(event.tensor_proto).item().decode()) == (

@@ -56,9 +56,8 @@ def test_a_signal_ends_the_run_as_interrupted_with_its_checkpoints_whole(tmp_pat
     assert found == code and "Traceback" not in error
     assert status(tmp_path / "run")["status"] == "interrupted"
     saved = [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()]
-    assert saved and all(
-        name == "latest.json" or name.startswith("step-") for name in saved
-    )  # no part of one
+    # no part of one
+    assert saved and all(name == "latest.json" or name.startswith("step-") for name in saved)
     assert not (tmp_path / "run" / "summary.json").exists()
 
 

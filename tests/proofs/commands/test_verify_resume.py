@@ -25,30 +25,19 @@ SETUPS = {
     "adam": ("optimizer=adam",),
     "dropout and augmentation": ("model=convnet", "model.hidden=32", "augmentation=[crop,shift]"),
     "two optimizers and a short last group": (
-        "param_groups=muon",
-        "model.hidden=[32,32]",
-        "grads_accumulation=4",
-        "batch_size=10",
+        "param_groups=muon", "model.hidden=[32,32]", "grads_accumulation=4", "batch_size=10",
     ),
     "average": ("averages=ema", "model.hidden=[32]"),
     "plateau": (
-        "scheduler=plateau",
-        "scheduler.patience=0",
-        "scheduler.threshold=0.5",
-        "num_epochs=3",
+        "scheduler=plateau", "scheduler.patience=0", "scheduler.threshold=0.5", "num_epochs=3",
         "model.hidden=[32]",
     ),
     "fp16": ("precision=fp16", "model._target_=parts.Loud", "batch_size=10"),
     "text": (
-        "data=text",
-        "data.path=squares.txt",
-        "data.context_length=16",
-        "model.layers=1",
-        "model.heads=2",
-        "model.dim=16",
-        "model.dropout=0.1",
+        "data=text", "data.path=squares.txt", "data.context_length=16", "model.layers=1",
+        "model.heads=2", "model.dim=16", "model.dropout=0.1",
     ),
-}
+}  # fmt: skip
 PARTS = """
 import random
 import time
@@ -209,19 +198,9 @@ def test_a_plateau_and_a_loss_scale_are_in_use_in_what_was_proved(tmp_path, proo
 @pytest.mark.slow
 def test_segments_are_separate_processes_that_an_outside_signal_ends(tmp_path, proof):
     said = proof(
-        *SMALL,
-        "num_epochs=4",
-        "--at",
-        "signal",
-        "validation:2",
-        "end",
-        "--random",
-        "1",
-        "--seed",
-        "31",
-        "--workers",
-        "1",
-    )
+        *SMALL, "num_epochs=4", "--at", "signal", "validation:2", "end", "--random", "1", "--seed",
+        "31", "--workers", "1",
+    )  # fmt: skip
 
     assert (said.code, said.errors) == (0, "")
     assert said.lines[0] == "stops are drawn with --seed 31"
@@ -230,9 +209,8 @@ def test_segments_are_separate_processes_that_an_outside_signal_ends(tmp_path, p
     assert any("(signal)" in place for place in made) and any(
         "(validation:2)" in place for place in made
     )
-    assert not any(
-        (tmp_path / "outputs" / "verify_resume").iterdir()
-    )  # they are the same: nothing is left to be looked at
+    # they are the same: nothing is left to be looked at
+    assert not any((tmp_path / "outputs" / "verify_resume").iterdir())
 
 
 @pytest.mark.slow
@@ -249,14 +227,9 @@ def test_a_buffer_that_no_checkpoint_holds_is_found_and_named(tmp_path, proof):
     assert re.fullmatch(r"and \d+ more", said.lines[said.lines.index(first) + 1])
     assert cause == (
         "likely cause: state that is not saved (made straight a second time the run is the same). "
-        "The first "
-        "difference was "
-        "logged 1 update after the resume at 3 (update 3, after 3 batches of train). the "
-        "non-persistent "
-        "buffer 'seen' of "
-        "network (Forgetful) changes in training (0.0 to 3.0) and is in no checkpoint: register "
-        "it with "
-        "persistent=True"
+        "The first difference was logged 1 update after the resume at 3 (update 3, after 3 "
+        "batches of train). the non-persistent buffer 'seen' of network (Forgetful) changes in "
+        "training (0.0 to 3.0) and is in no checkpoint: register it with persistent=True"
     )
     kept = Path(folder.removeprefix("the runs are in "))
     assert kept.parent == tmp_path / "outputs" / "verify_resume"
@@ -294,7 +267,6 @@ def test_an_irreproducible_run_is_distinguished_from_unsaved_state(proof):
     assert said.code == 1
     cause = (
         "likely cause: the run is not reproducible by itself: made straight a second time it "
-        "differs too, "
-        "first in metrics"
+        "differs too, first in metrics"
     )
     assert said.lines[-2].startswith(cause)

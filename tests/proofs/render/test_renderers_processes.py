@@ -17,11 +17,8 @@ def test_a_real_terminal_shows_a_redrawn_line_and_gets_its_cursor_back(
 ):
     ours, theirs = pty.openpty()
     command = [
-        sys.executable,
-        ROOT / "train.py",
-        "num_epochs=40",
-        f"hydra.run.dir={tmp_path / 'run'}",
-    ]
+        sys.executable, ROOT / "train.py", "num_epochs=40", f"hydra.run.dir={tmp_path / 'run'}",
+    ]  # fmt: skip
     environment = {**os.environ, "COLUMNS": "150", "TERM": "xterm-256color", "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(
         command, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL, env=environment

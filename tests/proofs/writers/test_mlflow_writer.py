@@ -67,10 +67,8 @@ def test_images_and_texts_become_artifacts(tmp_path):
     writer.end_session(succeeded=True)
     client, (run,) = stored(tmp_path)
     assert artifacts(client, run, "valid") == [
-        "valid/colour-3.png",
-        "valid/grey-3.png",
-        "valid/sample-3.md",
-    ]
+        "valid/colour-3.png", "valid/grey-3.png", "valid/sample-3.md",
+    ]  # fmt: skip
 
 
 def test_a_resumed_run_continues_under_its_id_and_logs_no_step_twice(tmp_path):

@@ -22,9 +22,8 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[3]
 JOBS = {"0": ("Adam", 1e-3), "1": ("Adam", 1e-4), "2": ("SGD", 1e-3), "3": ("SGD", 1e-4)}
-OPENER = urllib.request.build_opener(
-    urllib.request.ProxyHandler({})
-)  # a proxy does not know this machine's loopback
+# a proxy does not know this machine's loopback
+OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 PARTS = ("", "/train", "/valid", "/hparams")
 STATUSES = ["STATUS_UNKNOWN", "STATUS_SUCCESS", "STATUS_FAILURE", "STATUS_RUNNING"]
 
@@ -34,12 +33,9 @@ def sweep(tmp_path_factory):
     """The folder of four runs: two optimizers, whose options differ, by two learning rates."""
     folder = tmp_path_factory.mktemp("sweep")
     choices = [
-        "optimizer=adam,sgd",
-        "lr=1e-3,1e-4",
-        "num_epochs=1",
-        "log_every=5",
+        "optimizer=adam,sgd", "lr=1e-3,1e-4", "num_epochs=1", "log_every=5",
         f"hydra.sweep.dir={folder}",
-    ]
+    ]  # fmt: skip
     subprocess.run(
         [sys.executable, ROOT / "train.py", "-m", *choices],
         cwd=folder,
@@ -73,12 +69,9 @@ def all_runs(address):
 def session_groups(address):
     """The rows of the HParams tab by run, once they are all there with all their values."""
     request = {
-        "experimentName": "",
-        "allowedStatuses": STATUSES,
-        "colParams": [],
-        "startIndex": 0,
+        "experimentName": "", "allowedStatuses": STATUSES, "colParams": [], "startIndex": 0,
         "sliceSize": 100,
-    }
+    }  # fmt: skip
 
     def rows():
         groups = ask(address, "data/plugin/hparams/session_groups", request).get(
@@ -114,16 +107,9 @@ def test_loss_is_on_one_chart_for_both_splits(address):
             tag for tag in tags[f"{job}/tensorboard/train"] if not tag.startswith("system/")
         }  # once a second
         assert of_training == {
-            "loss",
-            "accuracy",
-            "lr/base",
-            "grad_norm/base",
-            "update_ratio/base",
-            "time/step",
-            "time/data",
-            "time/samples_per_second",
-            "epoch",
-        }
+            "loss", "accuracy", "lr/base", "grad_norm/base", "update_ratio/base", "time/step",
+            "time/data", "time/samples_per_second", "epoch",
+        }  # fmt: skip
         assert set(tags[f"{job}/tensorboard/valid"]) == {"loss", "accuracy", "epoch"}
 
 
@@ -159,14 +145,8 @@ def test_the_hparams_tab_has_a_column_for_the_options_of_every_job(address):
         {"optimizer.momentum", "optimizer.nesterov"},
     )
     assert only_adam | only_sgd | {
-        "optimizer",
-        "lr",
-        "seed",
-        "batch_size",
-        "model",
-        "model.hidden",
-        "data.valid",
-    } <= set(columns)
+        "optimizer", "lr", "seed", "batch_size", "model", "model.hidden", "data.valid",
+    } <= set(columns)  # fmt: skip
     assert {name for name, info in columns.items() if info.get("differs")} == {"optimizer", "lr"}
     for job, row in session_groups(address).items():
         mine, others = (only_adam, only_sgd) if JOBS[job][0] == "Adam" else (only_sgd, only_adam)
@@ -215,10 +195,8 @@ def test_the_histograms_tab_has_every_tensor_at_every_log_point(tmp_path):
     writer = TensorBoardWriter(tmp_path / "runs")
     for updates, tensor in weights.items():
         drawn = {
-            "weights/a": tensor,
-            "weights/equal": torch.ones(5),
-            "weights/none": torch.empty(0),
-        }
+            "weights/a": tensor, "weights/equal": torch.ones(5), "weights/none": torch.empty(0),
+        }  # fmt: skip
         writer.write(Point("train", updates, 1, {"loss": 0.5}, histograms=drawn))
     writer.write(Point("valid-ema", 53, 1, {"loss": 0.25}, whole_epoch=True))
     writer.close()
@@ -247,13 +225,10 @@ def test_what_models_generate_and_tables_are_shown_beside_the_curves(tmp_path):
         "gan": ["task=adversarial"],
         "tables": ["metrics=classification_full"],
         "text": [
-            "data=text",
-            f"data.path={tmp_path}/text.txt",
-            "data.context_length=16",
-            "model.layers=1",
-            "model.dim=16",
+            "data=text", f"data.path={tmp_path}/text.txt", "data.context_length=16",
+            "model.layers=1", "model.dim=16",
         ],
-    }
+    }  # fmt: skip
     (tmp_path / "text.txt").write_text("to be, or not to be. " * 200)
     for name, choices in jobs.items():
         options = ["num_epochs=1", "render=plain", f"hydra.run.dir={tmp_path}/runs/{name}"]
@@ -284,9 +259,8 @@ def test_what_models_generate_and_tables_are_shown_beside_the_curves(tmp_path):
     assert [image["step"] for image in described] == [21]
     assert picture.size == (32, 32)  # four by four digits of 8x8
     assert "<code" in pages[0]["text"] and pages[0]["step"] > 0
-    assert (
-        matrix[0]["text"].count("<tr>") == 12
-    )  # a heading and ten classes, and the row that TensorBoard puts around a page
+    # a heading and ten classes, and the row that TensorBoard puts around a page
+    assert matrix[0]["text"].count("<tr>") == 12
     assert {"confusion_matrix/text_summary", "per_class/text_summary"} <= set(
         texts["tables/tensorboard/valid"]
     )
@@ -306,12 +280,9 @@ def curves(address):
 def sessions(address):
     """The rows of the HParams tab: run, hyperparameters, statuses."""
     request = {
-        "experimentName": "",
-        "allowedStatuses": STATUSES,
-        "colParams": [],
-        "startIndex": 0,
+        "experimentName": "", "allowedStatuses": STATUSES, "colParams": [], "startIndex": 0,
         "sliceSize": 100,
-    }
+    }  # fmt: skip
     groups = ask(address, "data/plugin/hparams/session_groups", request).get("sessionGroups", [])
     return [
         (group["name"], group["hparams"], [session["status"] for session in group["sessions"]])

@@ -58,13 +58,10 @@ def own(here, monkeypatch):
     return here
 
 
-@pytest.mark.parametrize(
-    ("options", "function", "code"),
-    [
-        (("~model", NETWORK), "my_exits.Net.__init__", 0),
-        (("task={_target_: my_exits.Steps}",), "my_exits.Steps.train_step", None),
-    ],
-)
+@pytest.mark.parametrize(("options", "function", "code"), [
+    (("~model", NETWORK), "my_exits.Net.__init__", 0),
+    (("task={_target_: my_exits.Steps}",), "my_exits.Steps.train_step", None),
+])  # fmt: skip
 def test_a_run_whose_class_exits_has_failed(own, options, function, code):
     ended = called(train.main, *RUN, *options, "hydra.run.dir=run", cwd=own)
 

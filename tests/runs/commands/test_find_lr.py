@@ -20,18 +20,16 @@ def test_the_rates_are_a_constant_factor_apart_from_the_first_to_the_last():
 
 def test_the_smoothed_loss_of_a_constant_is_the_constant():
     assert loss_curve.smoothed([2.0] * 7) == pytest.approx([2.0] * 7)
-    assert loss_curve.smoothed([1.0, 0.0]) == pytest.approx(
-        [1.0, 0.09 / 0.19]
-    )  # 0.9 * 0.1 / (1 - 0.81)
+    # 0.9 * 0.1 / (1 - 0.81)
+    assert loss_curve.smoothed([1.0, 0.0]) == pytest.approx([1.0, 0.09 / 0.19])
 
 
 def test_the_suggestion_is_where_a_sigmoid_over_log_lr_falls_fastest():
     tried = Range(1e-6, 1.0, 400)
     rates = [tried(update) for update in range(400)]
     losses = [2 / (1 + math.exp(3 * (math.log10(rate) + 3))) for rate in rates]  # steepest at 1e-3
-    assert loss_curve.suggestion(rates, losses) == pytest.approx(
-        1e-3, rel=0.5
-    )  # smoothing lags by ten of 66 rates a decade
+    # smoothing lags by ten of 66 rates a decade
+    assert loss_curve.suggestion(rates, losses) == pytest.approx(1e-3, rel=0.5)
 
 
 def test_it_finds_a_rate_for_adam_and_writes_a_picture_and_a_curve(tmp_path):
@@ -53,18 +51,15 @@ def test_it_finds_a_rate_for_adam_and_writes_a_picture_and_a_curve(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    "options, words",
-    [
-        (["--first", "1", "--last", "0.1"], "should be 0 < first < last, and at least 10 updates"),
-        (["--updates", "3"], "should be 0 < first < last, and at least 10 updates"),
-        (["optimizer=adamm"], "optimizer=adamm: no such optimizer; did you mean 'adam'?"),
-        (
-            ["--first", "1e30", "--last", "1e31", "optimizer=sgd"],
-            "--first=1e+30: the loss diverged after",
-        ),
-    ],
-)
+@pytest.mark.parametrize("options, words", [
+    (["--first", "1", "--last", "0.1"], "should be 0 < first < last, and at least 10 updates"),
+    (["--updates", "3"], "should be 0 < first < last, and at least 10 updates"),
+    (["optimizer=adamm"], "optimizer=adamm: no such optimizer; did you mean 'adam'?"),
+    (
+        ["--first", "1e30", "--last", "1e31", "optimizer=sgd"],
+        "--first=1e+30: the loss diverged after",
+    ),
+])  # fmt: skip
 def test_nonsense_is_refused_by_its_words(tmp_path, options, words):
     ended = called(find_lr.main, f"hydra.run.dir={tmp_path}", *options)
     assert ended.code == 2

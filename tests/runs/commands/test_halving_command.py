@@ -95,9 +95,7 @@ def test_a_job_paused_twice_equals_the_uninterrupted_run_bit_for_bit(here):
     again = called(train.main, *sweep)
 
     assert again.code == 0 and "1 of 3 jobs are done already" in again.output
-    assert [job.starts for job in ledger.read(folder).jobs.values()] == [
-        job.starts for job in jobs
-    ]
+    assert [job.starts for job in ledger.read(folder).jobs.values()] == [job.starts for job in jobs]
     for change, problem in {
         "hydra.sweeper.min_epochs=2": "jobs that paused at [1, 2], and now the rungs are 2",
         "objective=valid/loss": "jobs that were compared by objective=valid/accuracy, and now",

@@ -58,13 +58,10 @@ def test_tensors_that_share_memory_or_lie_otherwise_are_written_apart(imported):
     parameter = nn.Parameter(whole)
     imported(
         {
-            "a": parameter,
-            "b": parameter,
-            "part": whole[0],
-            "turned": whole.t(),
+            "a": parameter, "b": parameter, "part": whole[0], "turned": whole.t(),
             "step": whole[1, ::2],
         }
-    )
+    )  # fmt: skip
 
     assert loaded()["a"].tolist() == loaded()["b"].tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
     assert (loaded()["part"].tolist(), loaded()["step"].tolist()) == ([0.0, 1.0, 2.0], [3.0, 5.0])
@@ -90,47 +87,39 @@ def test_a_key_selects_a_nested_dict_and_other_values_are_listed(imported):
 
 def test_names_are_changed_in_the_order_given(imported):
     imported(
-        {"module.0.w": torch.ones(1)},
-        "--rename",
-        r"^module\.=net.",
-        "--rename",
-        r"\.w$=.weight",
-        "--rename",
-        "(?=net)=x.",
-    )
+        {"module.0.w": torch.ones(1)}, "--rename", r"^module\.=net.", "--rename", r"\.w$=.weight",
+        "--rename", "(?=net)=x.",
+    )  # fmt: skip
 
     assert loaded().keys() == {"x.net.0.weight"}
 
 
-@pytest.mark.parametrize(
-    ("value", "arguments", "told"),
-    [
-        (
-            {"model": {"net": {"w": torch.ones(1)}}, "epoch": 1},
-            [],
-            "not a plain state_dict; there are tensors under model.net: name one with --key",
-        ),
-        (
-            {"epoch": 1, "best": {"a": 2}},
-            [],
-            "not a plain state_dict; it holds epoch (a int), best (a dict of 1)",
-        ),
-        ({}, [], "not a plain state_dict; it holds nothing"),
-        (
-            {"model": {"epoch": 1}},
-            ["--key", "model"],
-            "not a plain state_dict under 'model'; it holds epoch (a int)",
-        ),
-        (
-            {"model": {}},
-            ["--key", "modle"],
-            "no key 'modle' in it; there are model; did you mean 'model'?",
-        ),
-        ({"model": {"a": 1}}, ["--key", "model.b.c"], "no key 'b' under 'model'; there are a"),
-        ({"model": [1]}, ["--key", "model"], "holds a list under 'model', not a state_dict"),
-        ([torch.ones(1)], [], "holds a list, not a state_dict"),
-    ],
-)
+@pytest.mark.parametrize(("value", "arguments", "told"), [
+    (
+        {"model": {"net": {"w": torch.ones(1)}}, "epoch": 1},
+        [],
+        "not a plain state_dict; there are tensors under model.net: name one with --key",
+    ),
+    (
+        {"epoch": 1, "best": {"a": 2}},
+        [],
+        "not a plain state_dict; it holds epoch (a int), best (a dict of 1)",
+    ),
+    ({}, [], "not a plain state_dict; it holds nothing"),
+    (
+        {"model": {"epoch": 1}},
+        ["--key", "model"],
+        "not a plain state_dict under 'model'; it holds epoch (a int)",
+    ),
+    (
+        {"model": {}},
+        ["--key", "modle"],
+        "no key 'modle' in it; there are model; did you mean 'model'?",
+    ),
+    ({"model": {"a": 1}}, ["--key", "model.b.c"], "no key 'b' under 'model'; there are a"),
+    ({"model": [1]}, ["--key", "model"], "holds a list under 'model', not a state_dict"),
+    ([torch.ones(1)], [], "holds a list, not a state_dict"),
+])  # fmt: skip
 def test_an_unusable_state_dict_is_refused_with_its_content(value, arguments, told, imported):
     assert imported(value, *arguments) == (1, [], f"error: weights.pt: {told}")
     assert not Path("out.safetensors").exists()
@@ -169,8 +158,7 @@ def test_a_whole_model_is_refused_with_its_class(imported):
 
     assert told == (
         "error: weights.pt: holds more than tensors (torch.nn.modules.linear.Linear), which "
-        "cannot be read "
-        "without running code from the file; in the program that made it, call "
+        "cannot be read without running code from the file; in the program that made it, call "
         "torch.save(model.state_dict(), path), and import that file"
     )
 
@@ -194,23 +182,20 @@ def test_a_missing_file_is_refused(here, capsys):
     assert capsys.readouterr().err == "error: none.pt: no such file\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "target", "told"),
-    [
-        (["--rename", "w"], "out.safetensors", "--rename 'w' has no '='; write REGEX=NEW"),
-        (
-            ["--rename", "v=u"],
-            "out.safetensors",
-            "rename 'v' matches no name; there are w: correct it, or leave it out",
-        ),
-        (
-            [],
-            "other.pt",
-            "other.pt: no record format has this suffix; "
-            "use one of .safetensors, .mpk, .json, with .gz if compressed",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "target", "told"), [
+    (["--rename", "w"], "out.safetensors", "--rename 'w' has no '='; write REGEX=NEW"),
+    (
+        ["--rename", "v=u"],
+        "out.safetensors",
+        "rename 'v' matches no name; there are w: correct it, or leave it out",
+    ),
+    (
+        [],
+        "other.pt",
+        "other.pt: no record format has this suffix; "
+        "use one of .safetensors, .mpk, .json, with .gz if compressed",
+    ),
+])  # fmt: skip
 def test_arguments_that_make_no_sense_are_refused(arguments, target, told, imported):
     assert imported({"w": torch.ones(1)}, *arguments, target=target) == (1, [], f"error: {told}")
 

@@ -27,13 +27,9 @@ def made(tmp_path_factory):
     """The folder of a finished run."""
     folder = tmp_path_factory.mktemp("made") / "run"
     options = (
-        "data=partial",
-        "num_epochs=2",
-        "model=convnet",
-        "model.hidden=32",
-        "averages=ema",
+        "data=partial", "num_epochs=2", "model=convnet", "model.hidden=32", "averages=ema",
         "overwrite=true",
-    )
+    )  # fmt: skip
     ended = called(train.main, *options, f"hydra.run.dir={folder}", cwd=folder.parent)
     assert (ended.code, ended.errors) == (0, "")
     return folder
@@ -74,16 +70,8 @@ def test_other_results_report_the_first_difference_and_what_changed(
 def test_a_run_resumed_with_other_workers_is_repeated_as_one(tmp_path):
     interrupted = tmp_path / "runs" / "interrupted"
     options = (
-        "data=partial",
-        "num_epochs=2",
-        "--at",
-        "1",
-        "--workers",
-        "1",
-        "--here",
-        "--keep",
-        "runs",
-    )
+        "data=partial", "num_epochs=2", "--at", "1", "--workers", "1", "--here", "--keep", "runs",
+    )  # fmt: skip
     assert called(verify_resume.main, *options, cwd=tmp_path).code == 0
     ended = called(rerun.main, interrupted, cwd=tmp_path)
 
@@ -103,11 +91,7 @@ def test_a_run_is_not_repeated_inside_of_its_own_folder(finished, into):
 
 def test_what_changed_since_is_listed(finished):
     found = changes(finished)
-    assert [
-        line
-        for line in found
-        if not line.startswith(("git", "hardware"))
-    ] == []
+    assert [line for line in found if not line.startswith(("git", "hardware"))] == []
 
     def age(origin):
         patch = "dirty-0123456789abcdef.patch"

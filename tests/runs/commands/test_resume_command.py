@@ -21,13 +21,9 @@ from runs_made import content
 from stops_at import StopsAt
 
 RUN = (
-    "hydra.run.dir=run",
-    "num_epochs=2",
-    "data=partial",
-    "data.fraction=0.2",
-    "model.hidden=[8]",
+    "hydra.run.dir=run", "num_epochs=2", "data=partial", "data.fraction=0.2", "model.hidden=[8]",
     "render=plain",
-)
+)  # fmt: skip
 
 
 def trained(*arguments, cwd=None):
@@ -187,17 +183,14 @@ def test_guarded_options_have_to_be_allowed_and_are_put_on_the_record(train_py, 
     assert "update 3, epoch 1, after 6 of its 9 batches" in said  # 3 batches of 64 are 6 of 32
     (entry,) = json.loads((stopped / "provenance.json").read_text())["resumes"]
     assert entry["changes"] == {
-        "lr": [0.001, 0.1],
-        "scheduler.lr": [0.001, 0.1],
-        "batch_size": [64, 32],
-    }
+        "lr": [0.001, 0.1], "scheduler.lr": [0.001, 0.1], "batch_size": [64, 32],
+    }  # fmt: skip
     rates = [
         line.get("lr/base")
         for line in map(json.loads, (stopped / "metrics.jsonl").read_text().splitlines())
     ]
-    assert (
-        rates[-4] == 0.1
-    )  # of the last window, before the means of the epoch, the validation and the test
+    # of the last window, before the means of the epoch, the validation and the test
+    assert rates[-4] == 0.1
     config = Train.load(stopped / "config.json")
     assert (config.lr, config.batch_size) == (0.1, 32)
 
@@ -238,9 +231,8 @@ def test_a_mistake_beside_resume_is_reported_and_leaves_the_run_unchanged(train_
 
 def test_the_record_counts_and_not_the_current_conf(train_py, stopped, here, monkeypatch):
     plain = json.loads((stopped / "config.json").read_text())
-    (stopped / "config.json").write_text(
-        json.dumps({**plain, "log_every": 7})
-    )  # as if a default had been another then
+    # as if a default had been another then
+    (stopped / "config.json").write_text(json.dumps({**plain, "log_every": 7}))
     run_record.accept(RunFolder(stopped))
     assert train_py("resume=run", "num_epochs=3")[0] == 0
     config = Train.load(stopped / "config.json")
@@ -349,10 +341,8 @@ def test_the_state_options_of_an_optimizer_cannot_change(train_py, stopped):
 
 def test_a_group_with_recorded_options_can_be_chosen_anew_or_left_out(train_py, here):
     recorded = (
-        "early_stopping=patience",
-        "early_stopping.patience.patience=3",
-        "checkpoint.last=4",
-    )
+        "early_stopping=patience", "early_stopping.patience.patience=3", "checkpoint.last=4",
+    )  # fmt: skip
     assert train_py(*RUN, *recorded)[0] == 0
     assert train_py("resume=run", "num_epochs=3", "~early_stopping")[0] == 0
     assert Train.load(here / "run" / "config.json").early_stopping is None
@@ -406,17 +396,14 @@ def test_the_same_command_repeats_no_finished_run_without_checkpoints(train_py, 
     assert files_of(here) == before
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "null",
-        "[",
-        "{}",
-        '{"data": null}',
-        '{"data": {"sha256": "0"}, "resumes": 5}',
-        '{"data": {"sha256": "0"}, "resumes": [5]}',
-    ],
-)
+@pytest.mark.parametrize("content", [
+    "null",
+    "[",
+    "{}",
+    '{"data": null}',
+    '{"data": {"sha256": "0"}, "resumes": 5}',
+    '{"data": {"sha256": "0"}, "resumes": [5]}',
+])  # fmt: skip
 def test_a_damaged_provenance_is_reported(train_py, stopped, content):
     (stopped / "provenance.json").write_text(content)
     code, _, error = train_py("resume=run")

@@ -57,21 +57,15 @@ def test_an_invalid_search_is_refused(command, here, arguments, problem):
     assert line.startswith(problem)
 
 
-@pytest.mark.parametrize(
-    ("versions", "problem"),
-    [
-        ({}, "optuna is not installed; pip install andiron[optuna]"),
-        (
-            {"optuna": "6.0"},
-            "needs optuna 4 or 5, and 6.0 is installed; pip install andiron[optuna]",
-        ),
-        (
-            {"optuna": "2.10.1", "hydra-optuna-sweeper": "1.3.0"},
-            "hydra-optuna-sweeper 1.3.0 has the same name, and needs optuna 2; "
-            "pip uninstall hydra-optuna-sweeper; pip install andiron[optuna]",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("versions", "problem"), [
+    ({}, "optuna is not installed; pip install andiron[optuna]"),
+    ({"optuna": "6.0"}, "needs optuna 4 or 5, and 6.0 is installed; pip install andiron[optuna]"),
+    (
+        {"optuna": "2.10.1", "hydra-optuna-sweeper": "1.3.0"},
+        "hydra-optuna-sweeper 1.3.0 has the same name, and needs optuna 2; "
+        "pip uninstall hydra-optuna-sweeper; pip install andiron[optuna]",
+    ),
+])  # fmt: skip
 def test_another_optuna_is_refused(command, monkeypatch, versions, problem):
     def version(package):
         if package not in versions:

@@ -13,12 +13,9 @@ from andiron.training import train
 SMALL = ("num_updates=2", "num_epochs=null", "validate_every=1", "model.hidden=[8]", "render=plain")
 SWEEP = ("-m", *SMALL, "hydra.sweep.dir=sweep", "seed=1,2")
 PLACES = {
-    "a list of jobs": "multirun.yaml",
-    "a log": "sweep.jsonl",
-    "a table": "summary.csv",
-    "a picture": "objective.png",
-    "what a program printed": "output/0.txt",
-}
+    "a list of jobs": "multirun.yaml", "a log": "sweep.jsonl", "a table": "summary.csv",
+    "a picture": "objective.png", "what a program printed": "output/0.txt",
+}  # fmt: skip
 
 
 def swept(*arguments):

@@ -19,11 +19,9 @@ def test_a_sweep_trains_each_combination_in_its_own_folder(tmp_path):
     (sweep,) = tmp_path.glob("multirun/*/*")
     configs = [json.loads((sweep / job / "config.json").read_text()) for job in "0123"]
     assert [(c["optimizer"]["_target_"], c["lr"]) for c in configs] == [
-        ("torch.optim.Adam", 1e-3),
-        ("torch.optim.Adam", 1e-4),
-        ("torch.optim.SGD", 1e-3),
+        ("torch.optim.Adam", 1e-3), ("torch.optim.Adam", 1e-4), ("torch.optim.SGD", 1e-3),
         ("torch.optim.SGD", 1e-4),
-    ]
+    ]  # fmt: skip
     assert [status(sweep / job)["status"] for job in "0123"] == ["done"] * 4
     assert len({(sweep / job / "model.safetensors").read_bytes() for job in "0123"}) == 4
     summary, picture = sweep / "summary.csv", sweep / "objective.png"

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from in_process import ran
 
-module = importlib.import_module(
-    "andiron.data.sources.diabetes"
-)  # the package has a function of the same name
+# the package has a function of the same name
+module = importlib.import_module("andiron.data.sources.diabetes")
 SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "make_diabetes.py"
 
 

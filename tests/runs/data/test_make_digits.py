@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from in_process import ran
 
-digits = importlib.import_module(
-    "andiron.data.sources.digits"
-)  # the package has a function of the same name
+# the package has a function of the same name
+digits = importlib.import_module("andiron.data.sources.digits")
 SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "make_digits.py"
 
 

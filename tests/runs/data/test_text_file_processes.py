@@ -4,9 +4,8 @@ import multiprocessing
 
 from andiron.data.on_disk import character_tokens
 
-POEM = "".join(
-    f"Zeile {line}: äöü – Øre 😀 und Ende\r\n" for line in range(40)
-)  # characters of one to four bytes
+# characters of one to four bytes
+POEM = "".join(f"Zeile {line}: äöü – Øre 😀 und Ende\r\n" for line in range(40))
 
 
 def tokenise(path, start, found):

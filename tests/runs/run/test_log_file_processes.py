@@ -75,8 +75,7 @@ def test_another_process_is_refused_until_the_first_has_ended(tmp_path, holder):
         LogFile(tmp_path / "experiment.log")
     assert str(refused.value) == (
         f"another process trains the run in this folder: it has {tmp_path}/experiment.log locked; "
-        "end it first, or choose "
-        "another hydra.run.dir"
+        "end it first, or choose another hydra.run.dir"
     )
     first.communicate(b"", timeout=20)
     LogFile(tmp_path / "experiment.log").close()

@@ -135,9 +135,8 @@ def test_a_network_larger_than_its_weights_is_refused_before_allocation(copied):
 
 def test_a_class_that_is_not_trusted_is_refused_and_one_that_is_loads(tmp_path, monkeypatch):
     (tmp_path / "my_networks.py").write_text(
-        "from torch import nn\nclass Net(nn.Sequential):\n"
-        "    def __init__(self, input_shape, num_classes):\n"
-        "        super().__init__(nn.Flatten(), nn.Linear(64, num_classes))\n"
+        "from torch import nn\nclass Net(nn.Sequential):\n    def __init__(self, input_shape, "
+        "num_classes):\n        super().__init__(nn.Flatten(), nn.Linear(64, num_classes))\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     own = ("~model", "+model={_target_: my_networks.Net}", "hydra.run.dir=run", "num_epochs=1")
@@ -148,20 +147,17 @@ def test_a_class_that_is_not_trusted_is_refused_and_one_that_is_loads(tmp_path, 
     assert run.model(torch.zeros(3, 1, 8, 8)).shape == (3, 10)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"batcher": {"kind": "os.system"}},
-        {"batcher": {"kind": "ImageBatcher", "mean": "x", "std": 1.0}},
-        {"evaluation_batch_size": 0},
-        {"input_dtype": 3},
-        {"class_counts": [-1]},
-        {"more": 1},
-        {"batcher": {"kind": "ImageBatcher", "mean": [0.5, 0.5], "std": 1.0}},
-        {"input_shape": [1, -8]},
-        {"num_classes": 2, "class_names": ["a", "b", "c"]},
-    ],
-)
+@pytest.mark.parametrize("wrong", [
+    {"batcher": {"kind": "os.system"}},
+    {"batcher": {"kind": "ImageBatcher", "mean": "x", "std": 1.0}},
+    {"evaluation_batch_size": 0},
+    {"input_dtype": 3},
+    {"class_counts": [-1]},
+    {"more": 1},
+    {"batcher": {"kind": "ImageBatcher", "mean": [0.5, 0.5], "std": 1.0}},
+    {"input_shape": [1, -8]},
+    {"num_classes": 2, "class_names": ["a", "b", "c"]},
+])  # fmt: skip
 def test_preprocessing_that_no_run_writes_is_refused(wrong):
     plain = described.as_plain(digits(valid=0.1, split_seed=0))
     of_facts = plain if wrong.keys() & {"input_shape", "num_classes"} else plain["preprocessing"]
@@ -170,14 +166,11 @@ def test_preprocessing_that_no_run_writes_is_refused(wrong):
         recorded_data.from_plain("data.json", plain)
 
 
-@pytest.mark.parametrize(
-    ("name", "number", "why"),
-    [
-        ("std", [1.0, 0.0], "std of column 'b' is 0.0, not from 1.4e-45 to 3.4e+38"),
-        ("std", [1e-320, 1.0], "std of column 'a' is 1e-320, not from 1.4e-45 to 3.4e+38"),
-        ("mean", [float("nan"), 0.0], "mean of column 'a' is nan, not from -3.4e+38 to 3.4e+38"),
-    ],
-)
+@pytest.mark.parametrize(("name", "number", "why"), [
+    ("std", [1.0, 0.0], "std of column 'b' is 0.0, not from 1.4e-45 to 3.4e+38"),
+    ("std", [1e-320, 1.0], "std of column 'a' is 1e-320, not from 1.4e-45 to 3.4e+38"),
+    ("mean", [float("nan"), 0.0], "mean of column 'a' is nan, not from -3.4e+38 to 3.4e+38"),
+])  # fmt: skip
 def test_numbers_that_inputs_cannot_be_divided_by_are_refused(name, number, why):
     batcher = {"kind": "ArrayBatcher", "mean": [0.0, 0.0], "std": [1.0, 1.0]} | {name: number}
     preprocessing = {
