@@ -55,7 +55,7 @@ class Outcome:
     seconds: float
 
     def faults(self, *, most_megabytes: float = 300) -> list[str]:
-        """What is wrong with how the command ended, for a folder that it has to refuse."""
+        """Faults in how the command ended, for a folder that it has to refuse."""
         found = list(self.deeds)
         if self.code is None:
             found.append("took too long")

@@ -104,7 +104,7 @@ def _plan() -> int:
 
 
 def _load() -> int:
-    """What a user does in Python."""
+    """A user's calls in Python."""
     try:
         run = andiron.load(sys.argv[1])
         print(run, [each.label for each in run.predict(sys.argv[2])], run.data.name)
@@ -184,7 +184,7 @@ def called(name: str, at: Place) -> Callable[[], int]:
 
 
 def answer(name: str, at: Place, output: str) -> object:
-    """What the command answered; None if any answer is right."""
+    """The command's answer; None if any answer is right."""
     kind = COMMANDS[name].answer
     if kind == "weights":
         trained = RunFolder(at.into if at.into.exists() else at.folder).model

@@ -125,7 +125,7 @@ def tried(case: Case, name: str, honest: Path, work: Path) -> tuple[Outcome, obj
 
 
 def faults(case: Case, name: str, outcome: Outcome, found: object, honest: Honest) -> list[str]:
-    """What the command did that it must not."""
+    """Forbidden effects of the command."""
     listed = outcome.faults(most_megabytes=honest.megabytes + MOST_MEGABYTES)
     if name in case.commands:
         return listed
@@ -181,7 +181,7 @@ def honest_end(name: str, folder: Path) -> Honest:
 
 
 class Ended(NamedTuple):
-    """What came of an attempt: what was wrong, its last words, the memory and time it took."""
+    """The result of an attempt: faults, exit message, memory and time."""
 
     wrong: list[str]
     said: str

@@ -70,7 +70,7 @@ def _read_ledgers() -> Iterator[Case]:
     for number in range(500):
         many[number]["overrides"] = [f"option{number}_{place}=1" for place in range(200)]
     yield _case("too many options", _sweep(*many[:500]))
-    yield _case("an objective that is none", _sweep({"event": "sweep", "objective": ESCAPE}))
+    yield _case("an invalid objective", _sweep({"event": "sweep", "objective": ESCAPE}))
     for name, change in {
         "a link to a file": lambda path: path.symlink_to("/etc/passwd"),
         "a pipe": os.mkfifo,
@@ -144,7 +144,7 @@ def _put(file: str, change: Callable[[Path], object], folder: Path) -> None:
 
 
 def _ledgers_again() -> Iterator[tuple[str, list[Any]]]:
-    """Lines after those of the sweep; {job} is the identity of its first job."""
+    """Lines after the sweep's; {job} is the identity of its first job."""
     job, done = JOB | {"job": "{job}"}, DONE | {"job": "{job}"}
     for name, line in LINES.items():
         yield name, [line]

@@ -13,7 +13,7 @@
 - Uses of private names of torch, Hydra, optuna and Python: each attribute `_name` (one
   underscore), and each imported name with such a part in its path. Not counted: attributes of
   `self` and `cls`, names that the module itself defines or sets on `self`, methods of named tuples
-  (`_replace`), and those of torchmetrics, which its adapter reads.
+  (`_replace`), and names of torchmetrics, which its adapter reads.
 - The longest row of a table of `docs/contributing.md` in letters, and the lines of Python below
   `tests/`.
 """
@@ -102,7 +102,7 @@ def names_defined(tree: ast.Module) -> set[str]:
 
 
 def packages_loaded(checkout: Path) -> list[str]:
-    """Those of `LOADED` that a fresh process has after `import andiron.learner`."""
+    """The packages of `LOADED` that a fresh process has after `import andiron.learner`."""
     code = "import sys, json, andiron.learner; print(json.dumps([*sys.modules]))"
     environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
     command = [sys.executable, "-c", code]

@@ -1,4 +1,4 @@
-"""When to kill a training process: at any moment, or aimed at what it is doing."""
+"""When to kill a training process: at any moment, or in a chosen phase."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How a training process is hit: killed, told to stop, halted, or its terminal closed."""
+"""How a training process is hit: killed, signalled to stop, halted, or its terminal closed."""
 
 import os
 import random
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO
 
-SECONDS_BETWEEN_SIGNALS = 1.5  # at most; a process that was told to stop has ended by then
+SECONDS_BETWEEN_SIGNALS = 1.5  # at most; a process that was signalled to stop has ended by then
 SECONDS_HALTED = 0.5  # at most
 CONTINUES = "SIGSTOP and SIGCONT"  # the process goes on after it
 KILL, VANISHED = "SIGKILL", "the terminal vanishes"
@@ -39,7 +39,7 @@ class Terminal:
 
 @dataclass(frozen=True)
 class Way:
-    """A way to hit a process; `codes` are those of a process that no handler has saved from it."""
+    """A way to hit a process; `codes` are the exit codes of a process without a handler for it."""
 
     name: str
     hit: Callable[["subprocess.Popen[bytes]", Terminal | None], None]

@@ -1,7 +1,7 @@
 """Random damage to every file of a run: each is noticed, or does not matter; nothing crashes.
 
 `python -m proofs.mutations --number 2000` stops a small run half way, damages one file of a copy,
-resumes it, and compares the weights with those of the run that nobody damaged. Every second damage
+resumes it, and compares the weights with the undamaged run. Every second damage
 is signed: the manifests are made to agree with it, as a stranger can. Then other weights are no
 fault, and a crash, a traceback, a hang or much memory still is.
 """
@@ -177,7 +177,7 @@ def weights(folder: Path) -> dict[str, str]:
 
 
 def judged(outcome: Outcome, is_signed: bool, same: bool) -> tuple[str, list[str]]:
-    """What came of a damage, and what is wrong with that."""
+    """The effect of a damage, and its faults."""
     if outcome.code:
         return "refused", outcome.faults()
     faults = [each for each in outcome.faults() if each != "accepted it"]

@@ -1,4 +1,4 @@
-"""What a training process is doing, as the folder of its run shows it from outside."""
+"""The phase of a training process, as the folder of its run shows it from outside."""
 
 import time
 from contextlib import suppress

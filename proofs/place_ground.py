@@ -67,7 +67,7 @@ class Ground:
 
 
 def laid_out(ground: Ground) -> None:
-    """What every attempt has: a run to read, inputs, a user's files beside the place."""
+    """The ground of every attempt: a run to read, inputs, a user's files beside the place."""
     ground.here.mkdir(parents=True)
     (ground.here / "notes.txt").write_text("of the user\n")
     (ground.work / "neighbour").mkdir()

@@ -12,7 +12,7 @@ NONE = "–"  # there is no such place for this command
 TABLES = {
     "A run, or what is like one, in a folder": FOLDERS,
     "A file, or a folder of files": RESULTS,
-    "What lies at the place": CHANGES,
+    "The content of the place": CHANGES,
 }
 
 

@@ -55,7 +55,7 @@ WAITS = "waits"
 
 
 class Tried(NamedTuple):
-    """What a command did at a place: the word for the table, and what was wrong."""
+    """The effect of a command at a place: the word for the table, and the faults."""
 
     word: str
     faults: Sequence[str] = ()
@@ -78,7 +78,7 @@ def pairs() -> Iterator[tuple[Kind, Command]]:
 
 
 def tried(kind: Kind, command: Command, templates: Path, work: Path) -> Tried:
-    """What the command does at a fresh place of this kind."""
+    """The effect of the command at a fresh place of this kind."""
     with ExitStack() as at_end:
         at_end.callback(shutil.rmtree, work)
         ground = Ground(work, templates, at_end, command.suffix)
@@ -211,7 +211,7 @@ def _is_plain_file(entry: tuple[object, ...] | None) -> bool:
 
 
 def _read(ground: Ground) -> set[Path]:
-    """What a command reads, and files of a run: no output goes there."""
+    """Inputs of a command, and files of a run: no output may be written there."""
     of_runs = (path for path in ground.work.rglob("*") if RunFolder(path.parent).manifest.exists())
     return {*(ground.work / "source").rglob("*"), *of_runs}
 
@@ -270,7 +270,7 @@ def _all_tried(
 
 
 def _tried(scratch: Path, names: tuple[str, str]) -> Tried:
-    """What a process of the pool does; it was sent names, because a kind is a function."""
+    """The task of a process of the pool; it was sent names, because a kind is a function."""
     is_safe = write_only_in(scratch)
     kind, command = next(
         each for each in pairs() if (each[0].name, each[1].name) == names

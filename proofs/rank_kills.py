@@ -62,7 +62,7 @@ class Run:
         return ranks(processes(self.mark))
 
     def differences(self, straight: Path) -> list[str]:
-        """What differs from the run that was not disturbed."""
+        """Differences from the undisturbed run."""
         return [str(each) for each in bit_comparison.compare(straight, self.folder)]
 
 

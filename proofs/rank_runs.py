@@ -32,7 +32,7 @@ SECONDS_TO_ANSWER = 300.0  # a process that does not by then has failed
 
 @dataclasses.dataclass(frozen=True)
 class Stop:
-    """Where the last process asks to stop, after so many updates.
+    """Where the last process asks to stop, after `updates`.
 
     In a pass over `split`, before its second batch, or the first if there is one only; with None,
     within the next update, at its second step.
@@ -158,7 +158,7 @@ def _recorded(epoch: Any, path: Path, continues: bool) -> Any:
 def samples(run_dir: Path) -> dict[tuple[int, int], list[str]]:
     """By epoch and batch, the digests of the samples that all processes trained on, in order.
 
-    A resumed run may have gathered a batch twice; the digests of a slice are those of the last.
+    A resumed run may have gathered a batch twice; a slice has the digests of the last.
     """
     slices: dict[tuple[int, int, int], list[str]] = {}
     for path in sorted(run_dir.glob("data-*.jsonl")):

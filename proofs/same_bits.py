@@ -266,7 +266,7 @@ def _is_compared(name: str) -> bool:
 
 
 def differences(reference: Path, new: Path) -> Iterator[str]:
-    """What differs between two folders of finished runs, in words."""
+    """Differences between two folders of finished runs, in words."""
     yield from _logged_differences(reference, new)
     yield from _summary_differences(reference, new)
     names = sorted(path.name for path in reference.glob("model*.safetensors"))
@@ -328,7 +328,7 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def compared(case: Case, reference: Side, new: Side, kept: Path) -> list[str]:
-    """What differs in one case; the reference's run is taken from `kept` where it is there."""
+    """Differences in one case; the reference's run is taken from `kept` where it is there."""
     folder = kept / case.name
     made, started, record = folder / "reference", folder / "started", folder / "case.json"
     try:
@@ -345,7 +345,7 @@ def compared(case: Case, reference: Side, new: Side, kept: Path) -> list[str]:
 
 
 def places(kept: Path) -> dict[str, str]:
-    """What the placeholders of the overrides stand for; the texts are written into `kept`."""
+    """Values of the placeholders of the overrides; the texts are written into `kept`."""
     found = {"cwd": str(kept), "cache": str(kept / "cache"), "text": str(kept / "text.txt")}
     words = ("frame", "log", "fire", "ember", "ash", "iron", "burn", "holds", "the", "a")
     numbers = torch.randint(len(words), (6000,), generator=torch.Generator().manual_seed(0))

@@ -2,7 +2,7 @@
 
     python -m proofs.several_processes [--only NAME ...] [--processes N ...] [--keep FOLDER]
 
-Without slices, losses are those of one process to rounding, and the same number of processes gives
+Without slices, losses equal one process to rounding, and the same number of processes gives
 the same bits again, stopped and resumed or not. With slices, every number of processes gives the
 same bits, and so does a run that two processes begin, four continue and one ends. A number of
 processes is started once for all cases (`proofs/rank_runs.py`); they are processes of torchrun.

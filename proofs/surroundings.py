@@ -216,7 +216,7 @@ def straight(folder: Path) -> Path:
 
 
 def faults(surrounding: Surrounding, folder: Path, expected: Path) -> list[str]:
-    """What is wrong with how a run ends in a surrounding; `expected` is the undisturbed run."""
+    """Faults in how a run ends in a surrounding; `expected` is the undisturbed run."""
     folder.mkdir()
     code, output = _ran(surrounding.bash, folder)
     if code is None:
@@ -245,7 +245,7 @@ def _unclear(code: int, output: str, folder: Path) -> Iterator[str]:
 
 
 def _ran(bash: str, folder: Path) -> tuple[int | None, str]:
-    """The exit code of a line of bash in the folder, None if it hangs, and what it said."""
+    """The exit code of a line of bash in the folder, None if it hangs, and its output."""
     path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
     with (folder / "said").open("w+b") as said:

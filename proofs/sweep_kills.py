@@ -32,7 +32,7 @@ SECONDS_AT_MOST = 120.0  # until the last process is gone, or a command has ende
 
 @dataclass(frozen=True)
 class Killed:
-    """What became of a sweep that was ended after so many seconds."""
+    """The result of a sweep that was ended after `seconds`."""
 
     by: str
     after: float
@@ -80,7 +80,7 @@ def trial(
     weights: dict[str, bytes],
     also: Sequence[str] = (),
 ) -> Killed:
-    """A sweep that is ended after so many seconds, and repaired."""
+    """A sweep that is ended after `seconds`, and repaired."""
     mark = secrets.token_hex(8)
     process = started(folder, mark, also)
     time.sleep(after)

@@ -16,7 +16,7 @@ import termios
 
 
 def ran(command: list[str], lines: int | None = None, size: tuple[int, int] = (40, 150)) -> int:
-    """The exit code of a command whose controlling terminal closes after so many lines."""
+    """The exit code of a command whose controlling terminal closes after `lines`."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
     process = subprocess.Popen(
@@ -34,7 +34,7 @@ def ran(command: list[str], lines: int | None = None, size: tuple[int, int] = (4
 
 
 def _read(terminal: int, lines: int | None) -> None:
-    """Shows what is written to the terminal until its end, or until so many lines."""
+    """Shows what is written to the terminal until its end, or until `lines`."""
     seen = 0
     while lines is None or seen < lines:
         try:

@@ -36,7 +36,7 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class Walks:
-    """What was measured; numbers of files are (median, maximum) over the updates of that kind."""
+    """The measurements; numbers of files are (median, maximum) over the updates of that kind."""
 
     frames: list[str]
     frames_to_valid_step: list[str]

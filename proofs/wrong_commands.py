@@ -183,8 +183,8 @@ def documented() -> list[dict[str, list[str]]]:
 def cases() -> Iterator[tuple[str, Case]]:
     """All wrong command lines by kind; each has `run` as its folder unless it says another."""
     for make in (
-        _documented, _words, _ranges, _sizes, _kinds, _groups, _fits, _schedules, _own_code, _yaml, _sweeps,
-        _folders, _resuming, _files, _commands,
+        _documented, _words, _ranges, _sizes, _kinds, _groups, _fits, _schedules, _own_code, _yaml,
+        _sweeps, _folders, _resuming, _files, _commands,
     ):  # fmt: skip
         yield from ((make.__name__.strip("_"), case) for case in make())
 
@@ -827,7 +827,7 @@ def words_of(arguments: str) -> list[str]:
 
 
 def tried(case: Case, work: Path) -> tuple[list[str], Outcome]:
-    """What is wrong with how the command line ended."""
+    """Faults in how the command line ended."""
     arguments = words_of(case.arguments)
     # a folder's name is tried without quick options: the error comes before they matter
     quick = [each for each in QUICK if each.partition("=")[0] not in case.arguments]
@@ -860,7 +860,7 @@ def _faults(case: Case, outcome: Outcome) -> Iterator[str]:
 
 
 def _left(work: Path, before: dict[str, str]) -> Iterator[str]:
-    """Whatever is lost or changed, and folders that claim more than there is."""
+    """Files that are lost or changed, and folders that claim more than there is."""
     after = _contents(work)
     for path in sorted(before.keys() - after.keys()):
         yield f"lost {path}"

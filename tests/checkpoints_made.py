@@ -52,7 +52,7 @@ def save(saver, updates, *, loss=0.5):
 
 
 def names(folder):
-    """What lies in a folder, but for the note of the newest."""
+    """The files of a folder, except the note of the newest."""
     return (
         {path.name for path in folder.iterdir() if path.name != "latest.json"}
         if folder.exists()

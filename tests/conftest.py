@@ -1,4 +1,4 @@
-"""What every test shares: array shapes checked as annotated, one thread, and where real data may
+"""Shared by every test: array shapes checked as annotated, one thread, and where real data may
 lie.
 """
 
@@ -142,7 +142,7 @@ def finished_digits(tmp_path_factory):
 
 
 def status(folder: Path) -> dict[str, str]:
-    """What a run's folder says of how it went."""
+    """`status.json` of a run's folder."""
     return json.loads((folder / "status.json").read_text())
 
 

@@ -25,7 +25,7 @@ def written_in(above):
 
 
 def said(project, command):
-    """What the shell command of the page, run above the project, prints."""
+    """The output of the page's shell command, run above the project."""
     python = Path(sys.executable).parent
     environment = {
         **os.environ, "ANDIRON": str(ROOT), "PATH": f"{python}:{os.environ['PATH']}",

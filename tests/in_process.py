@@ -71,7 +71,7 @@ def called(main: Callable[[], int], *arguments: str | Path, cwd: Path | None = N
 def page_ran(text: str, root: Path, names: dict[str, object]) -> Iterator[tuple[str, str]]:
     """Each command and block of Python of a page, after it was run, with what it printed.
 
-    Commands are those of the checkout at `root`; `names` are what the Python has defined so far.
+    Commands run in the checkout at `root`; `names` are defined by the Python so far.
     """
     for language, block in BLOCK.findall(text):
         if language == "python":

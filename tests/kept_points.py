@@ -15,7 +15,7 @@ class Kept(list):
         return [(point.updates, dict(point.values)) for point in self if point.split == split]
 
     def untimed(self):
-        """What was written, less times and what the machine was used for."""
+        """The written values, without times and the machine's usage."""
         return [
             (
                 point.split,

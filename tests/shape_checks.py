@@ -1,4 +1,4 @@
-"""What the tests check calls against: every annotation of `andiron`, shapes of arrays included.
+"""Calls checked against every annotation of `andiron`, shapes of arrays included.
 
 An int is accepted where a float is annotated, as PEP 484 has it.
 """

@@ -41,7 +41,7 @@ def loaders():
 
 
 def lengthen(learner, num_epochs):
-    """Has a learner that came back train until it has so many epochs."""
+    """Has a resumed learner train until it has `num_epochs`."""
     longer = dataclasses.replace(learner.options, num_epochs=num_epochs)
     learner.options = learner._loop._agenda._options = longer
 

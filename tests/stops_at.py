@@ -4,7 +4,7 @@ from andiron.interrupter import Interrupter
 
 
 class StopsAt(Interrupter):
-    """Stops after so many updates, before one batch of a pass over `split`; None matches any."""
+    """Stops after `updates`, before one batch of a pass over `split`; None matches any."""
 
     is_watched = True
 

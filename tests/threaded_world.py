@@ -33,7 +33,7 @@ class ThreadedWorld(World):
 
 
 def in_threads(act, size, slices=None):
-    """What `act(world)` returns in each of `size` threads, in the order of their ranks."""
+    """The result of `act(world)` in each of `size` threads, in the order of their ranks."""
     shared = threading.Barrier(size), [None] * size
     worlds = [ThreadedWorld(rank, size, slices, shared) for rank in range(size)]
     with ThreadPoolExecutor(size) as pool:

@@ -36,11 +36,11 @@ class Tmux:
 
     @property
     def screen(self):
-        """What is shown now."""
+        """The screen now."""
         return self("capture-pane", "-p")
 
     def until(self, condition):
-        """What is shown as soon as it holds the words, or fits the condition."""
+        """The screen as soon as it holds the words, or fits the condition."""
         def has_words(screen):
             return condition in screen.replace("\n", "")  # a line may wrap
 

@@ -44,12 +44,12 @@ class Training:
 
     @property
     def output(self):
-        """What it has said on standard output so far."""
+        """Its standard output so far."""
         return self._said.with_suffix(".out").read_text()
 
     @property
     def errors(self):
-        """What it has said on standard error so far."""
+        """Its standard error so far."""
         return self._said.with_suffix(".err").read_text()
 
     @property
@@ -83,14 +83,14 @@ class Training:
 
 
 def trained(cwd, *overrides):
-    """What a process said on standard output that came to its end."""
+    """The standard output of a process that ended well."""
     with Training(cwd, *overrides) as process:
         assert process.end() == 0, process.errors
         return process.output
 
 
 def in_two(cwd, *overrides, **environment):
-    """`train.py` in two processes of torchrun: its exit code, and what it said on standard error.
+    """`train.py` in two processes of torchrun: its exit code and its standard error.
     """
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command = [*launcher, "--nproc-per-node=2", str(ROOT / "train.py"), *overrides]

@@ -17,7 +17,7 @@ POINT = re.compile(r"\d+|mid|edge|end|test|signal|(validation|epoch)(:[1-9]\d*)?
 
 
 class Moment(NamedTuple):
-    """After so many updates, before a batch (counted from 0) of a pass over `split`."""
+    """After `updates`, before a batch (counted from 0) of a pass over `split`."""
 
     split: str
     updates: int

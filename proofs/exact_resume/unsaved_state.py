@@ -75,16 +75,16 @@ def _held(model: nn.Module, built: Components) -> Iterator[Held]:
 
 def _attributes(named: dict[str, Any], of: str) -> Iterator[Held]:
     for key, value in named.items():
-        told = _value(value)
-        if told is None:
+        words = _value(value)
+        if words is None:
             continue
         if isinstance(value, GENERATORS):
             remedy = "draw from torch's default generators, which start anew at every update"
-            yield Held(f"the generator {key!r} {of}", told, remedy)
+            yield Held(f"the generator {key!r} {of}", words, remedy)
         else:
             yield Held(
                 f"the attribute {key!r} {of}",
-                told,
+                words,
                 "keep it in a buffer, or let it follow from what is saved",
             )
 

@@ -14,7 +14,7 @@ LINES = [f"line {number} {'x' * (number % 97)}\n".encode() for number in range(2
 
 @pytest.fixture
 def said(caplog):
-    """What was logged, as (level, message)."""
+    """The log's records, as (level, message)."""
     caplog.set_level(logging.DEBUG, logger="andiron")
     return lambda: [(record.levelname, record.getMessage()) for record in caplog.records]
 
@@ -36,7 +36,7 @@ def test_what_was_there_stays_and_a_header_begins_only_a_new_file(tmp_path):
     assert (tmp_path / "log").read_bytes() == b"header\none\ntwo\n"
 
 
-def test_a_removed_folder_is_made_again_and_the_file_goes_on(tmp_path, said):
+def test_a_removed_folder_is_made_again_and_the_file_continues(tmp_path, said):
     path = tmp_path / "run" / "deep" / "log"
     path.parent.mkdir(parents=True)
     file = AppendOnlyFile(path, header=b"header\n")

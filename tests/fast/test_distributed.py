@@ -1,4 +1,4 @@
-"""What several processes of a run decide and add up together, with threads in their place."""
+"""Joint decisions and sums of a run's processes, with threads in their place."""
 
 import copy
 import itertools
@@ -103,7 +103,7 @@ def exchange(request, monkeypatch):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 12])
-def test_gradients_are_those_of_the_whole_batch(size, exchange):
+def test_gradients_equal_the_whole_batch(size, exchange):
     model = copy.deepcopy(PLAIN)
     whole = backward(model(torch.cat(INPUTS)).square().mean(), model)
     for gradients, _, _ in in_threads(lambda world: mean_gradients(world, INPUTS, PLAIN), size):
@@ -114,7 +114,7 @@ def test_gradients_are_those_of_the_whole_batch(size, exchange):
 
 
 @pytest.mark.parametrize("size, prototype", [(2, UNEVEN), (3, UNEVEN), (3, PLAIN), (12, PLAIN)])
-def test_gradients_exchanged_during_backward_are_those_of_later(size, prototype, monkeypatch):
+def test_gradients_exchanged_during_backward_equal_a_later_exchange(size, prototype, monkeypatch):
     monkeypatch.setattr(early_exchange, "LARGE_BYTES", 0)
     begun = []
     monkeypatch.setattr(
@@ -301,7 +301,7 @@ def test_slices_give_metrics_of_the_same_bits(size):
 
 
 @pytest.mark.parametrize("size", [2, 3, 9])
-def test_counts_of_processes_are_those_of_one(size):
+def test_counts_of_processes_equal_one_process(size):
     alone = counted(World(slices=1)).close_epoch()
     for values in in_threads(lambda world: counted(world).close_epoch(), size):
         assert (values["accuracy"], values["auroc"]) == (alone["accuracy"], alone["auroc"])
@@ -397,7 +397,7 @@ def test_nor_is_one_while_the_processes_start(monkeypatch):
         interrupter.begin(75)
 
 
-def test_minutes_are_those_of_rank_0():
+def test_minutes_come_from_rank_0():
     world = World(1, 2)
     assert world.notes[1] == 0.0 and world.clock() == 0.0
     world.take_notes(0.0, 61.5)
@@ -434,7 +434,7 @@ def test_sync_batchnorm_replaces_every_batchnorm_and_keeps_its_weights():
     (["strategy=ddp", "sync_batchnorm=true"], 2, None),
     (["strategy=none", "slices=4"], 1, None),
 ])  # fmt: skip
-def test_options_that_do_not_hold_for_so_many_processes_are_named(options, size, problem):
+def test_options_that_do_not_hold_for_the_processes_are_named(options, size, problem):
     config = composed(CONF, options)
     (found, *more) = [*division.option_problems(config, World(0, size, config.slices))] or [None]
     assert not more and (found is None if problem is None else found.startswith(problem))

@@ -1,4 +1,4 @@
-"""What an error and a table show of text that somebody else wrote."""
+"""Text of strangers in errors and tables."""
 
 import sys
 import unicodedata

@@ -67,7 +67,7 @@ def test_write_replaces_the_whole_of_a_longer_file(tmp_path: Path) -> None:
     assert (tmp_path / "status").read_bytes() == b""
 
 
-def test_write_goes_on_when_the_system_takes_only_a_part(
+def test_write_continues_when_the_system_takes_only_a_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = os.write

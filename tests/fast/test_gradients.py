@@ -60,7 +60,7 @@ def loss_of(model: nn.Module, size: int = 13) -> Tensor:
 
 
 def plain(loss: Tensor, model: nn.Module) -> dict[str, Tensor]:
-    """What a plain loop finds on `.grad`, which is then cleared."""
+    """The gradients of a plain loop, from `.grad`, which is then cleared."""
     loss.backward()
     found = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
     model.zero_grad()
@@ -164,7 +164,7 @@ def test_hooks_see_and_change_the_gradients() -> None:
     assert seen[0] is found["value"]
 
 
-def test_names_and_order_are_those_of_named_parameters() -> None:
+def test_names_and_order_equal_named_parameters() -> None:
     model = scaled()
     found = gradients.backward(loss_of(model), model)
     assert list(found) == REACHED

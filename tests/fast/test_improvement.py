@@ -1,4 +1,4 @@
-"""What counts as better than the best before, as tables and laws."""
+"""Improvements on the best value so far, as tables and laws."""
 
 import math
 

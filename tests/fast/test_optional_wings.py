@@ -1,4 +1,4 @@
-"""What the core is given for a wing that was deleted, and for one that lacks a library."""
+"""Stand-ins for a wing that was deleted or lacks a library."""
 
 import pytest
 

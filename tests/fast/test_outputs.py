@@ -1,4 +1,4 @@
-"""What a step hands to the metrics."""
+"""Outputs of a step for the metrics."""
 
 import pytest
 import torch

@@ -39,7 +39,7 @@ def test_counters_number_the_outputs_of_splitmix64(purpose: str) -> None:
     ]
 
 
-def test_a_second_counter_goes_on_from_the_first() -> None:
+def test_a_second_counter_continues_from_the_first() -> None:
     numbers = splitmix64(randomness.derive(42, "augment", 3))
     assert [randomness.derive(42, "augment", 3, index) for index in range(100)] == [
         next(numbers) for _ in range(100)
@@ -150,7 +150,7 @@ def test_start_stream_draws_equal_stream_and_torch_manual_seed() -> None:
     assert torch.equal(found, torch.rand(101))
 
 
-def test_uniform_numbers_are_those_of_the_counters_in_python():
+def test_uniform_numbers_equal_the_counters_in_python():
     found = randomness.uniform(7, "flip", 3, torch.tensor([0, 5, 2**40]), 4)
 
     for row, index in enumerate((0, 5, 2**40)):

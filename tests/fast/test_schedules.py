@@ -246,7 +246,7 @@ def test_a_schedule_survives_pickling_and_shows_its_arguments() -> None:
     assert repr(schedule) == f"Warmup(schedule={shown}, warmup_updates=5)"
 
 
-def test_an_argument_that_is_missing_or_unknown_is_told_with_the_class() -> None:
+def test_an_argument_that_is_missing_or_unknown_is_reported_with_the_class() -> None:
     with pytest.raises(TypeError, match="^Cosine: missing a required argument: 'num_updates'$"):
         Cosine(0.1)
     with pytest.raises(TypeError, match="^Cosine: got an unexpected keyword argument 'max_lr'$"):

@@ -1,4 +1,5 @@
-"""Docstrings, error messages and help texts use nouns of the field, not a dialect of pronouns."""
+"""Docstrings, messages, help texts and names of tests use nouns of the field, not a dialect of
+pronouns."""
 
 import ast
 import re
@@ -10,8 +11,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PHRASES = (  # write the noun, or the verb of the field, instead
     "those of", "that which", "the one that", "what it is", "that is none", "so many", "at most so",
     "is said of", "is told to", "last words", "way back", "is no number", "goes on", "kept aside",
-    "taken up again", "whatever it holds",
+    "taken up again", "whatever it holds", "told", "what it said",
 )  # fmt: skip
+FOLDERS = ("src", "tests", "proofs")
 UNWANTED = re.compile(rf"\b({'|'.join(PHRASES)})\b|\A(?-i:What|Whatever)\b", re.IGNORECASE)
 
 
@@ -31,16 +33,31 @@ def texts_of(source: str) -> list[tuple[int, str]]:
     return texts
 
 
+def names_of_tests(source: str) -> list[tuple[int, str]]:
+    """The names of tests in a module as sentences, with their lines."""
+    return [
+        (node.lineno, node.name.removeprefix("test_").replace("_", " "))
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    ]
+
+
 def unwanted_in(text: str) -> str | None:
     match = UNWANTED.search(" ".join(text.split()))
     return match and match[0]
 
 
-def test_docstrings_and_messages_name_the_thing():
+def test_docstrings_messages_and_names_of_tests_name_the_thing():
+    sources = {
+        path: path.read_text(encoding="utf-8")
+        for folder in FOLDERS
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if path != Path(__file__)  # which quotes the phrases
+    }
     offenders = [
         f"{path.relative_to(ROOT)}:{line}: {phrase!r}"
-        for path in sorted((ROOT / "src").rglob("*.py"))
-        for line, text in texts_of(path.read_text(encoding="utf-8"))
+        for path, source in sources.items()
+        for line, text in [*texts_of(source), *names_of_tests(source)]
         if (phrase := unwanted_in(text))
     ]
     assert not offenders, "\n".join(offenders)

@@ -26,7 +26,7 @@ def small_disk(tmp_path):
 
 @pytest.fixture
 def said(caplog):
-    """What was logged, as (level, message)."""
+    """The log's records, as (level, message)."""
     caplog.set_level(logging.DEBUG, logger="andiron")
     return lambda: [(record.levelname, record.getMessage()) for record in caplog.records]
 
@@ -189,10 +189,10 @@ def test_what_a_killed_process_appended_is_there(tmp_path):
     for _ in range(1000):
         process.stdout.readline()
     process.kill()
-    told, _ = process.communicate(timeout=60)
+    words, _ = process.communicate(timeout=60)
     numbers = [int(line) for line in (tmp_path / "log").read_bytes().splitlines()]
     assert numbers == list(range(len(numbers)))
-    assert len(numbers) >= 1000 + told.count(b"\n")
+    assert len(numbers) >= 1000 + words.count(b"\n")
 
 
 def test_a_forked_process_leaves_what_waits_to_its_parent(small_disk):

@@ -88,7 +88,7 @@ class Cluster:
         return found
 
     def output(self):
-        """What all jobs printed."""
+        """The output of all jobs."""
         return "".join(path.read_text() for path in self.folder.glob("jobs/*/output"))
 
 

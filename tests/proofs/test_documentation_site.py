@@ -72,7 +72,7 @@ def site(tmp_path_factory):
 
 @functools.cache
 def fetched(address):
-    """What the server gives: a page, or None for a file of another kind."""
+    """A page of the server, or None for a file of another kind."""
     with OPENER.open(address, timeout=60) as answer:
         content = answer.read()
         is_page = answer.headers.get_content_type() == "text/html"

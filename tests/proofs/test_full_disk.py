@@ -94,7 +94,7 @@ def test_a_full_disk_ends_the_run_with_advice_and_loses_no_whole_file(
     assert bit_comparison.compare(straight, run_dir) == []
 
 
-def test_a_disk_that_is_full_from_the_start_is_told_at_once(disk, tmp_path):
+def test_a_disk_that_is_full_from_the_start_is_reported_at_once(disk, tmp_path):
     fill(disk)
     with Training(tmp_path, *RUN, f"hydra.run.dir={disk / 'run'}") as process:
         assert process.end() == 1
@@ -191,7 +191,7 @@ def test_a_run_that_cannot_write_checkpoints_reports_it_and_keeps_old_ones(
 
 
 def lines_compared(run_dir):
-    """What the lines of metrics.jsonl say, but for what they say of the machine."""
+    """The lines of metrics.jsonl without the machine's usage."""
     machine = ("time/", "system/")
     return [
         {name: value for name, value in line.items() if not name.startswith(machine)}

@@ -95,17 +95,17 @@ def limited():
 
 
 def faults_of(attempts, folder):
-    """What ended in another way than an AndironError that names the place, or a trained model."""
+    """The cases that end without an AndironError that names the place or a trained model."""
     faults = []
     for named, what, state in attempts:
         try:
             with limited():
-                told = outcome(state, folder)
+                message = outcome(state, folder)
         except Exception as error:  # noqa: BLE001
             faults.append(f"{what}: {error!r}"[:300])
             continue
-        if told is not None and not any(name in told for name in named):
-            faults.append(f"{what} is not named: {told}"[:300])
+        if message is not None and not any(name in message for name in named):
+            faults.append(f"{what} is not named: {message}"[:300])
     return faults
 
 
@@ -176,8 +176,8 @@ def test_state_of_an_optimizer_that_is_gone_is_missed(saved, tmp_path):
     unlisted = {name: value for name, value in saved.state.items() if name != "stateless"}
     missing = "'stateless' is missing"
     for state, words in (saved.state, "no state"), (stateless, "no state"), (unlisted, missing):
-        told = outcome(Checkpoint(**vars(saved) | {"state": state, "optimizer": {}}), tmp_path)
-        assert words in told, told
+        message = outcome(Checkpoint(**vars(saved) | {"state": state, "optimizer": {}}), tmp_path)
+        assert words in message, message
 
 
 def test_a_length_that_stands_for_memory_is_refused():

@@ -1,5 +1,5 @@
-"""A run that cannot be lost: processes that are killed, told to stop, or told twice, and the run
-that is finished after them.
+"""A run that cannot be lost: processes that are killed, signalled, or signalled twice, and the
+run that is finished after them.
 """
 
 import os
@@ -110,7 +110,7 @@ def test_runs_killed_while_a_checkpoint_is_written_end_with_the_same_bits(tmp_pa
 
 
 @pytest.mark.slow
-def test_state_that_a_run_loses_is_told_and_its_folder_kept(parts):
+def test_state_that_a_run_loses_is_reported_and_its_folder_kept(parts):
     command = [
         sys.executable, SCRIPT, *SHORT, "num_epochs=60", "model._target_=parts.Forgetful", "--runs",
         "1", "--seed", "1", "--at", "training", "--keep", "runs",
@@ -137,7 +137,7 @@ def test_state_that_a_run_loses_is_told_and_its_folder_kept(parts):
     ("SIGINT", "by_hand", 130), ("SIGTERM", "by_hand", 143), ("SIGUSR1", "by_hand", 138),
     ("SIGTERM", "requeued", 75), ("SIGUSR1", "requeued", 75),
 ])  # fmt: skip
-def test_a_signal_stops_a_run_that_goes_on_exactly(tmp_path, straight, name, restart, code):
+def test_a_run_stopped_by_a_signal_resumes_exactly(tmp_path, straight, name, restart, code):
     run_dir = tmp_path / "run"
     again = [*LONG, "hydra.run.dir=run", f"restart={restart}"]
     with Training(tmp_path, *again) as process:
@@ -172,7 +172,7 @@ def test_a_first_signal_finishes_the_update_and_saves_it(parts):
 
 
 @pytest.mark.slow
-def test_a_second_ctrl_c_ends_the_run_at_once_and_it_goes_on_exactly(parts):
+def test_a_second_ctrl_c_ends_the_run_at_once_and_it_resumes_exactly(parts):
     run_dir = parts / "run"
     trained(parts, *HELD, "hydra.run.dir=straight")
     with held(parts) as process:
@@ -235,7 +235,7 @@ def test_a_run_ended_before_its_first_update_restarts_by_the_same_command(tmp_pa
         process.until(lambda: status(run_dir) and (run_dir / "config.json").exists())
         process.process.send_signal(getattr(signal, name))
         assert process.end() == (75 if name == "SIGTERM" else -signal.SIGKILL)
-    # told to stop, it leaves nothing; if it was trained by then, what is whole
+    # signalled to stop, it leaves nothing; if it was trained by then, what is whole
     found = status(run_dir).get("status")
     assert found in ((None, "interrupted") if name == "SIGTERM" else ("running",))
     assert not lines(run_dir)

@@ -99,7 +99,7 @@ def test_the_guard_would_see_it(tmp_path):
         assert "AssertionError: something is unpickled" in done.stderr, reading
 
 
-def test_no_module_names_pickle_but_the_one_that_imports_what_others_wrote():
+def test_no_module_names_pickle_but_the_importer_of_strangers_files():
     """The one is scripts/import_state_dict.py's, with weights_only=True; torchvision's own weights
     are read by torchvision.
     """

@@ -23,7 +23,7 @@ def trained(project, processes, *options, commands=SECOND):
 
 
 def logged(run):
-    """By split, update and kind of mean, every logged value without those of a clock."""
+    """By split, update and kind of mean, every logged value except times."""
     return {
         (line["split"], line["updates"], line["over"], name): value
         for line in lines(run)

@@ -39,7 +39,7 @@ def started(folder, number):
 
 
 def events(folder):
-    """What the ledger says so far."""
+    """The lines of the ledger so far."""
     path = folder / "multirun" / "search" / "sweep.jsonl"
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []
     return [json.loads(line) for line in lines if line.endswith("\n")]

@@ -38,7 +38,7 @@ def started(script, *arguments, processes, cwd, options=()):
 
 
 def trained(script, *arguments, processes, cwd):
-    """What was printed by processes that all ended well."""
+    """The output of processes that all ended well."""
     code = started(script, *arguments, processes=processes, cwd=cwd).wait(timeout=600)
     text = (cwd / "output").read_text()
     assert code == 0, text
@@ -46,7 +46,7 @@ def trained(script, *arguments, processes, cwd):
 
 
 def logged(run):
-    """By split, update and name every logged value, without those of a clock."""
+    """By split, update and name every logged value except times."""
     return {
         (line["split"], line["updates"], line["over"], name): value
         for line in lines(run)

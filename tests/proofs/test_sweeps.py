@@ -83,7 +83,7 @@ def swept(tmp_path):
 
 
 def jobs(folder):
-    """What the ledger says, by the fault of the job."""
+    """The ledger's records, by the fault of the job."""
     found = ledger.read(folder).jobs.values()
     return {dict(text.split("=") for text in job.overrides)["+model.fault"]: job for job in found}
 

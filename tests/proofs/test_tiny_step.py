@@ -1,4 +1,4 @@
-"""The price of everything around a tiny step: at most so much of what a bare loop with torch's
+"""The price of everything around a tiny step, as a share of a bare loop with torch's
 DataLoader takes.
 
 Measured is CPU time of one thread, so that waiting for a core that others hold does not count. The

@@ -25,7 +25,7 @@ FILES_AT_A_LOG_POINT = 35
 
 @pytest.fixture(scope="module")
 def walks(tmp_path_factory):
-    """What was recorded, in a process of its own: checks of types would be frames too."""
+    """The recorded frames, in a process of its own: checks of types would be frames too."""
     command = [sys.executable, ROOT / "proofs" / "trace.py", "--json", "num_epochs=2", "~render"]
     folder = tmp_path_factory.mktemp("walk")
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240)

@@ -72,7 +72,7 @@ def train(*arguments, cwd):
 
 
 def asked_for(choice, folder):
-    """What a choice leaves to the command line, said: paths to small files that are there."""
+    """Arguments for the options that a choice leaves open: paths to small files."""
     (folder / "table.csv").write_text(TABLE)
     (folder / "text.txt").write_text("to be, or not to be. " * 900)
     safetensors.torch.save_file(
@@ -127,7 +127,7 @@ def asked_for(choice, folder):
 
 
 def assert_states_what_it_says(choice, config):
-    """The group's part of the configuration has the keys of the file, and those of its defaults."""
+    """The group's part of the configuration has the keys of the file and of its defaults."""
     group, _, name = choice.partition("=")
     if group not in {field.name for field in dataclasses.fields(Train)}:
         return

@@ -358,9 +358,9 @@ def test_auto_is_the_best_device_there_is():
 def test_a_run_starts_from_the_weights_of_another_as_far_as_they_fit(folder, tmp_path):
     weights = folder / "model.safetensors"
     again = run(tmp_path / "run", "num_epochs=1", "lr=1e-30", f"start_from={weights}")
-    told = (again / "experiment.log").read_text()
+    words = (again / "experiment.log").read_text()
 
-    assert f"weights from {weights}: 6 tensors\n" in told
+    assert f"weights from {weights}: 6 tensors\n" in words
     before, after = (
         serialization.load_tensors(weights),
         serialization.load_tensors(again / "model.safetensors"),

@@ -67,7 +67,7 @@ def test_the_second_command_trains_and_resumes_with_the_other_parts(project):
 
 
 @pytest.mark.slow
-def test_a_mistake_in_ones_own_part_is_told_like_any_other(project):
+def test_a_mistake_in_ones_own_part_is_reported_like_any_other(project):
     command = FIRST.strip().replace("scheduler=cosine", "+model.wdith=3") + " 2>&1 || true"
 
     assert "model.wdith: no such option; did you mean 'width'?" in said(project, command)

@@ -215,7 +215,7 @@ def test_imports_of_the_pages_name_what_exists():
         exec(f"from {module} import {name}", {})
 
 
-def test_the_floors_of_contributing_are_those_of_the_architecture_test():
+def test_the_floors_of_contributing_equal_the_architecture_test():
     tree = ast.parse((ROOT / "tests/fast/test_architecture.py").read_text(encoding="utf-8"))
     (floors,) = [
         ast.literal_eval(node.value)

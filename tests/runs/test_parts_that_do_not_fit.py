@@ -44,7 +44,8 @@ REFUSED = {  # with the exit code 2, and nothing left
     "a list of modules": (
         [
             "~model",
-            "+model={_target_:torch.nn.ModuleList,modules:[{_target_:torch.nn.Linear,in_features:64,out_features:10}]}",
+            "+model={_target_:torch.nn.ModuleList,modules:[{_target_:torch.nn.Linear,"
+            "in_features:64,out_features:10}]}",
         ],
         "model._target_=torch.nn.ModuleList: has no method forward(inputs); choose one that has",
     ),
@@ -101,7 +102,7 @@ def test_what_cannot_mean_anything_is_refused(name, command, here, files):
 
 
 @pytest.mark.parametrize("name", ENDED)
-def test_what_is_found_at_the_first_batch_is_told_without_a_traceback(name, command, here, files):
+def test_a_misfit_at_the_first_batch_is_reported_without_a_traceback(name, command, here, files):
     arguments, words = ENDED[name]
 
     said = command("hydra.run.dir=run", *arguments)

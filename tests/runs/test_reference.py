@@ -1,4 +1,4 @@
-"""What is generated from the options is current, and an option needs no second home in src."""
+"""Files generated from the options are current, and an option needs no second home in src."""
 
 import ast
 import dataclasses

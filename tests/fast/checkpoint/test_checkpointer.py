@@ -244,7 +244,7 @@ def test_a_save_waits_for_a_running_write_but_not_for_its_own(tmp_path, monkeypa
     assert ended == ["step-10", "step-20"]
 
 
-def test_waiting_writes_what_is_kept_and_saving_goes_on(tmp_path, rarely):
+def test_waiting_writes_what_is_kept_and_saving_continues(tmp_path, rarely):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
     save(saver, 10)
     save(saver, 20)
@@ -509,7 +509,7 @@ def test_what_a_killed_process_left_is_removed_but_nothing_of_others(tmp_path):
 @pytest.mark.parametrize(
     "kept", [{}, [{"name": "step-10"}], [{"name": "../mine", "values": {}}], [7]]
 )
-def test_a_list_of_kept_ones_that_is_none_is_refused(tmp_path, kept):
+def test_an_invalid_list_of_kept_checkpoints_is_refused(tmp_path, kept):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
     save(saver, 10)
     saver.close()

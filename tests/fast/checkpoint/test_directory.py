@@ -35,16 +35,16 @@ def test_newest_is_by_numbers_and_not_by_letters(folder):
         assert equal(found, checkpoint(int(next_one[5:].partition(".")[0])))
 
 
-def test_a_damaged_newer_one_is_told_set_aside_and_kept(folder, caplog):
+def test_a_damaged_newer_one_is_reported_set_aside_and_kept(folder, caplog):
     damage(folder / "step-10.10")
     damage(folder / "step-10.2")
     assert newest_whole(folder)[0].name == "step-10"
     assert names(folder) == {"step-9", "step-10", "step-10.2.damaged", "step-10.10.damaged"}
-    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert len(told) == 2
+    words = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(words) == 2
     file = folder / "step-10.10" / "model.safetensors"
-    assert told[0].startswith(f"checkpoint step-10.10 is damaged and ignored: {file}: has 0")
-    assert told[0].endswith("use another checkpoint; it is kept as step-10.10.damaged")
+    assert words[0].startswith(f"checkpoint step-10.10 is damaged and ignored: {file}: has 0")
+    assert words[0].endswith("use another checkpoint; it is kept as step-10.10.damaged")
     caplog.clear()
     assert newest_whole(folder)[0].name == "step-10"
     assert not caplog.records
@@ -136,7 +136,7 @@ def test_a_file_in_place_of_the_folder_is_no_checkpoint(tmp_path):
         newest_whole(tmp_path / "checkpoints")
 
 
-def test_a_folder_that_cannot_be_read_is_told(folder, monkeypatch):
+def test_a_folder_that_cannot_be_read_is_reported(folder, monkeypatch):
     def refuse(self):
         raise PermissionError(13, "Permission denied")
 

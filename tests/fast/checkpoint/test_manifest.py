@@ -198,7 +198,7 @@ def test_a_damaged_checkpoint_is_refused_by_the_name_of_its_file(folder, name, d
     assert refusal(folder).startswith(f"{folder / name}: ") and refusal(folder).endswith(said)
 
 
-def test_one_bit_that_turned_is_told_by_both_hashes(folder):
+def test_one_bit_that_turned_is_reported_by_both_hashes(folder):
     path = folder / "optimizer.safetensors"
     content = bytearray(path.read_bytes())
     whole = hashlib.sha256(content).hexdigest()

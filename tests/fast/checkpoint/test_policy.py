@@ -1,4 +1,4 @@
-"""What a config says of checkpoints becomes rules, or is refused."""
+"""The checkpoint options of a config become rules, or are refused."""
 
 import math
 

@@ -55,7 +55,7 @@ def test_the_best_one_stays(direction, losses, kept):
     (2, (0.4, 0.4, 0.4), {10, 20}),
     (2, (math.nan, 0.9, None, 0.1, 0.5), {40, 50}),
 ])  # fmt: skip
-def test_so_many_of_the_best_stay(number, losses, kept):
+def test_the_best_k_stay(number, losses, kept):
     assert KeepBest("loss", number=number)(saved(*losses)) == steps(kept)
 
 

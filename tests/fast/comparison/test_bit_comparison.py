@@ -384,7 +384,7 @@ def test_an_invalid_line_is_named(straight, line):
 
 
 @pytest.mark.parametrize(
-    ("name", "make", "told"),
+    ("name", "make", "words"),
     [
         ("events.out.tfevents.9.pipe", os.mkfifo, "not a file"),
         ("mine.tfevents", os.mkfifo, "not a file"),
@@ -394,11 +394,11 @@ def test_an_invalid_line_is_named(straight, line):
     ],
     ids=["a pipe", "a pipe of another name", "a device", "a sparse file", "a large record"],
 )
-def test_an_event_file_that_no_run_wrote_is_refused(tmp_path, name, make, told):
+def test_an_event_file_that_no_run_wrote_is_refused(tmp_path, name, make, words):
     folder = RunFolder(tmp_path)
     (folder.tensorboard / "train").mkdir(parents=True)
     make(folder.tensorboard / "train" / name)
-    with pytest.raises(errors.DataError, match=f"{name}: cannot be read .*{told}.*; restore it"):
+    with pytest.raises(errors.DataError, match=f"{name}: cannot be read .*{words}.*; restore it"):
         logged_values.curves(folder)
 
 

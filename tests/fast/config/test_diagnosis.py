@@ -97,9 +97,10 @@ def test_a_file_of_the_users_own_config_dir_is_accepted(tmp_path):
     assert explained("--config-dir", str(tmp_path), "experiment=mine", "seed=abc") == [
         "seed=abc: should be a valid integer"
     ]
-    (told,) = explained("--config-dir", str(tmp_path), "experiment=mien")
-    assert told.startswith("experiment=mien: no such experiment; did you mean 'mine'?; available: ")
-    assert {"convnet_mnist", "mine"} <= set(told.split("available: ")[1].split(", "))
+    (words,) = explained("--config-dir", str(tmp_path), "experiment=mien")
+    beginning = "experiment=mien: no such experiment; did you mean 'mine'?; available: "
+    assert words.startswith(beginning)
+    assert {"convnet_mnist", "mine"} <= set(words.split("available: ")[1].split(", "))
 
 
 def test_the_default_configuration_has_no_problems():

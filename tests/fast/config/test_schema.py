@@ -293,9 +293,9 @@ def test_a_data_set_without_a_path_for_a_root_is_left_as_it_is(data):
 
 
 def test_an_option_of_an_unchosen_part_says_how_to_choose_the_part():
-    told = said(early_stopping={"patience": {"patience": 3}}, averages={"ema": {"decay": 0.9}})
+    message = said(early_stopping={"patience": {"patience": 3}}, averages={"ema": {"decay": 0.9}})
 
-    assert told == [
+    assert message == [
         "averages.ema: has options but no _target_; give averages=ema too, or a _target_",
         "early_stopping.patience: has options but no _target_; give early_stopping=patience too, "
         "or a _target_",

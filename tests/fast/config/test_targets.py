@@ -335,7 +335,7 @@ def test_the_node_is_left_as_it_was():
     assert given == node("Warmup", schedule=COSINE, warmup_updates="1epoch")
 
 
-def test_a_plateau_inside_a_node_is_the_one_that_is_observed():
+def test_a_plateau_inside_a_node_is_observed():
     inner = node("Plateau", initial_lr=0.5, factor=0.5, patience=0, min_lr=0.0, threshold=0.0)
     built = schedule(node("Warmup", schedule=inner, warmup_updates=1))
     (plateau,) = schedules.stateful(built)

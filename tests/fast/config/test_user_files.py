@@ -10,14 +10,14 @@ PAIRS = itertools.pairwise("abcdefghijklmnop")
 BOMB = "a: &a [x,x]\n" + "".join(f"{b}: &{b} [{','.join([f'*{a}'] * 7)}]\n" for a, b in PAIRS)
 
 
-@pytest.mark.parametrize(("text", "told"), [
+@pytest.mark.parametrize(("text", "words"), [
     (BOMB, "stands for"), ("a: &a [*a]", "stands for"), ("[" * 100_000, "is nested too deeply"),
     ("x" * 300_000, "has 300,000 bytes"),
 ])  # fmt: skip
-def test_files_that_are_harmful_to_read_are_refused(text, told, tmp_path):
+def test_files_that_are_harmful_to_read_are_refused(text, words, tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "mine.yaml").write_text(text)
-    with pytest.raises(errors.ConfigError, match=told):
+    with pytest.raises(errors.ConfigError, match=words):
         user_files.check([tmp_path])
 
 

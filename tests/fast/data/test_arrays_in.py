@@ -54,7 +54,7 @@ def entry(shape, begin, end, dtype="F32"):
     return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
 
 
-def test_a_truncated_file_is_told_by_the_first_array_that_it_cuts(tmp_path):
+def test_a_truncated_file_is_reported_by_the_first_array_that_it_cuts(tmp_path):
     file = written(tmp_path, {"a": entry([2], 0, 8), "b": entry([3, 2], 8, 32)}, bytes(31))
     size = file.stat().st_size
     assert refused(file) == (

@@ -82,7 +82,7 @@ def test_the_parts_are_disjoint_and_make_up_the_rows_of_the_file(file):
     assert splits.train.inputs.dtype == splits.train.targets.dtype == torch.float32
 
 
-def test_mean_and_deviation_are_those_of_the_rows_that_are_trained_on(file):
+def test_mean_and_deviation_are_over_the_training_rows(file):
     splits = load(file(HOUSES))
     inputs, targets = splits.train.inputs.double(), splits.train.targets.double()
     for name, values in (("mean", inputs.mean(0)), ("std", inputs.std(0, correction=0))):
@@ -335,24 +335,24 @@ def with_line(number, line, table=HOUSES):
         ),
     ],
 )
-def test_what_is_no_table_of_numbers_is_told_by_its_place(file, content, said):
+def test_what_is_no_table_of_numbers_is_reported_by_its_place(file, content, said):
     assert refused(file(content), kind="regression") == said
 
 
-def test_a_target_of_a_regression_that_is_no_number_is_told_by_its_place(file):
+def test_a_non_finite_regression_target_is_named_by_its_place(file):
     assert refused(file(with_line(9, "1,2,dear")), kind="regression").startswith(
         "table.csv, line 9, column 'price': 'dear' is not a number"
     )
 
 
-def test_what_is_not_utf_8_is_told(file):
+def test_what_is_not_utf_8_is_reported(file):
     found = refused(file(HOUSES.encode().replace(b"rooms", b"r\xf6oms")))
     assert found.startswith(
         "table.csv, line 1: is not UTF-8 (byte 0xf6); set data.encoding, such as cp1252, or "
     )
 
 
-def test_a_class_of_a_single_row_is_told_by_its_line(file):
+def test_a_class_of_a_single_row_is_reported_by_its_line(file):
     assert refused(file(with_line(9, "tulip,1,2", FLOWERS)), "kind") == (
         "table.csv, line 9, column 'kind': the class 'tulip' has only this row, and cannot be in "
         "both "

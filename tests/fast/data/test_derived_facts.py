@@ -1,4 +1,4 @@
-"""Facts are those of the samples that train: of every data set, behind wrappers in any order."""
+"""Facts describe the training samples of every data set, behind wrappers in any order."""
 
 import dataclasses
 import itertools

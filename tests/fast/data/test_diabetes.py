@@ -46,7 +46,7 @@ def test_the_parts_are_disjoint_and_make_up_all_the_patients():
     assert rows(splits.train, splits.valid, splits.test) == sorted(map(tuple, everything.tolist()))
 
 
-def test_the_same_patients_are_kept_aside_however_the_rest_is_split():
+def test_the_same_patients_are_held_out_however_the_rest_is_split():
     one, other, all_ = (
         diabetes(valid=valid, split_seed=seed) for valid, seed in ((0.1, 0), (0.3, 1), ("test", 0))
     )

@@ -29,7 +29,7 @@ def test_each_half_is_a_digit_of_its_part_and_labels_are_of_both(part):
         assert set(found.nonzero().flatten().tolist()) == halves
 
 
-def test_the_parts_are_as_large_to_each_other_as_those_of_the_digits():
+def test_the_parts_have_the_proportions_of_the_digits():
     pairs = digit_pairs(num_pairs=1295 * 3, valid=0.1, split_seed=0)
     assert [len(getattr(pairs, part)) for part in ("train", "valid", "test")] == [
         1295 * 3, 143 * 3, 359 * 3,

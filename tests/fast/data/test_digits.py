@@ -55,7 +55,7 @@ def test_a_fifth_of_each_class_is_test_data_and_a_tenth_of_the_rest_valid():
     assert (len(splits.train), len(splits.valid), len(splits.test)) == (1295, 143, 359)
 
 
-def test_the_same_images_are_kept_aside_however_the_rest_is_split():
+def test_the_same_images_are_held_out_however_the_rest_is_split():
     one, other, all_ = (
         data.digits(valid=0.1, split_seed=0),
         data.digits(valid=0.3, split_seed=1),
@@ -75,7 +75,7 @@ def test_validating_on_the_test_set_trains_on_everything_else():
     assert (splits.validates_on_test, held_out.validates_on_test) == (True, False)
 
 
-def test_mean_and_deviation_are_those_of_all_pixels():
+def test_mean_and_deviation_are_over_all_pixels():
     batcher = data.digits(valid=0.1, split_seed=0).batcher
     pixels = shipped()["images"].double() / 16
     assert batcher.scale == 16.0

@@ -378,7 +378,7 @@ def test_a_class_that_is_not_trained_on_is_refused(tmp_path):
     )
 
 
-def test_a_missing_folder_is_told_with_the_option(tmp_path):
+def test_a_missing_folder_is_reported_with_the_option(tmp_path):
     with pytest.raises(errors.DataError) as raised:
         load(tmp_path / "nowhere")
     expected = (
@@ -388,7 +388,7 @@ def test_a_missing_folder_is_told_with_the_option(tmp_path):
     assert str(raised.value) == expected
 
 
-def test_images_outside_of_any_class_are_told_where_to_go(tmp_path):
+def test_the_error_for_images_outside_of_any_class_names_their_place(tmp_path):
     picture(0, 8, 8).save(tmp_path / "1.png")
     with pytest.raises(errors.DataError) as raised:
         load(tmp_path)
@@ -751,7 +751,7 @@ def test_damaged_images_are_listed_after_decoding_and_may_be_replaced(root):
     assert "unreadable_files" not in load(root, decoded="once").facts
 
 
-def test_a_damaged_file_of_decoded_images_is_told_to_be_removed(root):
+def test_the_remedy_of_a_damaged_file_of_decoded_images_is_its_removal(root):
     load(root, decoded="once")
     (file,) = (root / ".andiron").glob("*.safetensors")
     truncate(file)
@@ -772,7 +772,7 @@ def test_where_nothing_is_to_be_written_no_folder_is_made(root, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_a_folder_that_cannot_be_written_to_is_told_with_the_ways_out(root, tmp_path):
+def test_a_folder_that_cannot_be_written_to_is_reported_with_the_ways_out(root, tmp_path):
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(errors.DataError) as raised:
         load(root, decoded="once", cache=tmp_path / "file")

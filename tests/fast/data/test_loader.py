@@ -68,7 +68,7 @@ def by_hand(seed, epoch):
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 4 worker processes")
 @pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
 @pytest.mark.parametrize("num_workers", [0, 1, 4])
-def test_an_epoch_goes_on_from_any_batch(dataset, num_workers):
+def test_an_epoch_continues_from_any_batch(dataset, num_workers):
     batches = loader(dataset, num_workers=num_workers)
     for first in range(len(batches) + 1):
         assert same(list(batches.epoch(2, first)), by_hand(3, 2)[first:])
@@ -141,7 +141,7 @@ def test_an_error_of_the_thread_comes_at_the_batch_concerned():
         next(batches)
 
 
-def test_the_path_is_told_in_words():
+def test_the_path_is_reported_in_words():
     assert loader().path == "in memory on cpu"
     assert loader(Stored()).path == "gathered by a thread ahead of the step"
     assert loader(num_workers=2).path == "gathered by 2 worker processes"

@@ -79,7 +79,7 @@ def test_the_genuine_files_have_the_known_sizes_and_labels(mnist_root):
     assert splits.validates_on_test
 
 
-def test_mean_and_deviation_are_those_of_the_training_pixels(mnist_root):
+def test_mean_and_deviation_are_over_the_training_pixels(mnist_root):
     splits = load(mnist_root)
     pixels = splits.train.inputs.double() / 255
     assert splits.batcher.scale == 255.0

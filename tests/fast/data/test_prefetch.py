@@ -13,7 +13,7 @@ from andiron.data import RawBatch, prefetch
 
 @pytest.fixture
 def asked(monkeypatch):
-    """What is asked of streams, in order."""
+    """The requests to streams, in order."""
     said = []
 
     class Stream:

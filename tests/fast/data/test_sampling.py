@@ -38,7 +38,7 @@ def numbers(data):
 
 
 def within(count, probability):
-    """Whether so many of DRAWN draws are what the probability makes likely.
+    """Whether the count of DRAWN draws is what the probability makes likely.
 
     Hoeffding: P(|count / n - p| >= t) <= 2 exp(-2 n t^2), which is 1e-9 at t = sqrt(log(2e9) / 2n),
     0.023 for 20,000.
@@ -55,7 +55,7 @@ def test_samples_are_drawn_in_proportion_to_weight_and_never_at_weight_0():
         assert (count == 0) == (weight == 0)
 
 
-def test_draws_invert_the_distribution_and_begin_with_those_of_fewer():
+def test_draws_invert_the_distribution_and_fewer_draws_are_their_beginning():
     weights = torch.tensor([0.25, 0.0, 0.5, 0.25])
     found = draws(weights, 50, seed=7)
 

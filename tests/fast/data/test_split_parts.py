@@ -59,7 +59,7 @@ def test_validating_on_the_test_part_trains_on_everything_else():
     (0.1, 0.3, "data.valid=0.1: divides 3 samples into 3 and 0"),
     (0.9, 0.3, "data.valid=0.9: divides 3 samples into 0 and 3"),
 ])  # fmt: skip
-def test_a_part_that_would_be_empty_is_told_by_its_option(valid, test, said):
+def test_a_part_that_would_be_empty_is_reported_by_its_option(valid, test, said):
     with pytest.raises(errors.DataError) as raised:
         parts(4, valid=valid, test=test, split_seed=0)
     assert str(raised.value) == f"{said}; choose a fraction that leaves samples on both sides"

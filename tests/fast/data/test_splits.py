@@ -102,7 +102,7 @@ def test_the_split_is_a_function_of_its_seed_alone():
     assert len(held) == 5
 
 
-def test_held_out_samples_are_those_of_the_split():
+def test_held_out_samples_equal_the_part_of_the_split():
     training, test = dataset(TARGETS), dataset(TARGETS[:3])
     train, valid = split(training, test, valid=0.2)
     kept, held = stratified_split(TARGETS, 0.2, 7)

@@ -206,7 +206,7 @@ def test_a_missing_file_is_refused(tmp_path):
     )
 
 
-def test_a_file_that_shrank_is_told_and_ends_no_process(path):
+def test_a_file_that_shrank_is_reported_and_ends_no_process(path):
     dataset, size = stored(path), path.stat().st_size
     os.truncate(path, size - 11)  # cuts into the second to last target
     assert torch.equal(dataset.__getitems__([20]).targets, TARGETS[[20]])
@@ -234,7 +234,7 @@ def test_a_removed_file_stays_readable_only_where_it_is_open(path):
 @pytest.mark.parametrize(
     "content", [b"longer than what had been there" * 100, b""], ids=["longer", "empty"]
 )
-def test_another_file_in_the_place_of_the_one_that_was_sent_is_refused(path, content):
+def test_another_file_in_the_place_of_the_sent_file_is_refused(path, content):
     sent = pickle.dumps(stored(path))
     path.write_bytes(content)
     with pytest.raises(errors.DataError) as raised:

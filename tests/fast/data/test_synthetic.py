@@ -78,7 +78,7 @@ def accuracy_of_the_nearest(splits, blobs):
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 @pytest.mark.parametrize("shape", [(3,), (1, 6, 7)])
 @pytest.mark.parametrize("separation", [0.5, 2.0])
-def test_two_classes_can_be_told_apart_as_often_as_the_formula_says(dtype, shape, separation):
+def test_two_classes_are_distinguished_as_often_as_the_formula_says(dtype, shape, separation):
     splits = make(
         num_samples=20_001, input_shape=shape, num_classes=2, separation=separation, dtype=dtype
     )
@@ -122,6 +122,6 @@ def test_the_fingerprint_is_of_the_samples_in_their_stored_order():
     assert splits.fingerprint == make(num_samples=43, valid=0.3, split_seed=4).fingerprint
 
 
-def test_a_part_that_would_be_empty_is_told_by_its_option():
+def test_a_part_that_would_be_empty_is_reported_by_its_option():
     with pytest.raises(errors.DataError, match=r"^data\.test=0\.1: divides 9 samples into 9 and 0"):
         make(num_samples=9)

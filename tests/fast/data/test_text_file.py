@@ -252,7 +252,7 @@ def test_characters_that_a_chunk_cuts_through_are_read_whole(file, monkeypatch):
     (b"x" * 300 + "😀".encode()[:3], 300, "unexpected end of data"),
     ("ä".encode() * 9000 + b"x\xc3(" + b"x" * 9000, 18001, "invalid continuation byte"),
 ])  # fmt: skip
-def test_what_is_not_utf_8_is_told_by_its_byte(file, monkeypatch, chunk, content, offset, reason):
+def test_a_byte_outside_utf_8_is_reported(file, monkeypatch, chunk, content, offset, reason):
     monkeypatch.setattr(character_tokens, "CHUNK_CHARACTERS", chunk)
     assert refused(file(content), level="characters") == (
         f"FILE: is not UTF-8 at byte offset {offset} ({reason}); convert it, or use "

@@ -27,7 +27,7 @@ class Numbers(torch.utils.data.Dataset):
 
 @pytest.mark.parametrize("dataset", [SQUARES, Subset(SQUARES, range(5)), Numbers()])
 @pytest.mark.parametrize("indices", [[3, 1], torch.tensor([4]), range(5)])
-def test_samples_are_those_of_the_data_set_in_order(dataset, indices):
+def test_samples_equal_the_data_set_in_order(dataset, indices):
     adapted = from_torch(dataset)
     found = adapted.__getitems__(indices)
 

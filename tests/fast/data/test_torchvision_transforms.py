@@ -120,7 +120,7 @@ class Elsewhere:
         return RawBatch(IMAGES[indices], torch.as_tensor(indices))
 
 
-def test_a_thread_beside_the_step_is_refused_and_told_of_workers():
+def test_a_thread_beside_the_step_is_refused_in_favour_of_workers():
     expected = (
         "augmentation.torchvision: would draw from torch's default generator in a thread while "
         "the step draws from it too; set num_workers=1 or more, so that worker processes apply it"

@@ -230,7 +230,7 @@ def test_a_column_without_any_value_is_refused(file):
 
 @pytest.mark.parametrize("delimiter", [";", "\t", "|"])
 @pytest.mark.parametrize("quote", ["", '"'])
-def test_the_delimiter_is_the_one_that_gives_the_header_its_names(file, delimiter, quote):
+def test_the_delimiter_is_found_by_the_names_of_the_header(file, delimiter, quote):
     expected = load(file(text_of()), missing="median")
     rows = [[f"{quote}{text}{quote}" for text in row] for row in [HEADER, *ROWS]]
     path = file(text_of(rows[1:], rows[0], delimiter))

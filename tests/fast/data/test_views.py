@@ -86,11 +86,11 @@ def test_a_loader_gives_the_batches_of_the_same_samples_in_memory(name, num_work
 
 
 @pytest.mark.parametrize("name", ["partial", "concatenated", "windows"])
-def test_the_targets_of_a_view_are_those_of_its_samples(name):
+def test_the_targets_of_a_view_belong_to_its_samples(name):
     assert torch.equal(VIEWS[name].targets, every(VIEWS[name]).targets)
 
 
-def test_targets_that_only_a_gather_tells_are_not_told():
+def test_targets_that_only_a_gather_knows_are_not_given():
     mapped = Mapped(WHOLE, doubled)
     assert not hasattr(mapped, "targets")
     for view in (Partial(mapped, [0]), Concatenated([WHOLE, mapped]), Windows(mapped, 2)):

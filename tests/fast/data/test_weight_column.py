@@ -19,7 +19,7 @@ def load(path, **options):
     return csv(path=path, standardise=False, **given)
 
 
-def test_weights_are_those_of_the_rows_with_mean_1_and_no_feature(tmp_path):
+def test_weights_follow_the_rows_with_mean_1_and_are_no_feature(tmp_path):
     weights = [str(1 + row % 5) for row in range(60)]  # their mean is 3
     path = write(tmp_path / "table.csv", weights)
     splits = load(path)

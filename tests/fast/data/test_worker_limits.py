@@ -13,7 +13,7 @@ def limited(monkeypatch, cores, **limits):
     monkeypatch.setattr(worker_limits, "_limit", limits.get)
 
 
-def test_the_bound_is_the_least_of_those_of_cores_files_and_processes(monkeypatch):
+def test_the_bound_is_the_least_of_cores_files_and_processes(monkeypatch):
     limited(monkeypatch, 4)
     assert worker_limits.problem(32) is None
     assert worker_limits.problem(33) == (

@@ -1,4 +1,4 @@
-"""What a run folder says stands in the card without markup; the card says what the numbers mean."""
+"""Texts of a run folder stand in the card without markup; the card explains its numbers."""
 
 import dataclasses
 import json

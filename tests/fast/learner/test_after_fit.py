@@ -1,4 +1,4 @@
-"""What a learner shows while it trains, and what it offers afterwards."""
+"""A learner's displays in training, and its methods afterwards."""
 
 import pytest
 import torch

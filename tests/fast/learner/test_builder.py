@@ -59,13 +59,13 @@ def test_it_reads_as_in_burn_and_leaves_everything_in_its_folder(tmp_path):
     ]  # fmt: skip
 
 
-def test_a_number_is_a_constant_schedule_and_a_schedule_stays_what_it_is(tmp_path):
+def test_a_number_is_a_constant_schedule_and_a_schedule_stays_itself(tmp_path):
     assert built(LearnerBuilder(tmp_path).with_writers(), 0.25).updater.schedule == Constant(0.25)
     step = Step(0.5, 3)
     assert built(LearnerBuilder(tmp_path).with_writers(), step).updater.schedule is step
 
 
-def test_a_model_without_steps_is_told_to_be_wrapped(tmp_path):
+def test_the_remedy_of_a_model_without_steps_is_a_task(tmp_path):
     plain = nn.Linear(3, 2)
     with pytest.raises(
         TypeError,

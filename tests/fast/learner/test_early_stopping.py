@@ -28,7 +28,7 @@ def shown(rule, values, first_epoch=1):
 
 
 def stops_after(rule, values):
-    """The first epoch after which the run ends, and why; None if it goes on."""
+    """The first epoch after which the run ends, and why; None if it continues."""
     reasons = [
         (epoch, stop.reason) for epoch, (stop, _) in enumerate(shown(rule, values), start=1) if stop
     ]
@@ -49,7 +49,7 @@ def stops_after(rule, values):
         (1, "highest", (-4, -3, -5), 3),
     ],
 )
-def test_the_run_ends_after_so_many_epochs_without_a_gain(patience, direction, losses, epoch):
+def test_the_run_ends_after_patience_epochs_without_a_gain(patience, direction, losses, epoch):
     stopped = stops_after(EarlyStopping("loss", direction=direction, patience=patience), losses)
 
     assert (stopped and stopped[0]) == epoch
@@ -228,7 +228,7 @@ def test_a_resume_at_any_epoch_is_exact(values, data, patience, min_delta):
     assert resumed.state_dict() == straight.state_dict()
 
 
-def test_a_stopped_rule_that_is_given_more_patience_goes_on():
+def test_a_stopped_rule_that_is_given_more_patience_continues():
     stopped, patient = EarlyStopping("loss", patience=1), EarlyStopping("loss", patience=3)
     assert shown(stopped, [1, 2])[-1][0] is not None
 

@@ -243,7 +243,7 @@ def test_resuming_from_a_checkpoint_on_the_disk_is_never_having_stopped(tmp_path
     assert without_time(resumed.state().state) == without_time(whole.state().state)
 
 
-def test_a_run_with_nothing_left_to_train_is_measured_as_what_it_is(tmp_path):
+def test_a_run_with_nothing_left_to_train_is_measured_as_it_is(tmp_path):
     kept = Kept()
     resumed = learner(tmp_path, num_epochs=2, writers=[kept])
     resumed.load(fitted(tmp_path, num_epochs=2).state())
@@ -253,7 +253,7 @@ def test_a_run_with_nothing_left_to_train_is_measured_as_what_it_is(tmp_path):
     assert same(resumed.model.state_dict(), before)
 
 
-def test_the_training_values_are_those_of_the_updates_in_the_window(tmp_path):
+def test_the_training_values_are_over_the_updates_in_the_window(tmp_path):
     kept = Kept()
     fitted(tmp_path, writers=[kept])
     _, seen = by_hand(num_epochs=2)
@@ -286,7 +286,7 @@ def test_the_epochs_values_are_weighted_by_what_was_counted(tmp_path):
         )
 
 
-def test_the_validation_values_are_those_of_the_model_in_evaluation_mode(tmp_path):
+def test_the_validation_values_come_from_evaluation_mode(tmp_path):
     kept = Kept()
     model = fitted(tmp_path, writers=[kept], test=measuring_loader(TEST)).model.eval()
     last = {point.split: point.values for point in kept if point.split != "train"}
@@ -336,7 +336,7 @@ def test_updates_and_epochs_are_counted(tmp_path):
     assert (made.updates, made.position.epoch) == (3 * BATCHES, 3)
 
 
-def test_the_learning_rate_that_is_logged_is_the_one_that_was_used(tmp_path):
+def test_the_logged_learning_rate_is_the_used_one(tmp_path):
     kept, used, schedule = Kept(), [], Linear(0.1, 0.0, 14)
     model = classifier()
     optimizer = Optimizer(torch.optim.Adam, model)
@@ -409,7 +409,7 @@ def test_an_item_that_was_not_detached_keeps_no_graph_alive(tmp_path):
     assert needing_gradients == [(True, False)] * BATCHES
 
 
-def test_a_loss_that_is_no_number_stops_the_run_and_leaves_its_files_whole(tmp_path):
+def test_a_nan_loss_stops_the_run_and_leaves_its_files_whole(tmp_path):
     model = classifier()
     made = (
         LearnerBuilder(tmp_path)

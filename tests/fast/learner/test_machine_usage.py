@@ -64,7 +64,7 @@ def test_memory_grows_by_what_is_taken_and_falls_when_it_is_given_back():
     assert during - after == pytest.approx(0.25, abs=0.02)
 
 
-def test_without_proc_the_peak_is_told_under_a_name_of_its_own(monkeypatch):
+def test_without_proc_the_peak_is_reported_under_a_name_of_its_own(monkeypatch):
     monkeypatch.setattr(usage, "STATM", Path("/no/such/file"))
     found = Usage(torch.device("cpu")).readings()
     assert set(found) == {"system/cpu_percent", "system/memory_peak_gib"}
@@ -99,7 +99,7 @@ def pretend_gpu(monkeypatch, utilization):
     }
 
 
-def test_of_a_gpu_memory_and_utilisation_are_told(monkeypatch):
+def test_of_a_gpu_memory_and_utilisation_are_reported(monkeypatch):
     assert pretend_gpu(monkeypatch, lambda device: 87) == {
         "system/gpu_memory_gib": 1.5,
         "system/gpu_memory_peak_gib": 5.0,

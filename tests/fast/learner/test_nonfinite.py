@@ -1,4 +1,4 @@
-"""What is no number never reaches the weights: each policy, for each way it comes about."""
+"""NaN and infinity never reach the weights: each policy, for each cause."""
 
 import math
 
@@ -260,7 +260,7 @@ def test_an_fp16_overflow_halves_the_scale_and_is_skipped_by_any_policy(tmp_path
         caplog.clear()
 
 
-def test_a_loss_that_is_no_number_is_no_overflow_in_fp16_either(tmp_path):
+def test_a_nan_loss_is_no_overflow_in_fp16_either(tmp_path):
     with pytest.raises(errors.NonFiniteError, match=f"sample {BAD_SAMPLE} has NaN or infinity"):
         learner(tmp_path, classifier(), precision="fp16").fit(loader(bad=math.nan), loader())
 

@@ -58,7 +58,7 @@ def learner(folder, trained, optimizer, scheduler, num_epochs=3):
 
 
 @pytest.mark.parametrize("name", SCHEDULERS)
-def test_weights_and_rates_equal_those_of_a_loop_in_torch(tmp_path, name):
+def test_weights_and_rates_equal_a_loop_in_torch(tmp_path, name):
     batches = [(SET[number : number + 10]) for number in range(0, 50, 10)]
     mine = plain()
     optimizer = two_groups(mine)

@@ -1,4 +1,4 @@
-"""What is requested while a run trains: saved, validated, paused, and the bits stay the same."""
+"""Requests while a run trains: save, validate, pause; the bits stay the same."""
 
 import threading
 

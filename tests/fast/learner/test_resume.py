@@ -98,7 +98,7 @@ SETUPS = {
             rule=EarlyStopping("loss", patience=4, not_before=9, restores_best=True)
         ).build(m, Optimizer(torch.optim.Adam, m), plateau())
     ),
-    "so many updates": lambda b,
+    "a number of updates": lambda b,
     m: (b.num_updates(20).validate_every("0.4epochs").build(m, Optimizer(torch.optim.Adam, m), LR)),
     "updates that are left out": lambda b,
     m: with_dropped_updates(b.build(m, Optimizer(torch.optim.Adam, m), LR)),
@@ -370,7 +370,7 @@ def test_a_state_of_another_model_or_lacking_an_average_changes_nothing(tmp_path
     made.fit(*loaders())
     torch.manual_seed(2)
     wider = Classifier(ConvNet(DIGITS.input_shape, 10, hidden=17, dropout=0.5))
-    for learner, told in (
+    for learner, words in (
         (SETUPS["adam"](builder(tmp_path), wider), "the state does not fit the model:\n"),
         (
             SETUPS["averages"](builder(tmp_path), classifier()),
@@ -378,13 +378,13 @@ def test_a_state_of_another_model_or_lacking_an_average_changes_nothing(tmp_path
         ),
     ):
         before = learner.state()
-        with pytest.raises(errors.MismatchError, match=told):
+        with pytest.raises(errors.MismatchError, match=words):
             learner.load(made.state())
         assert without_time(learner.state().state) == without_time(before.state)
         assert same(learner.state().model, before.model)
 
 
-def test_a_state_stays_as_it_was_when_training_goes_on(tmp_path):
+def test_a_state_stays_as_it_was_when_training_continues(tmp_path):
     made = SETUPS["averages"](builder(tmp_path, num_epochs=1), classifier())
     made.fit(*loaders())
     kept = made.state()

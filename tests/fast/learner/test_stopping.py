@@ -214,7 +214,7 @@ def test_rules_and_weights_go_on_from_a_checkpoint():
 
 
 def waiting(**made):
-    """What the rules wait for, by option."""
+    """The values that the rules wait for, by option."""
     return {
         f"early_stopping.{name}": (rule.metric, rule.split, rule.direction)
         for name, rule in made.items()

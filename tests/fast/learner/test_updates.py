@@ -1,4 +1,4 @@
-"""What an update can be told: micro-batches, several optimizers, clipping, SAM, averages,
+"""Options of an update: micro-batches, several optimizers, clipping, SAM, averages,
 precision; beside loops by hand.
 """
 

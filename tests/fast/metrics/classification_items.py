@@ -94,7 +94,7 @@ def _drawn(draw, kind, inner, outer, allowed, ignored):
 
 
 def measured(metric, items):
-    """What the batches come to: a number, several by name, a page, or None."""
+    """The value of the batches: a number, several by name, a page, or None."""
     tally = Tally([metric])
     for item in items:
         tally.add(item)

@@ -37,7 +37,7 @@ def tallied(metric, items):
 
 
 def restored(tally, metric):
-    """Another process's tally that goes on from what a checkpoint holds of this one."""
+    """Another process's tally that continues from this one's checkpoint."""
     plain, tensors = tally.state_dict()
     resumed = Tally([metric])
     plain = json.loads(json.dumps(plain))

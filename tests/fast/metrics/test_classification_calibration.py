@@ -165,7 +165,7 @@ def test_half_precision_logits_are_added_up_in_float64():
         )
 
 
-def test_a_logit_that_is_no_number_leaves_no_calibration_error():
+def test_a_nan_logit_leaves_no_calibration_error():
     item = ClassificationOutput(
         LOSS, torch.tensor([[torch.nan, 1.0], [0.0, 1.0]]), torch.tensor([0, 1])
     )

@@ -179,7 +179,7 @@ def test_the_order_of_samples_within_a_tie_changes_nothing():
         assert measured(AveragePrecision(), [item]) == measured(AveragePrecision(), [TIED])
 
 
-def test_probabilities_that_float32_cannot_tell_apart_are_told_apart():
+def test_probabilities_that_are_equal_in_float32_are_distinguished():
     item = BinaryClassificationOutput(
         LOSS, torch.tensor([40.0, 41.0, 42.0]), torch.tensor([0, 0, 1])
     )
@@ -197,7 +197,7 @@ def test_classes_have_their_names():
 
 
 @areas
-def test_a_logit_that_is_no_number_leaves_no_value(build, reference):
+def test_a_nan_logit_leaves_no_value(build, reference):
     for output in (
         torch.tensor([1.0, torch.nan, 0.0]),
         torch.tensor([[1.0, 0.0], [torch.nan, 1.0], [0.0, 1.0]]),

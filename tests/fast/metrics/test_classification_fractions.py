@@ -57,7 +57,7 @@ def test_top_k_by_hand():
     assert [measured(TopKAccuracy(k=k), [item]) for k in (1, 2, 3, 4)] == [0.0, 2 / 3, 2 / 3, 1.0]
 
 
-def test_a_logit_that_is_no_number_is_never_among_the_largest_by_itself():
+def test_a_nan_logit_is_never_among_the_largest_by_itself():
     item = ClassificationOutput(LOSS, torch.full((3, 4), torch.nan), torch.tensor([0, 1, 3]))
     assert measured(TopKAccuracy(k=3), [item]) == 0.0
 

@@ -1,4 +1,4 @@
-"""What is counted of a classifier's output."""
+"""Counts of a classifier's output."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Edit distances of whole batches: those of a plain table, of padded rows of any length."""
+"""Edit distances of whole batches equal a plain table's, for padded rows of any length."""
 
 import functools
 

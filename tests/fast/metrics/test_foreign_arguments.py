@@ -1,4 +1,4 @@
-"""What metrics of torchmetrics are updated with: images of a GAN, texts, and the user's own."""
+"""Inputs of metrics of torchmetrics: images of a GAN, texts, and the user's own."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What torchmetrics computes, as numbers by name or place, or as pictures."""
+"""Values of torchmetrics, as numbers by name or place, or as pictures."""
 
 import pytest
 import torch

@@ -33,11 +33,11 @@ def test_the_table_has_the_fields_of_every_item():
     items = {name for name in vars(outputs) if name.endswith("Output")} - {"SupervisedOutput"}
     assert {name for name, _ in rows} == items
     for name, fields in rows:
-        told = {*re.findall(r"`(\w+)`", fields), "weight"}
-        assert told == {each.name for each in dataclasses.fields(getattr(outputs, name))}, name
+        words = {*re.findall(r"`(\w+)`", fields), "weight"}
+        assert words == {each.name for each in dataclasses.fields(getattr(outputs, name))}, name
 
 
-def test_a_metric_that_reads_another_field_is_told_the_fields():
+def test_a_metric_that_reads_another_field_is_answered_by_the_fields():
     item = RegressionOutput(torch.tensor(0.0), torch.zeros(2, 1), torch.zeros(2, 1))
     metric = Mean(lambda item: item.logits, higher_is_better=False, name="mine")
     with pytest.raises(AttributeError) as caught:

@@ -89,8 +89,7 @@ def table(a, b):
 
 
 def sides(items, end):
-    """What was named and the targets of every sequence: padding left out of both, each up to its
-    end.
+    """Predictions and targets of every sequence up to its end, without padding.
     """
     for item in items:
         for logits, targets in zip(item.output, item.targets.tolist(), strict=True):

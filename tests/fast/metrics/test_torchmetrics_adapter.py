@@ -170,7 +170,7 @@ def test_it_agrees_with_andirons_own_accuracy():
 
 
 def test_logits_between_0_and_1_are_not_taken_for_probabilities():
-    """torchmetrics alone takes those of the first batch, which all are, for what they seem."""
+    """torchmetrics alone takes the first batch for what it seems."""
     batch = BinaryClassificationOutput(LOSS, torch.tensor([0.2, 0.4, 0.1]), torch.tensor([1, 0, 1]))
     assert measured(adapted("classification.BinaryAccuracy"), [batch]) == {
         "theirs": pytest.approx(2 / 3)
@@ -287,7 +287,7 @@ def test_a_metric_without_a_direction_needs_higher_is_better():
     )
 
 
-def test_an_argument_that_torchmetrics_does_not_know_is_told_by_the_option():
+def test_an_argument_that_torchmetrics_does_not_know_is_reported_by_the_option():
     with pytest.raises(
         errors.ConfigError,
         match="metrics.theirs.metric: Unexpected keyword arguments: `num_clases`",

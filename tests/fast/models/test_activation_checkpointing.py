@@ -62,8 +62,7 @@ def gradients_of(model: nn.Module, update: int) -> dict[str, Tensor]:
 
 
 def saved_bytes(model: nn.Module) -> int:
-    """What is kept between the forward pass and the way back, less the parameters, which are there
-    anyway."""
+    """Tensors saved for backward, except the parameters, which exist anyway."""
     kept: dict[int, int] = {}
     own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
 
@@ -96,7 +95,7 @@ def test_gradients_and_state_are_those_without_it_bit_for_bit(pattern: str) -> N
         assert_same(recomputed.state_dict(), plain.state_dict())
 
 
-def test_what_is_drawn_after_the_way_back_is_what_is_drawn_without_it() -> None:
+def test_draws_after_backward_equal_draws_without_checkpointing() -> None:
     plain, recomputed = network(), network()
     activation_checkpointing.apply(recomputed, "blocks")
     drawn = []
@@ -153,7 +152,7 @@ def test_a_module_under_two_names_is_recomputed_once() -> None:
     ]
 
 
-def test_each_block_runs_once_forward_and_once_on_the_way_back() -> None:
+def test_each_block_runs_once_forward_and_once_in_backward() -> None:
     model = network()
     runs: list[int] = []
     for number, block in enumerate(model.blocks):

@@ -1,5 +1,5 @@
-"""Dropout from random words: its rate, its scale, its independence in every direction, and what it
-is a function of.
+"""Dropout from random words: its rate, its scale, its independence in every direction, and the
+arguments it depends on.
 
 Every statistical bound is passed by a sound generator with the probability given beside it ("false
 alarm"), so a failure under another seed would mean something too; the seeds are fixed, so a test

@@ -203,7 +203,7 @@ def test_logits_with_cached_keys_and_values_differ_by_rounding_only() -> None:
         torch.testing.assert_close(torch.stack(found, 1), model(tokens)[:, 2:], rtol=0, atol=1e-12)
 
 
-def test_streamed_tokens_are_those_of_generate_and_leave_no_mode_behind() -> None:
+def test_streamed_tokens_equal_generate_and_leave_no_mode_behind() -> None:
     model, tokens = network(scale=5.0, dropout=0.5), tokens_of(3, 5)
     settings = {"generator": torch.Generator().manual_seed(0)}
     streamed = []

@@ -195,7 +195,7 @@ def test_the_error_about_missing_weights_names_file_url_and_remedy(checkpoints: 
 
 
 @pytest.mark.parametrize("content", [b"", b"<html>not found</html>", b"PK\x03\x04 and no more"])
-def test_a_damaged_file_is_told_by_name(content: bytes, checkpoints: Path) -> None:
+def test_a_damaged_file_is_reported_by_name(content: bytes, checkpoints: Path) -> None:
     (checkpoints / FILES["resnet18"]).write_bytes(content)
     with pytest.raises(errors.DataError) as error:
         torchvision("resnet18", (3, 32, 32), 7, weights="DEFAULT")
@@ -206,7 +206,7 @@ def test_a_damaged_file_is_told_by_name(content: bytes, checkpoints: Path) -> No
 
 
 class Harmful:
-    """What a file of pickles can do: run a function of its choice."""
+    """A file of pickles can run a function of its choice."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return (print, ("it ran",))

@@ -59,7 +59,7 @@ def lamb(weight: Tensor, grads: list[Tensor], lr: float, decay: float) -> Tensor
     (Lamb, lamb, {"weight_decay": 0.01}),
     (Lamb, lamb, {"weight_decay": 0.0, "always_adapt": True}),
 ])  # fmt: skip
-def test_40_updates_are_those_of_the_papers_algorithm(
+def test_40_updates_equal_the_papers_algorithm(
     kind: type[torch.optim.Optimizer], reference: Any, options: dict[str, Any]
 ) -> None:
     model = network()

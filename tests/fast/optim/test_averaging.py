@@ -61,7 +61,7 @@ def weights(model: nn.Module) -> dict[str, Tensor]:
 def averaged(
     rule: Rule, updates: int, dtype: torch.dtype = torch.float32
 ) -> tuple[WeightAverage, list[dict[str, Tensor]]]:
-    """The average after so many updates, and the weights after each of them, the initial ones
+    """The average after `updates`, and the weights after each of them, the initial ones
     first."""
     model = network(dtype)
     average, seen = WeightAverage(rule, model), [weights(model)]
@@ -146,7 +146,7 @@ def test_swa_is_the_plain_mean_of_the_weights_it_takes(rule: Swa, taken: list[in
     [(Ema(0.97), swa_utils.get_ema_multi_avg_fn(0.97)), (Swa(1), swa_utils.get_swa_multi_avg_fn())],
     ids=["ema", "swa"],
 )
-def test_averages_are_those_of_torch_bit_for_bit(
+def test_averages_equal_torch_bit_for_bit(
     rule: Rule, multi_avg_fn: Callable[..., None]
 ) -> None:
     model = network()
@@ -440,7 +440,7 @@ def test_a_count_of_updates_below_one_is_refused(arguments: dict[str, int]) -> N
         ),
     ],
 )
-def test_a_config_is_told_what_an_average_takes(
+def test_a_config_is_answered_by_the_options_of_an_average(
     target: str, arguments: dict[str, object], expected: dict[str, str]
 ) -> None:
     name = f"andiron.optim.{target}"

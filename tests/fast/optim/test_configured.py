@@ -117,7 +117,8 @@ def test_parts_of_a_group_can_be_chosen_by_name():
 def test_a_group_from_the_command_line_has_its_settings():
     optimizer = built(
         "optimizer=adamw",
-        "+param_groups.head={match:{tag:last,rank:2},lr_scale:10,weight_decay:0.5,clip:0.25,every:3}",
+        "+param_groups.head={match:{tag:last,rank:2},lr_scale:10,weight_decay:0.5,"
+        "clip:0.25,every:3}",
     )
     head = optimizer.groups["head"]
     assert [*head.parameters] == [MLP[4]] and (head.lr_scale, head.every) == (10, 3)

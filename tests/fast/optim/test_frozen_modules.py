@@ -1,4 +1,4 @@
-"""What is frozen by groups does not change: parameters, and the statistics beside them."""
+"""Parameters frozen by groups do not change, nor the statistics beside them."""
 
 import pytest
 import torch

@@ -81,7 +81,7 @@ def same(one, other):
     "case, skipped",
     [(case, skipped) for case in CASES for skipped in ((), (5, 6, 20), (0, 5, 12))],
 )
-def test_bits_and_states_are_those_of_the_public_step(case, skipped):
+def test_bits_and_states_equal_the_public_step(case, skipped):
     expected, public = trained(*CASES[case], may_fuse=False, skipped=skipped)
     found, remaining = trained(*CASES[case], may_fuse=True, skipped=skipped)
     assert same(found, expected)
@@ -113,7 +113,7 @@ def test_a_branch_whose_first_gradient_comes_late_trains_as_with_torch(options):
 
 
 @pytest.mark.parametrize("case", ["Adam", "SGD, momentum"])
-def test_bits_and_states_are_those_of_torch(case):
+def test_bits_and_states_equal_torch(case):
     kind, options = CASES[case]
     expected = Network()
     plain = kind(

@@ -267,7 +267,7 @@ def test_a_frozen_group_has_no_gradient_or_rate_and_keeps_its_state():
     assert set(gradients.backward(loss_of(model, 2), model)) == {*BIASES, *MATRICES}
 
 
-def test_a_group_that_waits_is_thawed_after_so_many_updates():
+def test_a_waiting_group_is_thawed_after_its_frozen_updates():
     model = network()
     optimizer = two_groups(model, frozen_updates=3)
     seen = []
@@ -279,7 +279,7 @@ def test_a_group_that_waits_is_thawed_after_so_many_updates():
     assert seen == [(False, False)] * 3 + [(True, True)] * 2
 
 
-def test_what_is_frozen_for_good_has_no_optimizer_to_go_on_with():
+def test_a_group_frozen_for_good_cannot_be_unfrozen():
     model = network()
     tensors = dict(model.named_parameters())
     optimizer = GroupedOptimizer(model, [
@@ -359,7 +359,7 @@ def test_a_state_of_other_owners_is_refused_by_what_differs():
     ]
 
 
-def test_two_groups_go_on_from_a_saved_state_bit_for_bit():
+def test_two_groups_resume_bit_for_bit():
     straight, stopped = network(), network()
     one, two = two_groups(straight), two_groups(stopped)
     for update in range(12):

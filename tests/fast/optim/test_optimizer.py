@@ -38,7 +38,7 @@ SIZES = (7, 3, 5, 1)  # samples in a batch: uneven
 
 
 def chosen(optimizer_class: type[torch.optim.Optimizer]) -> dict[str, bool]:
-    """What the face must choose: torch has no fused RMSprop."""
+    """The implementation that the face must choose: torch has no fused RMSprop."""
     return {"foreach": True} if optimizer_class is torch.optim.RMSprop else {"fused": True}
 
 
@@ -230,7 +230,7 @@ def test_an_optimizer_of_ones_own_steps_and_keeps_state_like_torchs() -> None:
 
 
 @each_optimizer
-def test_the_model_that_comes_out_is_the_one_that_went_in(name: str) -> None:
+def test_the_returned_model_is_the_given_one(name: str) -> None:
     optimizer_class, settings = OPTIMIZERS[name]
     model = network()
     optimizer = Optimizer(optimizer_class, model, **settings)

@@ -1,4 +1,4 @@
-"""What only some optimizers have: a closure, weights for evaluation, numbers and lists in their
+"""Features of single optimizers: a closure, weights for evaluation, numbers and lists in their
 state."""
 
 import functools
@@ -329,7 +329,7 @@ def test_the_laws_hold_for_an_odd_optimizer() -> None:
     assert optimizer.options == {}
 
 
-def test_a_text_in_a_saved_state_is_the_one_that_a_step_leaves() -> None:
+def test_a_text_in_a_saved_state_equals_the_text_after_a_step() -> None:
     # Kron keeps the expressions of its einsums: another could ask for any amount of memory
     model = nn.Linear(3, 2)
     optimizer = Optimizer(pytorch_optimizer.Kron, model)

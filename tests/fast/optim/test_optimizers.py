@@ -298,7 +298,7 @@ def test_options_of_schedule_free_are_what_it_takes_and_not_what_it_counts() -> 
     assert optimizer.options == expected
 
 
-def test_a_convolution_in_channels_last_goes_on_as_if_never_stopped(tmp_path: Path) -> None:
+def test_a_convolution_in_channels_last_resumes_exactly(tmp_path: Path) -> None:
     # a file has rows only, and a fused step goes by address: state in rows would meet weights in
     # channels
     def convolution(seed: int) -> nn.Sequential:

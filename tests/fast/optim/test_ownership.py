@@ -216,7 +216,7 @@ def test_a_shared_parameter_claimed_by_two_of_its_names_is_refused_by_both():
     )
 
 
-def test_a_name_that_is_gone_is_told_with_the_nearest_that_is_there():
+def test_a_name_that_is_gone_is_reported_with_the_nearest_that_is_there():
     with pytest.raises(errors.ConfigError) as refused:
         ownership.assign(model(), {"head": Rule(Match(parameters=("2.wieght", "2.bias")))})
 

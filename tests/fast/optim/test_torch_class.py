@@ -35,7 +35,7 @@ def test_it_owns_a_parameter_that_is_named_even_while_it_is_frozen() -> None:
     assert list(Optimizer(torch.optim.Adam, model, names={"2.bias"}).parameters) == ["2.bias"]
 
 
-def test_names_that_no_parameter_has_are_told_with_the_nearest() -> None:
+def test_names_that_no_parameter_has_are_reported_with_the_nearest() -> None:
     with pytest.raises(ValueError) as error:
         Optimizer(torch.optim.Adam, network(), names=["0.wieght", "head", "2.bias"])
     assert (
@@ -59,7 +59,7 @@ def test_refused_parameters_are_listed_with_shapes_and_reason() -> None:
     )
 
 
-def test_a_class_that_takes_none_of_them_is_told_apart_from_wrong_options() -> None:
+def test_a_class_that_takes_none_of_them_differs_from_wrong_options() -> None:
     with pytest.raises(
         ValueError,
         match=r"^torch.optim.Muon does not take '1.weight' \[9\], '1.bias' \[9\]; give them",
@@ -71,7 +71,7 @@ def test_a_class_that_takes_none_of_them_is_told_apart_from_wrong_options() -> N
     ("SGD", {"momentum": -1.0}, "Invalid momentum value: -1.0"),
     ("Muon", {"momentum": -1.0}, "momentum should be >= 0 but is: -1.0"),
 ])  # fmt: skip
-def test_wrong_options_are_told_in_torchs_words(
+def test_wrong_options_are_reported_in_torchs_words(
     name: str, options: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(ValueError) as error:

@@ -63,7 +63,7 @@ def test_arguments_that_do_not_fit_their_message_are_not_the_callers_end(
     with closing(LogFile(tmp_path / "experiment.log")) as handler:
         handler.emit(logging.LogRecord("andiron", logging.INFO, __file__, 1, "%d", ("word",), None))
         log.addHandler(handler)
-        log.info("goes on")
+        log.info("continues")
         log.removeHandler(handler)
     assert "--- Logging error ---" in capsys.readouterr().err
-    assert messages(tmp_path / "experiment.log") == [("INFO", "goes on")]
+    assert messages(tmp_path / "experiment.log") == [("INFO", "continues")]

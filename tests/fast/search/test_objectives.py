@@ -1,4 +1,4 @@
-"""What is optimized, and which way, is known before anything is built."""
+"""Objectives and their directions are known before anything is built."""
 
 import inspect
 
@@ -51,7 +51,7 @@ def test_without_a_followed_metric_an_objective_is_needed():
         objectives(CONFIG | {"checkpoint": None}, None)
 
 
-def test_directions_read_from_source_equal_those_of_the_classes():
+def test_directions_read_from_source_equal_the_classes():
     classes = {name: each for name, each in vars(metrics).items() if inspect.isclass(each)}
     said = {
         name: each.higher_is_better

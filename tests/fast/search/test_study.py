@@ -30,7 +30,7 @@ def opened(folder, objectives=(LOSS,), space=SPACE, options=JOURNAL):
 
 
 def value(params):
-    """What is minimised: best at lr=0.01, n=1, o=adam."""
+    """The minimised function: best at lr=0.01, n=1, o=adam."""
     return abs(math.log10(float(params["lr"])) + 2) + int(params["n"]) + (params.get("o") == "sgd")
 
 

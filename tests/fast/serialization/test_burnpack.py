@@ -67,9 +67,9 @@ def refusal(path: Path) -> str:
     with pytest.raises(errors.DataError) as refused:
         serialization.load(path)
     begin, end = f"{path}: not a whole burnpack record (", "); restore it from a copy"
-    told = str(refused.value)
-    assert told.startswith(begin) and told.endswith(end)
-    return told.removeprefix(begin).removesuffix(end)
+    words = str(refused.value)
+    assert words.startswith(begin) and words.endswith(end)
+    return words.removeprefix(begin).removesuffix(end)
 
 
 def test_a_module_from_burns_file_has_burns_outputs() -> None:
@@ -125,7 +125,7 @@ def test_a_changed_byte_of_the_header_never_ends_in_another_error(tmp_path: Path
                 pass
 
 
-@pytest.mark.parametrize("metadata, told", [
+@pytest.mark.parametrize("metadata, words", [
     ({"tensors": []}, "have no tensors, or too many"),
     ({"tensors": {"w": entry([2, 2], 0, 8)}}, "'w' is at bytes 0 to 8 of 16; its shape [2"),
     ({"tensors": {"w": entry([4], 8, 24)}}, "of float32 takes 16"),
@@ -145,9 +145,9 @@ def test_a_changed_byte_of_the_header_never_ends_in_another_error(tmp_path: Path
     ({"tensors": {}, "scalars": {"a": float("inf")}}, "scalars"),
 ])  # fmt: skip
 def test_metadata_that_no_burn_writes_are_refused(
-    metadata: Any, told: str, tmp_path: Path
+    metadata: Any, words: str, tmp_path: Path
 ) -> None:
-    assert told in refusal(write(tmp_path / "a.bpk", metadata, bytes(16)))
+    assert words in refusal(write(tmp_path / "a.bpk", metadata, bytes(16)))
 
 
 def test_a_length_beyond_the_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_many_values_are_refused_at_the_limit(tmp_path: Path) -> None:
         burnpack.read(path.read_bytes(), most_values=1_000)
 
 
-def test_another_version_and_other_content_are_told(tmp_path: Path) -> None:
+def test_another_version_and_other_content_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "a.bpk"
     assert refusal(write(path, {"tensors": {}}, version=2)) == (
         "it has version 2 of burnpack; this andiron reads 1"

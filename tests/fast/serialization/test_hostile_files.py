@@ -32,8 +32,8 @@ def test_pipes_devices_sockets_and_folders_are_refused(suffix, tmp_path):
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(bound))
         for path in (pipe, device, folder, bound):
-            told = refusal(path)
-            assert str(path) in told
+            words = refusal(path)
+            assert str(path) in words
             with pytest.raises(errors.DataError, match=str(path)):
                 import_state_dict.import_state_dict(path, tmp_path / "out.safetensors")
 
@@ -80,14 +80,14 @@ def imported(content, tmp_path, suffix=".pt"):
 
 
 def test_a_tensor_that_repeats_its_values_is_not_written_out(tmp_path):
-    told = imported({"weight": torch.zeros(1).expand(10**12)}, tmp_path)
-    assert "tensor 'weight' of shape 1000000000000 repeats the few values" in told
+    words = imported({"weight": torch.zeros(1).expand(10**12)}, tmp_path)
+    assert "tensor 'weight' of shape 1000000000000 repeats the few values" in words
 
 
 def test_views_of_one_memory_are_not_written_a_thousand_times(tmp_path):
     memory = torch.zeros(2**18)
-    told = imported({str(number): memory[:] for number in range(1000)}, tmp_path)
-    assert "they share memory" in told
+    words = imported({str(number): memory[:] for number in range(1000)}, tmp_path)
+    assert "they share memory" in words
 
 
 @pytest.mark.parametrize("tensor", [torch.eye(3).to_sparse(), torch.empty(3, device="meta")])
@@ -115,7 +115,7 @@ def test_a_compressed_archive_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, 5, 60])
-def test_damaged_safetensors_are_told_without_a_traceback(size, tmp_path):
+def test_damaged_safetensors_are_reported_without_a_traceback(size, tmp_path):
     path = tmp_path / "source.safetensors"
     serialization.save_tensors(path, {"weight": torch.zeros(10)})
     path.write_bytes(path.read_bytes()[:size])

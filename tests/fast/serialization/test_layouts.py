@@ -1,4 +1,4 @@
-"""Burn's layout, against numbers worked out by hand; what Burn writes and what it is written."""
+"""Burn's layout, against numbers worked out by hand; files of Burn, and files for Burn."""
 
 import json
 
@@ -180,7 +180,7 @@ def test_a_tied_linear_and_embedding_lie_apart_in_burn_and_load_as_one(tmp_path)
     assert loaded[1].weight is loaded[0].weight and torch.equal(loaded[0].weight, saved[0].weight)
 
 
-def test_differences_are_told_in_the_files_own_names_and_shapes(tmp_path):
+def test_differences_are_reported_in_the_files_own_names_and_shapes(tmp_path):
     path = burn_file(
         tmp_path / "a.safetensors",
         {"0.weight": [[1.0, 2.0]], "1.weight": [1.0, 2.0], "1.beta": [0.0, 0.0]},

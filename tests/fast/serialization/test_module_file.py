@@ -1,5 +1,5 @@
-"""Modules to files and back: every difference told before a tensor is touched, tied weights tied
-still.
+"""Modules to files and back: all differences are reported before a tensor is touched, and
+tied weights stay tied.
 """
 
 from pathlib import Path
@@ -93,7 +93,7 @@ def test_a_compact_record_loads_into_any_dtype(tmp_path):
         )
 
 
-def test_all_differences_are_told_at_once_and_nothing_is_touched(tmp_path):
+def test_all_differences_are_reported_at_once_and_nothing_is_touched(tmp_path):
     model = network()
     tensors = state(model)
     tensors["0.wieght"] = tensors.pop("0.weight")
@@ -141,8 +141,8 @@ def test_a_record_of_which_nothing_fits_is_refused_even_in_part(tmp_path):
         f"python scripts/import_state_dict.py {path} renamed.safetensors --rename REGEX=NEW"
     )
     serialization.save_tensors(path, {"weight": torch.ones(3)})
-    told = mismatch(nn.Linear(1, 1, bias=False), path, partial=True)
-    assert told == (
+    words = mismatch(nn.Linear(1, 1, bias=False), path, partial=True)
+    assert words == (
         f"{path}: no tensor fits by shape: 'weight' is 3 in the record, and 1x1 in the module"
     )
 
@@ -185,13 +185,13 @@ def test_one_prefix_that_differs_is_replaced(old, new, tmp_path):
     )
 
 
-@pytest.mark.parametrize(("old", "new", "told"), [
+@pytest.mark.parametrize(("old", "new", "words"), [
     (["student.", "teacher."], ["network."], "3 fit with 'network.' in place of 'student.'; 3"),
     (["x."], ["one.", "two."], "3 fit with 'one.' in place of 'x.'; 3 fit with 'two.' in"),
     (["net.x.", "other.y."], ["net.y."], "rename them: python scripts/import_state_dict.py"),
 ])  # fmt: skip
 def test_prefixes_that_are_not_the_only_ones_are_named_and_nothing_is_loaded(
-    old, new, told, tmp_path
+    old, new, words, tmp_path
 ):
     path, module = tmp_path / "a.safetensors", below(*new)
     serialization.save_tensors(path, named(*old))
@@ -199,7 +199,7 @@ def test_prefixes_that_are_not_the_only_ones_are_named_and_nothing_is_loaded(
 
     said = mismatch(module, path, partial=True)
 
-    assert told in said and len(said) < 800
+    assert words in said and len(said) < 800
     assert said.count(f"import_state_dict.py {path} renamed.safetensors --rename") == 1
     assert_equal(module, before)
 
@@ -245,7 +245,7 @@ def test_names_are_changed_in_the_order_given(tmp_path):
     assert_equal(loaded, saved.state_dict())
 
 
-@pytest.mark.parametrize(("rename", "told"), [
+@pytest.mark.parametrize(("rename", "words"), [
     (
         {"nowhere": "x"},
         "rename 'nowhere' matches no name; there are bias, weight: correct it, or leave it out",
@@ -266,13 +266,13 @@ def test_names_are_changed_in_the_order_given(tmp_path):
         "at position 1; correct it",
     ),
 ])  # fmt: skip
-def test_a_rename_that_cannot_be_meant_is_refused(rename, told, tmp_path):
+def test_a_rename_that_cannot_be_meant_is_refused(rename, words, tmp_path):
     model = nn.Linear(2, 2)
     serialization.save_file(model, tmp_path / "a.json", serialization.Recorder("json"))
     tensors = dict(sorted(serialization.load(tmp_path / "a.json").tensors.items()))
     serialization.Recorder("json").record(serialization.Record(tensors), tmp_path / "a.json")
 
-    assert mismatch(model, tmp_path / "a.json", rename=rename) == told
+    assert mismatch(model, tmp_path / "a.json", rename=rename) == words
 
 
 def test_tied_weights_are_tied_still(tmp_path):
@@ -300,10 +300,10 @@ def test_two_records_of_one_tied_weight_are_refused(tmp_path):
     tensors = {"0.weight": torch.zeros(5, 3), "1.weight": torch.ones(5, 3)}
     serialization.Recorder().record(serialization.Record(tensors), tmp_path / "a.safetensors")
 
-    told = mismatch(tied(), tmp_path / "a.safetensors")
+    words = mismatch(tied(), tmp_path / "a.safetensors")
     assert (
         "\n  '1.weight' is one tensor with '0.weight' in the module, and another in the record\n"
-        in told
+        in words
     )
 
 
@@ -330,7 +330,7 @@ def test_a_module_with_state_that_is_no_tensor_says_which(tmp_path):
     )
 
 
-def test_thousands_of_strange_names_are_told_in_good_time(tmp_path):
+def test_thousands_of_strange_names_are_reported_in_good_time(tmp_path):
     tensors = {f"encoder.layers.{number}.weight": torch.ones(1) for number in range(3000)}
     model = nn.ModuleDict({"decoder": nn.ModuleList(nn.Linear(1, 1) for _ in range(1500))})
     serialization.Recorder().record(serialization.Record(tensors), tmp_path / "a.safetensors")
@@ -348,9 +348,9 @@ def test_a_square_matrix_is_not_taken_for_another_layout(tmp_path: Path) -> None
             match=f"has the layout '{layout}', not '{other}'; pass layout='{layout}'",
         ):
             serialization.load_file(nn.Linear(4, 4), path, layout=other)
-        for told in (layout, None):  # the file tells it
+        for words in (layout, None):  # the file tells it
             again = nn.Linear(4, 4)
-            serialization.load_file(again, path, layout=told)
+            serialization.load_file(again, path, layout=words)
             assert torch.equal(again.weight, layer.weight)
         with pytest.raises(
             ValueError, match="layout is 'brun'; choose from torch, burn; did you mean 'burn'"
@@ -361,10 +361,10 @@ def test_a_square_matrix_is_not_taken_for_another_layout(tmp_path: Path) -> None
 def test_a_module_without_memory_is_refused_both_ways(tmp_path: Path) -> None:
     serialization.save_file(nn.Linear(2, 3), tmp_path / "whole.safetensors")
     for hollow in (nn.Linear(2, 3, device="meta"), nn.LazyLinear(3)):
-        told = ("weight, bias: on the meta device, without data; call module.to_empty")
-        with pytest.raises(errors.MismatchError, match=told):
+        words = ("weight, bias: on the meta device, without data; call module.to_empty")
+        with pytest.raises(errors.MismatchError, match=words):
             serialization.load_file(hollow, tmp_path / "whole.safetensors")
-        with pytest.raises(errors.MismatchError, match=told):
+        with pytest.raises(errors.MismatchError, match=words):
             serialization.save_file(hollow, tmp_path / "hollow.safetensors")
     assert [path.name for path in tmp_path.iterdir()] == ["whole.safetensors"]
 

@@ -1,4 +1,4 @@
-"""Records in every format: what a file says, what it refuses, and what a damaged one is told as."""
+"""Records in every format: content, refusals, and errors of damaged files."""
 
 import gzip
 import json
@@ -190,27 +190,27 @@ def test_the_name_is_used_as_given_if_it_ends_as_the_recorders_files_do(name, is
 
 @pytest.mark.parametrize("name", ["model", "model.pt", "mpk", "model.gz", ".gz"])
 def test_a_name_that_says_no_format_is_refused(name, tmp_path):
-    told = (
+    words = (
         f"{tmp_path / name}: no record format has this suffix; "
         "use one of .safetensors, .mpk, .json, with .gz if compressed"
     )
-    assert refusal(serialization.load, tmp_path / name) == told
+    assert refusal(serialization.load, tmp_path / name) == words
     assert (
-        refusal(serialization.Recorder().record, serialization.Record({}), tmp_path / name) == told
+        refusal(serialization.Recorder().record, serialization.Record({}), tmp_path / name) == words
     )
 
 
-@pytest.mark.parametrize(("options", "told"), [
+@pytest.mark.parametrize(("options", "words"), [
     (
         {"format": "msgpck"},
         "format is 'msgpck'; choose from safetensors, msgpack, json; did you mean 'msgpack'?",
     ),
     ({"precision": "fp64"}, "precision is 'fp64'; choose from exact, half, bfloat16, full, double"),
 ])  # fmt: skip
-def test_an_option_that_is_none_names_those_there_are(options, told):
+def test_an_invalid_option_is_answered_by_the_available_ones(options, words):
     with pytest.raises(ValueError) as error:
         serialization.Recorder(**options)
-    assert str(error.value) == told
+    assert str(error.value) == words
 
 
 def test_the_compact_recorder_is_messagepack_gzip_half_and_narrow(tmp_path):
@@ -281,7 +281,7 @@ def test_other_precisions_refuse_what_they_would_make_infinite(precision, value,
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "words"),
     [
         (
             float("nan"),
@@ -308,12 +308,12 @@ def test_other_precisions_refuse_what_they_would_make_infinite(precision, value,
     ids=["nan", "65 bits", "tuple", "key", "surrogate"],
 )
 @pytest.mark.parametrize("format", SUFFIXES)
-def test_a_value_that_some_format_has_not_is_refused_by_all(format, value, told, tmp_path):
+def test_a_value_that_some_format_has_not_is_refused_by_all(format, value, words, tmp_path):
     recorder = serialization.Recorder(format)
 
     assert (
         refusal(recorder.record, serialization.Record({}, {"a": [value]}), file(tmp_path, recorder))
-        == told
+        == words
     )
     assert not list(tmp_path.iterdir())
 
@@ -327,12 +327,12 @@ def test_tensors_that_records_have_not_are_refused_all_at_once(format, tmp_path)
         "c": torch.ones(1),
     }
 
-    told = refusal(recorder.record, serialization.Record(tensors), file(tmp_path, recorder))
-    assert told.startswith(
+    words = refusal(recorder.record, serialization.Record(tensors), file(tmp_path, recorder))
+    assert words.startswith(
         "tensor 'a' is torch.complex128; tensor 'b' is torch.sparse_coo; "
         "records store dense tensors of bool,"
     )
-    assert told.endswith(": convert it first")
+    assert words.endswith(": convert it first")
 
 
 def test_a_tensor_beyond_messagepack_is_refused_with_the_remedy(tmp_path, monkeypatch):
@@ -363,12 +363,12 @@ def test_a_file_that_is_not_there_or_is_another_is_named(format, is_compressed, 
     assert refusal(serialization.load, path) == f"{path}: is a folder; name a file in it"
     path.rmdir()
     path.write_bytes(b"no tensors here, only a sentence")
-    told = refusal(serialization.load, path)
-    assert told.startswith(f"{path}: not a whole ") and told.endswith("; restore it from a copy")
+    words = refusal(serialization.load, path)
+    assert words.startswith(f"{path}: not a whole ") and words.endswith("; restore it from a copy")
 
 
 @pytest.mark.parametrize(("format", "is_compressed"), FILES, ids=IDS)
-def test_a_cut_file_is_told_wherever_it_is_cut(format, is_compressed, tmp_path):
+def test_a_cut_file_is_reported_wherever_it_is_cut(format, is_compressed, tmp_path):
     recorder = serialization.Recorder(format, gzip=is_compressed)
     path = file(tmp_path, recorder)
     recorder.record(serialization.Record(TENSORS, VALUES), path)
@@ -380,7 +380,7 @@ def test_a_cut_file_is_told_wherever_it_is_cut(format, is_compressed, tmp_path):
 
 
 @pytest.mark.parametrize(("format", "is_compressed"), FILES, ids=IDS)
-def test_a_changed_file_loads_or_is_told_and_never_anything_else(format, is_compressed, tmp_path):
+def test_a_changed_file_loads_or_is_reported_and_nothing_else(format, is_compressed, tmp_path):
     recorder = serialization.Recorder(format, gzip=is_compressed, narrow=True)
     path = file(tmp_path, recorder)
     recorder.record(serialization.Record(TENSORS, VALUES), path)
@@ -439,7 +439,7 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 @pytest.mark.parametrize("format", ["json", "msgpack"])
-def test_a_record_that_contradicts_itself_is_told(format, name, tmp_path):
+def test_a_record_that_contradicts_itself_is_reported(format, name, tmp_path):
     path, (whole, why) = tmp_path / f"a{SUFFIXES[format]}", WRONG[name]
     if format == "json":
         path.write_text(json.dumps(whole))
@@ -457,11 +457,11 @@ def test_a_record_that_contradicts_itself_is_told(format, name, tmp_path):
             }
         path.write_bytes(msgpack.packb(whole))
 
-    told = refusal(serialization.load, path)
-    assert told.startswith(
+    words = refusal(serialization.load, path)
+    assert words.startswith(
         f"{path}: not a whole {'JSON' if format == 'json' else 'MessagePack'} record ("
     )
-    assert why in told
+    assert why in words
 
 
 JSON_DATA = {
@@ -491,7 +491,7 @@ JSON_DATA = {
 
 
 @pytest.mark.parametrize("name", JSON_DATA)
-def test_json_data_that_its_dtype_has_not_are_told(name, tmp_path):
+def test_json_data_that_its_dtype_has_not_are_reported(name, tmp_path):
     dtype, data, why = JSON_DATA[name]
     (tmp_path / "a.json").write_text(
         json.dumps({**GOOD, "tensors": {"w": {"dtype": dtype, "shape": [1], "data": data}}})
@@ -504,7 +504,7 @@ def test_json_data_that_its_dtype_has_not_are_told(name, tmp_path):
     ['{"a": NaN}', '{"a": 1, "a": 2}', "[" * 100_000, "1" * 5000, '"\\ud800"', ""],
     ids=["nan", "twice", "deep", "long", "surrogate", "empty"],
 )
-def test_what_is_hardly_json_is_told(text, tmp_path):
+def test_what_is_hardly_json_is_reported(text, tmp_path):
     (tmp_path / "a.json").write_text(text)
 
     assert "not a whole JSON record (" in refusal(serialization.load, tmp_path / "a.json")

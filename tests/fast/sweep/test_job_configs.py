@@ -28,7 +28,7 @@ def test_jobs_are_composed_as_alone_and_invalid_ones_give_none():
     assert found[1:3] == [None, None]
 
 
-def test_shared_problems_are_those_of_the_first_and_the_last_job():
+def test_shared_problems_occur_in_the_first_and_the_last_job():
     composition.register_resolvers()
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
         loader = GlobalHydra.instance().config_loader()

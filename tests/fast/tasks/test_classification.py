@@ -240,7 +240,7 @@ def test_uneven_binary_batches_with_ignored_targets_equal_one_batch() -> None:
         torch.testing.assert_close(found[name], gradient, rtol=0, atol=3 * 64 * 2**-24)
 
 
-def test_answers_other_than_yes_and_no_are_told_with_their_samples() -> None:
+def test_answers_other_than_yes_and_no_are_reported_with_their_samples() -> None:
     model, inputs = BinaryClassifier(one_logit()), batch(5).inputs
     with pytest.raises(
         errors.DataError,

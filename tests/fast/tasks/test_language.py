@@ -104,7 +104,7 @@ def test_the_bytes_that_targets_stand_for_are_counted():
     assert LanguageModel(Bigram(4)).predict(tokens).num_bytes is None
 
 
-def test_a_target_that_is_no_token_is_told_by_sample_and_place():
+def test_a_target_that_is_no_token_is_reported_by_sample_and_place():
     targets = batch().targets.clone()
     targets[3, 2] = 4
     with pytest.raises(

@@ -133,7 +133,7 @@ def focal(output, targets, gamma=2.0):
 
 
 class Doubled:
-    """Somebody's own loss, which says what it is a mean over."""
+    """A user's loss, which declares its denominator."""
 
     def __call__(self, output, targets):
         return functional.cross_entropy(output, targets, torch.tensor([2.0, 1.0, 1.0, 1.0]))
@@ -242,7 +242,7 @@ def test_a_target_outside_the_classes_is_reported_with_its_sample(loss):
         Criterion(CrossEntropy())(logits(), torch.full((31,), 9))
 
 
-def test_an_index_error_of_somebodys_loss_stays_what_it_is():
+def test_an_index_error_of_a_users_loss_is_not_rewritten():
     def broken(output, targets):
         return [output.mean()][1]
 

@@ -61,7 +61,7 @@ def test_single_labels_may_be_ignored_and_eight_uneven_batches_equal_one(ignored
         torch.testing.assert_close(found[name], gradient, rtol=0, atol=3 * 64 * 2**-24)
 
 
-def test_what_is_no_answer_is_told_by_sample_and_place():
+def test_what_is_no_answer_is_reported_by_sample_and_place():
     inputs, targets = batch(4)
     targets[2, 1] = 5
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Raw inputs become samples like those of training, or all problems are reported at once."""
+"""Raw inputs become samples as in training, or all problems are reported at once."""
 
 from datetime import date
 
@@ -105,7 +105,7 @@ def test_pictures_become_pixels_of_the_shape_of_the_data():
     assert picture.size == (4, 4)
 
 
-@pytest.mark.parametrize(("given", "data", "told"), [
+@pytest.mark.parametrize(("given", "data", "words"), [
     ([], GREY, "there are no inputs"),
     (torch.zeros(3, 5), TABLE, r"inputs of shape \[3, 5\] are not samples of houses"),
     (torch.zeros(0, 2), TABLE, "there are no inputs"),
@@ -115,8 +115,8 @@ def test_pictures_become_pixels_of_the_shape_of_the_data():
     (["abc"], TEXT, "text=.abc.: the vocabulary has no 'c'"),
     ([""], TEXT, "text: should have at least one character"),
 ])  # fmt: skip
-def test_what_is_no_sample_is_refused_with_what_is(given, data, told):
-    with pytest.raises(errors.DataError, match=told):
+def test_what_is_no_sample_is_refused_with_what_is(given, data, words):
+    with pytest.raises(errors.DataError, match=words):
         raw_inputs.of(given, data, DETECTED)
 
 

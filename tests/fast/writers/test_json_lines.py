@@ -51,7 +51,7 @@ def test_numbers_come_back_exactly(tmp_path):
     assert {name: line[name] for name in values} == values
 
 
-def test_a_second_writer_goes_on_where_the_first_stopped(tmp_path):
+def test_a_second_writer_continues_where_the_first_stopped(tmp_path):
     for updates in (1, 2):
         writer = JsonLinesWriter(tmp_path / "metrics.jsonl")
         writer.write(Point("train", updates, 1, {"loss": 0.5}))

@@ -22,7 +22,7 @@ MEGABYTES, APART = 2, 10
 
 
 def saves_for_ever(folder: Path, ready: int) -> None:
-    """What the child does: goes on from the newest, and saves without a pause."""
+    """The child's program: resumes from the newest checkpoint and saves without a pause."""
     checkpointer.SECONDS_BETWEEN_WRITES = 0.0
     saver, updates = FileCheckpointer(folder, KeepLast(2)), 0
     if any(folder.glob("step-*")):
@@ -37,13 +37,13 @@ def saves_for_ever(folder: Path, ready: int) -> None:
 
 def killed(folder: Path, seconds: float) -> None:
     """Has a child save for so long, from when it is ready, and kills it."""
-    told, ready = os.pipe()
+    words, ready = os.pipe()
     child = os.fork()
     if child == 0:
         saves_for_ever(folder, ready)
     os.close(ready)
-    os.read(told, 1)
-    os.close(told)
+    os.read(words, 1)
+    os.close(words)
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)

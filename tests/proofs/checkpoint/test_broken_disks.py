@@ -82,12 +82,12 @@ def test_a_run_that_ends_on_a_full_disk_says_what_is_lost(small_disk, caplog):
     saver = FileCheckpointer(small_disk, KeepLast(2))
     saver.save(10, big(10, megabytes=20), {})
     assert not saver.close()
-    (told,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert told == f"{small_disk}: not written, and lost when this process ends: step-10"
+    (words,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert words == f"{small_disk}: not written, and lost when this process ends: step-10"
     assert names(small_disk) == set()
 
 
-def test_a_disk_that_only_reads_is_told_and_what_is_there_stays(small_disk, caplog):
+def test_a_disk_that_only_reads_is_reported_and_what_is_there_stays(small_disk, caplog):
     saver = FileCheckpointer(small_disk, KeepLast(1))
     save(saver, 10)
     assert saver.wait()
@@ -120,7 +120,7 @@ def test_a_vanished_folder_is_made_again(tmp_path, caplog):
     again.close()
 
 
-def test_a_file_where_the_folder_should_be_is_told_until_it_is_gone(tmp_path, caplog):
+def test_a_file_where_the_folder_should_be_is_reported_until_it_is_gone(tmp_path, caplog):
     (tmp_path / "checkpoints").write_text("a file where the folder should be")
     saver = FileCheckpointer(tmp_path / "checkpoints", KeepLast(1))
     save(saver, 10)
@@ -288,7 +288,7 @@ def test_what_cannot_be_removed_is_tried_again_after_the_next_write(tmp_path, mo
 
 
 def killed(folder, rounds, seed):
-    """What the killed processes left, one after the other."""
+    """Reports of the folders that killed processes left, one after the other."""
     environment = {**os.environ, "PYTHONPATH": PATHS, "OMP_NUM_THREADS": "1"}
     command = [
         sys.executable,

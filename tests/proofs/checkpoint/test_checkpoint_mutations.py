@@ -66,7 +66,7 @@ WAYS = [
 
 @pytest.fixture
 def shelf(tmp_path):
-    """The checkpoint before, the one that is changed, and where another like it lies."""
+    """The previous checkpoint, the damaged one, and the folder of another like it."""
     write(tmp_path / "run" / "step-10", rich(10))
     write(tmp_path / "run" / "step-20", rich(20))
     write(
@@ -117,7 +117,7 @@ def test_a_changed_file_is_detected_or_harmless_and_the_previous_is_used(shelf, 
     assert refused >= 0.8 * MUTATIONS
 
 
-def test_all_files_swapped_for_those_of_another_name_are_found(shelf):
+def test_all_files_swapped_for_another_checkpoints_are_found(shelf):
     shutil.rmtree(shelf / "run" / "step-20")
     shutil.copytree(shelf / "run" / "step-10", shelf / "run" / "step-20")
     path, found = newest_whole(shelf / "run")

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def output_of(program: str) -> str:
-    """What it prints, in a process without the checks of shapes, which no compiler can follow."""
+    """The output of the program without the checks of shapes, which no compiler can follow."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""What constructing an optimizer imports."""
+"""Imports of constructing an optimizer."""
 
 import os
 import subprocess

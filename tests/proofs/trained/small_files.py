@@ -33,7 +33,7 @@ class Points(torch.utils.data.Dataset):
 
 
 def write(monkeypatch):
-    """All of them; the published sizes of CIFAR and Fashion-MNIST are then those of the files."""
+    """All of them; the published sizes of CIFAR and Fashion-MNIST are then the files' sizes."""
     _write_points()
     _write_table()
     _write_images("pictures", ["cat", "dog", "owl"])

@@ -1,4 +1,4 @@
-"""What a person sees: every tab of TensorBoard in Chromium, over two runs with everything on.
+"""The view of a person: every tab of TensorBoard in Chromium, over two runs with everything on.
 
 `ANDIRON_PICTURES=docs/pictures` trains for longer and takes the pictures of docs/tensorboard.md.
 """
@@ -175,7 +175,7 @@ def precision_recall(tabs):
 
 
 def hyperparameters(tabs, values):
-    """The option that differs stands first, and the values are those of the summary."""
+    """The option that differs stands first, and the values equal the summary."""
     tabs.show("hparams")
     for name, title in OPTIMIZERS.items():
         tabs.visible(title, "tf-hparams-table-view")

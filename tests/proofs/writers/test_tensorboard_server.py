@@ -1,4 +1,4 @@
-"""What a person sees: the real TensorBoard server over a real sweep, asked over HTTP."""
+"""The view of a person: the real TensorBoard server over a real sweep, asked over HTTP."""
 
 import io
 import json

@@ -94,7 +94,7 @@ def test_names_are_changed_in_the_order_given(imported):
     assert loaded().keys() == {"x.net.0.weight"}
 
 
-@pytest.mark.parametrize(("value", "arguments", "told"), [
+@pytest.mark.parametrize(("value", "arguments", "words"), [
     (
         {"model": {"net": {"w": torch.ones(1)}}, "epoch": 1},
         [],
@@ -120,8 +120,8 @@ def test_names_are_changed_in_the_order_given(imported):
     ({"model": [1]}, ["--key", "model"], "holds a list under 'model', not a state_dict"),
     ([torch.ones(1)], [], "holds a list, not a state_dict"),
 ])  # fmt: skip
-def test_an_unusable_state_dict_is_refused_with_its_content(value, arguments, told, imported):
-    assert imported(value, *arguments) == (1, [], f"error: weights.pt: {told}")
+def test_an_unusable_state_dict_is_refused_with_its_content(value, arguments, words, imported):
+    assert imported(value, *arguments) == (1, [], f"error: weights.pt: {words}")
     assert not Path("out.safetensors").exists()
 
 
@@ -139,24 +139,24 @@ def test_deep_nesting_takes_little_memory(monkeypatch):
 
 
 def test_an_object_is_refused_and_nothing_of_it_runs(imported, here):
-    code, lines, told = imported({"w": torch.ones(1), "x": Ran(here / "ran")})
+    code, lines, words = imported({"w": torch.ones(1), "x": Ran(here / "ran")})
 
     assert (
         (code, lines) == (1, [])
         and not (here / "ran").exists()
         and not Path("out.safetensors").exists()
     )
-    assert told.startswith("error: weights.pt: holds more than tensors (")
-    assert told.endswith(
+    assert words.startswith("error: weights.pt: holds more than tensors (")
+    assert words.endswith(
         "; in the program that made it, call torch.save(model.state_dict(), path), "
         "and import that file"
     )
 
 
 def test_a_whole_model_is_refused_with_its_class(imported):
-    _, _, told = imported(nn.Linear(1, 1))
+    _, _, words = imported(nn.Linear(1, 1))
 
-    assert told == (
+    assert words == (
         "error: weights.pt: holds more than tensors (torch.nn.modules.linear.Linear), which "
         "cannot be read without running code from the file; in the program that made it, call "
         "torch.save(model.state_dict(), path), and import that file"
@@ -170,11 +170,10 @@ def test_a_truncated_file_is_refused(length, here, capsys):
     Path("weights.pt").write_bytes(whole[:length])
 
     assert import_state_dict.main(["weights.pt", "out.safetensors"]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith("error: weights.pt: not a whole file of torch.save (") and told.endswith(
-        "); restore it from a copy\n"
-    )
-    assert len(told.splitlines()) == 1 and not Path("out.safetensors").exists()
+    words = capsys.readouterr().err
+    assert words.startswith("error: weights.pt: not a whole file of torch.save (")
+    assert words.endswith("); restore it from a copy\n")
+    assert len(words.splitlines()) == 1 and not Path("out.safetensors").exists()
 
 
 def test_a_missing_file_is_refused(here, capsys):
@@ -182,7 +181,7 @@ def test_a_missing_file_is_refused(here, capsys):
     assert capsys.readouterr().err == "error: none.pt: no such file\n"
 
 
-@pytest.mark.parametrize(("arguments", "target", "told"), [
+@pytest.mark.parametrize(("arguments", "target", "words"), [
     (["--rename", "w"], "out.safetensors", "--rename 'w' has no '='; write REGEX=NEW"),
     (
         ["--rename", "v=u"],
@@ -196,21 +195,21 @@ def test_a_missing_file_is_refused(here, capsys):
         "use one of .safetensors, .mpk, .json, with .gz if compressed",
     ),
 ])  # fmt: skip
-def test_arguments_that_make_no_sense_are_refused(arguments, target, told, imported):
-    assert imported({"w": torch.ones(1)}, *arguments, target=target) == (1, [], f"error: {told}")
+def test_arguments_that_make_no_sense_are_refused(arguments, target, words, imported):
+    assert imported({"w": torch.ones(1)}, *arguments, target=target) == (1, [], f"error: {words}")
 
 
 def test_a_missing_folder_is_refused(imported):
-    code, lines, told = imported({"w": torch.ones(1)}, target="none/out.safetensors")
+    code, lines, words = imported({"w": torch.ones(1)}, target="none/out.safetensors")
 
-    assert (code, lines) == (1, []) and told.startswith(
+    assert (code, lines) == (1, []) and words.startswith(
         "error: none/out.safetensors: cannot be written (there is no folder none)"
     )
 
 
 def test_a_dtype_that_safetensors_lacks_is_refused(imported):
-    _, _, told = imported({"w": torch.ones(1, dtype=torch.complex128)})
+    _, _, words = imported({"w": torch.ones(1, dtype=torch.complex128)})
 
-    assert told.startswith(
+    assert words.startswith(
         "error: tensor 'w' is torch.complex128; records store dense tensors of bool,"
     )

@@ -138,7 +138,7 @@ def test_a_file_of_another_tool_in_a_runs_folder_is_not_removed(finished, name):
 @pytest.mark.parametrize("options", [("resume=got/run", "num_epochs=2"), (*GOT, "overwrite=true")])
 @pytest.mark.parametrize("is_link", [True, False])
 def test_what_lies_beside_a_run_is_not_a_run_that_it_replaced(finished, is_link, options):
-    """Whatever its name: an earlier run waits inside of the folder."""
+    """Under any name: an earlier run waits inside of the folder."""
     got = finished.parent / "got"
     shutil.copytree(finished, got / "run")
     beside = got / "run.replaced-01234567"

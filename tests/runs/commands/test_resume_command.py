@@ -120,18 +120,18 @@ def test_a_name_is_part_of_the_folders_and_the_layers_shown_change_no_bit(train_
     assert " run mine\n" in (folder / "experiment.log").read_text()
     weights = "model.safetensors"
     assert (folder / weights).read_bytes() == (runs["whole"] / weights).read_bytes()
-    code, _, told = train_py("resume=latest", "name=other")
+    code, _, message = train_py("resume=latest", "name=other")
     assert code == 2
-    assert "name=other: the run was recorded with mine, and a resumed run keeps it" in told
+    assert "name=other: the run was recorded with mine, and a resumed run keeps it" in message
 
 
 def test_an_allowed_change_without_a_run_to_resume_is_refused(train_py, here):
-    code, _, told = train_py("resume_allow=[lr]", *RUN[1:])
+    code, _, message = train_py("resume_allow=[lr]", *RUN[1:])
     assert code == 2 and not list(here.glob("outputs/*/*"))
     assert (
         "resume_allow=[lr]: allows changes to a resumed run, and none is resumed; name it with "
         "resume=<run folder>, or leave resume_allow out"
-    ) in told
+    ) in message
 
 
 def test_a_finished_run_says_that_nothing_is_left_and_is_not_touched(train_py, here, finished):
@@ -424,11 +424,11 @@ def test_damaged_overrides_are_reported_unless_the_record_is_enough(train_py, st
 def test_going_on_with_a_run_and_removing_it_is_refused(train_py, stopped):
     before = files_of(stopped)
     code, _, error = train_py("resume=run", "overwrite=true")
-    told = "overwrite=true: would remove the run that resume={} resumes; leave one of them out"
-    assert code == 2 and told.format(stopped.absolute()) in error
+    message = "overwrite=true: would remove the run that resume={} resumes; leave one of them out"
+    assert code == 2 and message.format(stopped.absolute()) in error
     assert files_of(stopped) == before
     code, _, error = train_py(*RUN, "restart=requeued", "overwrite=true")
-    assert code == 2 and told.format("auto") in error
+    assert code == 2 and message.format("auto") in error
     assert files_of(stopped) == before
 
 

@@ -59,14 +59,14 @@ def here(trained, tmp_path):
     return tmp_path
 
 
-def told(*arguments, cwd, code=0):
+def words(*arguments, cwd, code=0):
     ended = called(runs.main, *arguments, cwd=cwd)
     assert ended.code == code, (ended.output, ended.errors)
     return ended.output if code == 0 else ended.errors
 
 
 def test_the_list_has_a_row_for_each_run_and_the_options_that_differ(trained):
-    header, *rows = told("list", cwd=trained).splitlines()
+    header, *rows = words("list", cwd=trained).splitlines()
 
     assert header.split() == [
         "path", "status", "seed", "lr", "optimizer", "epochs", "valid/loss", "last", "started",
@@ -82,13 +82,13 @@ def test_the_list_has_a_row_for_each_run_and_the_options_that_differ(trained):
 def test_the_list_is_filtered_sorted_and_has_the_columns_asked_for(trained):
     where = "--where", "optimizer=sgd", "--where", "lr<5e-2"
     columns = "--columns", "seed,valid/accuracy,accuracy.last,status"
-    rows = told("list", *where, "--columns", "seed", "--sort", "seed", "--reverse", cwd=trained)
+    rows = words("list", *where, "--columns", "seed", "--sort", "seed", "--reverse", cwd=trained)
     assert [row.split()[1] for row in rows.splitlines()] == ["seed", "2", "1"]
-    assert "give one of train/accuracy.last" in told("list", *columns, cwd=trained, code=2)
-    best = json.loads(told("list", "--sort", "valid/accuracy", "--json", cwd=trained))
+    assert "give one of train/accuracy.last" in words("list", *columns, cwd=trained, code=2)
+    best = json.loads(words("list", "--sort", "valid/accuracy", "--json", cwd=trained))
     values = [row["metrics"]["valid/accuracy"]["best"] for row in best]
     assert values == sorted(values, reverse=True)  # accuracy is better the higher it is
-    worst = json.loads(told("list", "--sort", "valid/loss", "--reverse", "--json", cwd=trained))
+    worst = json.loads(words("list", "--sort", "valid/loss", "--reverse", "--json", cwd=trained))
     losses = [row["metrics"]["valid/loss"]["best"] for row in worst]
     assert losses == sorted(losses, reverse=True)
     nothing = called(runs.main, "list", "--where", "lr=7", cwd=trained)
@@ -96,7 +96,7 @@ def test_the_list_is_filtered_sorted_and_has_the_columns_asked_for(trained):
 
 
 def test_json_has_everything_of_the_summary(trained):
-    row = json.loads(told("list", "outputs/adam", "--json", cwd=trained))[0]
+    row = json.loads(words("list", "outputs/adam", "--json", cwd=trained))[0]
     summary = json.loads((trained / "outputs/adam/summary.json").read_text())
 
     assert row["options"]["optimizer"] == "Adam"
@@ -108,19 +108,19 @@ def test_json_has_everything_of_the_summary(trained):
 
 
 def test_the_best_run_is_printed_as_a_folder(trained):
-    rows = json.loads(told("list", "--json", cwd=trained))
+    rows = json.loads(words("list", "--json", cwd=trained))
     by_accuracy = {row["metrics"]["valid/accuracy"]["best"]: row["path"] for row in rows}
 
-    best = told("best", "--metric", "valid/accuracy", cwd=trained)
+    best = words("best", "--metric", "valid/accuracy", cwd=trained)
     assert best == by_accuracy[max(by_accuracy)] + "\n"
-    more = json.loads(told("best", "--metric", "valid/accuracy", "--json", cwd=trained))
+    more = json.loads(words("best", "--metric", "valid/accuracy", "--json", cwd=trained))
     assert more["chosen_by"] == {
         "metric": "valid/accuracy", "direction": "highest", "value": max(by_accuracy), "runs": 3,
     }  # fmt: skip
-    lowest = told("best", "--metric", "valid/accuracy", "--direction", "lowest", cwd=trained)
+    lowest = words("best", "--metric", "valid/accuracy", "--direction", "lowest", cwd=trained)
     assert lowest == by_accuracy[min(by_accuracy)] + "\n"
-    assert "f1: no run here has it" in told("best", "--metric", "f1", cwd=trained, code=2)
-    assert "no run in empty" in told("best", _made(trained / "empty").name, cwd=trained, code=2)
+    assert "f1: no run here has it" in words("best", "--metric", "f1", cwd=trained, code=2)
+    assert "no run in empty" in words("best", _made(trained / "empty").name, cwd=trained, code=2)
 
 
 def _made(path):
@@ -129,14 +129,14 @@ def _made(path):
 
 
 def test_runs_that_differ_only_in_seed_are_compared_as_one(trained, tmp_path):
-    shown = told("compare", "--metric", "valid/accuracy", "--png", tmp_path / "c", cwd=trained)
-    rows = json.loads(told("compare", "--metric", "valid/accuracy", "--json", cwd=trained))
+    shown = words("compare", "--metric", "valid/accuracy", "--png", tmp_path / "c", cwd=trained)
+    rows = json.loads(words("compare", "--metric", "valid/accuracy", "--json", cwd=trained))
 
     assert sorted(len(row["runs"]) for row in rows) == [1, 2]
     (pair,) = [row for row in rows if len(row["runs"]) == 2]
     assert pair["options"] == {"lr": 0.01, "optimizer": "SGD"} and pair["seeds"] == [1, 2]
     values = [
-        json.loads(told("show", run, "--json", cwd=trained))["metrics"]["test/loss"]["best"]
+        json.loads(words("show", run, "--json", cwd=trained))["metrics"]["test/loss"]["best"]
         for run in pair["runs"]
     ]
     assert pair["metrics"]["test/loss"]["mean"] == pytest.approx(sum(values) / 2, rel=1e-12)
@@ -145,16 +145,16 @@ def test_runs_that_differ_only_in_seed_are_compared_as_one(trained, tmp_path):
 
 
 def test_a_run_is_shown_in_80_columns_and_only_as_it_was_written(here):
-    shown = told("show", "outputs/adam", cwd=here)
+    shown = words("show", "outputs/adam", cwd=here)
 
     assert max(map(len, shown.splitlines())) <= run_details.WIDTH
     for part in ("done, started", "valid/accuracy", "torch.optim.Adam", "git.revision", "hidden"):
         assert part in shown
     summary = here / "outputs/adam/summary.json"
     summary.write_text(summary.read_text().replace('"epochs": 2', '"epochs": 3'))
-    assert "was changed since the run wrote it" in told("show", "outputs/adam", cwd=here, code=1)
-    assert "was changed" in told("diff", "outputs/sgd-1", "outputs/adam", cwd=here, code=1)
-    assert "holds no run" in told("show", "outputs", cwd=here, code=1)
+    assert "was changed since the run wrote it" in words("show", "outputs/adam", cwd=here, code=1)
+    assert "was changed" in words("diff", "outputs/sgd-1", "outputs/adam", cwd=here, code=1)
+    assert "holds no run" in words("show", "outputs", cwd=here, code=1)
 
 
 def test_a_resumed_run_shows_its_first_start_and_the_time_of_all_sessions(here):
@@ -164,7 +164,7 @@ def test_a_resumed_run_shows_its_first_start_and_the_time_of_all_sessions(here):
     plain = {name: time.isoformat() for name, time in times.items()}
     file.write_text(json.dumps(json.loads(file.read_text()) | plain | {"earlier_seconds": 3600.0}))
     local = [time.astimezone().strftime("%Y-%m-%d %H:%M") for time in (first, last)]
-    assert told("show", "outputs/adam", cwd=here).splitlines()[1:3] == [
+    assert words("show", "outputs/adam", cwd=here).splitlines()[1:3] == [
         f"done, started {local[0]}, took 1h20m in all sessions", f"last resumed {local[1]}",
     ]  # fmt: skip
 
@@ -173,17 +173,17 @@ def test_latest_is_the_newest_run(here):
     (here / "outputs/2026-11-22").mkdir()
     for name in ("adam", "sgd-1"):
         (here / "outputs" / name).rename(here / "outputs/2026-11-22" / name)
-    assert told("show", "latest", cwd=here).startswith("outputs/2026-11-22/sgd-1\n")
-    rows = told("list", "latest", "--columns", "seed", cwd=here).splitlines()
+    assert words("show", "latest", cwd=here).startswith("outputs/2026-11-22/sgd-1\n")
+    rows = words("list", "latest", "--columns", "seed", cwd=here).splitlines()
     assert [row.split() for row in rows[1:]] == [["outputs/2026-11-22/sgd-1", "1"]]
 
 
 def test_two_runs_differ_in_what_is_printed(trained):
-    found = json.loads(told("diff", "outputs/sgd-1", "outputs/sgd-2", "--json", cwd=trained))
+    found = json.loads(words("diff", "outputs/sgd-1", "outputs/sgd-2", "--json", cwd=trained))
 
     assert found["options"] == {"seed": [1, 2]} and found["provenance"] == {}
     assert "valid/loss.best" in found["metrics"]
-    shown = told("diff", "outputs/sgd-1", "outputs/sgd-2", cwd=trained)
+    shown = words("diff", "outputs/sgd-1", "outputs/sgd-2", cwd=trained)
     assert "provenance: no difference" in shown
 
 
@@ -194,8 +194,8 @@ def test_only_what_the_run_wrote_is_removed(here):
     (here / "outside" / "events.out.tfevents.1").write_text("kept")
     (here / "outputs/sgd-2/tensorboard/more").symlink_to(here / "outside")
 
-    assert "name the runs to remove" in told("rm", cwd=here, code=2)
-    assert "give --yes" in told("rm", "outputs", cwd=here, code=2)
+    assert "name the runs to remove" in words("rm", cwd=here, code=2)
+    assert "give --yes" in words("rm", "outputs", cwd=here, code=2)
     damaged = here / "outputs/sgd-1/checkpoints/step-1"
     damaged.mkdir()
     (damaged / "manifest.json").write_text('{"files": {"a\\u0000b": {}}}')
@@ -231,7 +231,7 @@ def test_no_run_is_removed_through_a_link(here, place):
     (here / "inner").mkdir()
     (here / "inner" / "link").symlink_to(here / "outputs", target_is_directory=True)
     before = runs_made.content(here)
-    refused = told("rm", place, "--yes", cwd=here, code=1)
+    refused = words("rm", place, "--yes", cwd=here, code=1)
     assert f"leads through a link; name {here / 'outputs/sgd-1'} itself" in refused
     assert runs_made.content(here) == before
 
@@ -240,18 +240,18 @@ def test_a_run_among_the_files_of_another_is_not_removed_with_it(here):
     outer, inner = here / "outputs/adam", here / "outputs/adam/checkpoints/step-3"
     shutil.copytree(here / "outputs/sgd-1", inner)
     before = runs_made.content(here)
-    refused = told("rm", "outputs/adam", "--yes", cwd=here, code=1)
+    refused = words("rm", "outputs/adam", "--yes", cwd=here, code=1)
     assert f"{inner.relative_to(here)}: is another run, among the files of this one" in refused
-    refused = told("rm", inner.relative_to(here), "--yes", cwd=here, code=1)
+    refused = words("rm", inner.relative_to(here), "--yes", cwd=here, code=1)
     assert f"is among the files of the run in {outer}; move it elsewhere first" in refused
     assert runs_made.content(here) == before
 
     inner.rename(here / "outputs/moved")
-    told("rm", "outputs/adam", "outputs/moved", "--yes", cwd=here)
+    words("rm", "outputs/adam", "outputs/moved", "--yes", cwd=here)
     assert not outer.exists()
 
 
-def test_the_run_that_was_being_replaced_is_the_one_that_is_removed(here):
+def test_the_run_that_was_being_replaced_is_removed(here):
     """A process that was killed before the new run had begun: the earlier one is in the folder."""
     folder = RunFolder(here / "outputs/adam")
     with pytest.raises(RuntimeError), pytest.MonkeyPatch.context() as patch:
@@ -259,7 +259,7 @@ def test_the_run_that_was_being_replaced_is_the_one_that_is_removed(here):
         with claim.claimed(folder, overwrite=True):
             raise RuntimeError
     assert replaced_run.asides(folder) and not folder.summary.exists()
-    told("rm", "outputs/adam", "--yes", cwd=here)
+    words("rm", "outputs/adam", "--yes", cwd=here)
     assert not folder.path.exists()
 
 
@@ -269,15 +269,15 @@ def test_a_run_that_trains_is_not_touched(here):
     command = [sys.executable, "-c", LOCK, str(folder.log)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
-        listed = json.loads(told("list", "outputs/adam", "--json", cwd=here))
+        listed = json.loads(words("list", "outputs/adam", "--json", cwd=here))
         before = sorted(folder.path.rglob("*"))
-        removed = told("rm", "outputs/adam", "--yes", cwd=here, code=1)
+        removed = words("rm", "outputs/adam", "--yes", cwd=here, code=1)
         process.communicate(b"\n")
 
     assert listed[0]["status"] == "running"
     assert "is still training" in removed
     assert sorted(folder.path.rglob("*")) == before
-    assert json.loads(told("list", "outputs/adam", "--json", cwd=here))[0]["status"] == "killed"
+    assert json.loads(words("list", "outputs/adam", "--json", cwd=here))[0]["status"] == "killed"
 
 
 def test_a_thousand_runs_are_listed_in_two_seconds_without_torch(trained, tmp_path):

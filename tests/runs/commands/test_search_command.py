@@ -21,7 +21,7 @@ BASIC = ("hydra/launcher=basic",)
     {
         "nothing to search": (["lr=0.1"], "hydra.sweeper: no option is searched; give one"),
         "a value out of range": (["lr=interval(-1,1)"], "lr=-1.0: should be greater than 0"),
-        "a choice that is none": (["optimizer=adam,sdg"], "optimizer=sdg: no such optimizer; did"),
+        "an invalid choice": (["optimizer=adam,sdg"], "optimizer=sdg: no such optimizer; did"),
         "a tag": (["lr=tag(ln,range(3))"], "lr=tag(ln,range(3)): cannot be searched: tag ln"),
         "a grid of an interval": (
             ["lr=interval(1e-3,1)", "hydra.sweeper.sampler=grid"],
@@ -80,7 +80,7 @@ def test_another_optuna_is_refused(command, monkeypatch, versions, problem):
 
 
 @pytest.mark.parametrize("major", [3, 4, 5, 6])
-def test_the_accepted_major_versions_are_those_of_the_extra(monkeypatch, major):
+def test_the_accepted_major_versions_equal_the_extra(monkeypatch, major):
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg", encoding="utf-8")
     extra = setup["options.extras_require"]["optuna"]

@@ -121,7 +121,7 @@ def test_a_log_made_again_is_locked_again(tmp_path, log):
     with closing(LogFile(path)) as handler:
         log.addHandler(handler)
         shutil.rmtree(path.parent)
-        log.info("goes on")
+        log.info("continues")
         refused = subprocess.run(
             [sys.executable, "-c", HOLDER, path],
             env={**os.environ, "PYTHONPATH": str(SOURCE)},
@@ -132,7 +132,7 @@ def test_a_log_made_again_is_locked_again(tmp_path, log):
         assert "RunFolderError: another process trains the run in this folder" in refused.stderr
         log.removeHandler(handler)
     assert messages(path) == [  # read only now: closing the file after reading it unlocks it
-        ("INFO", "goes on"),
+        ("INFO", "continues"),
         ("WARNING", f"{path} was removed, with all that was in it; what comes goes to a new file"),
     ]
 

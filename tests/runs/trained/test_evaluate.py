@@ -41,7 +41,7 @@ def of_json(ended):
     return json.loads(ended.output)
 
 
-def test_the_metrics_are_those_of_the_run_and_nothing_is_written_into_it(finished_digits, tmp_path):
+def test_the_metrics_equal_the_run_and_nothing_is_written_into_it(finished_digits, tmp_path):
     before = modified(finished_digits)
     rows = json.loads((finished_digits / "summary.json").read_text())["metrics"]
 
@@ -101,7 +101,7 @@ def test_other_tables_are_encoded_as_the_training_rows_were(here):
 
 
 def test_data_and_settings_that_do_not_fit_are_refused(flowers, finished_digits):
-    for arguments, code, told in (
+    for arguments, code, words in (
         (("run", "data.path=other.csv"), 1, "class_names is ['a', 'z'], where the run has"),
         (("run", "data=diabetes"), 1, "input_shape is [10], where the run has [1]"),
         (("run", "data.targt=kind"), 2, "data.targt: no such option; did you mean 'target'?"),
@@ -114,4 +114,4 @@ def test_data_and_settings_that_do_not_fit_are_refused(flowers, finished_digits)
         (("none",), 1, "none: holds no run"),
     ):
         ended = called(evaluate.main, *arguments, cwd=flowers)
-        assert ended.code == code and told in ended.errors, ended
+        assert ended.code == code and words in ended.errors, ended

@@ -76,7 +76,7 @@ def test_the_command_writes_csv_or_json_lines(finished_digits, pictures, tmp_pat
 
 
 def test_a_command_that_cannot_predict_says_why(finished_digits, pictures, tmp_path):
-    for arguments, code, told in (
+    for arguments, code, words in (
         ((tmp_path / "none", "x"), 1, "holds no run: there is no such folder"),
         ((finished_digits.parent.parent, "x"), 1, "name one of its "),
         ((finished_digits, pictures, "--weights", "swa"), 1, "available: last, best, ema"),
@@ -86,7 +86,7 @@ def test_a_command_that_cannot_predict_says_why(finished_digits, pictures, tmp_p
         ((finished_digits, tmp_path / "empty"), 1, "there is no such file"),
     ):
         ended = called(predict.main, *arguments)
-        assert ended.code == code and told in ended.errors, ended
+        assert ended.code == code and words in ended.errors, ended
 
 
 HOSTILE = ["=1+1", "+1", "-1", "-cmd|x", " @SUM(A1)", "\t=2", "a,b", "\uff1d1", "a\u202eb", "plain"]
