@@ -1,9 +1,8 @@
 """The model card of an export: what the model is, how to load it, its origin."""
 
-import dataclasses
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,22 +35,22 @@ OUTPUTS = {  # by task
     "LanguageModel": "logits of the token after each position; softmax gives probabilities",
     "Adversarial": "images with values from -1 to 1, made from normal random latents",
 }
-LOADING = {
-    ".pt2": """import torch
+LOADING = {  # by file
+    "model.pt2": """import torch
 
-program = torch.export.load("{name}").module()
+program = torch.export.load("model.pt2").module()
 outputs = program(torch.zeros({shape}, dtype=torch.{dtype}))""",
-    ".onnx": """import numpy
+    "model.onnx": """import numpy
 import onnxruntime
 
-session = onnxruntime.InferenceSession("{name}", providers=["CPUExecutionProvider"])
+session = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
 (outputs,) = session.run(None, {{"inputs": numpy.zeros({shape}, dtype="{dtype}")}})""",
-    ".safetensors": """import torch
+    "model.safetensors": """import torch
 from safetensors.torch import load_file
 {imported}
 
 network = {call}
-network.load_state_dict(load_file("{name}"))
+network.load_state_dict(load_file("model.safetensors"))
 outputs = network.eval()(torch.zeros({shape}, dtype=torch.{dtype}))""",
 }
 
@@ -81,45 +80,56 @@ class Card:
 
         With `is_stored` the inputs are as the data set stores them.
         """
-        network = getattr(self.model, "network", self.model)
-        source = str(self.config.data.get("_target_", self.described.name)).rpartition(".")[2]
-        data_name = str(_recorded(self.origin, "data", "name") or source)  # such as its folder's
+        network = _plain(type(getattr(self.model, "network", self.model)).__name__)
+        source = _plain(str(self.config.data.get("_target_", self.described.name)).rpartition(".")[2])
+        data = _plain(str(_recorded(self.origin, "data", "name") or source))  # such as its folder's
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
-        facts = [
-            ("file", name),
-            ("network", f"{type(network).__name__}, {parameters:,} parameters"),
-            ("task", type(self.model).__name__),
-            ("weights", f"{self.weights}, as the run calls them"),
-            ("data", f"{data_name} ({source})"),
-            ("licence of the data", LICENCES.get(source, "not known to Andiron; see its source")),
-        ]
-        blocks = [
-            f"# {type(network).__name__} trained on {_plain(data_name)}",
-            _table(("", ""), facts),
-            "## Inputs and outputs",
-            f"Inputs: {_layout(inputs, axes)}, {self._input_meaning(is_stored)}.",
-            f"Outputs: {_layout(outputs, axes)}, {self._output_meaning(name)}.",
-            "## How to load it",
-            self._loading(name, inputs),
-            "## Agreement with the trained model",
-            f"On inputs of the run's data: {agreement}; at most {TOLERANCE:g} of the largest "
-            "output was allowed.",
-            "## Metrics",
-            *self._metrics(),
-            "## Facts of the data",
-            _json({**self.described.facts}),
-            "## Configuration",
-            _json(self._known_options()),
-            "## Provenance",
-            _json(self._provenance()),
-        ]
-        return "\n\n".join(blocks) + "\n"
+        # NaN stands for the rate that a run from Python has not recorded
+        options = {name: value for name, value in vars(self.config).items() if value == value}
+        packages = {name: _recorded(self.origin, "packages", name) for name in PACKAGES}
+        facts = {key: self.origin.get(key) for key in PROVENANCE}
+        revision = _recorded(self.origin, "git", "revision")
+        return f"""# {network} trained on {data}
 
-    def _known_options(self) -> dict[str, Any]:
-        """The options of the run; NaN stands for the rate that a run from Python has not recorded.
-        """
-        options = dataclasses.asdict(self.config)
-        return {name: value for name, value in options.items() if value == value}
+|  |  |
+| --- | ---: |
+| file | {name} |
+| network | {network}, {parameters:,} parameters |
+| task | {_plain(type(self.model).__name__)} |
+| weights | {_plain(self.weights)}, as the run calls them |
+| data | {data} ({source}) |
+| licence of the data | {LICENCES.get(source, "not known to Andiron; see its source")} |
+
+## Inputs and outputs
+
+Inputs: {_layout(inputs, axes)}, {self._input_meaning(is_stored)}.
+
+Outputs: {_layout(outputs, axes)}, {self._output_meaning(name)}.
+
+## How to load it
+
+{self._loading(name, inputs)}
+
+## Agreement with the trained model
+
+On inputs of the run's data: {agreement}; at most {TOLERANCE:g} of the largest output was allowed.
+
+## Metrics
+
+{self._metrics()}
+
+## Facts of the data
+
+{_json({**self.described.facts})}
+
+## Configuration
+
+{_json(options)}
+
+## Provenance
+
+{_json({"revision": revision, **facts, "packages": packages})}
+"""
 
     def _input_meaning(self, is_stored: bool) -> str:
         batcher = repr(self.described.batcher)
@@ -136,18 +146,14 @@ class Card:
         return OUTPUTS.get(type(self.model).__name__, "as the task's forward gives them")
 
     def _loading(self, name: str, inputs: Tensor) -> str:
-        suffix = name[name.index(".") :]
-        values = {
-            "name": name,
-            "shape": (SAMPLES, *inputs.shape[1:]),
-            "dtype": dtype_name(inputs.dtype),
-        }
-        if suffix == ".safetensors":
+        call: dict[str, str] | None = {}
+        if name.endswith(".safetensors"):
             call = self._network_call()
             if call is None:
                 return "Build the network as `model` of the configuration below says, and load it."
-            values |= call
-        return _fenced(LOADING[suffix].format(**values), "python")
+        shape = SAMPLES, *inputs.shape[1:]
+        code = LOADING[name].format(shape=shape, dtype=dtype_name(inputs.dtype), **call)
+        return _fenced(code, "python")
 
     def _network_call(self) -> dict[str, str] | None:
         """The call that builds the network, and its import; None if it takes other objects."""
@@ -162,29 +168,22 @@ class Card:
         keywords = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
         return {"imported": f"from {module} import {title}", "call": f"{title}({keywords})"}
 
-    def _provenance(self) -> dict[str, Any]:
-        packages = {name: _recorded(self.origin, "packages", name) for name in PACKAGES}
-        facts = {key: self.origin.get(key) for key in PROVENANCE}
-        revision = _recorded(self.origin, "git", "revision")
-        return {"revision": revision, **facts, "packages": packages}
-
-    def _metrics(self) -> Iterator[str]:
+    def _metrics(self) -> str:
         metrics = _recorded(self.summary, "metrics")
         rows = [
-            [row.get(key) for key in COLUMNS]
+            [_cell(row.get(key)) for key in COLUMNS]
             for row in (metrics if isinstance(metrics, list) else [])
             if isinstance(row, Mapping)
         ]
         if not rows:
-            yield "The run was not finished when this was exported: it has no summary."
-            return
-        yield _table(COLUMNS, rows)
+            return "The run was not finished when this was exported: it has no summary."
+        table = markdown.table(COLUMNS, rows)
         tested = str(_recorded(self.summary, "weights", "test") or "last")
-        if tested.partition(",")[0] != self.weights:
-            yield (
-                f"The test values are of other weights than this file: {_plain(tested)}, not "
-                f"`{self.weights}`."
-            )
+        if tested.partition(",")[0] == self.weights:
+            return table
+        return f"""{table}
+
+The test values are of other weights than this file: {_plain(tested)}, not `{self.weights}`."""
 
 
 def _recorded(record: Any, *names: str) -> Any:
@@ -206,12 +205,8 @@ def _layout(tensor: Tensor, axes: Mapping[int, str]) -> str:
     return f"{dtype_name(tensor.dtype)} [{', '.join(sizes)}]"
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    cells = [
-        [_plain(f"{cell:.6g}" if isinstance(cell, float) else str(or_nan(cell))) for cell in row]
-        for row in rows
-    ]
-    return markdown.table(header, cells)
+def _cell(value: Any) -> str:
+    return _plain(f"{value:.6g}" if isinstance(value, float) else str(or_nan(value)))
 
 
 def _plain(text: str) -> str:
