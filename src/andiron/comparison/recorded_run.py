@@ -235,6 +235,7 @@ def _with_value(
 ) -> Standing:
     if direction is None:
         return Standing(value, epoch, None, None)
-    if before is None or improvement.is_better(value, before.best, direction):
+    best = before.best if before and is_finite(before.best) else None
+    if before is None or improvement.is_better(value, best, direction):
         return Standing(value, epoch, value, epoch)
     return Standing(value, epoch, before.best, before.epoch_of_best)

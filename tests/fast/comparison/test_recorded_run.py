@@ -77,6 +77,14 @@ def test_an_unfinished_run_has_logged_values_and_directions_of_other_runs(tmp_pa
     assert (f1.best, f1.last) == (None, 0.2)  # no direction of f1 is recorded
 
 
+def test_a_best_value_that_is_not_finite_is_replaced_by_one_that_is(tmp_path):
+    log = [line("valid", epoch, loss=loss) for epoch, loss in enumerate((None, 0.5, 0.25, None), 1)]
+    (run,) = read([made(tmp_path / "run", status={**STATUS, "status": "paused"}, lines=log)])
+
+    loss = run.metrics["valid/loss"]
+    assert (loss.best, loss.epoch_of_best, str(loss.last)) == (0.25, 3, "nan")
+
+
 def test_a_run_whose_process_is_gone_was_killed(tmp_path):
     folder = made(tmp_path / "run", status={**STATUS, "status": "running"})
     folder.log.write_text("")
