@@ -14,7 +14,7 @@ import andiron
 from andiron import models
 from andiron.tasks import Adversarial
 from andiron.trained.exports import export, output_agreement
-from andiron.trained.exports.target_folder import FORMATS, ONNX_PACKAGES
+from andiron.trained.exports.export import FORMATS, ONNX_PACKAGES
 from andiron.training import train
 
 UNEVEN = 97  # samples in a batch: the last one has another number

@@ -12,7 +12,7 @@ import torch
 from in_process import called
 
 import andiron
-from andiron.trained.exports import export, target_folder
+from andiron.trained.exports import export
 
 CODE = re.compile(r"^```python\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 
@@ -28,7 +28,7 @@ def test_the_lines_in_the_card_load_the_model(kind, variable, finished_digits, h
     assert (ended.code, ended.errors) == (0, "")
     said = json.loads(ended.output)
     assert (said["largest_difference"], said["batch_sizes"]) == (0, [1, 5])
-    name = target_folder.FORMATS[kind]
+    name = export.FORMATS[kind]
     assert sorted(path.name for path in (here / "out").iterdir()) == ["README.md", name]
     card = (here / "out" / "README.md").read_text(encoding="utf-8")
     assert "largest difference 0, of outputs up to" in card and "CC BY 4.0" in card
@@ -48,7 +48,7 @@ def test_a_folder_with_files_or_inside_a_run_is_refused(finished_digits, here, m
     (here / "file").touch()
     (here / "empty").mkdir()
     (here / "to-empty").symlink_to("empty")
-    monkeypatch.setattr(target_folder, "ONNX_PACKAGES", ("onnx_of_nobody",))
+    monkeypatch.setattr(export, "ONNX_PACKAGES", ("onnx_of_nobody",))
     inside = f"is inside the run folder {finished_digits.resolve()}; name another folder"
 
     def refused(output, kind="torch"):

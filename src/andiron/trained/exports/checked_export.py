@@ -16,8 +16,8 @@ from andiron.tasks.criterion import Supervised
 from andiron.trained.exports import programs, stored_inputs
 from andiron.trained.exports.model_card import Card
 from andiron.trained.exports.output_agreement import Agreement, Program, measured
-from andiron.trained.exports.target_folder import FORMATS, README
 
+README = "README.md"  # the model card
 BATCH_SIZES = (1, 5)  # compared; programs are traced with TRACED
 TRACED = 2
 CHUNK_BYTES = 2**24
@@ -42,10 +42,10 @@ def export(
     card: Card,
     *,
     kind: str,
-    output: Path,
+    path: Path,
     with_preprocessing: bool,
 ) -> Agreement:
-    """Writes `model` to the folder `output` in one of FORMATS, with a model card.
+    """Writes `model` to a new folder, as the file `path` of this `kind`, with a model card.
 
     Both are compared on `stored`, raw samples for the batcher.
     Raises: DataError if the model cannot be exported, or the export's outputs differ;
@@ -56,13 +56,12 @@ def export(
     if with_preprocessing:
         module = _add_preprocessing(model, described, raw, kind)
         exported_inputs = raw
-    axes, name = _axes(model, described), FORMATS[kind]
+    axes, name, output = _axes(model, described), path.name, path.parent
     expected = _outputs(model, _batches(inputs, axes))
     titles = {axis: title for axis, (title, _) in axes.items()}
     try:
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, name)
-            program = _write_program(kind, module, exported_inputs, axes, path)
+            program = _write_program(kind, module, exported_inputs, axes, Path(folder, name))
             with inference.valid(model):
                 agreement = measured(program, _batches(exported_inputs, axes), expected, name)
             text = card.text(

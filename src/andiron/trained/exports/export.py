@@ -2,15 +2,19 @@
 
 import argparse
 import dataclasses
+import importlib.util
+import os
 from functools import partial
 from pathlib import Path
 
 from andiron import errors
 from andiron.cli import process
+from andiron.plain import readable
 from andiron.plain.plain_values import strict_json
 from andiron.trained import named_output, run_arguments
-from andiron.trained.exports import target_folder
 
+FORMATS = {"safetensors": "model.safetensors", "torch": "model.pt2", "onnx": "model.onnx"}
+ONNX_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 SAMPLES = 5  # of the test set, on which the export is compared
 
 
@@ -23,7 +27,7 @@ def export(options: argparse.Namespace) -> None:
     output, kind = options.output.absolute(), options.format
     hint = ", or allow it with --inside-run"
     named_output.check_folder(output, is_inside_allowed=options.inside_run, hint=hint)
-    target_folder.check(output, kind)
+    _check_target(output, kind)
     run = run_arguments.loaded(options)
     from andiron.run import provenance  # torch is imported only once the run is found
     from andiron.trained.exports import checked_export
@@ -33,16 +37,32 @@ def export(options: argparse.Namespace) -> None:
                 provenance.read(run.folder))  # fmt: skip
     test = run.data.test
     stored = test.__getitems__(range(min(SAMPLES, len(test))))
+    path = output / FORMATS[kind]
     agreement = checked_export.export(
         run.model, run.preprocessing, stored, card,
-        kind=kind, output=output, with_preprocessing=options.preprocessing,
+        kind=kind, path=path, with_preprocessing=options.preprocessing,
     )  # fmt: skip
-    path = output / target_folder.FORMATS[kind]
     if options.json:
         head = {"run": str(run.folder.path), "weights": run.weights, "format": kind}
         print(strict_json(head | {"path": str(path)} | dataclasses.asdict(agreement)))
     else:
         print(errors.printable(f"{path}: {agreement}"))
+
+
+def _check_target(output: Path, kind: str) -> None:
+    """Checks that `output` can take an export of this `kind`.
+
+    Raises: RunFolderError for a link or a folder with files; DataError for missing packages.
+    """
+    if os.path.isdir(output) and (entries := sorted(path.name for path in output.iterdir())):
+        problem = f"holds {readable.joined(entries, 1)}"
+        raise errors.RunFolderError(f"{output}: {problem}; give --output another folder")
+    if os.path.islink(output):
+        raise errors.RunFolderError(f"{output}: is a link; give --output another name")
+    missing = [name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None]
+    if kind == "onnx" and missing:
+        problem = f"--format onnx needs {', '.join(missing)}"
+        raise errors.DataError(f"{problem}: pip install andiron[onnx]")
 
 
 @partial(process.command, interrupted="interrupted; nothing was written")
@@ -53,7 +73,7 @@ def main() -> int:
     )
     parser.add_argument(
         "--format",
-        choices=list(target_folder.FORMATS),
+        choices=list(FORMATS),
         required=True,
         help="safetensors (weights only), torch (a torch.export program), or onnx",
     )

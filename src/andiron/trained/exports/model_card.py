@@ -146,24 +146,22 @@ On inputs of the run's data: {agreement}; at most {TOLERANCE:g} of the largest o
         return OUTPUTS.get(type(self.model).__name__, "as the task's forward gives them")
 
     def _loading(self, name: str, inputs: Tensor) -> str:
-        call: dict[str, str] | None = {}
-        if name.endswith(".safetensors"):
-            call = self._network_call()
-            if call is None:
-                return "Build the network as `model` of the configuration below says, and load it."
+        call = self._network_call()
+        if name.endswith(".safetensors") and not call:
+            return "Build the network as `model` of the configuration below says, and load it."
         shape = SAMPLES, *inputs.shape[1:]
         code = LOADING[name].format(shape=shape, dtype=dtype_name(inputs.dtype), **call)
         return _fenced(code, "python")
 
-    def _network_call(self) -> dict[str, str] | None:
-        """The call that builds the network, and its import; None if it takes other objects."""
+    def _network_call(self) -> dict[str, str]:
+        """The call that builds the network, and its import; empty if it takes other objects."""
         node = self.config.model
         if not node:  # of a run started from Python, without a record of its network
-            return None
+            return {}
         facts = self.described.offered | getattr(type(self.model), "network_facts", {})
         _, arguments = targets.target_and_arguments("model", node, facts)
         if not all(key.isidentifier() and _is_plain(value) for key, value in arguments.items()):
-            return None
+            return {}
         module, _, title = str(node["_target_"]).rpartition(".")
         keywords = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
         return {"imported": f"from {module} import {title}", "call": f"{title}({keywords})"}
