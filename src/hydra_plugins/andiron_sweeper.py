@@ -36,14 +36,15 @@ class _CommandSweeper(Sweeper):
     def sweep(self, arguments: list[str]) -> None:
         """Runs the jobs that `params` and the arguments, which take precedence, describe."""
         from andiron.config import violations
-        from andiron.sweep import sweep_folder
+        from andiron.sweep import launching, sweep_folder
 
         sweep_folder.check(self._config)
         module = importlib.import_module(self._module)
         options = violations.checked(module.Options, self._options, prefix="hydra.sweeper.")
         params = [f"{option}={value}" for option, value in (options.params or {}).items()]
         overrides = [*params, *arguments]
-        failed = module.run(self._loader, self._config, self._launcher, options, overrides)
+        sweep = launching.HydraSweep(self._loader, self._config, self._launcher)
+        failed = module.run(sweep, options, overrides)
         self._failures += [error for error in failed if error not in self._failures]
 
 

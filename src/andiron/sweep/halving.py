@@ -6,9 +6,6 @@ from functools import partial
 from typing import Annotated, Any
 
 from hydra.core.config_loader import ConfigLoader
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.plugins.launcher import Launcher
-from omegaconf import DictConfig
 from pydantic import Field
 
 from andiron import errors
@@ -16,7 +13,8 @@ from andiron.config import optuna_package
 from andiron.plain import improvement
 from andiron.plain.cadence import Cadence
 from andiron.ranges import Count, Seed
-from andiron.sweep import grid, launching, ledger, promotion, searching, settled, sweep_folder
+from andiron.sweep import grid, launching, ledger, promotion, searching, sweep_folder
+from andiron.sweep.launching import HydraSweep
 from andiron.sweep.promotion import HalvingRule, Promotions
 from andiron.sweep.search import objectives
 
@@ -39,58 +37,38 @@ class Options:
     params: dict[str, Any] | None = None
 
 
-def run(
-    loader: ConfigLoader,
-    config: DictConfig,
-    launcher: Launcher,
-    options: Options,
-    arguments: list[str],
-) -> list[Exception]:
+def run(sweep: HydraSweep, options: Options, arguments: list[str]) -> list[Exception]:
     """Trains the jobs; returns the errors of failed jobs.
 
     Raises: ConfigError for jobs that cannot be halved; Interrupted once all runs are saved.
     """
-    propose = _grid_jobs if options.n_trials is None else _random_jobs
-    overrides, few = propose(loader, options, arguments)
-    plain = [searching.job_config(loader, config, texts) for texts in few]
-    own = searching.own_launcher(CHOICE, launcher, plain)
+    overrides, few = _jobs(sweep.loader, options, arguments)
+    plain = list(map(sweep.job_config, few))
+    own = searching.own_launcher(CHOICE, sweep, plain)
     rule = _rule(plain, options)
-    if not config.overwrite:
+    if not sweep.config.overwrite:
         _check_same(own, overrides, rule)
-    sweep_folder.record(config)
+    sweep_folder.record(sweep.config)
     jobs = own.train(overrides, 0, partial(Promotions, rule=rule), promotion.SETTLED)
     return own.failures(jobs)
 
 
-def _grid_jobs(
+def _jobs(
     loader: ConfigLoader, options: Options, arguments: list[str]
 ) -> tuple[Overrides, Overrides]:
-    """The overrides of all combinations of values, and of a few jobs to check.
+    """The overrides of all combinations or of jobs with random values, and of a few to check.
 
-    Raises: ConfigError for an interval, or an override without a value.
+    Raises: ConfigError for an interval in a grid, or an override without a value.
     """
-    overrides = OverridesParser.create(config_loader=loader).parse_overrides(arguments)
-    remedy = "hydra.sweeper.n_trials=27 draws 27 jobs at random"
-    problems = [
-        f"{override.input_line}: an interval has no grid; {remedy}"
-        for override in overrides
-        if override.is_interval_sweep()
-    ]
-    if problems:
-        raise errors.ConfigError(problems)
-    (jobs,) = grid.combinations(overrides)
-    return jobs, settled.representative(jobs, loader, SHARED)
-
-
-def _random_jobs(
-    loader: ConfigLoader, options: Options, arguments: list[str]
-) -> tuple[Overrides, Overrides]:
-    """The overrides of jobs with random values, and of a few jobs to check."""
+    if options.n_trials is None:
+        remedy = "hydra.sweeper.n_trials=27 draws 27 jobs at random"
+        (jobs,) = grid.combinations(loader, arguments, remedy=remedy)
+        return jobs, grid.representative(jobs, loader, SHARED)
     optuna_package.check(f"{CHOICE} with n_trials")
     from andiron.sweep.search import samplers, search_space
 
     space = search_space.search_space(arguments, loader)
-    return samplers.random_overrides(space, options.n_trials or 0, options.seed), space.corners()
+    return samplers.random_overrides(space, options.n_trials, options.seed), space.corners()
 
 
 def _rule(jobs: Sequence[Plain], options: Options) -> HalvingRule:
@@ -146,7 +124,7 @@ def _rungs(job: Plain, split: str, options: Options) -> tuple[list[int], list[st
 def _check_same(launcher: launching.Launcher, overrides: Overrides, rule: HalvingRule) -> None:
     """Raises: ConfigError if earlier jobs paused at other rungs or had another objective."""
     known = ledger.read(launcher.folder)
-    jobs = settled.jobs(known, overrides, 0)
+    jobs = known.numbered(overrides)
     paused = [[at for at, _ in job.rungs] for job in jobs if job.rungs]
     problems = []
     if others := [places for places in paused if places != list(rule.rungs[: len(places)])]:

@@ -12,7 +12,7 @@ from typing import Any
 from hydra import version
 from hydra.core.utils import JobReturn, JobRuntime, run_job, setup_globals
 from hydra.types import HydraContext
-from omegaconf import DictConfig, open_dict
+from omegaconf import open_dict
 
 from andiron import errors
 from andiron.cli import command_line, signals, streams
@@ -26,6 +26,7 @@ from andiron.run import resume_arguments, resume_policy, run_record, status
 from andiron.run.log_file import is_held
 from andiron.run_folder import RunFolder
 from andiron.sweep import sweep_folder
+from andiron.sweep.job_configs import ComposedJob
 from andiron.sweep.ledger import Job
 from andiron.training import train_run
 
@@ -39,10 +40,7 @@ class Request:
 
     job: Job
     hydra_context: HydraContext
-    config: DictConfig  # of the job if `is_composed`, else of the sweep
-    is_composed: bool
-    checked: Train | None  # the job's checked configuration, if known
-    task_name: str
+    composed: ComposedJob
     arguments: list[str]  # of the sweep
     command: list[str]  # repeats the job alone
 
@@ -85,11 +83,10 @@ def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
     version.setbase("1.3")
     setup_globals()
     composition.register_resolvers()
-    JobRuntime.instance().set("name", request.task_name)
-    config = request.config
-    if not request.is_composed:
-        loader = request.hydra_context.config_loader
-        config = loader.load_sweep_config(config, list(request.job.arguments))
+    config, known, problems = request.composed
+    if config is None or problems:
+        raise errors.ConfigError(problems)
+    JobRuntime.instance().set("name", config.hydra.job.name)
     with open_dict(config):
         config.hydra.job.id = config.hydra.job.num = request.job.number
     sweep_folder.check_subdir(config)
@@ -106,7 +103,7 @@ def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
             reply({"paused": str(error)})
             return _objective_so_far(config, folder)
 
-    check = composition.checked_config if request.checked is None else lambda _: request.checked
+    check = composition.checked_config if known is None else lambda _: known
     checked = partial(resume_arguments.checked_start, check=check)
     return run_job(
         hydra_context=request.hydra_context,

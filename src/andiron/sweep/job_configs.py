@@ -6,8 +6,9 @@ which the values are replaced: that takes 10 ms, a composition 90 ms.
 
 import copy
 import functools
-import time
 from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import NamedTuple
 
 from hydra._internal.config_loader_impl import get_overrides_dirname
 from hydra.core.config_loader import ConfigLoader
@@ -18,9 +19,15 @@ from andiron import errors
 from andiron.config import arguments, composition
 from andiron.config.schema import Train
 
-SECONDS_AHEAD = 1.2  # about the time in which the clean process imports torch
-MOST_CACHED = 16  # compositions of about 1 MB each
-ComposedJob = tuple[DictConfig, Train] | None
+MOST_CACHED = 12  # compositions of about 1 MB each
+
+
+class ComposedJob(NamedTuple):
+    """The composition of a job, the checked configuration if it is known, or why it is invalid."""
+
+    config: DictConfig | None
+    checked: Train | None = None
+    problems: tuple[str, ...] = ()
 
 
 class JobConfigs:
@@ -29,32 +36,20 @@ class JobConfigs:
     def __init__(self, loader: ConfigLoader, sweep: DictConfig):
         self._loader = loader
         self._sweep = sweep
-        self._cached = functools.lru_cache(MOST_CACHED)(self._by_hydra)
-        self._parsed = functools.lru_cache(MOST_CACHED)(arguments.parsed_override)
-        self._ahead: dict[tuple[str, ...], ComposedJob] = {}
+        cache = functools.lru_cache(MOST_CACHED)
+        self.of = cache(self._of)
+        self._cached = cache(self._by_hydra)
+        self._parsed = cache(arguments.parsed_override)
 
-    def compose_ahead(self, jobs: Iterable[Sequence[str]]) -> None:
+    def compose_ahead(self, jobs: Iterable[tuple[str, ...]]) -> None:
         """Composes the first jobs, given their overrides, while none can start yet."""
-        end = time.monotonic() + SECONDS_AHEAD
-        for overrides in jobs:
-            if time.monotonic() > end:
-                break
-            self._ahead[tuple(overrides)] = self._checked_or_none(overrides)
-
-    def of(self, overrides: Sequence[str]) -> ComposedJob:
-        """The job's configuration; None if it is invalid: the job itself reports why."""
-        key = tuple(overrides)
-        return self._ahead.pop(key) if key in self._ahead else self._checked_or_none(overrides)
+        for overrides in islice(jobs, MOST_CACHED):
+            self.of(overrides)
 
     def shared_problems(self, jobs: Sequence[Sequence[str]]) -> list[str]:
         """The problems that the first and the last job have in common."""
-        problems: list[tuple[str, ...]] = []
-        for overrides in (jobs[0], jobs[-1]):
-            try:
-                self._checked(overrides)
-            except errors.ConfigError as error:
-                problems.append(error.problems)
-        return [text for text in problems[0] if text in problems[1]] if problems[1:] else []
+        first, last = (self.of(tuple(job)).problems for job in (jobs[0], jobs[-1]))
+        return [problem for problem in first if problem in last]
 
     def composed(self, overrides: Sequence[str]) -> DictConfig:
         """A job as Hydra's `load_sweep_config` composes it."""
@@ -75,19 +70,15 @@ class JobConfigs:
         config.hydra.job.override_dirname = get_overrides_dirname(task, **naming)
         return config
 
-    def _checked_or_none(self, overrides: Sequence[str]) -> ComposedJob:
-        try:
-            return self._checked(overrides)
-        except errors.ConfigError:
-            return None
-
-    def _checked(self, overrides: Sequence[str]) -> tuple[DictConfig, Train]:
-        """Raises: ConfigError if the job is invalid."""
+    def _of(self, overrides: tuple[str, ...]) -> ComposedJob:
         try:
             config = self.composed(overrides)
         except Exception as error:  # Hydra raises even AssertionError and TypeError
-            raise errors.ConfigError([str(error)]) from error
-        return config, composition.checked_job(config)
+            return ComposedJob(None, problems=(str(error),))
+        try:
+            return ComposedJob(config, composition.checked_job(config))
+        except errors.ConfigError as error:
+            return ComposedJob(config, problems=error.problems)
 
     def _by_hydra(self, overrides: tuple[str, ...]) -> DictConfig:
         return self._loader.load_sweep_config(self._sweep, list(overrides))
@@ -102,13 +93,10 @@ class JobConfigs:
             and isinstance(value, str | int | float)
             and not any(mark in f"{option}{value}" for mark in ("[", "${"))
             and not any(
-                _is_within(option, other.key_or_group) or _is_within(other.key_or_group, option)
+                f"{option}.".startswith(f"{other.key_or_group}.")
+                or f"{other.key_or_group}.".startswith(f"{option}.")
                 for other in overrides
                 if other is not override
             )
             and not self._loader.get_group_options(option)
         )
-
-
-def _is_within(option: str, other: str) -> bool:
-    return option == other or option.startswith(f"{other}.")

@@ -5,10 +5,11 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.utils import JobReturn, JobRuntime, JobStatus
 from hydra.errors import HydraException
 from hydra.plugins.launcher import Launcher as HydraLauncher
@@ -17,12 +18,11 @@ from omegaconf import DictConfig, OmegaConf
 
 from andiron import errors
 from andiron.comparison import objective, recorded_run, run_search
-from andiron.config import arguments as command_arguments, violations
-from andiron.config.composition import Composed
+from andiron.config import arguments as command_arguments, composition, violations
 from andiron.plain.states import State
-from andiron.sweep import ledger, settled, shares, sweep_folder, sweep_results
+from andiron.sweep import ledger, shares, sweep_folder, sweep_results
 from andiron.sweep.job import Request, run_request
-from andiron.sweep.job_configs import JobConfigs
+from andiron.sweep.job_configs import ComposedJob, JobConfigs
 from andiron.sweep.job_process import JobProcess, Surroundings, start_clean_process
 from andiron.sweep.ledger import Job, Ledger, Sweep
 from andiron.sweep.scheduling import FixedJobs, JobScheduler, JobSource, Limits
@@ -70,7 +70,7 @@ class Launcher:
         """
         self._check(overrides)
         known = ledger.read(self.folder)  # before locking: closing a file releases its lock
-        jobs = settled.jobs(known, overrides, first)
+        jobs = known.numbered(overrides, first)
         by_identity = {job.identity: self._job_to_run(known, job, settled_statuses) for job in jobs}
         unique = list(by_identity.values())
         with closing(Ledger(self.folder)) as book:
@@ -82,7 +82,7 @@ class Launcher:
             if done := sum(job.status == State.DONE for job in unique):
                 print(f"{done} of {len(unique)} jobs are done already", flush=True)
             self.job_configs.compose_ahead(job.arguments for job in unique if job.status is None)
-            shared = settled.shared_overrides(unique)
+            shared = ledger.shared_overrides(unique)
             view = SweepScreen(unique, shared, self.metric(), as_typed(self.folder))
             self.run(book, make_source(unique), view, by_identity)
         return [by_identity[job.identity] for job in jobs]
@@ -92,8 +92,7 @@ class Launcher:
         if not overrides:
             raise errors.ConfigError(["the sweep has no job: no combination of values"])
         if len(overrides) > 1 and not self._environment(place=0):
-            problems = self.job_configs.shared_problems(overrides)
-            if problems:
+            if problems := self.job_configs.shared_problems(overrides):
                 raise errors.ConfigError(problems)
 
     def _environment(self, place: int) -> dict[str, str]:
@@ -104,8 +103,10 @@ class Launcher:
     def _job_to_run(self, known: Sweep, job: Job, settled_statuses: Collection[str]) -> Job:
         """The job to schedule, without a status unless it is done or settled."""
         if self.config.overwrite:
-            unknown = Job(job.identity, job.number, job.overrides, arguments=job.arguments)
-            return replace(unknown, threads=self.threads)
+            return Job(
+                job.identity, job.number, job.overrides,
+                arguments=job.arguments, threads=self.threads,
+            )  # fmt: skip
         job = known.current(job)
         folder = known.run_of(job)
         if folder is not None and job.status == State.DONE:
@@ -151,14 +152,12 @@ class Launcher:
         gib = self.limits.job_gib
         flags = command_arguments.of_the_configuration(self.training.arguments)
         composed = self.job_configs.of(job.arguments)
+        if environment and composed.config is not None:  # the job checks its references to it
+            composed = ComposedJob(composed.config)
         request = Request(
             job,
             hydra_context=self.context,
-            config=composed[0] if composed else self.config,
-            is_composed=composed is not None,
-            # with an environment of its own, the job checks its references to variables
-            checked=composed[1] if composed and not environment else None,
-            task_name=JobRuntime.instance().get("name"),
+            composed=composed,
             arguments=self.training.arguments,
             command=[sys.argv[0], *job.overrides, *flags],
         )
@@ -222,7 +221,7 @@ def prepare(
     Raises: ConfigError for an invalid limit, or a task other than train.py; Interrupted for a
     signal that came before.
     """
-    if not (isinstance(task, Composed) and isinstance(task.task, train_run.Training)):
+    if not (isinstance(task, composition.Composed) and isinstance(task.task, train_run.Training)):
         why = "launches runs of train.py only; choose hydra/launcher=basic"
         raise errors.ConfigError([f"hydra/launcher=andiron: {why}"])
     task.task.signals.interrupter.begin(config.interrupted_exit_code)
@@ -232,25 +231,46 @@ def prepare(
     return Launcher(context, task.task, config, job_configs, limits, threads)
 
 
-def launch_jobs(
-    launcher: HydraLauncher, config: DictConfig, overrides: Sequence[Sequence[str]], first: int
-) -> Sequence[JobReturn]:
-    """Runs jobs with any launcher, such as Hydra's own; returns their results.
+@dataclass(frozen=True)
+class HydraSweep:
+    """A sweep that Hydra has set up, with any launcher."""
 
-    Raises: SweepError naming the runs that are not done, if the launcher itself fails.
-    """
-    try:
-        return launcher.launch(overrides, initial_job_idx=first)
-    except (errors.AndironError, HydraException, OSError):
-        raise
-    except Exception as error:  # such as a killed worker process, or an unknown cluster
-        name = config.hydra.runtime.choices["hydra/launcher"]
-        folder = sweep_folder.of(config)
-        runs = recorded_run.read(run_search.run_folders([folder]))
-        states = [(run.path, run.facts["status"]) for run in runs]
-        left = [f"{path}: {state}" for path, state in states if state != State.DONE]
-        failed = f"hydra/launcher={name}: {errors.reason(error)}"
-        raise errors.SweepError("\n".join([failed, *left])) from error
+    loader: ConfigLoader
+    config: DictConfig
+    launcher: HydraLauncher
+
+    @property
+    def own_launcher(self) -> Launcher | None:
+        """The launcher `andiron`, if it is the one."""
+        return getattr(self.launcher, "of_sweep", None)
+
+    def job_config(self, overrides: Sequence[str]) -> dict[str, Any]:
+        """The plain configuration of the job with these overrides.
+
+        Raises: ConfigError with all its problems.
+        """
+        composed_job = self.loader.load_sweep_config(self.config, list(overrides))
+        return asdict(composition.checked_job(composed_job))
+
+    def launch(self, overrides: Sequence[Sequence[str]], first: int) -> list[Any]:
+        """Runs jobs; returns the result or the error of each.
+
+        Raises: SweepError naming the runs that are not done, if the launcher itself fails.
+        """
+        try:
+            results = self.launcher.launch(overrides, initial_job_idx=first)
+            # the public `return_value` of a failed job prints its overrides and raises the error
+            return [job._return_value for job in results]
+        except (errors.AndironError, HydraException, OSError):
+            raise
+        except Exception as error:  # such as a killed worker process, or an unknown cluster
+            name = self.config.hydra.runtime.choices["hydra/launcher"]
+            folder = sweep_folder.of(self.config)
+            runs = recorded_run.read(run_search.run_folders([folder]))
+            states = [(run.path, run.facts["status"]) for run in runs]
+            left = [f"{path}: {state}" for path, state in states if state != State.DONE]
+            failed = f"hydra/launcher={name}: {errors.reason(error)}"
+            raise errors.SweepError("\n".join([failed, *left])) from error
 
 
 def as_typed(folder: Path) -> str:

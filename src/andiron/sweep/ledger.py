@@ -7,7 +7,7 @@ ledger are untrusted: lines that no sweep would write are skipped.
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ from andiron.plain.states import State
 from andiron.run import log_file, run_record, status
 from andiron.run_folder import LEDGER, RunFolder
 
+# types of facts; of other types they are skipped
+TYPES = {"number": int, "pause_at": int, "folder": str, "run": str, "threads": str, "reason": str}
 OUTPUT = "output"  # subfolder with the stdout and stderr of each job
 MOST_BYTES = 64 * 2**20  # 1,000 jobs have 0.5 MB
 MOST_JOBS = 100_000
@@ -84,6 +86,28 @@ class Sweep:
         gone = replace(job, status=State.MISSING, reason="its results are gone, or of another run")
         return gone if job.status == State.DONE else job
 
+    def numbered(self, overrides: Sequence[Sequence[str]], first: int = 0) -> list[Job]:
+        """The job of each list of overrides; one in the ledger keeps its number.
+
+        A new job's number is `first` plus its position, or the next one if that number is taken.
+        """
+        taken = {job.number for job in self.jobs.values()}
+        jobs = []
+        for position, texts in enumerate(overrides, first):
+            key = identity(texts)
+            job = self.jobs.get(key)
+            if job is None:
+                number = position if position not in taken else max(taken) + 1
+                job = Job(key, number, tuple(training_overrides(texts)))
+                taken.add(number)
+            jobs.append(replace(job, arguments=tuple(texts)))
+        return jobs
+
+
+def shared_overrides(jobs: Sequence[Job]) -> set[str]:
+    """The overrides that all jobs share; of a single job, none."""
+    return set.intersection(*(set(job.overrides) for job in jobs)) if len(jobs) > 1 else set()
+
 
 def identity(overrides: Iterable[str]) -> str:
     """The identity of the job with these overrides.
@@ -97,7 +121,9 @@ def identity(overrides: Iterable[str]) -> str:
 
 def training_overrides(overrides: Iterable[str]) -> list[str]:
     """The overrides that affect training, not how a run is started or shown."""
-    return [text for text in overrides if not _is_apart(text.partition("=")[0].lstrip("+~"))]
+    apart = ("hydra.", "hydra/", "render.")
+    options = ((text, text.partition("=")[0].lstrip("+~")) for text in overrides)
+    return [text for text, name in options if name not in APART and not name.startswith(apart)]
 
 
 def read(folder: Path) -> Sweep:
@@ -120,7 +146,8 @@ def read(folder: Path) -> Sweep:
         except ValueError:
             continue
         if isinstance(event, dict):
-            _apply_event(sweep, event)
+            _apply_event(sweep, {name: value for name, value in event.items()
+                                 if type(value) is TYPES.get(name, type(value))})  # fmt: skip
         if len(sweep.jobs) > MOST_JOBS:
             raise errors.DataError(f"{folder / LEDGER}: has more than {MOST_JOBS:,} jobs")
     return sweep
@@ -191,16 +218,12 @@ def _has_results(folder: RunFolder) -> bool:
     return bool(weights) and are_whole and status.read(folder).get("status") == State.DONE
 
 
-def _is_apart(option: str) -> bool:
-    return option in APART or option.startswith(("hydra.", "hydra/", "render."))
-
-
 def _apply_event(sweep: Sweep, event: dict[str, Any]) -> None:
     """Applies one event: the sweep began, or a job was planned, started or ended."""
     name = event.get("event")
     if name == "sweep":
         sweep.facts = event
-    elif name == "job" and _typed_field(event, "number", int) in range(MOST_JOBS):
+    elif name == "job" and event.get("number") in range(MOST_JOBS):
         overrides = event.get("overrides")
         texts = tuple(map(str, overrides)) if isinstance(overrides, list) else ()
         key = str(event.get("job"))
@@ -212,10 +235,10 @@ def _apply_event(sweep: Sweep, event: dict[str, Any]) -> None:
 
 def job_after(job: Job, event: Mapping[str, Any]) -> Job:
     """The job after a `started` or `ended` event."""
-    texts = {name: _typed_field(event, name, str) for name in ("folder", "run", "threads")}
+    texts = {name: event.get(name) for name in ("folder", "run", "threads")}
     present = {name: value for name, value in texts.items() if value is not None}
     if event["event"] == "started":
-        at = _typed_field(event, "pause_at", int)
+        at = event.get("pause_at")
         before = tuple(rung for rung in job.rungs if at is None or rung[0] < at)
         starts = job.starts + 1
         return replace(
@@ -234,13 +257,8 @@ def job_after(job: Job, event: Mapping[str, Any]) -> Job:
         job,
         status=status,
         rungs=rungs,
-        reason=_typed_field(event, "reason", str),
+        reason=event.get("reason"),
         objective=objective,
         seconds=seconds,
         **present,
     )
-
-
-def _typed_field(event: Mapping[str, Any], name: str, kind: Any) -> Any:
-    value = event.get(name)
-    return value if isinstance(value, kind) and not isinstance(value, bool) else None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from andiron.plain.plain_values import is_finite
 from andiron.plain.states import State
 from andiron.sweep.ledger import Job
-from andiron.sweep.scheduling import RunningJob
+from andiron.sweep.scheduling import JobSource
 
 SETTLED = (State.PAUSED, State.DIVERGED)  # not repeated by the same command, nor is `done`
 
@@ -27,7 +27,7 @@ class HalvingRule:
     direction: str  # of the objective: lowest or highest
 
 
-class Promotions:
+class Promotions(JobSource):
     """Supplies jobs by the rule; `jobs` are all of the sweep, settled ones with their status.
 
     Interrupted jobs come first, then jobs that have not started.
@@ -53,10 +53,6 @@ class Promotions:
         rungs = [*self._rule.rungs, None]
         self._jobs[job.identity] = job = replace(job, pause_at=rungs[len(job.rungs)])
         return job
-
-    def is_pruned(self, running: RunningJob) -> bool:
-        """Never: a job pauses by itself."""
-        return False
 
     def job_ended(self, job: Job) -> None:
         """Records the job, which counts in its rung from now on."""

@@ -73,13 +73,14 @@ class JobSource(Protocol):
         """The next job to start; None if there is none until another ends."""
 
     def is_pruned(self, running: RunningJob) -> bool:
-        """Whether to prune a running job, because others are better."""
+        """Whether to prune a running job, because others are better; by default never."""
+        return False
 
     def job_ended(self, job: Job) -> None:
         """Handles a job that ended and is not retried."""
 
 
-class FixedJobs:
+class FixedJobs(JobSource):
     """Supplies a fixed list of jobs, without those that already have a status."""
 
     def __init__(self, jobs: Iterable[Job]):
@@ -88,13 +89,6 @@ class FixedJobs:
     def next(self) -> Job | None:
         """The next job of the list."""
         return self._waiting.popleft() if self._waiting else None
-
-    def is_pruned(self, running: RunningJob) -> bool:
-        """Never."""
-        return False
-
-    def job_ended(self, job: Job) -> None:
-        """Does nothing."""
 
 
 Start = Callable[[Job, int], JobProcess]  # job, place

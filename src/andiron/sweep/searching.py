@@ -2,21 +2,17 @@
 
 import logging
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
-
-from hydra.core.config_loader import ConfigLoader
-from hydra.core.utils import JobStatus
-from hydra.plugins.launcher import Launcher
-from omegaconf import DictConfig
 
 from andiron import errors
 from andiron.comparison import objective, recorded_run
-from andiron.config import composition, optuna_package
+from andiron.config import optuna_package
 from andiron.plain.states import State
-from andiron.sweep import launching, ledger, settled, sweep_folder
+from andiron.sweep import launching, ledger, sweep_folder
+from andiron.sweep.launching import HydraSweep
 from andiron.sweep.ledger import Job, Ledger
 from andiron.sweep.scheduling import RunningJob
 from andiron.sweep.search.search_options import SearchOptions
@@ -27,13 +23,7 @@ LINES = "andiron.writers.JsonLinesWriter"
 Options = SearchOptions
 
 
-def run(
-    loader: ConfigLoader,
-    config: DictConfig,
-    launcher: Launcher,
-    options: SearchOptions,
-    arguments: list[str],
-) -> list[Exception]:
+def run(sweep: HydraSweep, options: SearchOptions, arguments: list[str]) -> list[Exception]:
     """Runs the remaining trials of the study in the sweep's folder, then plots it.
 
     Returns the errors of failed jobs.
@@ -42,19 +32,18 @@ def run(
     optuna_package.check()
     from andiron.sweep.search import objectives, search_space, study, study_pictures
 
-    space = search_space.search_space(arguments, loader)
-    plain = [job_config(loader, config, overrides) for overrides in space.corners()][0]
+    space = search_space.search_space(arguments, sweep.loader)
+    plain = [*map(sweep.job_config, space.corners())][0]
     goals = objectives.objectives(plain, options.directions)
-    own = getattr(launcher, "of_sweep", None)  # set by hydra/launcher=andiron
     if options.pruner:
-        own_launcher(f"hydra.sweeper.pruner={options.pruner}", launcher, [plain])
-    folder = sweep_folder.of(config)
+        own_launcher(f"hydra.sweeper.pruner={options.pruner}", sweep, [plain])
+    folder, own = sweep_folder.of(sweep.config), sweep.own_launcher
     known = ledger.read(folder)  # before locking: closing a file releases its lock
     with closing(Ledger(folder)) as book:
         sweep_study = study.SweepStudy(folder, space, goals, options)
-        sweep_folder.record(config)
+        sweep_folder.record(sweep.config)
         if own is None:
-            failed = _run_in_batches(launcher, config, sweep_study, int(plain["jobs"]))
+            failed = _run_in_batches(sweep, sweep_study, int(plain["jobs"]))
         else:
             failed = _run_in_processes(own, sweep_study, book, known)
     for path in study_pictures.draw(sweep_study, folder):
@@ -62,24 +51,14 @@ def run(
     return failed
 
 
-def job_config(
-    loader: ConfigLoader, config: DictConfig, overrides: Sequence[str]
-) -> Mapping[str, Any]:
-    """The plain configuration of the job with these overrides.
-
-    Raises: ConfigError with all its problems.
-    """
-    return asdict(composition.checked_job(loader.load_sweep_config(config, list(overrides))))
-
-
 def own_launcher(
-    choice: str, launcher: Launcher, jobs: Iterable[Mapping[str, Any]]
+    choice: str, sweep: HydraSweep, jobs: Iterable[Mapping[str, Any]]
 ) -> launching.Launcher:
     """The launcher `andiron`, which can stop running jobs; `choice` is the option that needs it.
 
     Raises: ConfigError for another launcher, or jobs that do not write metrics.jsonl.
     """
-    own: launching.Launcher | None = getattr(launcher, "of_sweep", None)
+    own = sweep.own_launcher
     if own is None:
         why = "this launcher cannot stop one run alone; choose hydra/launcher=andiron"
     elif not all(map(_is_logged, jobs)):
@@ -123,7 +102,7 @@ class Proposals:
         """The next job; trials with the values of a done or running job share its result."""
         while self.study.left:
             trial, overrides = self.study.ask()
-            (job,) = settled.jobs(self.known, [overrides], len(self.known.jobs))
+            (job,) = self.known.numbered([overrides], len(self.known.jobs))
             is_running = job.identity in self._trials
             self._trials.setdefault(job.identity, []).append(trial)
             if self.known.current(job).status == State.DONE:
@@ -171,20 +150,17 @@ class Proposals:
             self.study.tell(trial, values, pruned=is_bad)
 
 
-def _run_in_batches(
-    launcher: Launcher, config: DictConfig, study: Any, jobs: int
-) -> list[Exception]:
+def _run_in_batches(sweep: HydraSweep, study: Any, jobs: int) -> list[Exception]:
     """Runs trials with any launcher, `jobs` at a time; returns the errors of failed jobs."""
     failed = []
     while study.left:
         trials, overrides = zip(*(study.ask() for _ in range(min(jobs, study.left))), strict=True)
         # trials that wait to be repeated are asked for first, so the numbers are consecutive
-        results = launching.launch_jobs(launcher, config, overrides, first=trials[0].number)
+        results = sweep.launch(overrides, first=trials[0].number)
         for trial, result in zip(trials, results, strict=True):
-            value = result._return_value  # the property would raise the error
-            if result.status is JobStatus.COMPLETED:
-                study.tell(trial, value if isinstance(value, list) else [value], pruned=False)
+            if isinstance(result, Exception):
+                failed.append(result)
+                study.tell(trial, None, pruned=isinstance(result, errors.DivergedError))
             else:
-                failed.append(value)
-                study.tell(trial, None, pruned=isinstance(value, errors.DivergedError))
+                study.tell(trial, result if isinstance(result, list) else [result], pruned=False)
     return failed

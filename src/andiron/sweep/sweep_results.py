@@ -20,7 +20,7 @@ from andiron.disk import files
 from andiron.plain.plain_values import as_text
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
-from andiron.sweep import ledger, option_effects, settled, shares
+from andiron.sweep import ledger, option_effects, shares
 from andiron.sweep.ledger import Job
 
 MOST_OPTIONS = 200
@@ -137,7 +137,7 @@ def as_csv(
 def varied(jobs: Sequence[Job]) -> dict[str, dict[str, str]]:
     """The values of each option in which jobs differ, by job identity; at most `MOST_OPTIONS`."""
     options: dict[str, dict[str, str]] = {}
-    shared = settled.shared_overrides(jobs)
+    shared = ledger.shared_overrides(jobs)
     for job in jobs:
         for text in job.overrides:
             option, _, value = text.partition("=")

@@ -12,20 +12,22 @@ from andiron.sweep.job_configs import JobConfigs
 CONF = Path(__file__).resolve().parents[3] / "conf"
 
 
-def test_jobs_are_composed_as_alone_and_invalid_ones_give_none():
+def test_jobs_are_composed_as_alone_and_invalid_ones_say_why():
     composition.register_resolvers()
-    jobs = [["seed=1", "model=lenet"], ["lr=-1"], ["model.nonsense=1"], ["seed=2"]]
+    jobs = [("seed=1", "model=lenet"), ("lr=-1",), ("model.nonsense=1",), ("seed=2",)]
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
         loader = GlobalHydra.instance().config_loader()
         sweep = loader.load_configuration("train", ["jobs=2"], RunMode.MULTIRUN)
         configs = JobConfigs(loader, sweep)
         configs.compose_ahead(jobs[:3])
         found = [configs.of(each) for each in jobs]
-        alone = [composition.composed(CONF, each) for each in (jobs[0], jobs[3])]
+        alone = [composition.composed(CONF, [*each]) for each in (jobs[0], jobs[3])]
 
-    assert [found[0][1], found[3][1]] == alone
-    assert found[0][0].hydra.overrides.task == jobs[0]
-    assert found[1:3] == [None, None]
+    assert [found[0].checked, found[3].checked] == alone
+    assert found[0].config.hydra.overrides.task == [*jobs[0]]
+    assert [each.checked for each in found[1:3]] == [None, None]
+    assert found[1].problems[0].startswith("lr=-1: ") and found[1].config is not None
+    assert "nonsense" in found[2].problems[0] and found[2].config is None
 
 
 def test_shared_problems_occur_in_the_first_and_the_last_job():

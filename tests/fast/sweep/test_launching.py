@@ -1,8 +1,10 @@
 """The results and failures of the launchers of Hydra and its plugins."""
 
 import json
+from unittest.mock import Mock
 
 import pytest
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.plugins import Plugins
 from hydra.plugins.launcher import Launcher
 from hydra.plugins.sweeper import Sweeper
@@ -11,7 +13,7 @@ from omegaconf import OmegaConf
 from andiron import errors
 from andiron.run import run_record
 from andiron.run_folder import RunFolder
-from andiron.sweep import launching
+from andiron.sweep.launching import HydraSweep
 
 
 class Broken(Launcher):
@@ -30,8 +32,9 @@ def test_a_launcher_that_fails_names_itself_and_the_runs_that_are_not_done(tmp_p
         (tmp_path / job / "status.json").write_text(json.dumps({"status": status}))
 
     hydra = {"sweep": {"dir": str(tmp_path)}, "runtime": {"choices": {"hydra/launcher": "joblib"}}}
+    config = OmegaConf.create({"hydra": hydra})
     with pytest.raises(errors.SweepError) as failed:
-        launching.launch_jobs(Broken(), OmegaConf.create({"hydra": hydra}), [], 0)
+        HydraSweep(Mock(spec=ConfigLoader), config, Broken()).launch([], 0)
 
     assert str(failed.value).splitlines() == [
         "hydra/launcher=joblib: RuntimeError: a worker was killed",

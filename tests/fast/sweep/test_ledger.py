@@ -12,7 +12,7 @@ from andiron.disk import checksums
 from andiron.plain.states import State
 from andiron.run import run_record
 from andiron.run_folder import LEDGER, RunFolder
-from andiron.sweep import ledger, settled
+from andiron.sweep import ledger
 from andiron.sweep.ledger import Job, Ledger
 
 A, B = "a" * 16, "b" * 16  # identities of runs
@@ -44,10 +44,10 @@ def test_a_job_is_identified_by_its_training_options_only():
 
 
 def test_known_jobs_keep_their_number_and_new_jobs_get_the_next(tmp_path):
-    before = settled.jobs(ledger.read(tmp_path), [["lr=1"], ["lr=3"]], first=0)
+    before = ledger.read(tmp_path).numbered([["lr=1"], ["lr=3"]])
     planned(tmp_path, *before).close()
 
-    now = settled.jobs(ledger.read(tmp_path), [["lr=1"], ["lr=2"], ["lr=3"], ["lr=4"]], first=0)
+    now = ledger.read(tmp_path).numbered([["lr=1"], ["lr=2"], ["lr=3"], ["lr=4"]])
 
     assert [(job.overrides, job.number) for job in now] == [
         (("lr=1",), 0), (("lr=2",), 2), (("lr=3",), 1), (("lr=4",), 3)
@@ -55,7 +55,7 @@ def test_known_jobs_keep_their_number_and_new_jobs_get_the_next(tmp_path):
 
 
 def test_the_last_event_of_a_job_counts_and_a_torn_line_does_not(tmp_path):
-    (job,) = settled.jobs(ledger.read(tmp_path), [["lr=1"]], first=0)
+    (job,) = ledger.read(tmp_path).numbered([["lr=1"]])
     book = planned(tmp_path, job)
     book.add("started", job=job.identity, pid=1)
     book.add("ended", job=job.identity, status="failed", reason="why", folder="0")
@@ -70,7 +70,7 @@ def test_the_last_event_of_a_job_counts_and_a_torn_line_does_not(tmp_path):
 
 
 def test_the_seconds_of_a_job_include_those_before_each_pause(tmp_path):
-    (job,) = settled.jobs(ledger.read(tmp_path), [["lr=1"]], first=0)
+    (job,) = ledger.read(tmp_path).numbered([["lr=1"]])
     book = planned(tmp_path, job)
     for pause_at, status, seconds in ((1, "killed", 9.0), (1, "paused", 2.0), (None, "done", 3.0)):
         book.add("started", job=job.identity, pid=1, pause_at=pause_at)
@@ -83,7 +83,7 @@ def test_the_seconds_of_a_job_include_those_before_each_pause(tmp_path):
 
 
 def test_a_paused_job_whose_run_was_trained_to_its_end_is_done(tmp_path):
-    (job,) = settled.jobs(ledger.read(tmp_path), [["lr=1"]], first=0)
+    (job,) = ledger.read(tmp_path).numbered([["lr=1"]])
     book = planned(tmp_path, job)
     book.add("started", job=job.identity, pid=1, pause_at=1)
     book.add("ended", job=job.identity, status="paused", folder="0", run=A, reason="after 1")
@@ -154,7 +154,7 @@ def test_a_folder_behind_a_link_is_not_read(tmp_path):
 
 
 def test_values_out_of_bounds_are_skipped_and_long_texts_truncated(tmp_path):
-    (job,) = settled.jobs(ledger.read(tmp_path), [["lr=1"]], first=0)
+    (job,) = ledger.read(tmp_path).numbered([["lr=1"]])
     book = planned(tmp_path, job)
     for number in (-1, True, 10**400, ledger.MOST_JOBS):
         book.add("job", job=f"{number}"[:9], number=number, overrides=[])
