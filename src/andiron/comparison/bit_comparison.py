@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -38,8 +38,7 @@ class Difference:
         return f"{self.where}{when}: {self.what} is {self.found}, not {self.expected}"
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(NamedTuple):
     """The numbers of values that are compared."""
 
     tensors: int

@@ -169,12 +169,9 @@ def main() -> int:
     options = parser.parse_args()
     try:
         return options.act(options) or EXIT_DONE
-    except errors.SelectionError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return EXIT_USAGE
     except (errors.AndironError, OSError) as error:
         print(f"error: {clearing.reason(error)}", file=sys.stderr)
-        return EXIT_FAILED
+        return EXIT_USAGE if isinstance(error, errors.SelectionError) else EXIT_FAILED
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -75,8 +75,8 @@ class Curves:
                 self.readings[name] = value
             else:
                 self.latest.setdefault(split, {})[name] = value
-                if is_whole:
-                    self._update_best(split, name, Best(value, updates, epoch))
+                if is_whole and self._is_best(split, name, value):
+                    self.best[split, name] = Best(value, updates, epoch)
             if name in self.by_name or len(self.by_name) < MOST_CURVES:
                 curves = self.by_name.setdefault(name, {})
                 if not is_mean_of_windows and not split.startswith("test"):
@@ -93,10 +93,8 @@ class Curves:
         drawn = (name for name, curves in self.by_name.items() if curves)
         return sorted(drawn, key=lambda name: "/" in name)
 
-    def _update_best(self, split: str, name: str, candidate: Best) -> None:
+    def _is_best(self, split: str, name: str, value: float) -> bool:
+        guess = "lowest" if any(word in name.lower() for word in LOWER) else "highest"
+        direction = improvement.direction_of(name, self.directions) or guess
         best = self.best.get((split, name))
-        direction = improvement.direction_of(name, self.directions)
-        if direction is None:
-            direction = "lowest" if any(word in name.lower() for word in LOWER) else "highest"
-        if improvement.is_better(candidate.value, best.value if best else None, direction):
-            self.best[split, name] = candidate
+        return improvement.is_better(value, best.value if best else None, direction)

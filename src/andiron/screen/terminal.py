@@ -22,6 +22,7 @@ from andiron.screen.rows import Row, written
 
 try:
     import termios
+    import tty
 except ImportError:  # Windows
     termios = None  # type: ignore[assignment]
 
@@ -80,7 +81,7 @@ class Terminal:
                 return
             if self._has_keys and self._modes is None:
                 self._before = self._get_modes()
-                self._modes = _key_modes(self._before, self._input)
+                self._modes = self._key_modes()
             self._drawn = []
             if self._write(ENTER):
                 _taken.add(self)
@@ -140,6 +141,17 @@ class Terminal:
             self.is_lost = True
             return None
 
+    def _key_modes(self) -> Any:
+        """Modes for reading keys one by one without echo; Ctrl-C and Ctrl-Z stay signals."""
+        if (modes := self._get_modes()) is not None:
+            modes[tty.IFLAG] &= ~termios.IXON  # Ctrl-S would freeze the screen
+            modes[tty.LFLAG] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)
+            nothing = os.fpathconf(self._input, "PC_VDISABLE")
+            characters = modes[tty.CC]
+            characters[termios.VMIN], characters[termios.VTIME] = 1, 0
+            characters[termios.VQUIT] = bytes([nothing])  # it would exit without `give_back`
+        return modes
+
     def _set_modes(self, modes: Any) -> None:
         if modes is not None:
             with suppress(termios.error, OSError):
@@ -194,18 +206,6 @@ def suspended_well(terminal: Terminal) -> Iterator[None]:
     finally:
         if is_possible:
             signal.signal(signal.SIGTSTP, before)
-
-
-def _key_modes(modes: Any, descriptor: int) -> Any:
-    """Modes for reading keys one by one without echo; Ctrl-C and Ctrl-Z stay signals."""
-    iflag, oflag, cflag, lflag, ispeed, ospeed, characters = modes
-    iflag &= ~termios.IXON  # Ctrl-S would freeze the screen
-    lflag &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)
-    characters = list(characters)
-    characters[termios.VMIN], characters[termios.VTIME] = 1, 0
-    nothing = os.fpathconf(descriptor, "PC_VDISABLE")
-    characters[termios.VQUIT] = bytes([nothing])  # Ctrl-\ would exit without restoring the terminal
-    return [iflag, oflag, cflag, lflag, ispeed, ospeed, characters]
 
 
 def _decode_keys(read: bytes) -> tuple[list[str], bytes]:

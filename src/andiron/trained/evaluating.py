@@ -21,7 +21,7 @@ from andiron.protocols import Values
 from andiron.tasks import LanguageModel, MultiLabelClassifier, Regressor
 from andiron.trained import predictions
 from andiron.trained.evaluation_metrics import Details
-from andiron.trained.predictions import Prediction, named
+from andiron.trained.predictions import Prediction
 from andiron.trained.trained_run import Run
 
 log = logging.getLogger("andiron")
@@ -114,21 +114,21 @@ def _worst_error(run: Run, dataset: Dataset, index: int, loss: float) -> WorstEr
     if isinstance(run.model, LanguageModel):
         name = decoded(raw.inputs[0].tolist(), facts.get("vocabulary"))
     (prediction,) = predictions.of_batch(run.model, outputs, facts, [name])
-    true = _target_text(run, batch.targets[0], facts, len(prediction.probabilities))
+    true = _target_text(run, batch.targets[0], prediction)
     return WorstError(index, loss, true, prediction, _picture(raw.inputs))
 
 
-def _target_text(run: Run, target: Tensor, facts: Mapping[str, Any], classes: int) -> str:
-    """A target as text, with class names or tokens."""
+def _target_text(run: Run, target: Tensor, prediction: Prediction) -> str:
+    """A target as text, with the class names of its prediction, or tokens."""
+    names = [*prediction.probabilities]
     if isinstance(run.model, Regressor):
         return ", ".join(f"{value:.6g}" for value in target.reshape(-1)[:8].tolist())
     if isinstance(run.model, MultiLabelClassifier):
-        names = named(facts.get("class_names"), classes)
         return ";".join(name for name, value in zip(names, target, strict=True) if value >= 0.5)
     if isinstance(run.model, LanguageModel):
-        return decoded(target[-1:].tolist(), facts.get("vocabulary"))
-    if target.dim() == 0 and not target.is_floating_point() and 0 <= int(target) < classes:
-        return named(facts.get("class_names"), classes)[int(target)]
+        return decoded(target[-1:].tolist(), run.preprocessing.facts.get("vocabulary"))
+    if target.dim() == 0 and not target.is_floating_point() and 0 <= int(target) < len(names):
+        return names[int(target)]
     return str(target.item()) if target.dim() == 0 else ""
 
 

@@ -84,7 +84,8 @@ def _samples(inputs: Any, data: Described, layout: Layout, keep: Sequence[str]) 
     if "columns" in data.facts and isinstance(samples[0], str | Path | bytes | Mapping):
         return _row_samples(samples, data, layout, keep)
     if isinstance(data.batcher, TextBatcher) and isinstance(samples[0], str | Path):
-        return _text_samples(samples, data)
+        texts = Texts(samples, data.facts.get("vocabulary"), int(data.facts["context_length"]))
+        return Samples(texts, texts.names, data.batcher)
     if isinstance(samples[0], str | Path) or _is_picture(samples[0]):
         return _picture_samples(samples, data)
     try:
@@ -186,8 +187,3 @@ def _row_samples(
             for row, column in (~encoded.isfinite()).nonzero().flip(0).tolist()
         },
     )
-
-
-def _text_samples(inputs: Sequence[str | Path], data: Described) -> Samples:
-    texts = Texts(inputs, data.facts.get("vocabulary"), int(data.facts["context_length"]))
-    return Samples(texts, texts.names, data.batcher)
