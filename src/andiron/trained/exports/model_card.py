@@ -81,14 +81,11 @@ class Card:
         With `is_stored` the inputs are as the data set stores them.
         """
         network = _plain(type(getattr(self.model, "network", self.model)).__name__)
-        source = _plain(str(self.config.data.get("_target_", self.described.name)).rpartition(".")[2])
+        target = str(self.config.data.get("_target_", self.described.name))
+        source = _plain(target.rpartition(".")[2])
         data = _plain(str(_recorded(self.origin, "data", "name") or source))  # such as its folder's
+        licence = LICENCES.get(source, "not known to Andiron; see its source")
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
-        # NaN stands for the rate that a run from Python has not recorded
-        options = {name: value for name, value in vars(self.config).items() if value == value}
-        packages = {name: _recorded(self.origin, "packages", name) for name in PACKAGES}
-        facts = {key: self.origin.get(key) for key in PROVENANCE}
-        revision = _recorded(self.origin, "git", "revision")
         return f"""# {network} trained on {data}
 
 |  |  |
@@ -98,7 +95,7 @@ class Card:
 | task | {_plain(type(self.model).__name__)} |
 | weights | {_plain(self.weights)}, as the run calls them |
 | data | {data} ({source}) |
-| licence of the data | {LICENCES.get(source, "not known to Andiron; see its source")} |
+| licence of the data | {licence} |
 
 ## Inputs and outputs
 
@@ -118,7 +115,15 @@ On inputs of the run's data: {agreement}; at most {TOLERANCE:g} of the largest o
 
 {self._metrics()}
 
-## Facts of the data
+{self._records()}"""
+
+    def _records(self) -> str:
+        # NaN stands for the rate that a run from Python has not recorded
+        options = {name: value for name, value in vars(self.config).items() if value == value}
+        packages = {name: _recorded(self.origin, "packages", name) for name in PACKAGES}
+        facts = {key: self.origin.get(key) for key in PROVENANCE}
+        revision = _recorded(self.origin, "git", "revision")
+        return f"""## Facts of the data
 
 {_json({**self.described.facts})}
 
