@@ -78,18 +78,26 @@ class Splits:
         """The same splits with each data set replaced by `change` of it."""
 
         def mapped(splits: Splits) -> Splits:
-            parts: dict[str, Any] = {name: change(part) for name, part in splits.by_name.items()}
-            more = {name: parts.pop(name) for name in splits.more}
+            more = {name: change(part) for name, part in splits.by_name.items()}
+            parts: Any = {name: more.pop(name) for name in ("train", "valid", "test")}
             return dataclasses.replace(splits, more=more, **parts)
 
         return self.then(mapped)
 
     def then(self, change: Callable[["Splits"], "Splits"]) -> "Splits":
         """`change` of these splits, now and whenever they are made of other rows."""
-        changed, refit = change(self), self.refit
-        if refit is None or not refit.fits(self):
+        changed, refit = change(self), self.own_refit
+        if refit is None:
             return changed
-        return _with_refit(changed, refit.rows, lambda rows: refit.make(rows).then(change))
+        return of_rows(lambda rows: refit.make(rows).then(change), refit.rows, changed)
+
+    @property
+    def own_refit(self) -> "Refit | None":
+        """The `refit` that holds: no part, fact or batcher was replaced since."""
+        names = "train", "valid", "test", "facts", "batcher"
+        made = None if self.refit is None else self.refit.made
+        holds = all(getattr(self, name) is getattr(made, name, None) for name in names)
+        return self.refit if holds else None
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -127,25 +135,19 @@ class Splits:
 class Refit:
     """How `made` is made again of other rows: facts and batcher are learned from the training rows.
 
-    `rows` are the rows of `made`. For splits with a replaced part its facts do not hold.
+    `rows` are the rows of `made`. See `Splits.own_refit`.
     """
 
     rows: "Parts"
     make: Callable[["Parts"], Splits]
     made: Splits
 
-    def fits(self, splits: Splits) -> bool:
-        """Whether no part, fact or batcher was replaced since."""
-        names = ("train", "valid", "test", "facts", "batcher")
-        return all(getattr(splits, name) is getattr(self.made, name) for name in names)
 
-
-def of_rows(make: Callable[["Parts"], Splits], rows: "Parts") -> Splits:
-    """`make(rows)`, which `kfold`, `balanced` and `partial` call with other rows."""
-    return _with_refit(make(rows), rows, make)
-
-
-def _with_refit(made: Splits, rows: "Parts", make: Callable[["Parts"], Splits]) -> Splits:
+def of_rows(
+    make: Callable[["Parts"], Splits], rows: "Parts", made: Splits | None = None
+) -> Splits:
+    """`make(rows)`, or `made` of it; `kfold`, `balanced` and `partial` call it with other rows."""
+    made = made or make(rows)
     return dataclasses.replace(made, refit=Refit(rows, make, made))
 
 
@@ -168,11 +170,12 @@ def with_sets(
 
     A kind of data offers them by an argument `valid_sets` and this call at the end.
     """
-    sets = {name: read(value) for name, value in (values or {}).items()}
-    more = {name: dataset for name, (dataset, _) in sets.items()}
-    checksums = {name: checksum for name, (_, checksum) in sets.items()}
-    further: dict[str, Any] = {"more": more, "more_fingerprints": checksums}
-    return splits.then(lambda made: dataclasses.replace(made, **further))
+    more, checksums = dict[str, Dataset](), dict[str, str]()
+    for name, value in (values or {}).items():
+        more[name], checksums[name] = read(value)
+    return splits.then(
+        lambda made: dataclasses.replace(made, more=more, more_fingerprints=checksums)
+    )
 
 
 class Parts(NamedTuple):
@@ -235,24 +238,18 @@ def of_training_and_test(
     A random fraction `valid` of every class of the training set validates, or `test` does.
     Raises: DataError if the training or the validation part would be empty.
     """
-    train, held_out = training, test
+    parts = [training, test, test]
     if valid != "test":
         indices = torch.arange(len(training))
         split = divided(indices, "valid", float(valid), split_seed, training.targets)
-        train, held_out = map(training.subset, split)
+        parts[:2] = map(training.subset, split)
     arrays = training.inputs, training.targets, test.inputs, test.targets
     checksum = fingerprint.of_tensors(*arrays)
-    parts = train, held_out, test
     return of_parts(lambda part: part, parts, fingerprint=checksum, **described)
 
 
 def divided(
-    indices: Tensor,
-    option: str,
-    fraction: float,
-    seed: int,
-    classes: Classes,
-    remedy: str = "",
+    indices: Tensor, option: str, fraction: float, seed: int, classes: Classes, remedy: str = ""
 ) -> tuple[Tensor, Tensor]:
     """The rest of `indices`, and a random `fraction` of them; of each of the `classes` of all.
 

@@ -320,8 +320,8 @@ def with_line(number, line, table=HOUSES):
         ),
         (
             "area,,price\n1,2,3\n",
-            "table.csv, line 1: the header has no name for column 2; give each column a name of "
-            "its own, or set data.header=true, which numbers them",
+            "table.csv, line 2: has '2' in column 2, for which the header has no name; give each "
+            "column a name of its own, or set data.header=true, which numbers them",
         ),
         ("price\n1\n2\n", "table.csv: has no column beside price; there is nothing to learn from"),
         (
@@ -381,11 +381,11 @@ def test_one_class_alone_is_refused(file):
         ),
         (
             {"features": ["area", "price"]},
-            "data.features: 'price' is also the target; name each column of table.csv once",
+            "data.features: 'price' is already the target; name each column once",
         ),
         (
             {"features": ["area", "area"]},
-            "data.features: 'area' is listed twice; name each column of table.csv once",
+            "data.features: 'area' is already in data.features; name each column once",
         ),
         (
             {"features": ["room"]},

@@ -245,7 +245,7 @@ def test_a_folder_beside_the_parts_that_is_no_part_is_refused(tmp_path, folders,
         load(root)
     assert str(raised.value) == (
         f"{root}: has a folder {strange!r} beside {train}/; folders there are train, valid, test, "
-        "one of each: rename or remove it"
+        "one of each (also named training, validation, val, dev, testing): rename or remove it"
     )
 
 

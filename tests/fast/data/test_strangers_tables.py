@@ -21,7 +21,7 @@ from andiron import errors
 from andiron.data.on_disk.column_values import text_of, texts
 from andiron.data.on_disk.columns import DETECTED, Reading, places
 from andiron.data.on_disk.csv_file import csv, read
-from andiron.data.on_disk.written_numbers import finite
+from andiron.data.on_disk.column_values import finite
 from andiron.data import ArrayBatcher
 from andiron.data.described import Described
 from andiron.trained import raw_inputs
@@ -122,12 +122,12 @@ def test_a_text_is_the_number_that_its_writer_meant_or_none(text, options, numbe
 @pytest.mark.parametrize(
     "odd, option, hint",
     [
-        ("2.400", {"decimal": ","}, "set data.thousands='.'"),
-        ("1,234", {}, "set data.decimal=','; if it has a comma between thousands, set data.thous"),
-        ("1,234.50", {}, "has a comma between thousands, set data.thousands=','"),
-        ("1.234,50", {}, "set data.decimal=',' and data.thousands='.'"),
-        ("45 %", {}, "has a unit (%), set data.units=['%']"),
-        ("$9.50", {}, "has a unit ($), set data.units=['$']"),
+        ("2.400", {"decimal": ","}, "set 'data.thousands=\".\"'"),
+        ("1,234", {}, "set 'data.decimal=\",\"'; if it has a comma between thousands, set 'data.th"),
+        ("1,234.50", {}, "has a comma between thousands, set 'data.thousands=\",\"'"),
+        ("1.234,50", {}, "set 'data.decimal=\",\"' and 'data.thousands=\".\"'"),
+        ("45 %", {}, "has a unit (%), set 'data.units=[\"%\"]'"),
+        ("$9.50", {}, "has a unit ($), set 'data.units=[\"$\"]'"),
     ],
 )
 def test_a_number_of_another_country_is_named_with_its_options(tmp_path, column, odd, option, hint):
@@ -432,4 +432,4 @@ def test_a_label_of_signs_beside_words_is_named(tmp_path, caplog, labels, is_war
     path = tmp_path / "t.csv"
     path.write_text("\n".join(["x,y", *rows]) + "\n")
     load(path, "y")
-    assert ("data.missing_values=['-']" in caplog.text) == is_warned
+    assert ("'data.missing_values=[\"-\"]'" in caplog.text) == is_warned

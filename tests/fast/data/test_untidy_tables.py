@@ -188,7 +188,7 @@ def test_numbers_can_be_categories_and_columns_left_out(file):
     (rooms,) = TableEncoding.of_facts(splits.facts).columns
     assert rooms.names == [f"rooms={each}" for each in ("1", "2", "3", "4", "5", "NA")]
     assert refused(path, exclude=["price"]) == (
-        "data.exclude: 'price' is also the target; name it in one of them"
+        "data.exclude: 'price' is already the target; name each column once"
     )
     assert "has no column 'twon'; did you mean 'town'?" in refused(path, exclude=["twon"])
 
@@ -238,7 +238,7 @@ def test_the_delimiter_is_found_by_the_names_of_the_header(file, delimiter, quot
     found = refused(path, target="prize")
     assert "has no column 'prize'; did you mean 'price'?; its columns are: area, rooms, " in found
     if not quote:
-        assert f"has no column 'price'; set data.delimiter={delimiter!r}; its columns" in refused(
+        assert f"has no column 'price'; set 'data.delimiter={json.dumps(delimiter)}'; its columns" in refused(
             path, delimiter="%"
         )
 
@@ -248,7 +248,7 @@ def test_a_decimal_comma_is_read_or_refused_with_the_option(file):
     path = file(text_of(rows, ["x", "price"], ";"))
     assert "line 2, column 'x': '0,5' is not a number; correct it, or leave the column out of " in (
         refused(path)
-    ) and "if it has a decimal comma, set data.decimal=','" in refused(path)
+    ) and "if it has a decimal comma, set 'data.decimal=\",\"'" in refused(path)
     splits = load(path, decimal=",")
     assert torch.equal(splits.train.inputs, splits.train.targets + 0.5)
 
@@ -256,7 +256,7 @@ def test_a_decimal_comma_is_read_or_refused_with_the_option(file):
 def test_targets_follow_the_decimal_separator(file):
     rows = [[f"{row}", f"{row},5", f"{row / 4}".replace(".", ",")] for row in range(40)]
     path = file(text_of(rows, ["x", "price", "rent"], ";"))
-    hint = "is not a number; correct it, or remove the row; if it has a decimal comma, set data.dec"
+    hint = "is not a number; correct it, or remove the row; if it has a decimal comma, set 'data.d"
     assert f"line 2, column 'price': '0,5' {hint}" in refused(path, exclude=["rent"])
     splits = load(path, target=["price", "rent"], decimal=",", standardise=False)
     expected = torch.cat([splits.train.inputs + 0.5, splits.train.inputs / 4], dim=1)
@@ -264,7 +264,7 @@ def test_targets_follow_the_decimal_separator(file):
     guessed = load(path, exclude=["rent"], decimal=",", kind=None, standardise=False)
     assert torch.equal(guessed.train.targets, guessed.train.inputs + 0.5)
     assert "has only this row" in refused(path, exclude=["rent"], kind=None)
-    assert refused(path, exclude=["rent"], kind=None).endswith("comma, set data.decimal=','")
+    assert refused(path, exclude=["rent"], kind=None).endswith("comma, set 'data.decimal=\",\"'")
 
 
 def test_one_cause_of_many_bad_lines_is_listed_once(file):
@@ -272,7 +272,7 @@ def test_one_cause_of_many_bad_lines_is_listed_once(file):
     assert refused(file(text_of(rows, ["x", "price"], ";"))).splitlines() == [
         "table.csv: all 40 lines cannot be used:",
         "  line 2, column 'x': '0,5' is not a number; correct it, or leave the column out of "
-        "data.features; if it has a decimal comma, set data.decimal=','; the same in 39 more "
+        "data.features; if it has a decimal comma, set 'data.decimal=\",\"'; the same in 39 more "
         "lines: 3, 4, 5, 6, 7, 8, 9, 10, and 31 more",
         "correct them, leave out columns (data.exclude), or read them as text (data.categories)",
     ]

@@ -70,9 +70,7 @@ def sampled(
         raise ValueError(
             f"{len(weights)} weights but {len(dataset)} samples; each sample needs one"
         )
-    return chosen(
-        dataset, draws(weights, len(dataset) if size is None else size, seed=seed)
-    )
+    return chosen(dataset, draws(weights, len(dataset) if size is None else size, seed=seed))
 
 
 @keep_arguments
@@ -158,8 +156,7 @@ def kfold(
         raise ValueError(
             f"fold={fold}: should be from 0 to {num_folds - 1}, as num_folds={num_folds}"
         )
-    parts = [data.train] if data.validates_on_test else [data.train, data.valid]
-    classes = torch.cat([classes_of(part) for part in parts])
+    classes = torch.cat([*map(classes_of, _divided_parts(data))])
     folds = stratified_folds(classes, num_folds, seed=split_seed)
     rest = torch.cat(folds[:fold] + folds[fold + 1 :]).sort().values
     return redivided(data, f"{data.name}, fold {fold} of {num_folds}", rest, folds[fold])
@@ -171,12 +168,11 @@ def redivided(data: Splits, name: str, train: Tensor, valid: Tensor | None = Non
     Indices are of the training samples followed by the validation samples. What the data set learns
     from its training samples is learned from the new ones, if it has a `refit` that fits.
     """
-    if data.refit is not None and data.refit.fits(data):
-        rows = data.refit.rows
+    if (refit := data.own_refit) is not None:
+        rows = refit.rows
         both = torch.cat([rows.train, rows.valid])
         held_out = rows.valid if valid is None else both[valid]
-        rows = splits.Parts(both[train], held_out, rows.test)
-        made = splits.of_rows(data.refit.make, rows)
+        made = splits.of_rows(refit.make, splits.Parts(both[train], held_out, rows.test))
         more = {**data.more, **made.more}
         checksums = {**data.more_fingerprints, **made.more_fingerprints}
         return dataclasses.replace(made, name=name, more=more, more_fingerprints=checksums)
@@ -184,7 +180,7 @@ def redivided(data: Splits, name: str, train: Tensor, valid: Tensor | None = Non
     data = dataclasses.replace(data, name=name, facts=facts)
     if valid is None:
         return dataclasses.replace(data, train=chosen(data.train, train))
-    parts = [data.train] if data.validates_on_test else [data.train, data.valid]
+    parts = _divided_parts(data)
     together = Concatenated(parts)
     in_memory = all(isinstance(part, ArrayDataset) for part in parts)
     new: list[Dataset] = [
@@ -192,3 +188,8 @@ def redivided(data: Splits, name: str, train: Tensor, valid: Tensor | None = Non
         for indices in (train, valid)
     ]
     return dataclasses.replace(data, train=new[0], valid=new[1], validates_on_test=False)
+
+
+def _divided_parts(data: Splits) -> list[Dataset]:
+    """The parts that `kfold` divides anew."""
+    return [data.train] if data.validates_on_test else [data.train, data.valid]

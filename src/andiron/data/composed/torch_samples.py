@@ -1,10 +1,18 @@
-"""Map-style torch data sets, sample by sample, with random transforms seeded for each sample.
+"""Torch data sets: map-style ones sample by sample, and streams by position.
 
     >>> import torch
-    >>> from andiron.data import from_torch
-    >>> squares = torch.utils.data.TensorDataset(torch.arange(9.0), torch.arange(9) ** 2)
-    >>> from_torch(squares).__getitems__([2, 5])
+    >>> from torch.utils.data import IterableDataset, TensorDataset, default_collate
+    >>> from_torch(TensorDataset(torch.arange(9.0), torch.arange(9) ** 2)).__getitems__([2, 5])
     RawBatch(inputs=tensor([2., 5.]), targets=tensor([ 4, 25]))
+    >>> class Squares(IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter([(n, n**2) for n in range(5)])
+    >>> stream = Streamed(Squares(), default_collate, size=3)
+    >>> stream.__getitems__([0, 1, 2]).inputs
+    tensor([0, 1, 2])
+    >>> second_epoch = Draws(seed=0, epoch=1, indices=torch.arange(3))
+    >>> stream.drawn([0, 1, 2], second_epoch).inputs  # after the end it begins again
+    tensor([3, 4, 0])
 """
 
 import random
@@ -15,13 +23,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import IterableDataset, default_collate
+from torch.utils.data import IterableDataset, _utils, default_collate
 
 from andiron import errors, randomness
 from andiron.data.augment.sample_random import Draws
 from andiron.data.dataset import Indices, RawBatch
 
 Collate = Callable[[list[Any]], Any]
+Stream = Iterator[Any]
 
 
 @dataclass(eq=False)
@@ -42,21 +51,21 @@ class SampleBySample:
     def __getitems__(self, indices: Indices) -> Any:
         """The samples at `indices`, in this order: a pair as a RawBatch, others as collated."""
         listed = torch.as_tensor(indices).tolist()
-        return collated(self, [self.dataset[index] for index in listed])
+        return _collated(self, [self.dataset[index] for index in listed])
 
     def drawn(self, indices: Indices, draws: Draws) -> Any:
         """The same, with the generators seeded for each sample and for collating a batch."""
         samples = []
         listed, counters = torch.as_tensor(indices).tolist(), draws.indices.tolist()
-        with generators_restored():
+        with _generators_restored():
             for index, counter in zip(listed, counters, strict=True):
-                seed_generators(randomness.derive(draws.seed, "sample", draws.epoch, counter))
+                _seed_generators(randomness.derive(draws.seed, "sample", draws.epoch, counter))
                 samples.append(self.dataset[index])
-            seed_generators(randomness.derive(draws.seed, "collate", draws.epoch, *counters[:1]))
-            return collated(self, samples)
+            _seed_generators(randomness.derive(draws.seed, "collate", draws.epoch, *counters[:1]))
+            return _collated(self, samples)
 
 
-def collated(source: Any, samples: list[Any]) -> Any:
+def _collated(source: Any, samples: list[Any]) -> Any:
     """The batch that `source.collate` makes of samples of `source.dataset`; a pair as a RawBatch.
 
     Raises: MismatchError if they do not make a batch.
@@ -92,31 +101,105 @@ def from_torch(dataset: Any, collate: Collate = default_collate) -> SampleBySamp
     return SampleBySample(dataset, collate)
 
 
-def seed_generators(seed: int) -> None:
+def _seed_generators(seed: int) -> None:
     """Seeds the default generators of torch, NumPy and Python."""
     torch.default_generator.manual_seed(seed)  # GPUs have none in worker processes
     random.seed(seed)
     np.random.seed(seed % 2**32)
 
 
-def generator_states() -> tuple[Any, ...]:
-    """The states of the default generators of torch, Python and NumPy."""
-    return torch.default_generator.get_state(), random.getstate(), np.random.get_state()
+@contextmanager
+def _generators_restored() -> Iterator[None]:
+    """A context after which the default generators are as before it."""
+    with torch.random.fork_rng(devices=[]), randomness.global_generators_restored():
+        yield
 
 
-def set_generators(states: tuple[Any, ...]) -> None:
-    """Sets the default generators to `generator_states`."""
-    of_torch, of_python, of_numpy = states
-    torch.default_generator.set_state(of_torch)
-    random.setstate(of_python)
-    np.random.set_state(of_numpy)
+class Streamed:
+    """An IterableDataset: sample i of epoch e is number e * `size` + i of its stream.
+
+    The stream is read forward; it begins again after its end, and for an earlier sample. Before
+    each pass over `dataset`, counted from 0, its `set_epoch(pass)` is called if it has one. The
+    default generators are seeded once at the beginning, and are the stream's own while it is read:
+    the same numbers are drawn again if it is read again.
+    """
+
+    is_stream = True  # a loader keeps the order
+    uses_default_generators = True
+
+    def __init__(self, dataset: Any, collate: Collate, size: int):
+        self.dataset = dataset
+        self.collate = collate
+        self.size = size
+        self._stream: Stream | None = None
+        self._seed, self._position = 0, 0  # of the next sample
+        self._generators: Any = None  # their states, where the stream goes on
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitems__(self, indices: Indices) -> Any:
+        """The samples at `indices` in the first epoch, in this order."""
+        return self.drawn(indices, Draws(seed=0, epoch=0, indices=torch.as_tensor(indices)))
+
+    def drawn(self, indices: Indices, draws: Draws) -> Any:
+        """The samples at `indices`, in this order: a pair as a RawBatch, others as collated.
+
+        Raises: DataError if a pass over the data set has no sample.
+        """
+        listed = [draws.epoch * self.size + index for index in torch.as_tensor(indices).tolist()]
+        with _generators_restored():
+            samples = self._read(sorted({*listed}), draws.seed)
+            _seed_generators(randomness.derive(draws.seed, "collate", draws.epoch, *listed[:1]))
+            return _collated(self, [samples[position] for position in listed])
+
+    def restart(self) -> None:
+        """Begins again at the next sample; open files of the stream are closed."""
+        self._stream = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_stream": None}  # a process that receives it begins again
+
+    def _read(self, positions: list[int], seed: int) -> dict[int, Any]:
+        """The samples at these positions, ascending; skips those between."""
+        samples = {}
+        with _without_worker():
+            if self._stream is None or seed != self._seed or positions[0] < self._position:
+                _seed_generators(randomness.derive(seed, "stream"))
+                self._stream, self._seed, self._position = self._passes(), seed, 0
+            else:
+                of_torch, of_others = self._generators
+                torch.default_generator.set_state(of_torch)
+                randomness.restore_global_generators(of_others)
+            for position in positions:
+                while self._position <= position:
+                    sample = next(self._stream)
+                    self._position += 1
+                samples[position] = sample
+        states = torch.default_generator.get_state(), randomness.global_generator_state()
+        self._generators = states
+        return samples
+
+    def _passes(self) -> Stream:
+        number = 0
+        while True:
+            if hasattr(self.dataset, "set_epoch"):
+                self.dataset.set_epoch(number)
+            is_empty = True
+            for sample in self.dataset:
+                is_empty = False
+                yield sample
+            if is_empty:
+                name, what = type(self.dataset).__name__, f"pass {number + 1} over it has no sample"
+                raise errors.DataError(f"{name}: {what}; have __iter__ begin anew each time")
+            number += 1
 
 
 @contextmanager
-def generators_restored() -> Iterator[None]:
-    """A context after which the default generators are as before it."""
-    states = generator_states()
+def _without_worker() -> Iterator[None]:
+    """A context in which `get_worker_info()` is None: every worker process reads all samples."""
+    info, _utils.worker._worker_info = _utils.worker._worker_info, None
     try:
         yield
     finally:
-        set_generators(states)
+        _utils.worker._worker_info = info

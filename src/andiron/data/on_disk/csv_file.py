@@ -1,6 +1,5 @@
 """Any table in a delimited text or parquet file, its columns by name; problems by line."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -83,7 +82,9 @@ def csv(
     """
     file, targets = Path(path), [target] if isinstance(target, str) else list(target)
     beside = [] if weight is None else [weight]
-    _check_choice(file, targets, features, {"exclude": exclude or (), "weight": beside}, kind)
+    _check_choice(
+        targets, kind, {"features": features or (), "exclude": exclude or (), "weight": beside}
+    )
     checksum = fingerprint.of_file(file)
     kinds: dict[str, Kind] = dict.fromkeys(categories or (), "text")
     reading = Reading(
@@ -173,11 +174,7 @@ def read(source: Any, **options: Any) -> Columns:
 
 
 def _check_choice(
-    file: Path,
-    targets: list[str],
-    features: Sequence[str] | None,
-    others: Mapping[str, Sequence[str]],
-    kind: str | None,
+    targets: list[str], kind: str | None, options: Mapping[str, Sequence[str]]
 ) -> None:
     if not targets or len(set(targets)) != len(targets):
         raise errors.DataError(
@@ -187,14 +184,11 @@ def _check_choice(
         raise errors.DataError(
             f"data.target={targets}: a classification has one target column; name one"
         )
-    for name, count in Counter(features or ()).items():
-        if name in targets or count > 1:
-            what = "is also the target" if name in targets else "is listed twice"
-            raise errors.DataError(
-                f"data.features: {name!r} {what}; name each column of {file.name} once"
-            )
-    for option, names in others.items():
+    taken = dict.fromkeys(targets, "the target")
+    for option, names in options.items():
         for name in names:
-            if name in targets or name in (features or ()):
-                what = f"{name!r} is also {'the target' if name in targets else 'in data.features'}"
-                raise errors.DataError(f"data.{option}: {what}; name it in one of them")
+            if name in taken:
+                what = f"{name!r} is already {taken[name]}"
+                raise errors.DataError(f"data.{option}: {what}; name each column once")
+            if option == "features":
+                taken[name] = "in data.features"

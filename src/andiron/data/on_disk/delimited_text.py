@@ -19,10 +19,13 @@ import numpy as np
 import polars
 
 from andiron import errors
-from andiron.data.on_disk.columns import Layout, Request, parsed
-from andiron.data.on_disk.table_files import LIKELY_ENCODING, File, Unreadable
-from andiron.data.on_disk.table_frames import Choose, Table
-from andiron.data.on_disk.written_numbers import MOST_LOOKED_AT, may_be_thousands
+from andiron.data.on_disk.column_values import (
+    FORMATS, MOST_LOOKED_AT, arguments, finite, may_be_thousands, odd_values,
+)  # fmt: skip
+from andiron.data.on_disk.columns import Layout, Reading, Request, parsed
+from andiron.data.on_disk.table_files import (
+    LIKELY_ENCODING, Choose, File, Table, Unreadable,
+)  # fmt: skip
 from andiron.plain import readable
 
 BLOCK_BYTES = 8 * 2**20  # of text in memory at a time
@@ -93,33 +96,55 @@ def table(path: Path, file: File, request: Request, choose: Choose) -> Table:
     delimiter = request.layout.delimiter or _delimiter(path, file, wanted)
     first = [row for _, row in itertools.islice(rows(path, file, delimiter), MOST_LOOKED_AT)]
     header = _header(path, first, request.layout)
-    index = [name for place, name in enumerate(header.names)
+    names = header.names
+    index = [name for place, name in enumerate(names)
              if UNNAMED.fullmatch(name) and (name or not place)]  # fmt: skip
-    features, others = choose(header.names, index)
-    places = {name: header.names.index(name) for name in dict.fromkeys([*features, *others])}
+    features, others = choose(names, index)
+    places = {name: names.index(name) for name in (*features, *others)}
     for name in places:
-        if header.names.count(name) > 1:
+        if names.count(name) > 1:
             what = f"the header has the name {name!r} twice"
             raise errors.DataError(f"{path}, line 1: {what}; {OWN_NAMES}")
-    reading = request.reading
-    numbers = []  # the columns that have numbers alone in the first rows
-    whole = [row for row in first[header.lines :] if len(row) == len(header.names)]
-    for name in features if reading.decimal == "." and not reading.missing_numbers else ():
-        texts = [row[places[name]] for row in whole]
-        if reading.kinds.get(name, "number") == "number":
-            numbers += [name] * (name not in others and None not in map(parsed, texts))
+    whole = [row for row in first[header.lines :] if len(row) == len(names)]
+    texts = {name: [row[places[name]] for row in whole] for name in features if name not in others}
+    numbers = _numbers(path, texts, request.reading)
+    # an index, which comes first, needs no name, nor does a column without values
+    nameless = {f"\n{place}": place for place, name in enumerate(names) if place and not name}
+    places |= nameless
+    read = None
+    if size := _plain_lines(file, delimiter, header):
+        lines = range(header.lines + 1, size + 1)
+        with suppress(polars.exceptions.PolarsError):  # too many values, or not in UTF-8
+            read = _plain_table(
+                file, delimiter, lines, len(names), places, numbers, request.reading
+            )
+    read = read or _table_by_row(rows(path, file, delimiter), header, places)
+    for name, place in nameless.items():
+        for row in (read.frame[name] != "").arg_true():
+            raise errors.DataError(
+                f"{path}, line {read.lines[row]}: has {read.frame[name][row]!r} in column "
+                f"{place + 1}, for which the header has no name; {OWN_NAMES}"
+            )
+    return read._replace(features=features)
+
+
+def _numbers(path: Path, columns: Mapping[str, Sequence[str]], reading: Reading) -> list[str]:
+    """The columns that have plain numbers alone in the first rows."""
+    numbers = []
+    if reading.decimal == "." and not reading.missing_numbers:
+        for name, texts in columns.items():
+            values: Any = [*map(parsed, texts)]
+            if reading.kinds.get(name, "number") != "number":
+                continue
+            if None not in values and np.isfinite(values).any():
+                numbers.append(name)
             if reading.thousands is None and may_be_thousands(texts):
                 log.warning(
                     "%s: column %r has numbers such as 2.400 beside 850, and their points are read "
-                    "as decimal points; if they separate thousands, set data.decimal=',' and "
-                    "data.thousands='.'", path, name,
+                    "as decimal points; if they separate thousands, set %s",
+                    path, name, arguments(FORMATS[2], " and "),
                 )  # fmt: skip
-    table = None
-    if size := _plain_lines(file, delimiter, header):
-        with suppress(polars.exceptions.PolarsError):  # too many values, or not in UTF-8
-            table = _plain_table(file, delimiter, header, places, numbers, size - header.lines)
-    table = table or _table_by_row(rows(path, file, delimiter), header, places)
-    return table._replace(features=features)
+    return numbers
 
 
 def _table_by_row(
@@ -130,11 +155,13 @@ def _table_by_row(
     schema = dict.fromkeys(places, polars.String)
     frames, below = [polars.DataFrame(schema=schema)], itertools.islice(rows, header.lines, None)
     while block := [*itertools.islice(below, BLOCK_ROWS)]:
-        lines.extend(line for line, row in block if len(row) == width)
-        bad |= {line: f": has {len(row)} values where the header has {width} names"
-                for line, row in block if len(row) != width}  # fmt: skip
-        chosen = [[row[place] for place in places.values()]
-                  for _, row in block if len(row) == width]  # fmt: skip
+        chosen = []
+        for line, row in block:
+            if len(row) == width:
+                lines.append(line)
+                chosen.append([row[place] for place in places.values()])
+            else:
+                bad[line] = f": has {len(row)} values where the header has {width} names"
         frames.append(polars.DataFrame(chosen, schema=schema, orient="row"))
     return Table("line", (), polars.concat(frames, rechunk=True), lines, bad)
 
@@ -161,31 +188,38 @@ def _plain_lines(file: File, delimiter: str, header: Header) -> int:
 
 
 def _plain_table(
-    file: File, delimiter: str, header: Header, places: Mapping[str, int], numbers: Sequence[str],
-    size: int,
+    file: File, delimiter: str, lines: range, width: int, places: Mapping[str, int],
+    numbers: Sequence[str], reading: Reading,
 ) -> Table:  # fmt: skip
-    """The columns; `numbers` apart where all values are finite."""
-    kinds: dict[str, Any] = {str(place): polars.String for place in range(len(header.names))}
-    kinds |= {str(places[name]): polars.Float64 for name in numbers}
-    schema = {name: kinds[str(place)] for name, place in places.items() if name not in numbers}
-    frames = [polars.DataFrame(schema=schema)]
-    matrix, row = np.empty((size, len(numbers))), 0  # filled block by block: half the memory
-    for block in _blocks(file, header.lines):
-        frame = polars.read_csv(
-            block, schema=kinds, columns=[*places.values()], has_header=False, ignore_errors=True,
-            separator=delimiter, empty_string_is_null=False, raise_if_empty=False,
-            extra_columns="raise", quote_char=None,
-        ).rename({str(place): name for name, place in places.items()})  # fmt: skip
-        texts = frame.select(polars.col(polars.String).str.strip_chars())
-        frames.append(texts.select(*schema))
-        for column, name in zip(matrix.T, numbers):
-            column[row : row + len(frame)] = frame[name]
+    """The columns; `numbers` apart."""
+    labels = {place: f"\n{place}" for place in range(width)}
+    labels |= {place: name for name, place in places.items()}
+    schema: dict[str, Any] = dict.fromkeys(labels.values(), polars.String)
+
+    def read(block: bytes, chosen: Sequence[str], kinds: dict[str, Any]) -> polars.DataFrame:
+        return polars.read_csv(
+            block, schema=schema | kinds, columns=[places[name] for name in chosen],
+            has_header=False, ignore_errors=True, separator=delimiter, empty_string_is_null=False,
+            raise_if_empty=False, extra_columns="raise", quote_char=None,
+        ).select(chosen).with_columns(polars.col(polars.String).str.strip_chars())  # fmt: skip
+
+    of_numbers: dict[str, Any] = dict.fromkeys(numbers, polars.Float64)
+    frames = [polars.DataFrame(schema={name: schema[name] for name in places}).drop(numbers)]
+    matrix, row = np.empty((len(lines), len(numbers))), 0  # filled by block: half the memory
+    odd: dict[str, list[polars.DataFrame]] = {name: [] for name in numbers}
+    for block in _blocks(file, lines.start - 1):
+        frame = read(block, [*places], of_numbers)
+        frames.append(frame.drop(numbers))
+        columns = dict(zip(numbers, matrix[row : row + len(frame)].T))
+        for name, column in columns.items():
+            column[:] = frame[name]
+        gaps = [name for name, column in columns.items() if not np.isfinite(column).all()]
+        for texts in read(block, gaps, {}) if gaps else ():
+            known = finite(texts, reading)
+            columns[texts.name][:] = known
+            odd[texts.name].append(odd_values(texts, known, row))
         row += len(frame)
-    finite = [name for name, column in zip(numbers, matrix.T) if np.isfinite(column).all()]
-    if len(finite) < len(numbers):
-        return _plain_table(file, delimiter, header, places, finite, size)
-    lines = range(header.lines + 1, header.lines + size + 1)
-    return Table("line", (), polars.concat(frames, rechunk=True), lines, {}, numbers, matrix)
+    return Table("line", (), polars.concat(frames, rechunk=True), lines, {}, odd, matrix)
 
 
 def _blocks(file: File, skipped: int) -> Iterator[bytes]:
@@ -230,26 +264,18 @@ def _header(path: Path, first: Sequence[list[str]], layout: Layout) -> Header:
     if layout.header is False:
         names = [f"column_{place}" for place in range(1, len(first[0]) + 1)]
     elif layout.header is True:
-        counts = [names[: place + 1].count(name) for place, name in enumerate(names)]
+        counts = [first[0][: place + 1].count(name) for place, name in enumerate(names)]
         names = [f"{name}_{n}" if n > 1 else name for name, n in zip(names, counts)]
+        names[1:] = [name or f"column_{place}" for place, name in enumerate(names[1:], 2)]
     if below and {len(row) for row in below} == {len(names) + 1}:
         is_last = not any(row[-1] for row in below)
         names = [*names, ""] if is_last else ["", *names]
-    header = Header(names, int(has_names), len(names) - len(first[0]) if has_names else 0)
-    if layout.header is not None:
-        return header
-    for place, name in enumerate(names):
-        # an index, which comes first, needs no name, nor does a column without values
-        if not name and place and any(any(row[place : place + 1]) for row in below):
-            raise errors.DataError(
-                f"{path}, line 1: the header has no name for column {place + 1}; {OWN_NAMES}"
-            )
-    if _look_like_data(names):
+    if layout.header is None and _look_like_data(names):
         raise errors.DataError(
             f"{path}: its first line looks like data ({readable.joined(names)}): {NO_HEADER}; "
             "if these are the names, set data.header=true"
         )
-    return header
+    return Header(names, int(has_names), len(names) - len(first[0]) if has_names else 0)
 
 
 def _look_like_data(names: Sequence[str]) -> bool:
@@ -265,4 +291,4 @@ def header_hint(names: Sequence[str]) -> str:
     delimiters = [mark for mark in DELIMITERS if len(names) == 1 and mark in names[0]]
     if any(parsed(name) is not None for name in names):
         return f"; its first line looks like data: {NO_HEADER}"
-    return f"; set data.delimiter={delimiters[0]!r}" if delimiters else ""
+    return f"; set {arguments({'delimiter': delimiters[0]})}" if delimiters else ""

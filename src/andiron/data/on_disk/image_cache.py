@@ -38,15 +38,14 @@ def decoded(
     Raises: DataError if the file cannot be written, or is damaged.
     """
     stats = {name: (images.root / name).stat() for name in images.names}
-    listing = fingerprint.of_texts(
-        f"{name}\0{stat.st_size}\0{stat.st_mtime_ns}\n"
-        for name, stat in stats.items()
-    )
+    listing = _content(stats, {name: stat.st_mtime_ns for name, stat in stats.items()})
     note, before_ns, digests = cache / f"listing-{listing[:16]}.json", time.time_ns(), None
     if note.is_file():
         known = files.read_json(note)
     else:
-        digests = _digests(images)
+        log.info("%s: reading all %d images, for their checksum", images.root, len(images))
+        hashed = _in_threads(lambda name: fingerprint.of_file(images.root / name), images.names)
+        digests = dict(zip(images.names, hashed))
         known = {"whole": _content(stats, digests)}
     whole = known.get("whole") or known["sha256"]  # the note of an earlier version
     key = fingerprint.of_texts([whole, f"{VERSION}/{images.size}/{images.channels}"])[:16]
@@ -59,7 +58,14 @@ def decoded(
         known["sha256"] = _content(stats, readable)
         if max(stat.st_mtime_ns for stat in stats.values()) < before_ns - RACY_NS:
             _write_into(cache, lambda: files.write_json(note, known))
-    return _dataset(file, images.names), unreadable, known["sha256"]
+    try:
+        arrays = stored.arrays_in(file)
+        dataset = stored.StoredDataset(arrays["inputs"], arrays["targets"], names=images.names)
+    except (errors.DataError, KeyError, ValueError) as error:
+        raise errors.DataError(
+            f"{file}: the decoded images are damaged; remove the file to decode them again"
+        ) from error
+    return dataset, unreadable, known["sha256"]
 
 
 def all_decoded(images: ImageFolderDataset) -> Iterator[tuple[str, Tensor | str]]:
@@ -74,15 +80,8 @@ def _in_threads(function: Callable[[str], Any], names: Sequence[str]) -> Iterato
             yield from threads.map(function, names[start : start + AT_ONCE])
 
 
-def _digests(images: ImageFolderDataset) -> dict[str, str]:
-    """The SHA-256 of each file, by name."""
-    log.info("%s: reading all %d images, for their checksum", images.root, len(images))
-    digests = _in_threads(lambda name: fingerprint.of_file(images.root / name), images.names)
-    return dict(zip(images.names, digests, strict=True))
-
-
-def _content(stats: Mapping[str, os.stat_result], digests: Mapping[str, str]) -> str:
-    """SHA-256 over the names, sizes and digests of these files."""
+def _content(stats: Mapping[str, os.stat_result], digests: Mapping[str, Any]) -> str:
+    """SHA-256 over the names, sizes and digests, or times, of these files."""
     return fingerprint.of_texts(
         f"{name}\0{stats[name].st_size}\0{digest}\n" for name, digest in digests.items()
     )
@@ -104,21 +103,9 @@ def _decode(images: ImageFolderDataset, file: Path, problems: Path) -> None:
         if unreadable:
             files.write_json(problems, unreadable)
 
-    shapes = {
-        "targets": (torch.int64, [len(images)]),
-        "inputs": (torch.uint8, [len(images), *shape]),
-    }
+    number = len(images)
+    shapes = {"targets": (torch.int64, [number]), "inputs": (torch.uint8, [number, *shape])}
     files.write_pieces(file, safetensors_codec.pieces(shapes, rows()))
-
-
-def _dataset(file: Path, names: Sequence[str]) -> stored.StoredDataset:
-    try:
-        arrays = stored.arrays_in(file)
-        return stored.StoredDataset(arrays["inputs"], arrays["targets"], names=names)
-    except (errors.DataError, KeyError, ValueError) as error:
-        raise errors.DataError(
-            f"{file}: the decoded images are damaged; remove the file to decode them again"
-        ) from error
 
 
 def _write_into(cache: Path, write: Callable[[], None]) -> None:

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -60,16 +59,17 @@ def image_folder(
     Raises: DataError for a folder, class or part without images, and with `once` or `scan` for
     files that are not images.
     """
-    read = partial(
-        _read,
-        shape=(size, channels),
-        decoded=decoded,
-        cache=cache,
-        scan=scan or max_unreadable > 0,
-        max_unreadable=max_unreadable,
-    )
+    shape = size, channels
+    is_scanned = scan or max_unreadable > 0
+
+    def read(tree: image_tree.ImageTree) -> _Images:
+        return _read(tree, shape, decoded, cache, is_scanned, max_unreadable)
+
+    def read_set(folder: str) -> tuple[Dataset, str]:
+        found = read(image_tree.find_set(Path(folder).absolute(), whole.tree.class_names))
+        return found.dataset.subset(found.tree.indices[""]), found.checksum
+
     whole = read(image_tree.find(Path(path).absolute()))
-    parts = _parts(whole.tree, valid, test, split_seed)
     names = [*whole.tree.class_names]
     facts: dict[str, Any] = {"input_shape": (channels, size, size), "num_classes": len(names)}
     facts |= {"class_names": names}
@@ -77,17 +77,12 @@ def image_folder(
         facts["unreadable_files"] = whole.skipped
     made = splits.of_parts(
         whole.dataset.subset,
-        parts,
+        _parts(whole.tree, valid, test, split_seed),
         name=whole.tree.root.name,
         batcher=BATCHERS[channels],
         facts=facts,
         fingerprint=whole.checksum,
     )
-
-    def read_set(folder: str) -> tuple[Dataset, str]:
-        found = read(image_tree.find_set(Path(folder).absolute(), whole.tree.class_names))
-        return found.dataset.subset(found.tree.indices[""]), found.checksum
-
     return splits.with_sets(made, valid_sets, read_set)
 
 
@@ -101,29 +96,24 @@ class _Images(NamedTuple):
 
 
 def _read(
-    tree: image_tree.ImageTree,
-    *,
-    shape: tuple[int, int],
-    decoded: str,
-    cache: str | None,
-    scan: bool,
-    max_unreadable: int,
-) -> _Images:
+    tree: image_tree.ImageTree, shape: tuple[int, int], decoded: str, cache: str | None,
+    is_scanned: bool, max_unreadable: int,
+) -> _Images:  # fmt: skip
     """The images of a tree; see `image_folder`."""
     root = tree.root
-    images = ImageFolderDataset(root, tree.names, tree.targets, *shape)
-    dataset: ImageFolderDataset | StoredDataset = images
+    dataset: Any = ImageFolderDataset(root, tree.names, tree.targets, *shape)
+    images = dataset
     if decoded == "once":
         folder = root / ".andiron" if cache is None else Path(cache).absolute()
         if tree.labels:  # the targets are in the file
             folder /= fingerprint.of_texts(f"{tree.labels[name]}\n" for name in tree.names)[:16]
         dataset, unreadable, checksum = image_cache.decoded(images, folder)
     else:
-        unreadable = _unreadable(images) if scan else {}
-        readable_names = (name for name in tree.names if name not in unreadable)
+        unreadable = _unreadable(images) if is_scanned else {}
         checksum = fingerprint.of_texts(
-            f"{name}\0{(root / name).stat().st_size}\n" for name in readable_names
-        )
+            f"{name}\0{(root / name).stat().st_size}\n"
+            for name in tree.names if name not in unreadable
+        )  # fmt: skip
     if tree.labels:
         labels = (f"{name}\0{label}\n" for name, label in tree.labels.items())
         checksum = fingerprint.of_texts([checksum, *labels])

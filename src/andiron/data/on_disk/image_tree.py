@@ -1,18 +1,22 @@
-"""The images in a folder: their classes, and their parts of the data set."""
+"""The images in a folder: their classes, and their parts of the data set.
 
+Classes are folders, or stand in a table beside the pictures, with the name and the label of each.
+"""
+
+import csv
 import logging
 import os
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import torch
 from torch import Tensor
 
 from andiron import errors
 from andiron.data.dataset import Classes
-from andiron.data.on_disk import image_labels
 
 SUFFIXES = (
     ".png", ".jpg", ".jpeg", ".jfif", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm",
@@ -23,8 +27,16 @@ MEANINGS = {  # of a folder's name without WORDS
     "train": "train", "training": "train", "valid": "valid", "validation": "valid", "val": "valid",
     "dev": "valid", "test": "test", "testing": "test",
 }  # fmt: skip
+NAMES = ", ".join(name for name in MEANINGS if name not in PARTS)
 WORDS = re.compile("[^a-z]|set|seg|data|images?")
 log = logging.getLogger("andiron")
+EXAMPLE = "labels.csv, with the columns file and label"
+PREFERRED = ("labels.csv", "metadata.csv")
+FILES = (
+    "file", "file_name", "filename", "image", "image_name", "image_path", "image_id", "img",
+    "path", "file_path", "filepath", "name", "id",
+)  # fmt: skip
+LABELS = ("label", "labels", "class", "class_name", "category", "target")
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +97,6 @@ def images_below(folder: Path) -> list[Path]:
     return images
 
 
-def _check_known(folder: Path, names: Iterable[str], known: Sequence[str], why: str) -> None:
-    for name in names:
-        if name not in known:
-            hint = errors.nearest(name, known) or "; put images of it there"
-            raise errors.DataError(f"{folder / name}: {why}{hint}")
-
-
 def _folders(folder: Path) -> list[str]:
     if not folder.is_dir():
         raise errors.DataError(
@@ -121,7 +126,7 @@ def _parts(root: Path) -> dict[str, str]:
     if strange:
         raise errors.DataError(
             f"{root}: has a folder {min(strange)!r} beside {of_part['train']}/; folders there are "
-            f"{', '.join(PARTS)}, one of each: rename or remove it"
+            f"{', '.join(PARTS)}, one of each (also named {NAMES}): rename or remove it"
         )
     return {part: of_part[part] for part in PARTS if part in of_part}
 
@@ -136,14 +141,14 @@ def _by_class(root: Path, folder: Path, ignored: list[str]) -> tuple[dict[str, l
     folders = _folders(folder)
     if len(folders) == 1 and _part(folders[0]) == _part(folder.name) is not None:
         return _by_class(root, folder / folders[0], ignored)  # seg_train/seg_train/<class>
-    table = None if len(folders) > 1 else image_labels.table_in(folder)
+    table = None if len(folders) > 1 else _labels_in(folder)
     if table is not None:
-        return image_labels.by_class(table, [*_files(root, folder, ignored)]), True
+        return _labelled(table, [*_files(root, folder, ignored)]), True
     if not folders:
         raise errors.DataError(
             f"{folder}: has no folder of images; put the images of each class into one, such as "
             f"{folder / 'cat' / '1.png'}, or a table of their names and labels beside them: "
-            f"{image_labels.EXAMPLE}"
+            f"{EXAMPLE}"
         )
     _warn_of_parts(folder, folders)
     images_of = {name: sorted(_files(root, folder / name, ignored)) for name in folders}
@@ -179,7 +184,10 @@ def _tree(
     for part, folder in folders.items():
         images_of, is_table = _by_class(root, root / folder, ignored)
         class_names = class_names or [*images_of]
-        _check_known(root / folder, images_of, class_names, why)
+        for name in images_of:
+            if name not in class_names:
+                hint = errors.nearest(name, class_names) or "; put images of it there"
+                raise errors.DataError(f"{root / folder / name}: {why}{hint}")
         begin = len(names)
         for class_name, paths in images_of.items():
             names += paths
@@ -210,3 +218,50 @@ def _files(root: Path, folder: Path, ignored: list[str]) -> Iterator[str]:
                 yield name
             else:
                 ignored.append(name)
+
+
+def _labels_in(folder: Path) -> Path | None:
+    """The table of labels in a folder: the only `.csv` file there, or one of PREFERRED."""
+    tables = sorted(folder.glob("*.[cC][sS][vV]"))
+    preferred = [path for path in tables if path.name.lower() in PREFERRED]
+    found = preferred or tables
+    return found[0] if len(found) == 1 else None
+
+
+def _labelled(table: Path, images: Sequence[str]) -> dict[str, list[str]]:
+    """The images of each label, sorted.
+
+    The table names a picture by its file, with or without folders and suffix. A picture that it
+    does not name is left out.
+    Raises: DataError naming the line that has no label, or not one picture of its own.
+    """
+    try:
+        lines = table.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.DataError(f"{table}: cannot be read ({error}); save it as UTF-8") from error
+    rows = csv.reader(lines, delimiter=max(",;\t|", key="".join(lines[:1]).count))
+    header = [name.strip().lower().replace(" ", "_") for name in next(rows, [])]
+    chosen = [[header.index(name) for name in kind if name in header] for kind in (FILES, LABELS)]
+    if not all(chosen):
+        raise errors.DataError(
+            f"{table}: has the columns {', '.join(header)}; name the column of pictures `file`, "
+            "and the column of classes `label`"
+        )
+    places: dict[str, set[str]] = defaultdict(set)
+    for image in images:
+        for key in (PurePath(image).name, PurePath(image).stem):
+            places[key].add(image)
+    labels: dict[str, str] = {}
+    for row in filter(None, rows):
+        name, label = (row[place].strip() if place < len(row) else "" for (place, *_) in chosen)
+        found = places[PurePath(name.replace("\\", "/")).name] - labels.keys()
+        if len(found) != 1 or not label:
+            raise errors.DataError(
+                f"{table}, line {rows.line_num}: {name!r} with label {label!r} should name one "
+                f"picture of its own, and {len(found)} are left; correct the line"
+            )
+        labels[found.pop()] = label
+    classes: dict[str, list[str]] = {label: [] for label in sorted({*labels.values()})}
+    for image in sorted(labels):
+        classes[labels[image]].append(image)
+    return classes

@@ -1,6 +1,7 @@
 """Two named arrays of a safetensors file, inputs and targets: in memory, or read batch by batch."""
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -80,12 +81,14 @@ def safetensors(
 
 
 def _arrays(file: Path, inputs: str, targets: str) -> tuple[StoredArray, StoredArray]:
-    """The two arrays of a file."""
+    """The two arrays of a file; targets that are numbers of shape [size] are one column."""
     arrays = stored.arrays_in(file)
     of_inputs = _named(arrays, file, "inputs", inputs)
-    of_targets = _columns(_named(arrays, file, "targets", targets))
+    of_targets = _named(arrays, file, "targets", targets)
+    if of_targets.dtype.is_floating_point and len(of_targets.shape) == 1:
+        of_targets = dataclasses.replace(of_targets, shape=(*of_targets.shape, 1))
     for array in (of_inputs, of_targets):
-        if not array.shape or not torch.Size(array.shape).numel():
+        if not array.shape or 0 in array.shape:
             raise errors.DataError(
                 f"{array.file.path}: {array.name!r} of shape {list(array.shape)} "
                 "has no rows to learn from"
@@ -121,8 +124,7 @@ def _check_alike(array: StoredArray, like: StoredArray) -> None:
 def _check_targets(targets: StoredArray, num_classes: int) -> None:
     """Refuses targets that are not finite, or not one of the classes."""
     for classes in _classes(targets) or ():
-        largest = int(classes.max())
-        if largest >= num_classes:
+        if (largest := int(classes.max())) >= num_classes:
             raise errors.DataError(
                 f"{targets.file.path}: {targets.name!r} has the class {largest}, and the "
                 f"training data have {num_classes}, counted from 0; remove those samples"
@@ -131,10 +133,7 @@ def _check_targets(targets: StoredArray, num_classes: int) -> None:
 
 def _named(arrays: Mapping[str, StoredArray], file: Path, option: str, name: str) -> StoredArray:
     if name not in arrays:
-        there = (
-            ", ".join(f"{each} {list(array.shape)}" for each, array in sorted(arrays.items()))
-            or "none"
-        )
+        there = ", ".join(f"{each} {[*arrays[each].shape]}" for each in sorted(arrays)) or "none"
         raise errors.DataError(
             f"data.{option}={name}: {file} has no such array{errors.nearest(name, arrays)}; "
             f"its arrays are: {there}"
@@ -142,23 +141,16 @@ def _named(arrays: Mapping[str, StoredArray], file: Path, option: str, name: str
     return arrays[name]
 
 
-def _columns(targets: StoredArray) -> StoredArray:
-    """The targets, with numbers of shape [size] as one column."""
-    is_column = targets.dtype.is_floating_point and len(targets.shape) == 1
-    return dataclasses.replace(targets, shape=(*targets.shape, 1)) if is_column else targets
-
-
 def _described(targets: StoredArray) -> tuple[Classes | None, dict[str, Any]]:
     """The class of every sample, if any, and the facts of the checked targets."""
     classes = _classes(targets)
     if classes is None:
-        return None, {"num_outputs": torch.Size(targets.shape[1:]).numel()}
+        return None, {"num_outputs": math.prod(targets.shape[1:])}
     largest = max(int(numbers.max()) for numbers in classes)
     if not 1 <= largest < MOST_CLASSES:
         raise errors.DataError(
             f"{targets.file.path}: the largest class in {targets.name!r} is {largest}; it should "
-            "be "
-            f"from 1 to {MOST_CLASSES - 1}, as classes are counted from 0: store numbers to "
+            f"be from 1 to {MOST_CLASSES - 1}, as classes are counted from 0: store numbers to "
             "predict as floats"
         )
     return (torch.cat(classes) if len(targets.shape) == 1 else None), {"num_classes": largest + 1}
@@ -170,13 +162,13 @@ def _classes(targets: StoredArray) -> list[Tensor] | None:
         for indices, rows in targets.chunks():
             stored.check_finite(targets, rows, indices)
     elif targets.dtype != torch.bool or len(targets.shape) != 2:
-        chunks = targets.chunks()
-        return [_checked_classes(targets, indices, rows.long()) for indices, rows in chunks]
+        return [_checked_classes(targets, *chunk) for chunk in targets.chunks()]
     return None
 
 
 def _checked_classes(targets: StoredArray, indices: Tensor, rows: Samples) -> Tensor:
     """The checked rows, or the largest of several targets a sample; some may be IGNORED."""
+    rows = rows.long()
     wrong = rows < 0 if rows.dim() == 1 else (rows < 0) & (rows != IGNORED)
     if wrong.any():
         row = int(indices[wrong.nonzero()[0, 0]])
@@ -199,19 +191,22 @@ def _unit(targets: StoredArray, train: Tensor) -> dict[str, Any]:
 
 def _batcher(inputs: StoredArray, mean: Statistic | None, std: Statistic | None) -> ArrayBatcher:
     is_float = inputs.portable_dtype.is_floating_point
-    if (mean, std) != (None, None) and not (is_float or inputs.dtype == torch.uint8):
+    given = mean is not None or std is not None
+    if given and not (is_float or inputs.dtype == torch.uint8):
         raise errors.DataError(
             f"data.mean and data.std are for floats and bytes, and {inputs.name!r} is "
             f"{inputs.dtype}; leave them null"
         )
     scale = {torch.uint8: 255.0, torch.uint16: 65535.0 if is_float else 1.0}.get(inputs.dtype, 1.0)
     return ArrayBatcher(
-        _scaled("mean", 0.0 if mean is None else mean, scale, inputs),
-        _scaled("std", 1.0 if std is None else std, scale, inputs),
+        _scaled("mean", mean, 0.0, scale, inputs), _scaled("std", std, 1.0, scale, inputs)
     )
 
 
-def _scaled(option: str, value: Statistic, scale: float, inputs: StoredArray) -> Numbers:
+def _scaled(
+    option: str, value: Statistic | None, default: float, scale: float, inputs: StoredArray
+) -> Numbers:
+    value = default if value is None else value
     numbers = value if isinstance(value, Sequence) else [value]
     channels = inputs.shape[1] if len(inputs.shape) > 1 else 1
     if len(numbers) not in (1, channels):

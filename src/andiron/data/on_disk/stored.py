@@ -1,6 +1,7 @@
 """A data set that stays in its file; each batch reads its samples."""
 
 import itertools
+import math
 import os
 import weakref
 from collections.abc import Iterator, Sequence
@@ -107,7 +108,7 @@ class StoredArray:
     @property
     def row_bytes(self) -> int:
         """The length of one row."""
-        return torch.Size(self.shape[1:]).numel() * self.dtype.itemsize
+        return math.prod(self.shape[1:]) * self.dtype.itemsize
 
     def read(self, indices: Indices) -> Samples:
         """A copy of the rows at `indices`, in this order; adjacent rows take one read.
@@ -115,10 +116,9 @@ class StoredArray:
         Raises: IndexError for an index out of range; DataError if the file cannot be read.
         """
         rows = torch.as_tensor(indices, dtype=torch.int64)
-        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self):
-            raise IndexError(
-                f"{self.name}: rows {int(rows.min())} to {int(rows.max())} of {len(self)}"
-            )
+        first, last = (int(row) for row in rows.aminmax()) if len(rows) else (0, 0)
+        if len(rows) and not 0 <= first <= last < len(self):
+            raise IndexError(f"{self.name}: rows {first} to {last} of {len(self)}")
         length = self.row_bytes
         content = torch.empty(len(rows) * length, dtype=torch.uint8)
         buffer = content.numpy().data
@@ -166,7 +166,11 @@ class StoredDataset:
         Raises: DataError if one of them has a non-finite value, or the file cannot be read.
         """
         rows = self.indices.index_select(0, torch.as_tensor(indices))
-        return RawBatch(*(_read_finite(array, rows) for array in (self.inputs, self.targets)))
+        inputs, targets = (
+            check_finite(array, array.read(rows).to(array.portable_dtype), rows)
+            for array in (self.inputs, self.targets)
+        )
+        return RawBatch(inputs, targets)
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
         inputs, targets = self.__getitems__([index])
@@ -211,17 +215,15 @@ def arrays_in(path: Path) -> dict[str, StoredArray]:
     return arrays
 
 
-def check_finite(array: StoredArray, rows: Samples, indices: Tensor) -> None:
-    """Raises a DataError naming the index of the first of `rows` with a NaN or an infinity."""
+def check_finite(array: StoredArray, rows: Samples, indices: Tensor) -> Samples:
+    """The `rows` at `indices`.
+
+    Raises: DataError naming the index of the first with a NaN or an infinity.
+    """
     if rows.is_floating_point() and not rows.isfinite().all():
         is_finite = rows.isfinite().view(len(rows), -1).all(1)
         raise errors.DataError(
             f"{array.file.path}: {array.name!r} has a NaN or infinity in row "
             f"{int(indices[~is_finite][0])}, counted from 0; correct it, or leave it out"
         )
-
-
-def _read_finite(array: StoredArray, rows: Tensor) -> Tensor:
-    content = array.read(rows).to(array.portable_dtype)
-    check_finite(array, content, rows)
-    return content
+    return rows

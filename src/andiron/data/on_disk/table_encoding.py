@@ -158,9 +158,9 @@ class TableEncoding:
     def warn_of_unknown_categories(self, table: Columns) -> None:
         """Logs the categories of `table` that the training rows lacked, with their numbers."""
         for column in self.columns:
-            unknown = Counter(table.texts.get(column.column, ()))
+            unknown = Counter(filter(None, table.texts.get(column.column, ())))
             for text, code in column.codes([*unknown]).items():
-                if code or not text:
+                if code:
                     del unknown[text]
             if unknown:
                 names = [f"{name!r} ({number})" for name, number in unknown.most_common()]
@@ -210,7 +210,17 @@ def _fitted_column(
         return ColumnEncoding(name, "date" if name in table.dates else "number", fill)
     values = [*table.texts[name]]
     categories = distinct(sorted({values[row] for row in rows.tolist()} - {""}))
-    _check_categories(table.source, name, categories, text)
+    if not categories:
+        raise errors.DataError(
+            f"{table.source}: column {name!r} has no value in the training rows; leave it out with "
+            "data.exclude"
+        )
+    if text == "one_hot" and len(categories) > MOST_ONE_HOT:
+        raise errors.DataError(
+            f"{table.source}: column {name!r} has {len(categories)} different texts in the "
+            f"training rows, and one_hot takes at most {MOST_ONE_HOT}; leave it out with "
+            f"data.exclude=[{name}], or embed the columns of text with data.text=codes"
+        )
     return ColumnEncoding(name, text, categories=tuple(categories))
 
 
@@ -233,17 +243,3 @@ def _fill(
             f"data.missing={missing} has none to learn from; leave it out with data.exclude"
         )
     return float(np.median(values.numpy()) if missing == "median" else values.mean())
-
-
-def _check_categories(source: str, name: str, categories: list[str], text: str) -> None:
-    if not categories:
-        raise errors.DataError(
-            f"{source}: column {name!r} has no value in the training rows; leave it out with "
-            "data.exclude"
-        )
-    if text == "one_hot" and len(categories) > MOST_ONE_HOT:
-        raise errors.DataError(
-            f"{source}: column {name!r} has {len(categories)} different texts in the training "
-            f"rows, and one_hot takes at most {MOST_ONE_HOT}; leave it out with "
-            f"data.exclude=[{name}], or embed the columns of text with data.text=codes"
-        )

@@ -1,15 +1,23 @@
-"""Opens the files of tables: compressed or not, in any encoding; names other formats."""
+"""The sources of tables: files, compressed or not, in any encoding; data frames, and mappings.
+
+Other formats of files are named. A cell has one text wherever it comes from:
+`column_values.text_of` of values from Python, and `column_values.texts` of polars columns.
+"""
 
 import gzip
 import io
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
+import numpy as np
 import polars
+from jaxtyping import Float
 
 from andiron import errors
+from andiron.data.on_disk.column_values import text_of
 from andiron.disk import files
 
 LIKELY_ENCODING = "cp1252"  # of Excel in the Americas and western Europe
@@ -18,6 +26,10 @@ MARKS = {  # that begin a file; the longer first
     b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16",
 }  # fmt: skip
 File = io.BufferedIOBase | BinaryIO
+PARQUET = (".parquet", ".pq")
+NO_CELL = (polars.List, polars.Array, polars.Struct, polars.Binary, polars.Duration, polars.Object)
+# of the names, and those of an index: the features, and further columns
+Choose = Callable[[Sequence[str], Collection[str]], tuple[Sequence[str], Sequence[str]]]
 
 
 class Unreadable(errors.DataError):
@@ -37,12 +49,10 @@ def opened(path: Path, content: bytes | None, encoding: str | None) -> Iterator[
     try:
         with files.opened(path) if content is None else io.BytesIO(content) as source:
             file: File = source
-            start = file.read(4)
-            file.seek(0)
+            start = _start(file)
             if start.startswith(b"\x1f\x8b"):
                 file = gzip.GzipFile(fileobj=file)
-                start = file.read(4)
-                file.seek(0)
+                start = _start(file)
             _check_kind(path, start)
             marked = (name for mark, name in MARKS.items() if start.startswith(mark))
             encoding = encoding or next(marked, None)
@@ -51,6 +61,12 @@ def opened(path: Path, content: bytes | None, encoding: str | None) -> Iterator[
             polars.exceptions.PanicException) as error:  # fmt: skip
         why = files.reason(error) if isinstance(error, OSError) else errors.first_line(error)
         raise errors.DataError(f"{path}: cannot be read ({why}); name a file") from error
+
+
+def _start(file: File) -> bytes:
+    start = file.read(4)
+    file.seek(0)
+    return start
 
 
 def _check_kind(path: Path, start: bytes) -> None:
@@ -84,3 +100,83 @@ def _decoded(path: Path, file: File, encoding: str) -> File:
             f"{path}, line {line}: is not {encoding.upper()} (byte 0x{content[error.start]:02x}); "
             "give its encoding in data.encoding"
         ) from error
+
+
+class Table(NamedTuple):
+    """The chosen columns of a table; columns of numbers may be apart."""
+
+    unit: str  # a line, counted from 1, or a row, counted from 0, in messages
+    features: Sequence[str]
+    frame: polars.DataFrame  # the columns beside `odd`
+    lines: Sequence[int]  # of each row
+    bad: Mapping[int, str] = {}  # the fault of an invalid line, by line
+    # the features in `numbers`, with the row and the text of each value that is not finite
+    odd: Mapping[str, Sequence[polars.DataFrame]] = {}
+    numbers: Float[np.ndarray, "rows columns"] = np.empty((0, 0))
+
+
+def is_parquet(path: Path, file: File) -> bool:
+    """Whether the open file is a parquet file, by its first bytes or its name."""
+    return _start(file) == b"PAR1" or path.suffix.lower() in PARQUET
+
+
+def of_parquet(path: Path, file: Any, choose: Choose) -> Table:
+    """The chosen columns of a parquet file; only they are read.
+
+    Raises: DataError naming a column whose values are no cells of a table.
+    """
+    content = file.read()
+    kinds = polars.read_parquet_schema(io.BytesIO(content))
+    of_pandas = json.loads(polars.read_parquet_metadata(io.BytesIO(content)).get("pandas", "{}"))
+    # an index that is a range has no column
+    index = [name for name in of_pandas.get("index_columns", ()) if isinstance(name, str)]
+    features, others = choose([*kinds], index)
+    names = [*dict.fromkeys([*features, *others])]
+    _check_kinds(path, {name: kinds[name] for name in names})
+    frame = polars.read_parquet(io.BytesIO(content), columns=names).select(names)
+    return Table("row", features, frame, range(len(frame)))
+
+
+def of_frame(frame: Any, choose: Choose) -> Table:
+    """The chosen columns of a data frame, of polars or of pandas, and of its named index."""
+    if hasattr(frame, "index") and any(frame.index.names):
+        levels = [name for name in frame.index.names if name not in (None, *frame.columns)]
+        frame = frame.reset_index(levels)
+    named = {str(name): name for name in frame.columns}
+    features, others = choose([*named], ())
+    columns = polars.DataFrame({name: _series(frame[named[name]]) for name in (*features, *others)})
+    _check_kinds("the data frame", columns.schema)
+    return Table("row", features, columns, range(len(columns)))
+
+
+def of_mappings(
+    rows: Iterable[Mapping[str, Any]], features: Sequence[str], others: Sequence[str]
+) -> Table:
+    """The columns of rows from Python: numbers, texts, dates or None."""
+    schema, bad, good = dict.fromkeys([*features, *others], polars.String), {}, {}
+    for number, row in enumerate(rows):
+        if absent := [name for name in schema if name not in row]:
+            bad[number] = f": has no column {absent[0]!r}{errors.nearest(absent[0], map(str, row))}"
+        else:
+            good[number] = [text_of(row[name]) for name in schema]
+    frame = polars.DataFrame([*good.values()], schema=schema, orient="row")
+    return Table("row", features, frame, [*good], bad)
+
+
+def _series(column: Any) -> polars.Series:
+    """A column of a data frame; of pandas, which need not have Arrow."""
+    if isinstance(column, polars.Series):
+        return column
+    if getattr(column.dtype, "kind", "O") in "biuf" and isinstance(column.dtype, np.dtype):
+        return polars.Series(column.to_numpy())
+    return polars.Series([*map(text_of, column)], dtype=polars.String)
+
+
+def _check_kinds(source: str | Path, kinds: Mapping[str, Any]) -> None:
+    wrong = {name: kind for name, kind in kinds.items() if isinstance(kind, NO_CELL)}
+    if wrong:
+        listed = ", ".join(f"{name!r} ({kind})" for name, kind in wrong.items())
+        raise errors.DataError(
+            f"{source}: cannot use the columns {listed}: a value is a number, a text, a boolean or "
+            f"a date; leave them out with data.exclude=[{','.join(wrong)}], or convert them"
+        )

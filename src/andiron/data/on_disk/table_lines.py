@@ -1,8 +1,9 @@
 """The lines of a delimited text file as columns, and the invalid lines."""
 
 import logging
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,14 +12,14 @@ import torch
 from jaxtyping import Float, Int
 
 from andiron import errors
-from andiron.data.on_disk import column_values, columns, written_numbers
+from andiron.data.on_disk import column_values, columns
 from andiron.data.on_disk.columns import Request, parsed
-from andiron.data.on_disk.table_files import Unreadable
-from andiron.data.on_disk.table_frames import Table
+from andiron.data.on_disk.table_files import Table, Unreadable
 from andiron.plain import readable
 
 GAP = "fill it in, or remove the row"
 FEATURE_GAP = "fill it in, remove the row, or set data.missing=median"
+FILLS = {GAP: "drop", FEATURE_GAP: "median"}  # the options for `missing`, by remedy
 CLASS_GAP = ", or set data.missing=drop; if it is a class, set data.missing_values=[]"
 MOST_PLACEHOLDERS = 5  # of a column
 MOST_ALIKE = 5  # lines with the same fault that are listed one by one
@@ -43,7 +44,7 @@ class TableLines:
     source: str  # the file, in messages; empty for rows from Python
     table: Table
     request: Request
-    fills: set[str] = field(default_factory=set)  # options for `missing`
+    fills: Sequence[tuple[str, str]] = ()  # options for gaps, by preference
 
     def checked(self) -> columns.Columns:
         """The rows without bad ones, at most `max_bad_lines`, and those dropped for a gap.
@@ -52,12 +53,19 @@ class TableLines:
         """
         frame, lines, request = self.table.frame, self.table.lines, self.request
         reading = request.reading
+        numbers = dict(zip(self.table.odd, self.table.numbers.T))
         self.values = {
-            name: column_values.typed(frame[name], reading.kinds.get(name), reading)
-            for name in self.table.features if name not in self.table.numeric
-        }  # fmt: skip
-        if request.max_bad_lines is not None:
-            self._check_date_format()
+            name: column_values.with_odd("number", numbers[name], self.table.odd[name], reading)
+            if name in numbers
+            else column_values.typed(frame[name], reading.kinds.get(name), reading)
+            for name in self.table.features
+        }
+        kinds = [column.kind for column in self.values.values()]
+        if None not in (request.max_bad_lines, reading.date_format) and "date" not in kinds:
+            raise errors.DataError(
+                f"data.date_format={reading.date_format}: no column of {self.source} has such "
+                "dates; correct it (31.12.2024 is %d.%m.%Y), or leave it out"
+            )
         classes = reading.missing_texts() - {*reading.classes}
         self.values |= {
             name: column_values.typed(frame[name], "number", reading)
@@ -86,25 +94,25 @@ class TableLines:
         """The options that read most of the wrong values, as numbers or as missing."""
         wrong = [column.wrong["text"] for column in self.values.values()]
         odd = polars.concat([polars.Series([""]), *wrong])
-        self.best = best = written_numbers.most_read(
-            odd.unique(maintain_order=True), self.request.reading
-        )
-        left = odd.filter(~odd.is_in([*best.texts]) & ~odd.str.contains(r"^[^#]*\d"))
+        reading = self.request.reading
+        self.best = column_values.most_read(odd.unique(maintain_order=True), reading)
+        left = odd.filter(~odd.is_in([*self.best.texts]) & ~odd.str.contains(r"^[^#]*\d"))
         tokens = [text for text, number in left.value_counts().iter_rows()
                   if text and parsed(text) is None
                   and (number > 1 or not text.isalpha())]  # fmt: skip
         if not 0 < len(tokens) <= MOST_PLACEHOLDERS:
-            return best.options
-        given = self.request.reading.missing_values or ()
-        return best.options | {"missing_values": [*given, *sorted(tokens)]}
+            return self.best.options
+        return self.best.options | {
+            "missing_values": [*(reading.missing_values or ()), *sorted(tokens)]
+        }
 
     def _suggested_dates(self) -> dict[str, Any]:
         """The format of dates in columns that are read as categories."""
         reading = self.request.reading
         for name, column in self.values.items() if reading.date_format is None else ():
             if column.kind == "text" and name not in (*reading.kinds, *self.request.texts):
-                some = {*column.values.head(written_numbers.MOST_LOOKED_AT)} - columns.MISSING
-                formats = written_numbers.date_formats(some)
+                some = {*column.values.head(column_values.MOST_LOOKED_AT)} - columns.MISSING
+                formats = column_values.date_formats(some)
                 if formats:
                     log.warning(
                         "%s: column %r looks like dates, and is read as categories; set "
@@ -116,41 +124,33 @@ class TableLines:
     def _problems(self) -> tuple[Problems, Problems]:
         """The rows to drop, and the wrong rows with the first reason of each."""
         gaps, wrong, missing = Problems(), Problems(), self.request.missing
-        remedy = GAP if self.request.max_bad_lines is None else FEATURE_GAP
         for name, column in self.values.items():
             is_target = name in self.request.texts
             where = f", column {name!r}: "
             for row, text in column.wrong.iter_rows():
-                why = self._why(name, column.kind, text).removeprefix(repr(text))
-                wrong.setdefault(row, Fault(where, repr(text), why))
+                wrong.setdefault(row, Fault(where, repr(text), self._why(name, text)))
             if missing not in ("refuse", "drop") and not is_target:
                 continue
-            of_class = CLASS_GAP if is_target and column.kind == "text" else ""
+            is_open = not is_target and self.request.max_bad_lines is not None
             for row, text in column.missing.iter_rows():
-                shown, more = (f" ({text!r})", of_class) if text else ("", "")
-                why = f"; {GAP if is_target else remedy}{more}"
+                shown = f" ({text!r})" if text else ""
+                of_class = CLASS_GAP if shown and is_target and column.kind == "text" else ""
+                why = f"; {FEATURE_GAP if is_open else GAP}{of_class}"
                 gaps.setdefault(row, Fault(f"{where}has no value", shown, why))
-                self.fills.add("drop" if is_target else "median")
-        if missing != "drop":
-            return {}, gaps | wrong
-        return gaps, {row: fault for row, fault in wrong.items() if row not in gaps}
+        if missing == "drop":
+            return gaps, {row: fault for row, fault in wrong.items() if row not in gaps}
+        self.fills = [("missing", option) for remedy, option in FILLS.items()
+                      if any(remedy in fault.tail for fault in gaps.values())]  # fmt: skip
+        return {}, gaps | wrong
 
-    def _why(self, name: str, kind: columns.Kind, text: str) -> str:
-        if kind == "date":
+    def _why(self, name: str, text: str) -> str:
+        if self.values[name].kind == "date":
             wanted = self.request.reading.date_format or "YYYY-MM-DD"
-            return f"{text!r} is not a date {wanted}; correct it, or remove the row"
-        hint = written_numbers.hint(self.best.options, text) if text in self.best.texts else ""
+            return f" is not a date {wanted}; correct it, or remove the row"
+        hint = column_values.hint(self.best.options, text) if text in self.best.texts else ""
         is_target = name in self.request.texts
         remedy = "remove the row" if is_target else "leave the column out of data.features"
         return column_values.complaint(text, remedy, hint)
-
-    def _check_date_format(self) -> None:
-        wanted = self.request.reading.date_format
-        if wanted is not None and all(each.kind != "date" for each in self.values.values()):
-            raise errors.DataError(
-                f"data.date_format={wanted}: no column of {self.source} has such dates; correct "
-                "it (31.12.2024 is %d.%m.%Y), or leave it out"
-            )
 
     def _report(self, bad: Problems, dropped: int) -> dict[str, Any]:
         """The skipped rows, for the record.
@@ -158,8 +158,7 @@ class TableLines:
         Raises: Unreadable if more than `max_bad_lines` lines are bad.
         """
         if len(bad) > (self.request.max_bad_lines or 0):
-            fill = {"missing": min(self.fills)} if self.fills else {}  # drop before median
-            raise Unreadable(self._refusal(bad), self.options | fill)
+            raise Unreadable(self._refusal(bad), self.options | dict(self.fills[:1]))
         record: dict[str, Any] = {}
         if bad:
             record["skipped_lines"] = sorted(bad)
@@ -176,16 +175,16 @@ class TableLines:
 
     def _places(self, bad: Problems) -> list[str]:
         """The bad lines in order, each with its fault; a frequent cause only once."""
-        alike: dict[tuple[str, str], list[int]] = {}
+        alike: dict[tuple[str, str], list[int]] = defaultdict(list)
         for line in sorted(bad):
-            alike.setdefault((bad[line].head, bad[line].tail), []).append(line)
+            alike[bad[line].head, bad[line].tail].append(line)
         places, unit = dict[int, str](), self.table.unit
         for first, *more in alike.values():
             same = ""
             if len(more) >= MOST_ALIKE:
                 same, more = f"; the same in {len(more)} more {unit}s: {readable.joined(more)}", []
             places |= {n: f"{unit} {n}{''.join(bad[n])}{same}" for n in (first, *more)}
-        return [place for _, place in sorted(places.items())]
+        return [places[line] for line in sorted(places)]
 
     def _refusal(self, bad: Problems) -> str:
         places, most = self._places(bad), self.request.max_bad_lines
@@ -193,41 +192,41 @@ class TableLines:
             return _placed(self.source, places[0])
         is_all = len(bad) == len(self.table.lines) + len(self.table.bad)
         found = f"{'all ' if is_all else ''}{len(bad)} {self.table.unit}s cannot be used"
-        head = ": ".join(filter(None, [self.source, found]))
+        head = _placed(self.source, found, ": ")
         allowed = f"; data.max_bad_lines={most} skips fewer" if most else ""
-        remedies = ["correct them"]
-        if most is not None:
-            gaps = sum(FEATURE_GAP in fault.tail for fault in bad.values())
-            remedies += ["leave out columns (data.exclude)"]
-            remedies += ["fill missing values (data.missing=median)"] * (gaps > 0)
-            remedies += ["read them as text (data.categories)"] * (gaps < len(bad))
-            remedies += [f"skip lines (data.max_bad_lines={len(bad)})"] * (not is_all)
-            remedies[-1] = f"or {remedies[-1]}"
-        return f"{head}{allowed}:\n{readable.listed(places)}\n{', '.join(remedies)}"
+        gaps = sum(FEATURE_GAP in fault.tail for fault in bad.values())
+        remedies = {
+            "correct them, leave out columns (data.exclude)": True,
+            "fill missing values (data.missing=median)": gaps > 0,
+            "read them as text (data.categories)": gaps < len(bad),
+            f"skip lines (data.max_bad_lines={len(bad)})": not is_all,
+        }
+        *others, last = filter(remedies.get, remedies)
+        remedy = "correct them" if most is None else f"{', '.join(others)}, or {last}"
+        return f"{head}{allowed}:\n{readable.listed(places)}\n{remedy}"
 
     def _columns(
         self, kept: Int[np.ndarray, " rows"], record: dict[str, Any], refused: str
     ) -> columns.Columns:
-        texts, dates = (
-            [name for name, column in self.values.items()
-             if column.kind == kind and name not in self.request.texts]
-            for kind in ("text", "date")
-        )  # fmt: skip
-        for what, names in (("categories", texts), ("dates", dates)):
-            if names:
-                log.info("%s: columns read as %s: %s", self.source, what, ", ".join(names))
+        features, of_kind = self.table.features, dict[str, list[str]]()
+        for kind, what in (("text", "categories"), ("date", "dates")):
+            of_kind[kind] = [name for name in features if self.values[name].kind == kind]
+            if of_kind[kind]:
+                listed = ", ".join(of_kind[kind])
+                log.info("%s: columns read as %s: %s", self.source, what, listed)
+        texts = of_kind["text"]
         source, unit, lines = self.source, self.table.unit, self.table.lines  # without the values
         rows = slice(None) if len(kept) == len(lines) else kept
         frame = self.table.frame
         return columns.Columns(
             source=source,
-            names=tuple(self.table.features),
+            names=tuple(features),
             numbers=torch.from_numpy(self._matrix(texts)[rows]),
             texts={name: self.values[name].values[rows] for name in (*texts, *self.request.texts)},
             reading=self.request.reading,
             kept={name: column_values.texts(frame[name])[rows] for name in self.request.kept},
             row_name=lambda row: _placed(source, f"{unit} {lines[kept[row]]}"),
-            dates=dates,
+            dates=of_kind["date"],
             record=record,
             suggested=self.options,
             refused=refused,
@@ -235,16 +234,14 @@ class TableLines:
 
     def _matrix(self, texts: Sequence[str]) -> Float[np.ndarray, "rows columns"]:
         """The numbers and dates, in the order of the features; NaN where one is missing."""
-        numeric, numbers = self.table.numeric, self.table.numbers
         names = [name for name in self.table.features if name not in texts]
-        if names and names == [*numeric]:
-            return numbers
+        if names and names == [*self.table.odd]:
+            return self.table.numbers
         matrix = np.empty((len(self.table.lines), len(names)))
-        apart = dict(zip(numeric, numbers.T))
         for column, name in zip(matrix.T, names):
-            column[:] = apart[name] if name in apart else self.values[name].values
+            column[:] = self.values[name].values
         return matrix
 
 
-def _placed(source: str, place: str) -> str:
-    return f"{source}, {place}" if source else place
+def _placed(source: str, place: str, mark: str = ", ") -> str:
+    return f"{source}{mark}{place}" if source else place

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors
-from andiron.data.on_disk import delimited_text, table_files, table_frames, written_numbers
+from andiron.data.on_disk import column_values, delimited_text, table_files
 from andiron.data.on_disk.columns import Columns, Request, is_frame
 from andiron.data.on_disk.table_files import Unreadable
-from andiron.data.on_disk.table_frames import Table
 from andiron.data.on_disk.table_lines import TableLines
 
 MOST_ATTEMPTS = 8
@@ -38,7 +37,7 @@ def read(source: Any, request: Request) -> Columns:
             log.disabled = was_disabled
         if all(name == "missing" or f"data.{name}=" in str(error) for name in options):
             raise
-        text = written_numbers.arguments(options)
+        text = column_values.arguments(options)
         raise errors.DataError(f"{error}\noptions for this table: {text}") from error
 
 
@@ -55,21 +54,20 @@ def _add_options(options: dict[str, Any], source: Any, request: Request) -> None
 def _columns(source: Any, request: Request) -> Columns:
     """The columns with the options as they are."""
     path = source if isinstance(source, Path) else Path("stdin")
-    choose = partial(_choice, path, request)
+    choose, name = partial(_choice, path, request), ""
     if isinstance(source, Path | bytes):
-        return TableLines(str(path), _of_file(path, source, request, choose), request).checked()
-    if is_frame(source):
-        return TableLines("", table_frames.of_frame(source, choose), request).checked()
-    table = table_frames.of_mappings(source, request.features or (), request.kept)
-    return TableLines("", table, request).checked()
-
-
-def _of_file(path: Path, source: Any, request: Request, choose: table_frames.Choose) -> Table:
-    content = source if isinstance(source, bytes) else None
-    with table_files.opened(path, content, request.layout.encoding) as file:
-        if table_frames.is_parquet(path, file):
-            return table_frames.of_parquet(path, file, choose)
-        return delimited_text.table(path, file, request, choose)
+        content = source if isinstance(source, bytes) else None
+        name = str(path)
+        with table_files.opened(path, content, request.layout.encoding) as file:
+            if table_files.is_parquet(path, file):
+                table = table_files.of_parquet(path, file, choose)
+            else:
+                table = delimited_text.table(path, file, request, choose)
+    elif is_frame(source):
+        table = table_files.of_frame(source, choose)
+    else:
+        table = table_files.of_mappings(source, request.features or (), request.kept)
+    return TableLines(name, table, request).checked()
 
 
 def _choice(
@@ -78,7 +76,7 @@ def _choice(
     """The features, by default all but the index of pandas, and the further columns."""
     others = [*request.texts, *request.kept]
     beside = [*others, *request.exclude]
-    for name in [*(request.features or ()), *beside, *request.reading.kinds]:
+    for name in (*(request.features or ()), *beside, *request.reading.kinds):
         if name not in header:
             hint = errors.nearest(name, header) or delimited_text.header_hint(header)
             raise errors.DataError(

@@ -66,11 +66,12 @@ def further_set(table: columns.Columns, targets: Sequence[str], facts: Facts) ->
     inputs = encoding.inputs(table)
     standardisation.check(inputs, encoding.names, source=table.source)
     if "class_names" in facts:
-        classes = table_targets.known_classes(table, targets[0], facts["class_names"])
-        return ArrayDataset(inputs.float(), classes)
-    numbers = table_targets.target_numbers(table, targets)
-    standardisation.check(numbers, targets, source=table.source)
-    return ArrayDataset(inputs.float(), numbers.float())
+        found = table_targets.known_classes(table, targets[0], facts["class_names"])
+    else:
+        numbers = table_targets.target_numbers(table, targets)
+        standardisation.check(numbers, targets, source=table.source)
+        found = numbers.float()
+    return ArrayDataset(inputs.float(), found)
 
 
 def split(

@@ -12,9 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from andiron import errors
-from andiron.data.on_disk.column_values import complaint
+from andiron.data.on_disk.column_values import arguments, complaint, finite, hint, most_read
 from andiron.data.on_disk.columns import Columns, distinct, parsed, places
-from andiron.data.on_disk.written_numbers import finite, hint, most_read
 
 log = logging.getLogger("andiron")
 Kind = Literal["classification", "regression"]
@@ -49,8 +48,9 @@ def target_numbers(table: Columns, targets: Sequence[str]) -> Float[Tensor, "row
     numbers = texts.select(finite(values, table.reading) for values in texts)
     for name in targets:
         for row in numbers[name].is_null().arg_true():
-            why = complaint(texts[name][row], "remove the row", _hint(table, texts[name][row]))
-            raise errors.DataError(f"{table.row_name(row)}, column {name!r}: {why}")
+            text = texts[name][row]
+            why = complaint(text, "remove the row", _hint(table, text))
+            raise errors.DataError(f"{table.row_name(row)}, column {name!r}: {text!r}{why}")
     return torch.from_numpy(numbers.to_numpy(order="c", writable=True))
 
 
@@ -94,7 +94,8 @@ def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], l
     if 0 < len(marks) < len(names):
         log.warning(
             "%s, column %r: %s is a class; if it stands for a missing value, set "
-            "data.missing_values=%s", table.source, target, ", ".join(map(repr, marks)), marks,
+            "%s", table.source, target, ", ".join(map(repr, marks)),
+            arguments({"missing_values": marks}),
         )  # fmt: skip
     if len(names) == 1:
         raise errors.DataError(

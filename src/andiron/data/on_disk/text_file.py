@@ -1,7 +1,8 @@
 """A text file as windows of tokens for a language model: each token is predicted from those before.
 """
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,13 +15,16 @@ from andiron import errors
 from andiron.data import fingerprint, splits
 from andiron.data.composed.composed_datasets import Mapped
 from andiron.data.dataset import Batch, Dataset, Indices, RawBatch
-from andiron.data.on_disk import character_tokens, joined_texts
+from andiron.data.on_disk import character_tokens
 from andiron.data.on_disk.stored import StoredArray, StoredFile
+from andiron.disk import files
 from andiron.ranges import Count, Proportion, SetName, Validation
 from andiron.recording import keep_arguments
 
 MOST_SHOWN = 10  # characters in a message
 EVALUATION_TOKENS = 2**14  # in a batch: the logits of a vocabulary of 256 take 16 MiB
+CHUNK_BYTES = 2**20
+log = logging.getLogger("andiron")
 
 
 @dataclass(frozen=True)
@@ -149,8 +153,7 @@ def _tokens(
     path: Path, level: Literal["bytes", "characters"], cache: Path | None
 ) -> tuple[StoredArray | Tensor, dict[str, Any], str]:
     """The tokens of the whole file, their facts, and its SHA-256."""
-    facts: dict[str, Any]
-    file = StoredFile(joined_texts.file_of(path, cache) if path.is_dir() else path)
+    file = StoredFile(_joined(path, cache) if path.is_dir() else path)
     sha256 = fingerprint.of_file(file.path)
     if not file.size:
         raise errors.DataError(f"{file.path}: is empty; there is nothing to learn from")
@@ -158,12 +161,11 @@ def _tokens(
         facts = {"vocabulary_size": 256, "vocabulary": None, "bytes_per_token": None}
         return StoredArray(file, "bytes", 0, torch.uint8, (file.size,)), facts, sha256
     tokens, vocabulary = character_tokens.tokens(file.path, sha256=sha256, cache=cache)
-    facts = {
+    return tokens, {
         "vocabulary_size": len(vocabulary),
         "vocabulary": vocabulary,
         "bytes_per_token": [len(character.encode()) for character in vocabulary],
-    }
-    return tokens, facts, sha256
+    }, sha256  # fmt: skip
 
 
 def _bounds(
@@ -173,14 +175,13 @@ def _bounds(
 
     Raises: DataError if one of the three is too short for a window.
     """
-    first_test = size - round(size * test)
-    first_valid = first_test if valid == "test" else first_test - round(size * float(valid))
-    held_out = first_test, size
-    bounds = {
-        "data.valid": held_out if valid == "test" else (first_valid, first_test),
-        "data.test": held_out,
-        "training": (0, max(first_valid, 0)),
-    }
+    first_test = first_valid = size - round(size * test)
+    validates = held_out = first_test, size
+    if valid != "test":
+        first_valid -= round(size * float(valid))
+        validates = first_valid, first_test
+    training = 0, max(first_valid, 0)
+    bounds = {"data.valid": validates, "data.test": held_out, "training": training}
     for part, (begin, end) in bounds.items():
         if end - begin <= context_length:
             raise errors.DataError(
@@ -188,4 +189,39 @@ def _bounds(
                 f"data.context_length={context_length} takes {context_length + 1}; shorten it, "
                 f"choose other fractions (valid={valid}, test={test}), or give more text"
             )
-    return [bounds["training"], bounds["data.valid"], bounds["data.test"]]
+    return [training, validates, held_out]
+
+
+def _joined(folder: Path, cache: Path | None) -> Path:
+    """A file with the `.txt` files below `folder`, one after the other in the order of their paths.
+
+    It has the bytes of `cat`, and lies in the folder `cache` or beside `folder`; it is written if
+    missing. Names that begin with a dot are ignored.
+    Raises: DataError if there is no text, one cannot be read, or the file cannot be written.
+    """
+    folder = folder.absolute()
+    found = sorted(folder.rglob("*.[tT][xX][tT]"))
+    texts = [path for path in found if "/." not in f"/{path.relative_to(folder).as_posix()}"]
+    if not texts:
+        raise errors.DataError(
+            f"{folder}: has no text that ends in .txt; rename its texts, or name one file"
+        )
+    try:
+        name = f"{folder.name}.{fingerprint.of_texts(map(fingerprint.of_file, texts))[:16]}.txt"
+        joined = (cache or folder.parent) / name
+        if not joined.is_file():
+            joined.parent.mkdir(parents=True, exist_ok=True)
+            files.write_pieces(joined, _pieces(texts))
+    except OSError as error:
+        raise errors.DataError(
+            f"{folder}: its texts cannot be joined ({error}); data.cache names the folder of the "
+            "joined file"
+        ) from error
+    log.info("%s: %d texts are read as one, %s", folder, len(texts), joined)
+    return joined
+
+
+def _pieces(texts: Sequence[Path]) -> Iterator[bytes]:
+    for path in texts:
+        with path.open("rb") as file:
+            yield from iter(lambda: file.read(CHUNK_BYTES), b"")
