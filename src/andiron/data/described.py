@@ -80,13 +80,12 @@ def as_plain(data: Splits | Described) -> dict[str, Any]:
     """The content of data.json: the facts, and the preprocessing unless it is a user's code.
     """
     described = of_splits(data) if isinstance(data, Splits) else data
-    if type(described.batcher) not in BATCHERS.values():
-        return dict(described.facts)
     batcher: Any = described.batcher
+    if type(batcher) not in BATCHERS.values():
+        return dict(described.facts)
+    names = "evaluation_batch_size", "input_dtype", "class_counts"
     preprocessing = {
         "batcher": {"kind": type(batcher).__name__, **dataclasses.asdict(batcher)},
-        "evaluation_batch_size": described.evaluation_batch_size,
-        "input_dtype": described.input_dtype,
-        "class_counts": described.class_counts,
+        **{name: getattr(described, name) for name in names},
     }
     return {**described.facts, PREPROCESSING: preprocessing}

@@ -34,7 +34,8 @@ class ForeignLoader:
         self._batches = batches
         self._seed = seed
         self._device = device
-        owners = batches, getattr(batches, "sampler", None)
+        self._sampler: Any = getattr(batches, "sampler", None)
+        owners = batches, self._sampler
         used: set[Any] = {getattr(owner, "generator", None) for owner in owners} - {None}
         self._generators = [(generator, generator.initial_seed()) for generator in used]
         self._length, self.num_items = self._sizes()
@@ -58,17 +59,16 @@ class ForeignLoader:
     @property
     def recorded(self) -> dict[str, Any]:
         """The order of an epoch, for the record of a run."""
-        sampler, drop_last = (getattr(self._batches, n, None) for n in ("sampler", "drop_last"))
         seeds = [seed for _, seed in self._generators]
-        return {"shuffle": [type(sampler).__name__, *seeds], "drop_last": drop_last}
+        drop_last = getattr(self._batches, "drop_last", None)
+        return {"shuffle": [type(self._sampler).__name__, *seeds], "drop_last": drop_last}
 
     def epoch(self, epoch: int, first_batch: int = 0) -> Iterator[Any]:
         """The batches of one epoch from `first_batch` on, on the device."""
         for generator, seed in self._generators:
             generator.manual_seed(randomness.derive(seed, "epoch", epoch))
-        sampler: Any = getattr(self._batches, "sampler", None)
-        if hasattr(sampler, "set_epoch"):
-            sampler.set_epoch(epoch)
+        if hasattr(self._sampler, "set_epoch"):
+            self._sampler.set_epoch(epoch)
         drawn = 0
         for drawn, batch in enumerate(self._drawn(epoch), start=1):
             if drawn > first_batch:
@@ -102,13 +102,13 @@ class ForeignLoader:
         """The numbers of batches and of samples in an epoch; counted if the length is unknown."""
         batches: Any = self._batches
         try:
-            length, sampler = len(batches), getattr(batches, "sampler", None)
+            length = len(batches)
         except TypeError:  # of an IterableDataset
             sizes = [_size(batch) for batch in self._drawn(0)]
             return len(sizes), sum(sizes)
-        if sampler is not None and batches.batch_size:
+        if self._sampler is not None and batches.batch_size:
             whole = length * batches.batch_size
-            return length, whole if batches.drop_last else min(whole, len(sampler))
+            return length, whole if batches.drop_last else min(whole, len(self._sampler))
         return length, length * _size(next(self._drawn(0))) if length else 0
 
 

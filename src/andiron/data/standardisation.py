@@ -42,12 +42,13 @@ def offsets(
     columns: Float[Tensor, "rows columns"], mean: Sequence[float], std: Sequence[float]
 ) -> list[float | None]:
     """The mean of each column that float32 would blur by 1/10,000 deviation and more; else None."""
-    found: list[float | None] = [None] * len(mean)
-    for place, (center, spread) in enumerate(zip(mean, std, strict=True)):
-        if spread < FINE_STEPS * abs(center) * FLOAT32.eps:
-            values = columns[:, place]
-            if (values.float().double() - values).abs().max() * FINE_STEPS >= spread:
-                found[place] = center
+    found: list[float | None] = []
+    for values, center, spread in zip(columns.T, mean, std, strict=True):
+        is_fine = spread >= FINE_STEPS * abs(center) * FLOAT32.eps
+        if is_fine or (values.float().double() - values).abs().max() * FINE_STEPS < spread:
+            found.append(None)
+        else:
+            found.append(center)
     return found
 
 

@@ -367,54 +367,73 @@ def test_what_predict_reads_is_trained_on(tmp_path, suffix):
     assert sum(len(part) for part in load(root).by_name.values()) == count + 1
 
 
-def test_a_class_that_is_not_trained_on_is_refused(tmp_path):
-    root = arranged(tmp_path / "pictures", ("train", "test"))
-    fill(root / "test", {"beee": 1})
-    with pytest.raises(errors.DataError) as raised:
-        load(root)
-    assert (
-        str(raised.value)
-        == f"{root / 'test' / 'beee'}: train/ has no such class; did you mean 'bee'?"
-    )
+def of_two_parts(root):
+    fill(arranged(root, ("train", "test")) / "test", {"beee": 1})
 
 
-def test_a_missing_folder_is_reported_with_the_option(tmp_path):
-    with pytest.raises(errors.DataError) as raised:
-        load(tmp_path / "nowhere")
-    expected = (
-        f"{tmp_path / 'nowhere'}: no such folder; set data.path, or data.valid_sets, to one with a "
-        "folder of images for each class"
-    )
-    assert str(raised.value) == expected
+def without_folders(root):
+    root.mkdir()
+    picture(0, 8, 8).save(root / "1.png")
 
 
-def test_the_error_for_images_outside_of_any_class_names_their_place(tmp_path):
-    picture(0, 8, 8).save(tmp_path / "1.png")
-    with pytest.raises(errors.DataError) as raised:
-        load(tmp_path)
-    assert str(raised.value) == (
-        f"{tmp_path}: has no folder of images; put the images of each class into one, such as "
-        f"{tmp_path / 'cat' / '1.png'}, or a table of their names and labels beside them: "
-        "labels.csv, with the columns file and label"
-    )
-
-
-def test_one_class_is_refused(tmp_path):
-    with pytest.raises(
-        errors.DataError, match="has one class, 'ant'; there is nothing to classify: add another$"
-    ):
-        load(fill(tmp_path, {"ant": 3}))
-
-
-def test_a_class_without_images_is_refused_by_name(root):
-    (root / "dog").mkdir()
+def with_a_class_of_notes(root):
+    (fill(root, COUNTS) / "dog").mkdir()
     (root / "dog" / "notes.txt").write_text("no image")
+
+
+def whole(root):
+    fill(root, COUNTS)
+
+
+@pytest.mark.parametrize(
+    "make, options, message",
+    [
+        (of_two_parts, {}, "ROOT/test/beee: train/ has no such class; did you mean 'bee'?"),
+        (
+            lambda root: None, {},
+            "ROOT: no such folder; set data.path, or data.valid_sets, to one with a folder of "
+            "images for each class",
+        ),
+        (
+            without_folders, {},
+            "ROOT: has no folder of images; put the images of each class into one, such as "
+            "ROOT/cat/1.png, or a table of their names and labels beside them: labels.csv, with "
+            "the columns file and label",
+        ),
+        (
+            lambda root: fill(root, {"ant": 3}), {},
+            "ROOT: has one class, 'ant'; there is nothing to classify: add another",
+        ),
+        (
+            with_a_class_of_notes, {},
+            f"ROOT/dog: a class without images ({', '.join(image_tree.SUFFIXES)}); put some "
+            "there, or remove it",
+        ),
+        (
+            whole, {"test": 0.01},
+            "data.test=0.01: divides 21 samples into 21 and 0; choose a fraction that leaves "
+            "samples on both sides, or make a folder ROOT/test",
+        ),
+        (
+            whole, {"valid": 0.99},
+            "data.valid=0.99: divides 17 samples into 0 and 17; choose a fraction that leaves "
+            "samples on both sides, or make a folder ROOT/valid",
+        ),
+        (
+            whole, {"decoded": "once", "cache": "ROOT/ant/0.png"},
+            "ROOT/ant/0.png: cannot be written to (File exists); name another folder with "
+            "data.cache, make room, or decode the images at every batch: data.decoded=workers",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_refused_with_the_remedy(tmp_path, make, options, message):
+    root = tmp_path / "pictures"
+    make(root)
+    if "cache" in options:
+        options = {**options, "cache": options["cache"].replace("ROOT", str(root))}
     with pytest.raises(errors.DataError) as raised:
-        load(root)
-    assert str(raised.value) == (
-        f"{root / 'dog'}: a class without images ({', '.join(image_tree.SUFFIXES)}); put some "
-        "there, or remove it"
-    )
+        load(root, **options)
+    assert str(raised.value) == message.replace("ROOT", str(root))
 
 
 def test_other_files_are_ignored_and_counted_and_hidden_ones_passed_over(root, caplog):
@@ -435,21 +454,6 @@ def test_other_files_are_ignored_and_counted_and_hidden_ones_passed_over(root, c
     with caplog.at_level(logging.INFO, "andiron"):
         load(root)
     assert caplog.messages == [f"{root}: ignored 1 file that is not an image: bee/deep/a.csv"]
-
-
-def test_a_fraction_that_leaves_a_part_empty_is_refused_with_what_it_gives(root):
-    with pytest.raises(errors.DataError) as raised:
-        load(root, test=0.01)
-    assert str(raised.value) == (
-        "data.test=0.01: divides 21 samples into 21 and 0; choose a fraction that leaves samples "
-        "on both "
-        "sides, "
-        f"or make a folder {root / 'test'}"
-    )
-    with pytest.raises(
-        errors.DataError, match=r"^data.valid=0.99: divides 17 samples into 0 and 17"
-    ):
-        load(root, valid=0.99)
 
 
 def truncate(file):
@@ -770,18 +774,6 @@ def test_where_nothing_is_to_be_written_no_folder_is_made(root, tmp_path):
     ):
         load(root, decoded="once", cache=tmp_path / "new")
     assert not (tmp_path / "new").exists()
-
-
-def test_a_folder_that_cannot_be_written_to_is_reported_with_the_ways_out(root, tmp_path):
-    (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(errors.DataError) as raised:
-        load(root, decoded="once", cache=tmp_path / "file")
-    assert str(raised.value) == (
-        f"{tmp_path / 'file'}: cannot be written to (File exists); name another folder with "
-        "data.cache, "
-        "make room, or decode "
-        "the images at every batch: data.decoded=workers"
-    )
 
 
 def test_more_images_than_threads_take_at_once_keep_their_order(tmp_path, monkeypatch):

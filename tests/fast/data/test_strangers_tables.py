@@ -18,10 +18,10 @@ import torch
 from strangers_tables import AMERICAN, CITIES, GERMAN, OF_R
 
 from andiron import errors
-from andiron.data.on_disk.column_values import text_of, texts
+from andiron.data.on_disk import delimited_text
+from andiron.data.on_disk.column_values import finite, text_of, texts
 from andiron.data.on_disk.columns import DETECTED, Reading, places
 from andiron.data.on_disk.csv_file import csv, read
-from andiron.data.on_disk.column_values import finite
 from andiron.data import ArrayBatcher
 from andiron.data.described import Described
 from andiron.trained import raw_inputs
@@ -213,6 +213,40 @@ def test_an_index_is_no_feature(tmp_path, caplog, name):
     assert ("taken for the index of a data frame" in caplog.text) == (name != "last")
 
 
+@pytest.mark.parametrize("quote", ["", '"'])
+@pytest.mark.parametrize("header", ["a,y", "a,y,"])
+def test_a_late_value_in_a_column_without_a_name_is_refused(tmp_path, header, quote):
+    rows = [f"{quote}{row}{quote},{row % 2}," for row in range(40)]
+    rows[30] += "7"
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([header, *rows]) + "\n")
+    assert "line 32: has '7' in column 3, for which the header has no name; " in refusal(path)
+
+
+def test_a_late_gap_is_read_again_in_its_block_alone(tmp_path, monkeypatch):
+    rows = [[str(row), str(row / 4), str(row % 2)] for row in range(4000)]
+    rows[2000][1], rows[3000][0], rows[3500][1] = "NA", "many", " 7.5"
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,y\n" + "".join(",".join(row) + "\n" for row in rows))
+    monkeypatch.setattr(delimited_text, "BLOCK_BYTES", 2**13)
+    read, columns = polars.read_csv, []
+
+    def counted(block, **options):
+        columns.append(options["columns"])
+        return read(block, **options)
+
+    monkeypatch.setattr(polars, "read_csv", counted)
+    assert "line 3002, column 'a': 'many' is not a number" in refusal(path)
+    del columns[:]
+    splits = load(path, "y", missing=0.125, max_bad_lines=1, standardise=False)
+    again = [each for each in columns if len(each) < 3]
+    assert again == [[1], [0]]
+    del rows[3000]
+    rows[2000][1] = "0.125"
+    found = {tuple(row) for row in all_inputs(splits).tolist()}
+    assert found == {(float(a), float(b)) for a, b, _ in rows}
+
+
 @pytest.mark.parametrize("index", [["id"], ["__index_level_0__"], [{"kind": "range"}], ["id", "b"]])
 def test_the_index_in_the_metadata_of_pandas_is_no_feature(tmp_path, index):
     names = ["a", *(name for name in index if isinstance(name, str)), "y"]
@@ -278,6 +312,7 @@ def test_the_line_that_is_not_utf_8_is_named(tmp_path):
         ("5.1,3.5,1.4,0", {"header": False, "target": "column_4"},
          ["column_1", "column_2", "column_3"]),
         ("4,4,4,y", {"header": True}, ["4", "4_2", "4_3"]),
+        ("4,,4,y", {"header": True}, ["4", "column_2", "4_2"]),
         ("2019,2020,2021,y", {}, ["2019", "2020", "2021"]),
     ],
 )  # fmt: skip

@@ -49,9 +49,9 @@ def test_a_weight_that_is_not_positive_is_refused_by_its_line(tmp_path, wrong):
 
 def test_a_weight_column_that_is_used_otherwise_is_refused(tmp_path):
     path = write(tmp_path / "table.csv", ["1"] * 60)
-    with pytest.raises(errors.DataError, match="data.weight: 'kind' is also the target; name it"):
+    with pytest.raises(errors.DataError, match="data.weight: 'kind' is already the target; name"):
         load(path, weight="kind")
-    with pytest.raises(errors.DataError, match="data.weight: 'x' is also in data.features"):
+    with pytest.raises(errors.DataError, match="data.weight: 'x' is already in data.features"):
         load(path, weight="x", features=["x"])
     with pytest.raises(errors.DataError, match="has no column 'counts'; did you mean 'count'"):
         load(path, weight="counts")

@@ -48,7 +48,7 @@ def torch_dataset(
     set and up to 32 of its samples. `valid_sets` are further validation sets by name.
     Raises: DataError naming the part that is not such a data set, or the fault of its samples.
     """
-    named = {"train": train, "valid": valid, "test": test}
+    named, collate = {"train": train, "valid": valid, "test": test}, collate or default_collate
     datasets = {
         name: _adapted(name, dataset, collate, samples_per_epoch)
         for name, dataset in named.items()
@@ -73,18 +73,16 @@ def torch_dataset(
     return splits.with_sets(made, valid_sets, read_set)
 
 
-def _adapted(
-    name: str, dataset: Any, collate: Collate | None, size: int | None = None
-) -> Samples:
+def _adapted(name: str, dataset: Any, collate: Collate, size: int | None = None) -> Samples:
     if name == "train" and isinstance(dataset, IterableDataset):
-        return _streamed(dataset, collate or default_collate, size)
+        return _streamed(dataset, collate, size)
     if name == "train" and size:
         raise errors.DataError(
             f"data.samples_per_epoch: data.{name} is no IterableDataset, and an epoch has all of "
             "its samples; leave it out"
         )
     try:
-        adapted = from_torch(dataset, collate or default_collate)
+        adapted = from_torch(dataset, collate)
         number = len(adapted)
     except (errors.DataError, TypeError, NotImplementedError) as error:
         raise errors.DataError(f"data.{name}: {error}") from error
@@ -139,8 +137,8 @@ def _classes(dataset: Any) -> Tensor:
     Used only to divide the samples, so a transform of the targets does not matter.
     """
     targets = getattr(dataset, "targets", None)
-    if isinstance(targets, Tensor | list | tuple) and len(targets) == len(dataset):
-        values = targets.tolist() if isinstance(targets, Tensor) else targets
+    values = targets.tolist() if isinstance(targets, Tensor) else targets
+    if isinstance(values, list | tuple) and len(values) == len(dataset):
         if all(isinstance(value, int) for value in values):
             return torch.unique(torch.tensor(values), return_inverse=True)[1]
     return torch.zeros(len(dataset), dtype=torch.int64)
@@ -157,7 +155,7 @@ def _facts(
     tensors = [*batch] if isinstance(batch, list | tuple) else []
     if len(tensors) != 2 or not all(isinstance(each, Tensor) and each.dim() for each in tensors):
         items = ", ".join(type(each).__name__ for each in tensors)
-        kind = f"{type(batch).__name__} ({items})" if tensors else type(batch).__name__
+        kind = type(batch).__name__ + (f" ({items})" if tensors else "")
         raise errors.DataError(
             f"data.train: a batch of {name} is {kind}; its samples should be pairs of an input and "
             "a target, or data.collate a function that makes two tensors of a list of samples"
@@ -197,12 +195,8 @@ def _fingerprint(datasets: Mapping[str, Samples]) -> str:
     for name, dataset in datasets.items():
         number = min(SAMPLES_READ, len(dataset))
         last = number if isinstance(dataset, Streamed) else len(dataset)
-        places = torch.linspace(0, last - 1, number)
-        tensors = [
-            tensor
-            for index in places.round().long().tolist()
-            for tensor in tensors_in(_samples(dataset, [index]))
-        ]
+        places = torch.linspace(0, last - 1, number).round().long().tolist()
+        tensors = tensors_in([_samples(dataset, [index]) for index in places])
         if isinstance(dataset, Streamed):
             dataset.restart()
         digests.append(f"{name} {len(dataset)} {fingerprints.of_tensors(*tensors)}\n")
