@@ -123,7 +123,7 @@ def test_a_text_is_the_number_that_its_writer_meant_or_none(text, options, numbe
     "odd, option, hint",
     [
         ("2.400", {"decimal": ","}, "set 'data.thousands=\".\"'"),
-        ("1,234", {}, "set 'data.decimal=\",\"'; if it has a comma between thousands, set 'data.th"),
+        ("1,234", {}, "set 'data.decimal=\",\"'; if it has a comma between thousands, se"),
         ("1,234.50", {}, "has a comma between thousands, set 'data.thousands=\",\"'"),
         ("1.234,50", {}, "set 'data.decimal=\",\"' and 'data.thousands=\".\"'"),
         ("45 %", {}, "has a unit (%), set 'data.units=[\"%\"]'"),
