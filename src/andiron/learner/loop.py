@@ -206,8 +206,8 @@ class Loop:
         at, epoch = self._position, self._metric_log.progress.epoch
         if updated is None:
             return Step("skipped", at.updates, epoch, at.batch, {})
-        readings, latest = updated.readings, self._metric_log.latest.get("train", {})
-        values = {} if readings is None else latest | readings
+        readings = updated.readings
+        values = {} if readings is None else self._metric_log.latest.get("train", {}) | readings
         return Step("update", at.updates, epoch, at.batch, values, updated.items)
 
     def _measured(self, splits: Iterable[str]) -> Iterator[Step]:

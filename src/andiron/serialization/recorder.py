@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import safetensors
+import safetensors.torch
 import torch
 
 from andiron import errors
@@ -218,16 +218,10 @@ def _pieces(format: str, stored: Stored) -> files.Pieces:
 
 
 def _read_unmapped(content: bytes) -> Stored:
-    tensors = {
-        name: safetensors_codec.from_bytes(
-            entry["data"], safetensors_codec.DTYPES_BY_NAME[entry["dtype"]], entry["shape"]
-        )
-        for name, entry in safetensors.deserialize(content)  # type: ignore[no-untyped-call]
-    }
     _, metadata = safetensors_codec.read_header(
         lambda offset, length: content[offset : offset + length], len(content)
     )
-    return _with_metadata(tensors, metadata)
+    return _with_metadata(safetensors.torch.load(content), metadata)
 
 
 def _with_metadata(tensors: dict[str, Any], metadata: dict[str, str]) -> Stored:
