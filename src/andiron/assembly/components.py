@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import torch
 from torch import nn
@@ -103,14 +102,17 @@ def _built(
     device = devices.resolve(config.device)
     if too_many := worker_limits.problem(config.num_workers, _num_sets(config.data)):
         raise errors.ConfigError([too_many])
-    if config.start_from is not None:
-        start_from.weights_file(Path(config.start_from), config, trusted)
+    is_fresh = config.start_from is None
+    weights = None if is_fresh else start_from.weights_file(config, trusted)
     splits = data(config)
     train, valid, test, *more = (
         _loader(config, splits, name, device, world) for name in splits.by_name
     )
     lengths = horizons(config, len(train))
-    model = network.model(config, splits, size_limit, trusted).to(device)
+    model = network.model(config, splits, size_limit)
+    if weights:
+        start_from.load(weights, model)
+    model = model.to(device)
     if config.sync_batchnorm and world.size > 1:
         model = division.synchronised(model, train, world)
     schedule = targets.build_schedule("scheduler", config.scheduler, **lengths)

@@ -5,7 +5,6 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,9 +13,8 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 from torch.nn.parameter import UninitializedParameter, is_lazy
 
 from andiron import errors, randomness
-from andiron.assembly import lazy_modules, start_from, targets
+from andiron.assembly import lazy_modules, targets
 from andiron.config.schema import Train
-from andiron.config.trust import Trust
 from andiron.data import Splits
 from andiron.data.described import Described
 from andiron.models import activation_checkpointing
@@ -57,12 +55,8 @@ def model(
     config: Train,
     splits: Splits | Described,
     size_limit: SizeLimit | None = None,
-    trusted: Trust | None = None,
 ) -> nn.Module:
-    """The task around the configured network, initialised from the seed.
-
-    `trusted` is for a configuration from a run folder.
-    """
+    """The task around the configured network, initialised from the seed."""
     randomness.start_stream(config.seed, "init")
     kind = targets.resolve("task._target_", config.task["_target_"])
     _check_task(config, kind, splits)
@@ -94,8 +88,6 @@ def model(
     if lazy_modules.has_lazy(task):
         why = "has lazy modules of its own, which get no sizes; give them, or move them to model"
         raise targets.refused("task", config.task, why)
-    if config.start_from is not None:
-        start_from.load(Path(config.start_from), task, config, trusted)
     return task
 
 

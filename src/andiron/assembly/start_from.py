@@ -19,16 +19,13 @@ from andiron.serialization.matching import shown
 log = logging.getLogger("andiron")
 
 
-def load(path: Path, model: nn.Module, config: Train, trusted: Trust | None = None) -> None:
-    """Loads the tensors that fit `model` by name and shape, and logs the others.
+def load(path: Path, model: nn.Module) -> None:
+    """Loads the tensors of a file that fit `model` by name and shape, and logs the others.
 
-    The weights of a run's folder are the trained ones, or the newest checkpoint's in its
-    store. That run may name what `trusted` allows, by default what the user's `config` names. A
-    file may be any record, also in Burn's layout.
+    A file may be any record, also in Burn's layout.
     Raises: ConfigError if nothing fits, or integers or complex numbers stand for floats; DataError
-    for a file that is missing, damaged, or changed since a run or a checkpoint was written.
+    for a file that is damaged, or changed since a run or a checkpoint was written.
     """
-    path = weights_file(path, config, trusted)
     folder = RunFolder(path.parent)
     if folder.manifest.exists() and folder.config.exists():
         run_record.check(folder, path)
@@ -48,11 +45,14 @@ def load(path: Path, model: nn.Module, config: Train, trusted: Trust | None = No
         log.info("  all its names have %r in place of %r", *differences.prefix)
 
 
-def weights_file(path: Path, config: Train, trusted: Trust | None = None) -> Path:
-    """The file of the weights, checked as far as possible before there are data and a model.
+def weights_file(config: Train, trusted: Trust | None = None) -> Path:
+    """The file that `start_from` names, checked as far as possible before there are data.
 
-    Raises: ConfigError or DataError as `load`, for a missing file or one of another format.
+    The weights of a run's folder are the trained ones, or the newest checkpoint's in its store.
+    That run may name what `trusted` allows, by default what the user's `config` names.
+    Raises: ConfigError or DataError for a missing file or one of another format.
     """
+    path = Path(str(config.start_from))
     if path.is_dir():
         own = trust.of_user(code_origin.config_dirs(), config.trust)
         allowed = trusted or own.with_config(dataclasses.asdict(config))
