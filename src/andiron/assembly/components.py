@@ -17,7 +17,7 @@ from andiron.assembly import (  # fmt: skip
     devices, division, grouped_optimizer, network, start_from, target_kinds, targets,
 )
 from andiron.assembly.network import SizeLimit
-from andiron.config import leaves, trust
+from andiron.config import trust
 from andiron.config.options import LearnerOptions
 from andiron.config.schema import SETS, Train
 from andiron.config.trust import Trust
@@ -90,8 +90,8 @@ def unwritten() -> AbstractContextManager[None]:
 
 def _num_sets(data: Mapping[str, object]) -> int:
     """The number of further validation sets of a data set, or of one that it is derived from."""
-    paths = [path for path, _ in leaves.leaves(data) if SETS in path]
-    return len({path[: path.index(SETS) + 2] for path in paths if path[-1] != SETS})
+    values = (node.get(SETS) for _, _, node in trust.nodes({"data": data}))
+    return sum(len(sets) for sets in values if isinstance(sets, Mapping))
 
 
 def _built(

@@ -26,11 +26,11 @@ SHOWN = ("clip", "gradients", "every", "frozen")  # in param_groups.json
 
 
 def build(
-    config: Train, model: nn.Module, schedule: Schedule | None = None, **lengths: int
+    config: Train, model: nn.Module, schedule: Schedule, **lengths: int
 ) -> GroupedOptimizer:
     """The owners of `model`'s parameters: the groups of `config.param_groups`, and the base.
 
-    `schedule` is the run's, built if not given.
+    `schedule` is the run's.
     Raises: ConfigError listing every parameter without one owner, and every parameter or option
     that an optimizer refuses.
     """
@@ -43,7 +43,6 @@ def build(
             excluded = None if exclude is None else _match(exclude)
             rules_by_name[name] = Rule(_match(node["match"]), excluded)
         owned = ownership.assign(model, rules_by_name)
-    schedule = schedule or targets.build_schedule("scheduler", config.scheduler, **lengths)
     groups: list[Group] = []
     problems: list[str] = []
     for name, parameters in owned.items():

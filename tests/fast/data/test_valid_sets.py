@@ -90,9 +90,10 @@ def test_paths_of_further_sets_become_absolute(tmp_path, monkeypatch):
 
 def test_sets_of_data_that_folds_are_made_of_are_counted():
     sets = {"night": "night.csv", "far": {"_target_": "my.Far", "path": "far"}}
-    assert components._num_sets({"path": "day.csv", "valid_sets": sets}) == 2
-    assert components._num_sets({"fold": 0, "data": {"valid_sets": sets}}) == 2
-    assert components._num_sets({"fold": 0, "data": {"valid_sets": {}}}) == 0
+    table, folds = {"_target_": "andiron.data.csv"}, {"_target_": "andiron.data.kfold"}
+    assert components._num_sets({**table, "valid_sets": sets}) == 2
+    assert components._num_sets({**folds, "data": {**table, "valid_sets": sets}}) == 2
+    assert components._num_sets({**folds, "data": {**table, "valid_sets": {}}}) == 0
 
 
 def images(folder, counts):

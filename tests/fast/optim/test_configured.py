@@ -30,10 +30,13 @@ def config(*overrides):
 
 
 def built(*overrides):
-    chosen = config(*overrides)
-    return grouped_optimizer.build(
-        chosen, network.model(chosen, SPLITS), num_updates=210, updates_per_epoch=21
-    )
+    return optimizer_of(config(*overrides))
+
+
+def optimizer_of(chosen, num_updates=210, updates_per_epoch=21):
+    lengths = {"num_updates": num_updates, "updates_per_epoch": updates_per_epoch}
+    schedule = targets.build_schedule("scheduler", chosen.scheduler, **lengths)
+    return grouped_optimizer.build(chosen, network.model(chosen, SPLITS), schedule, **lengths)
 
 
 def owned(optimizer):
@@ -233,7 +236,7 @@ SCHEDULES += [
 def test_the_rate_of_a_group_is_its_peak_under_every_schedule(chosen):
     composed = config("+param_groups.head={match:{tag:last},lr:0.1}", *chosen.split())
     lengths = {"num_updates": 210, "updates_per_epoch": 21}
-    optimizer = grouped_optimizer.build(composed, network.model(composed, SPLITS), **lengths)
+    optimizer = optimizer_of(composed, **lengths)
     run = targets.build_schedule("scheduler", composed.scheduler, **lengths)
     rates = [optimizer.learning_rates(run(t), t)["head"] for t in range(210)]
     # a warm-up delays a schedule that falls: its peak is that schedule's
@@ -263,9 +266,7 @@ def test_every_wrong_group_is_reported_at_once():
         "+param_groups.two={match:layers.3,nesterov:true,momentum:0.0}",
     )
     with pytest.raises(errors.ConfigError) as refused:
-        grouped_optimizer.build(
-            chosen, network.model(chosen, SPLITS), num_updates=1, updates_per_epoch=1
-        )
+        optimizer_of(chosen, num_updates=1, updates_per_epoch=1)
     first, second = refused.value.problems
     assert first.startswith(
         f"param_groups.one: torch.optim.Muon does not take '{MLP[1]}' [512]; give them to another "
