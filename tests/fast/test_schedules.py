@@ -15,22 +15,9 @@ from torch.optim import lr_scheduler
 
 from andiron import schedules
 from andiron.schedules import (
-    Composed,
-    Constant,
-    Cosine,
-    CosineRestarts,
-    Exponential,
-    Linear,
-    Noam,
-    OneCycle,
-    Plateau,
-    Polynomial,
-    Schedule,
-    Sequential,
-    Step,
-    Warmup,
-    WarmupStableDecay,
-)
+    Composed, Constant, Cosine, CosineRestarts, Exponential, Linear, Noam, OneCycle, Plateau,
+    Polynomial, Schedule, Sequential, Step, Warmup, WarmupStableDecay,
+)  # fmt: skip
 
 # Fractions of powers of two come out exact. Elsewhere pi, a root or a decimal fraction is rounded,
 # and at most eight

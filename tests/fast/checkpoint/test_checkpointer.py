@@ -8,27 +8,14 @@ import pytest
 import safetensors.torch
 import torch
 from checkpoints_made import (
-    ALL_FILES,
-    FILES,
-    LAST_TWO_AND_BEST,
-    checkpoint,
-    equal,
-    names,
-    rich,
-    save,
-)
+    ALL_FILES, FILES, LAST_TWO_AND_BEST, checkpoint, equal, names, rich, save,
+)  # fmt: skip
 from waiting import until
 
 from andiron import errors
 from andiron.checkpoint import (
-    Checkpoint,
-    FileCheckpointer,
-    KeepEvery,
-    KeepLast,
-    checkpointer,
-    load,
-    newest_whole,
-)
+    Checkpoint, FileCheckpointer, KeepEvery, KeepLast, checkpointer, load, newest_whole,
+)  # fmt: skip
 from andiron.disk import files
 
 

@@ -5,14 +5,8 @@ import math
 import pytest
 
 from andiron.checkpoint import (
-    Cadence,
-    Checkpointing,
-    AnyOf,
-    KeepBest,
-    KeepEvery,
-    KeepLast,
-    checkpointing,
-)
+    Cadence, Checkpointing, AnyOf, KeepBest, KeepEvery, KeepLast, checkpointing,
+)  # fmt: skip
 
 
 def test_what_is_left_out_is_the_last_two_and_the_best_after_every_epoch():

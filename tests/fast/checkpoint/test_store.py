@@ -7,13 +7,8 @@ from checkpoints_made import LAST_TWO_AND_BEST, checkpoint, equal, save
 
 from andiron import errors
 from andiron.checkpoint import (
-    FileCheckpointer,
-    KeepLast,
-    LocalStore,
-    checkpointer,
-    names,
-    newest_whole,
-)
+    FileCheckpointer, KeepLast, LocalStore, checkpointer, names, newest_whole,
+)  # fmt: skip
 from andiron.checkpoint.directory import as_store
 
 

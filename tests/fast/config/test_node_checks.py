@@ -33,12 +33,10 @@ def conf_nodes() -> dict[str, dict[str, Any]]:
         if isinstance(value, dict) and not str(value.get("_target_", foreign)).startswith(foreign):
             found[where] = stated(value)
         items = (
-            value.items()
-            if isinstance(value, dict)
-            else enumerate(value)
-            if isinstance(value, list)
-            else ()
-        )
+            value.items() if isinstance(value, dict) else enumerate(value) if isinstance(
+                value, list,
+            ) else ()
+        )  # fmt: skip
         for key, inner in items:
             collect(f"{where} {key}", inner)
 
@@ -100,24 +98,16 @@ def test_every_argument_of_andirons_own_in_conf_has_a_type():
 def test_nodes_in_lists_and_arguments_from_defaults_lists_are_checked():
     assert "conf/scheduler/sequential.yaml schedules 1" in CONF_NODES
     assert set(CONF_NODES["conf/scheduler/warmup.yaml"]) == {
-        "_target_",
-        "schedule",
-        "warmup_updates",
-    }
+        "_target_", "schedule", "warmup_updates",
+    }  # fmt: skip
 
 
 COSINE = {
-    "_target_": "andiron.schedules.Cosine",
-    "initial_lr": 0.1,
-    "min_lr": 0.0,
-    "num_updates": None,
-}
+    "_target_": "andiron.schedules.Cosine", "initial_lr": 0.1, "min_lr": 0.0, "num_updates": None,
+}  # fmt: skip
 STEP = {
-    "_target_": "andiron.schedules.Step",
-    "initial_lr": 0.1,
-    "step_size": "2epochs",
-    "gamma": 0.5,
-}
+    "_target_": "andiron.schedules.Step", "initial_lr": 0.1, "step_size": "2epochs", "gamma": 0.5,
+}  # fmt: skip
 
 
 def said(scheduler: dict[str, Any]) -> list[str]:
@@ -131,11 +121,9 @@ def said(scheduler: dict[str, Any]) -> list[str]:
 
 def warmup(schedule: Any, **changes: Any) -> dict[str, Any]:
     return {
-        "_target_": "andiron.schedules.Warmup",
-        "schedule": schedule,
-        "warmup_updates": 3,
+        "_target_": "andiron.schedules.Warmup", "schedule": schedule, "warmup_updates": 3,
         **changes,
-    }
+    }  # fmt: skip
 
 
 def sequential(*schedules: Any, milestones: Any = ()) -> dict[str, Any]:
@@ -159,28 +147,14 @@ def test_a_number_of_updates_may_be_said_in_epochs(value):
     assert said(warmup(COSINE, warmup_updates=value)) == []
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "0epochs",
-        "0.0epochs",
-        "-1epochs",
-        "2 epochs",
-        "epochs",
-        "2epoch s",
-        "two epochs",
-        "2",
-        "",
-        1.5,
-        True,
-        [3],
-    ],
-)
+@pytest.mark.parametrize("value", [
+    "0epochs", "0.0epochs", "-1epochs", "2 epochs", "epochs", "2epoch s", "two epochs", "2", "",
+    1.5, True, [3],
+])  # fmt: skip
 def test_an_invalid_number_of_updates_is_answered_by_what_is_allowed(value):
     assert said({**COSINE, "num_updates": value}) == [
         f"scheduler.num_updates={value}: should be a number of updates (100) or of epochs "
-        "(2epochs, "
-        "0.5epochs)"
+        "(2epochs, 0.5epochs)"
     ]
 
 
@@ -229,16 +203,14 @@ def test_a_value_that_is_not_a_node_is_refused_as_a_schedule(inside):
     ]
     assert said(sequential(COSINE, inside)) == [
         f"scheduler.schedules={[COSINE, inside]}: should be a list of nodes, each a _target_ and "
-        "its "
-        "arguments"
+        "its arguments"
     ]
 
 
 def test_a_node_inside_names_its_target():
     assert said(warmup({**STEP, "_target_": None})) == [
         "scheduler.schedule._target_=None: names no class or function; give its dotted name, such "
-        "as "
-        "torch.optim.Adam"
+        "as torch.optim.Adam"
     ]
 
 

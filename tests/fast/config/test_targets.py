@@ -13,15 +13,8 @@ from andiron import errors, schedules
 from andiron.assembly import targets
 from andiron.config import diagnosis, schema
 from andiron.schedules import (
-    Composed,
-    Constant,
-    Cosine,
-    CosineRestarts,
-    Linear,
-    Sequential,
-    Warmup,
-    WarmupStableDecay,
-)
+    Composed, Constant, Cosine, CosineRestarts, Linear, Sequential, Warmup, WarmupStableDecay,
+)  # fmt: skip
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 

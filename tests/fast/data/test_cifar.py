@@ -189,8 +189,7 @@ def test_absent_and_offline_names_the_folder_and_data_without_download(
     assert str(raised.value) == (
         f"{name.upper()} is not in {tmp_path / FOLDERS[name]} and could not be downloaded "
         f"(<urlopen error no route to host>); put the files of {url} there, point "
-        "ANDIRON_DATA_DIR at the folder that holds it, or use data=digits, which needs no "
-        "download"
+        "ANDIRON_DATA_DIR at the folder that holds it, or use data=digits, which needs no download"
     )
     assert offline == [url]
 

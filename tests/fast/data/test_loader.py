@@ -12,14 +12,8 @@ from waiting import until
 
 from andiron import errors, randomness
 from andiron.data import (
-    ArrayBatcher,
-    ArrayDataset,
-    DataLoader,
-    DataLoaderBuilder,
-    ImageBatcher,
-    RawBatch,
-    digits,
-)
+    ArrayBatcher, ArrayDataset, DataLoader, DataLoaderBuilder, ImageBatcher, RawBatch, digits,
+)  # fmt: skip
 from andiron.data.composed.torch_samples import from_torch
 from andiron.data.gathering import Gather, Request
 

@@ -7,16 +7,8 @@ import torch
 from PIL import Image
 
 from andiron.data import (
-    ArrayDataset,
-    Crop,
-    Cutout,
-    DataLoader,
-    Flip,
-    Mixup,
-    Rotate,
-    StoredDataset,
-    image_folder,
-)
+    ArrayDataset, Crop, Cutout, DataLoader, Flip, Mixup, Rotate, StoredDataset, image_folder,
+)  # fmt: skip
 from andiron.data.on_disk.image_folder import ImageFolderDataset
 
 SEED, BATCH_SIZE, EPOCH = 11, 7, 3

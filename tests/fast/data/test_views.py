@@ -12,13 +12,8 @@ from hypothesis import strategies as st
 from andiron.data.dataset import ArrayDataset, Dataset, RawBatch
 from andiron.data.loader import DataLoader
 from andiron.data.composed.composed_datasets import (
-    Concatenated,
-    Mapped,
-    Partial,
-    Windows,
-    chosen,
-    sample_name,
-)
+    Concatenated, Mapped, Partial, Windows, chosen, sample_name,
+)  # fmt: skip
 
 INPUTS = torch.arange(11 * 2, dtype=torch.uint8).view(11, 1, 2)
 TARGETS = torch.tensor([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5])

@@ -101,10 +101,8 @@ def pretend_gpu(monkeypatch, utilization):
 
 def test_of_a_gpu_memory_and_utilisation_are_reported(monkeypatch):
     assert pretend_gpu(monkeypatch, lambda device: 87) == {
-        "system/gpu_memory_gib": 1.5,
-        "system/gpu_memory_peak_gib": 5.0,
-        "system/gpu_percent": 87.0,
-    }
+        "system/gpu_memory_gib": 1.5, "system/gpu_memory_peak_gib": 5.0, "system/gpu_percent": 87.0,
+    }  # fmt: skip
 
 
 class NVMLError(Exception):

@@ -9,19 +9,9 @@ import pytest
 import torch
 from kept_points import Kept
 from small_digits import (
-    lengthen,
-    BATCH,
-    BATCHES,
-    DIGITS,
-    LR,
-    SEED,
-    TRAIN,
-    VALID,
-    builder,
-    classifier,
-    same,
+    lengthen, BATCH, BATCHES, DIGITS, LR, SEED, TRAIN, VALID, builder, classifier, same,
     two_optimizers,
-)
+)  # fmt: skip
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.nn import functional
 

@@ -12,12 +12,9 @@ from hypothesis import strategies as st
 
 from andiron.metrics import Tally
 from andiron.outputs import (
-    IGNORED,
-    BinaryClassificationOutput,
-    ClassificationOutput,
-    MultiLabelClassificationOutput,
+    IGNORED, BinaryClassificationOutput, ClassificationOutput, MultiLabelClassificationOutput,
     SequenceOutput,
-)
+)  # fmt: skip
 
 LOSS = torch.tensor(0.0)
 laws = settings(derandomize=True, deadline=None, max_examples=40)

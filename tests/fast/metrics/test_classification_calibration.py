@@ -6,27 +6,15 @@ import numpy
 import pytest
 import torch
 from classification_items import (
-    LOSS,
-    binary,
-    classes,
-    close,
-    labels,
-    laws,
-    measured,
-    on_meta,
-    padded,
-    shuffled,
-)
+    LOSS, binary, classes, close, labels, laws, measured, on_meta, padded, shuffled,
+)  # fmt: skip
 from hypothesis import given
 from hypothesis import strategies as st
 
 from andiron.metrics.classification.calibration import BrierScore, ExpectedCalibrationError
 from andiron.outputs import (
-    IGNORED,
-    BinaryClassificationOutput,
-    ClassificationOutput,
-    MultiLabelClassificationOutput,
-)
+    IGNORED, BinaryClassificationOutput, ClassificationOutput, MultiLabelClassificationOutput,
+)  # fmt: skip
 from andiron.protocols import Metric, Statistic
 
 # at most 55 float32 probabilities are added up, each right to 1e-7

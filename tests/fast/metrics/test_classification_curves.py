@@ -6,18 +6,8 @@ import numpy
 import pytest
 import torch
 from classification_items import (
-    LOSS,
-    averages,
-    binary,
-    classes,
-    close,
-    labels,
-    laws,
-    measured,
-    padded,
-    shuffled,
-    unwarned,
-)
+    LOSS, averages, binary, classes, close, labels, laws, measured, padded, shuffled, unwarned,
+)  # fmt: skip
 from hypothesis import given
 from hypothesis import strategies as st
 

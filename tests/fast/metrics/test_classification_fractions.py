@@ -4,26 +4,15 @@ import numpy
 import pytest
 import torch
 from classification_items import (
-    LOSS,
-    binary,
-    classes,
-    labels,
-    laws,
-    measured,
-    on_meta,
-    padded,
-    shuffled,
-)
+    LOSS, binary, classes, labels, laws, measured, on_meta, padded, shuffled,
+)  # fmt: skip
 from hypothesis import given
 from hypothesis import strategies as st
 
 from andiron.metrics import Accuracy, ExactMatch, HammingAccuracy, HammingLoss, TopKAccuracy
 from andiron.outputs import (
-    IGNORED,
-    BinaryClassificationOutput,
-    ClassificationOutput,
-    MultiLabelClassificationOutput,
-)
+    IGNORED, BinaryClassificationOutput, ClassificationOutput, MultiLabelClassificationOutput,
+)  # fmt: skip
 from andiron.protocols import Metric, Statistic
 
 sklearn = pytest.importorskip("sklearn.metrics")

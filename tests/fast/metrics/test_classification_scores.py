@@ -6,19 +6,9 @@ import numpy
 import pytest
 import torch
 from classification_items import (
-    LOSS,
-    averages,
-    binary,
-    classes,
-    close,
-    labels,
-    laws,
-    measured,
-    on_meta,
-    padded,
-    shuffled,
+    LOSS, averages, binary, classes, close, labels, laws, measured, on_meta, padded, shuffled,
     unwarned,
-)
+)  # fmt: skip
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,12 +19,9 @@ from andiron.metrics.classification.agreement import (
 )
 from andiron.metrics.classification.decision_scores import FBeta, Precision, Recall, Specificity
 from andiron.outputs import (
-    IGNORED,
-    BinaryClassificationOutput,
-    ClassificationOutput,
-    MultiLabelClassificationOutput,
+    IGNORED, BinaryClassificationOutput, ClassificationOutput, MultiLabelClassificationOutput,
     RegressionOutput,
-)
+)  # fmt: skip
 from andiron.protocols import Statistic
 
 sklearn = pytest.importorskip("sklearn.metrics")

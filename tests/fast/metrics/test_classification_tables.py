@@ -3,17 +3,8 @@
 import pytest
 import torch
 from classification_items import (
-    LOSS,
-    binary,
-    classes,
-    labels,
-    laws,
-    measured,
-    on_meta,
-    padded,
-    shuffled,
-    unwarned,
-)
+    LOSS, binary, classes, labels, laws, measured, on_meta, padded, shuffled, unwarned,
+)  # fmt: skip
 from hypothesis import given
 from hypothesis import strategies as st
 

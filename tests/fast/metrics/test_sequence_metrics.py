@@ -11,11 +11,8 @@ from torch.nn import functional
 from andiron import errors
 from andiron.metrics.classification.accuracy import Accuracy
 from andiron.metrics.sequence.token_metrics import (
-    BitsPerByte,
-    CharacterErrorRate,
-    Perplexity,
-    WordErrorRate,
-)
+    BitsPerByte, CharacterErrorRate, Perplexity, WordErrorRate,
+)  # fmt: skip
 from andiron.metrics.tally import Tally
 from andiron.outputs import IGNORED, SequenceOutput
 from andiron.protocols import Metric, Statistic

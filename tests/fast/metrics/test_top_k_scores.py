@@ -3,16 +3,8 @@
 import pytest
 import torch
 from classification_items import (
-    averages,
-    classes,
-    close,
-    laws,
-    measured,
-    on_meta,
-    padded,
-    shuffled,
-    unwarned,
-)
+    averages, classes, close, laws, measured, on_meta, padded, shuffled, unwarned,
+)  # fmt: skip
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import one_hot

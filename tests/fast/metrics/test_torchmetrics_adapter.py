@@ -13,13 +13,9 @@ from andiron.metrics.classification.accuracy import Accuracy
 from andiron.metrics.tally import Tally
 from andiron.metrics.torchmetrics_adapter import Torchmetrics
 from andiron.outputs import (
-    IGNORED,
-    BinaryClassificationOutput,
-    ClassificationOutput,
-    MultiLabelClassificationOutput,
-    RegressionOutput,
-    SequenceOutput,
-)
+    IGNORED, BinaryClassificationOutput, ClassificationOutput, MultiLabelClassificationOutput,
+    RegressionOutput, SequenceOutput,
+)  # fmt: skip
 from andiron.protocols import Statistic
 
 torchmetrics = pytest.importorskip("torchmetrics")

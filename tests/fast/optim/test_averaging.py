@@ -78,14 +78,9 @@ def differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> li
 
 
 MOVING = [
-    "stem.weight",
-    "norm.weight",
-    "norm.bias",
-    "norm.running_mean",
-    "norm.running_var",
-    "embedding.weight",
-    "head.bias",
-]
+    "stem.weight", "norm.weight", "norm.bias", "norm.running_mean", "norm.running_var",
+    "embedding.weight", "head.bias",
+]  # fmt: skip
 
 
 def test_ema_equals_its_closed_form() -> None:
@@ -120,14 +115,11 @@ def test_decay_warms_up_as_tensorflows() -> None:
 @pytest.mark.parametrize(
     ("rule", "taken"),
     [
-        (Swa(1), [*range(1, 18)]),
-        (Swa(5), [*range(5, 18)]),
-        (Swa(5, every=4), [5, 9, 13, 17]),
-        (Swa(6, every=6), [6, 12]),
-        (Swa(17), [17]),
+        (Swa(1), [*range(1, 18)]), (Swa(5), [*range(5, 18)]), (Swa(5, every=4), [5, 9, 13, 17]),
+        (Swa(6, every=6), [6, 12]), (Swa(17), [17]),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_swa_is_the_plain_mean_of_the_weights_it_takes(rule: Swa, taken: list[int]) -> None:
     average, w = averaged(rule, 17, torch.float64)
     assert average.count == len(taken)
@@ -154,9 +146,8 @@ def test_averages_equal_torch_bit_for_bit(
     average = WeightAverage(rule, model)
     expected = swa_utils.AveragedModel(model, multi_avg_fn=multi_avg_fn, use_buffers=True)
     if isinstance(rule, Ema):
-        expected.update_parameters(
-            model
-        )  # its first call only copies: there the initial weights, here done already
+        # its first call only copies: there the initial weights, here done already
+        expected.update_parameters(model)
     for update in range(1, 51):
         train(model, update)
         average.update(model, update)
@@ -215,9 +206,8 @@ def test_halves_are_averaged_in_float32(dtype: torch.dtype) -> None:
         expected.lerp_(model.weight.detach().float(), 1 - 0.999)
     assert {tensor.dtype for tensor in average.state_dict().values()} == {torch.float32}
     assert torch.equal(average.state_dict()["weight"], expected)
-    assert not torch.equal(
-        expected, start
-    )  # as it would stay in half precision: 0.001 of 2**-6 is lost in it
+    # as it would stay in half precision: 0.001 of 2**-6 is lost in it
+    assert not torch.equal(expected, start)
     with average.swapped_in(model):
         assert torch.equal(model.weight, expected.to(dtype))
 

@@ -13,14 +13,8 @@ from torch import nn
 from andiron import gradients
 from andiron.gradients import Gradients
 from andiron.optim import (
-    centralise,
-    chained,
-    clip_global_norm,
-    clip_norm,
-    clip_value,
-    noise,
-    transformations,
-)
+    centralise, chained, clip_global_norm, clip_norm, clip_value, noise, transformations,
+)  # fmt: skip
 
 CLIPPINGS = [clip_global_norm(0.7), clip_norm(0.7), clip_value(0.3)]
 

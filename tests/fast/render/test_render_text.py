@@ -7,33 +7,18 @@ from andiron.protocols import Progress
 from andiron.render import text
 
 
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (0.0, "0.0000"),
-        (0.12345, "0.1235"),
-        (1e-3, "0.0010"),
-        (9.99e-4, "9.990e-04"),
-        (-2.5, "-2.5000"),
-        (1e5, "1.000e+05"),
-    ],
-)
+@pytest.mark.parametrize(("value", "words"), [
+    (0.0, "0.0000"), (0.12345, "0.1235"), (1e-3, "0.0010"), (9.99e-4, "9.990e-04"),
+    (-2.5, "-2.5000"), (1e5, "1.000e+05"),
+])  # fmt: skip
 def test_a_number_shows_four_decimals_or_its_power_of_ten(value, words):
     assert readable.number(value) == words
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0.04, "0.0s"),
-        (9.94, "9.9s"),
-        (12.3, "12s"),
-        (59.6, "1m00s"),
-        (200.0, "3m20s"),
-        (7500.0, "2h05m"),
-        (9e4, "25h00m"),
-    ],
-)
+@pytest.mark.parametrize(("seconds", "words"), [
+    (0.04, "0.0s"), (9.94, "9.9s"), (12.3, "12s"), (59.6, "1m00s"), (200.0, "3m20s"),
+    (7500.0, "2h05m"), (9e4, "25h00m"),
+])  # fmt: skip
 def test_a_duration_shows_two_units(seconds, words):
     assert readable.duration(seconds) == words
 

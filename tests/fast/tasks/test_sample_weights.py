@@ -9,14 +9,9 @@ from andiron.data import ArrayBatcher, ArrayDataset, Concatenated, DataLoader, M
 from andiron.data.dataset import Batch, WeightedBatch
 from andiron.optim import GradientsAccumulator
 from andiron.tasks import (
-    BinaryClassifier,
-    BinaryCrossEntropy,
-    Classifier,
-    CrossEntropy,
-    MeanSquaredError,
-    MultiLabelClassifier,
-    Regressor,
-)
+    BinaryClassifier, BinaryCrossEntropy, Classifier, CrossEntropy, MeanSquaredError,
+    MultiLabelClassifier, Regressor,
+)  # fmt: skip
 
 DRAW = torch.Generator().manual_seed(0)
 INPUTS = torch.randn(7, 4, generator=DRAW)

@@ -5,11 +5,8 @@ import math
 import torch
 
 from andiron.outputs import (
-    AdversarialOutput,
-    ClassificationOutput,
-    MultiLabelClassificationOutput,
-    RegressionOutput,
-)
+    AdversarialOutput, ClassificationOutput, MultiLabelClassificationOutput, RegressionOutput,
+)  # fmt: skip
 from andiron.trained.evaluation_metrics import Details
 
 LOSS = torch.tensor(0.0)

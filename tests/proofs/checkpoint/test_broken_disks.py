@@ -13,13 +13,8 @@ from checkpoints_made import big, checkpoint, equal, names, save
 from small_disks import mounted
 
 from andiron.checkpoint import (
-    FileCheckpointer,
-    KeepLast,
-    checkpointer,
-    load,
-    manifest,
-    newest_whole,
-)
+    FileCheckpointer, KeepLast, checkpointer, load, manifest, newest_whole,
+)  # fmt: skip
 from andiron.disk import files
 
 ROOT = Path(__file__).resolve().parents[3]
