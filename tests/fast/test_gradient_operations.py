@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from tensor_bits import same
 from torch import nn
 from torch.nn import functional
 
@@ -28,10 +29,6 @@ def loss_of(model, size=7):
 def taken(model=None):
     model = model or network()
     return gradients.backward(loss_of(model), model)
-
-
-def same(one, other):
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
 def test_the_loss_is_known_and_holds_no_graph():

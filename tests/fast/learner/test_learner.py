@@ -11,6 +11,7 @@ import pytest
 import torch
 from conftest import without_time
 from kept_points import Kept
+from tensor_bits import same
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.nn import functional
 
@@ -109,11 +110,6 @@ def fitted(folder, *, train=None, valid=None, test=None, **options):
     made = learner(folder, **options)
     made.fit(train or train_loader(), valid or measuring_loader(), test)
     return made
-
-
-def same(one, other):
-    """Whether two state dicts are equal, bit for bit."""
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
 def without_speed(points):

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from kept_points import Kept
+from tensor_bits import copies, same
 from torch import nn
 from torch.nn import functional
 
@@ -63,14 +64,6 @@ def learner(folder, model, *, policy="stop", writers=(), precision="fp32", accum
         .grads_accumulation(accumulate)
         .build(model, Optimizer(torch.optim.Adam, model), LR)
     )
-
-
-def copies(tensors):
-    return {name: tensor.detach().clone() for name, tensor in tensors.items()}
-
-
-def same(one, other):
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
 def by_hand(batches, *, without=()):

@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from tensor_bits import same
 from torch import nn
 from torch.nn import functional
+from uneven_batches import SIZES, lr_at
 
 from andiron import gradients, randomness
 from andiron.optim import Optimizer, fused_kernel
@@ -21,7 +23,6 @@ CASES = {
     "SGD, momentum": (torch.optim.SGD, {"momentum": 0.9, "dampening": 0.1}),
     "SGD, nesterov": (torch.optim.SGD, {"momentum": 0.9, "nesterov": True, "weight_decay": 0.01}),
 }
-SIZES = (7, 3, 5, 1)  # samples in a batch: uneven
 
 
 class Network(nn.Module):
@@ -41,10 +42,6 @@ class Network(nn.Module):
         outputs = self.second(torch.tanh(self.first(inputs)))
         outputs = outputs if skips else self.sometimes(outputs)
         return functional.cross_entropy(outputs, torch.randint(4, (size,), generator=stream))
-
-
-def lr_at(update):
-    return 0.002 * (1 + update % 7)
 
 
 def trained(kind, options, *, may_fuse, skipped=(), dtype=torch.float32, lr=lr_at):
@@ -71,10 +68,6 @@ def made(kind, options, model, may_fuse, public_steps):
     public_step = optimizer._inner_step
     optimizer._inner_step = lambda *given: (public_steps.append(1), public_step(*given))
     return optimizer
-
-
-def same(one, other):
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ import inspect
 
 import pytest
 import torch
+from tensor_bits import same
 from torch import nn
-from torch.nn import functional
+from uneven_batches import loss_of, lr_at
 
 from andiron import errors, gradients, randomness
 from andiron.optim import Group, GroupedOptimizer, Optimizer, chained, clip_global_norm
@@ -29,7 +30,6 @@ OPTIMIZERS = {
     "Muon": (torch.optim.Muon, {}),
 }
 BIASES, MATRICES = ("0.bias", "2.bias", "2.weight", "3.bias"), ("0.weight", "3.weight")
-SIZES = (7, 3, 5, 1)  # samples in a batch: uneven
 
 
 def network():
@@ -37,23 +37,8 @@ def network():
     return nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.LayerNorm(9), nn.Linear(9, 4))
 
 
-@functools.cache
-def batch(update):
-    size, stream = SIZES[update % len(SIZES)], randomness.stream(0, "batch", update)
-    return torch.randn(size, 6, generator=stream), torch.randint(4, (size,), generator=stream)
-
-
-def loss_of(model, update):
-    inputs, targets = batch(update)
-    return functional.cross_entropy(model(inputs), targets)
-
-
 def gradients_at(model, update):
     return gradients.backward(loss_of(model, update), model)
-
-
-def lr_at(update):
-    return 0.002 * (1 + update % 7)
 
 
 def as_chosen(kind, **options):
@@ -71,10 +56,6 @@ def group(model, name, kind, members, *, options=None, **settings):
         optimizer=Optimizer(kind, model, members, **(options or {})),
         **settings,
     )
-
-
-def same(one, other):
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
 def states(optimizers, model):

@@ -1,6 +1,5 @@
 """The functional face against the plain torch loop, and the laws that a plain loop has not."""
 
-import functools
 import inspect
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,8 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+from tensor_bits import copies, differing
 from torch import Tensor, nn
-from torch.nn import functional
+from uneven_batches import loss_of, lr_at
 
 from andiron import gradients, randomness, serialization
 from andiron.gradients import Gradients
@@ -34,7 +34,6 @@ OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
     }),
 }  # fmt: skip
 each_optimizer = pytest.mark.parametrize("name", OPTIMIZERS)
-SIZES = (7, 3, 5, 1)  # samples in a batch: uneven
 
 
 def chosen(optimizer_class: type[torch.optim.Optimizer]) -> dict[str, bool]:
@@ -58,23 +57,6 @@ def network(seed: int = 0) -> nn.Sequential:
     return nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.LayerNorm(9), nn.Linear(9, 4))
 
 
-@functools.cache
-def batch(update: int) -> tuple[Tensor, Tensor]:
-    size = SIZES[update % len(SIZES)]
-    stream = randomness.stream(0, "batch", update)
-    return torch.randn(size, 6, generator=stream), torch.randint(4, (size,), generator=stream)
-
-
-def loss_of(model: nn.Module, update: int) -> Tensor:
-    inputs, targets = batch(update)
-    return functional.cross_entropy(model(inputs), targets)
-
-
-def lr_at(update: int) -> float:
-    """Another learning rate at every update."""
-    return 0.002 * (1 + update % 7)
-
-
 def train(model: nn.Module, optimizer: Optimizer, updates: range) -> nn.Module:
     for update in updates:
         model = optimizer.step(
@@ -91,18 +73,6 @@ def train_plainly(model: nn.Module, optimizer: torch.optim.Optimizer, updates: r
         loss_of(model, update).backward()
         optimizer.step()
     return model
-
-
-def copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.detach().clone() for name, tensor in tensors.items()}
-
-
-def differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> set[str]:
-    """The names under which the two do not hold the same bits."""
-    both = found.keys() & expected.keys()
-    return {name for name in both if not torch.equal(found[name], expected[name])} | (
-        found.keys() ^ expected.keys()
-    )
 
 
 def torch_state(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:

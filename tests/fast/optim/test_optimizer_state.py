@@ -2,14 +2,15 @@
 state."""
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import pytorch_optimizer
 import schedulefree
 import torch
-from torch import Tensor, nn
+from tensor_bits import copies, differing
+from torch import nn
 
 from andiron import gradients
 from andiron.gradients import Gradients
@@ -48,18 +49,6 @@ def counted(model: nn.Module) -> tuple[Callable[[], Gradients], list[float]]:
         return found
 
     return closure, losses
-
-
-def copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.detach().clone() for name, tensor in tensors.items()}
-
-
-def differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> set[str]:
-    """The names under which the two do not hold the same bits."""
-    both = found.keys() & expected.keys()
-    return {name for name in both if not torch.equal(found[name], expected[name])} | (
-        found.keys() ^ expected.keys()
-    )
 
 
 def stepped(model: nn.Module, optimizer: Optimizer, number: int = 3) -> nn.Module:

@@ -12,15 +12,16 @@ import pytest
 import pytorch_optimizer
 import schedulefree
 import torch
+from tensor_bits import copies, differing
 from torch import Tensor, nn
 from torch.nn import functional
+from uneven_batches import SIZES, batch, lr_at
 
 from andiron import gradients, randomness, serialization
 from andiron.gradients import Gradients
 from andiron.optim import Adan, GroupedOptimizer, Lamb, Optimizer, slot_checks
 from andiron.optim.optimizer import GROUP
 
-SIZES = (7, 3, 5, 1)  # samples in a batch: uneven
 OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
     "SGD": (torch.optim.SGD, {"momentum": 0.9}),
     "Adam": (torch.optim.Adam, {}),
@@ -62,21 +63,9 @@ def network(name: str, seed: int = 0) -> nn.Sequential:
     return nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.LayerNorm(9), nn.Linear(9, 4))
 
 
-@functools.cache
-def batch(update: int) -> tuple[Tensor, Tensor]:
-    size = SIZES[update % len(SIZES)]
-    stream = randomness.stream(0, "batch", update)
-    return torch.randn(size, 6, generator=stream), torch.randint(4, (size,), generator=stream)
-
-
 def taken(model: nn.Module, update: int) -> Gradients:
     inputs, targets = batch(update)
     return gradients.backward(functional.cross_entropy(model(inputs), targets), model)
-
-
-def lr_at(update: int) -> float:
-    """Another learning rate at every update."""
-    return 0.002 * (1 + update % 7)
 
 
 def start_draws(update: int) -> None:
@@ -121,18 +110,6 @@ def chosen(optimizer_class: type[torch.optim.Optimizer]) -> dict[str, bool]:
         if name in inspect.signature(optimizer_class).parameters
     ]
     return {known[0]: True} if known else {}
-
-
-def copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.detach().clone() for name, tensor in tensors.items()}
-
-
-def differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> set[str]:
-    """The names under which the two do not hold the same bits."""
-    both = found.keys() & expected.keys()
-    return {name for name in both if not torch.equal(found[name], expected[name])} | (
-        found.keys() ^ expected.keys()
-    )
 
 
 def as_lists(value: Any) -> Any:

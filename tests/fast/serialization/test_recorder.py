@@ -9,6 +9,7 @@ import pytest
 import safetensors
 import safetensors.torch
 import torch
+from tensor_bits import bits
 
 from andiron import errors, serialization
 from andiron.serialization import messagepack
@@ -32,14 +33,6 @@ TENSORS = {
 
 def file(folder, recorder):
     return folder / f"record{recorder.suffix}"
-
-
-def bits(tensor):
-    return (
-        tensor.dtype,
-        tensor.shape,
-        tensor.clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8).tolist(),
-    )
 
 
 def refusal(call, *arguments):

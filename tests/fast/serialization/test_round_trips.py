@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tensor_bits import bits
 from torch import nn
 
 from andiron import errors, serialization
@@ -56,14 +57,6 @@ recorders = st.builds(
     serialization.Recorder, st.sampled_from(sorted(SUFFIXES)), precision=st.just("exact"),
     gzip=st.booleans(), narrow=st.booleans(),
 )  # fmt: skip
-
-
-def bits(tensor):
-    return (
-        tensor.dtype,
-        tensor.shape,
-        tensor.clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8).tolist(),
-    )
 
 
 def round_trip(recorder, record):
