@@ -20,7 +20,7 @@ PLAN = {
         "andiron.config": "options",
         "andiron.data": "batchers dataset gathering loader prefetch",
         "andiron.learner": "agenda construction evaluation learner loop metric_log nonfinite "
-        "precision saving state state_before update",
+        "precision run_host saving state state_before update",
         "andiron.metrics": "history sliced_window tally",
         "andiron.optim": "accumulator early_exchange grouped model_weights optimizer "
         "running_statistics sliced_mean transformations",
@@ -36,7 +36,7 @@ PLAN = {
         "andiron.cli": WHOLE,
         "andiron.config": WHOLE,
         "andiron.disk": WHOLE,
-        "andiron.learner": "__init__ builder claimed_folder state_format user_states",
+        "andiron.learner": "__init__ builder state_format user_states",
         "andiron.metrics": "tally_state",
         "andiron.plain": WHOLE,
         "andiron.run": WHOLE,

@@ -87,6 +87,17 @@ def test_training_imports_no_wing():
     assert not imports, "\n".join(imports)
 
 
+def test_the_learner_knows_a_runs_folder_only_as_its_host():
+    imports = [
+        f"{module} imports {other}"
+        for module, others in graph().items()
+        if module.startswith("andiron.learner.") and module != "andiron.learner.builder"
+        for other in sorted(others - {"andiron.config", "andiron.config.options"})
+        if other.startswith(("andiron.config", "andiron.run.", "andiron.assembly"))
+    ]
+    assert not imports, "\n".join(imports)
+
+
 def test_every_part_of_the_house_has_a_floor():
     assert {part(module) for module in modules() if part(module)} == set(FLOOR)
 

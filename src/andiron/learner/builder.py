@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +18,6 @@ from andiron.config.options import Clip, LearnerOptions
 from andiron.data import Splits
 from andiron.distributed import World
 from andiron.interrupter import Interrupter
-from andiron.learner.claimed_folder import folder_at
 from andiron.learner.construction import Choices, FurtherSet, construct
 from andiron.learner.early_stopping import EarlyStopping
 from andiron.learner.learner import Learner
@@ -27,14 +27,8 @@ from andiron.optim.averaging import Rule
 from andiron.optim.transformations import Transformation
 from andiron.plain.cadence import Cadence
 from andiron.protocols import Metric, Renderer, Writer
-from andiron.ranges import (
-    Count,
-    Duration,
-    Every,
-    Positive,
-    Seed,
-    Traced,
-)
+from andiron.ranges import Count, Duration, Every, Positive, Seed, Traced
+from andiron.run.session import folder_at, host_of, resume_or_start
 from andiron.schedules import Schedule
 
 DEFAULT_STRATEGY = last_and_best(last=2, metric="loss", split="valid", direction="lowest")
@@ -278,7 +272,11 @@ class LearnerBuilder:
         Raises: TypeError if the model lacks a step; ConfigError if a checkpoint strategy or early
         stopping needs a metric that is not measured.
         """
-        return construct(self._chosen, model, optimizer, lr)
+        chosen = self._chosen
+        learner = construct(chosen, model, optimizer, lr, partial(host_of, chosen))
+        if chosen.resume and learner.checkpointer:
+            resume_or_start(learner.resume, chosen.folder, learner.checkpointer.store)
+        return learner
 
     def _choose(self, **choices: Any) -> "LearnerBuilder":
         self._chosen = replace(self._chosen, **choices)

@@ -10,13 +10,12 @@ from torch import nn
 from torch.optim.lr_scheduler import LRScheduler
 
 from andiron import errors, render, schedules
-from andiron.checkpoint import Checkpointer, directory
+from andiron.checkpoint import Checkpointer
 from andiron.checkpoint.strategies import Strategy, keeping_best
 from andiron.config.options import LearnerOptions
 from andiron.data import Splits
 from andiron.distributed import ALONE, World
 from andiron.interrupter import Interrupter
-from andiron.learner.claimed_folder import ClaimedFolder
 from andiron.learner.early_stopping import EarlyStopping, StoppingRules
 from andiron.learner.group_statistics import histogram_names
 from andiron.learner.learner import Learner
@@ -24,6 +23,7 @@ from andiron.learner.metric_log import MetricLog
 from andiron.learner.nonfinite import Nonfinite
 from andiron.learner.observers import Observer, Observers
 from andiron.learner.precision import Precision
+from andiron.learner.run_host import RunHost
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Position, Updater
 from andiron.learner.update_trace import UpdateTrace
@@ -34,10 +34,11 @@ from andiron.optim.averaging import Rule, WeightAverage
 from andiron.plain.cadence import Cadence, Ticker
 from andiron.protocols import Metric, Renderer, TrainStep, ValidStep, Writer
 from andiron.render.interactive import Interactive
-from andiron.run import run_record, status
-from andiron.run.python_record import Built, Code
 from andiron.run_folder import RunFolder
 from andiron.writers import JsonLinesWriter, TensorBoardWriter, Writers
+
+# the place of the run of a learner's state, and of its checkpoints
+HostOf = Callable[[LearnerState, Checkpointer | None], RunHost | None]
 
 
 class FurtherSet(NamedTuple):
@@ -93,8 +94,9 @@ def construct(
     model: nn.Module,
     optimizer: Optimizer | GroupedOptimizer | torch.optim.Optimizer,
     lr: float | schedules.Schedule | LRScheduler | None,
+    host: HostOf,
 ) -> Learner:
-    """The learner of `chosen`, with its model moved to the device.
+    """The learner of `chosen`, with its model moved to the device, in the `host` of its run.
 
     Raises: TypeError if the model lacks a step; ConfigError if choices do not fit together.
     """
@@ -116,24 +118,14 @@ def construct(
     state = _state(chosen, model, optimizer, schedule)
     _check_validations(chosen, state)
     checkpointer = chosen.checkpointer and chosen.checkpointer(chosen.world)
-    learner = Learner(
+    return Learner(
         _updater(chosen, state),
         state,
         chosen.options,
         checkpointer=checkpointer,
         interrupter=_connected_interrupter(chosen),
-        folder=_claimed_folder(chosen, state, checkpointer),
+        host=host(state, checkpointer),
     )
-    if chosen.resume and checkpointer:
-        if directory.names(checkpointer.store):
-            learner.resume()
-        elif run_record.holds_run(chosen.folder) and not status.is_untrained(chosen.folder):
-            raise errors.RunFolderError(
-                f"{chosen.folder.path}: holds a run that has trained, and {checkpointer.store} has "
-                "no checkpoint of it: restore one, make its place reachable, or give "
-                "overwrite=True instead of resume=True to start again"
-            )
-    return learner
 
 
 def _state(
@@ -174,57 +166,25 @@ def _updater(chosen: Choices, state: LearnerState) -> Updater:
     )
 
 
-def _claimed_folder(
-    chosen: Choices, state: LearnerState, checkpointer: Checkpointer | None
-) -> ClaimedFolder | None:
-    """The folder to claim; None if the learner writes nothing there, or its caller claimed it."""
-    if not (chosen.claims and chosen.world.rank == 0 and (chosen.writers is None or checkpointer)):
-        return None
-    built = _built(chosen, state) if chosen.is_recorded else None
-    options = chosen.options, chosen.overwrite, chosen.resume_allow
-    return ClaimedFolder(chosen.folder, state.metric_log.writers, checkpointer, *options, built)
-
-
-def _built(chosen: Choices, state: LearnerState) -> Built:
-    """The components, for the record of the run."""
-    metrics = {metric.name: metric for metric in (*chosen.train_metrics, *chosen.valid_metrics)}
-    others: dict[str, Mapping[str, Any]] = {
-        "averages": chosen.averages,
-        "early_stopping": chosen.early_stopping,
-        "gradients": {str(number): each for number, each in enumerate(chosen.transforms)},
-    }
-    return Built(
-        chosen.options,
-        state.model,
-        state.optimizer.groups,
-        getattr(state.schedule, "at_start", state.schedule),
-        [*metrics.values()],
-        {f"{option}.{name}": each for option in others for name, each in others[option].items()},
-        chosen.device,
-        Code.of_caller(),
-        chosen.strategy,
-        chosen.data,
-        chosen.sets,
-        chosen.world.size,
-    )
-
-
 def _check_checkpoints(chosen: Choices) -> None:
     """Refuses to resume or test a checkpoint that is not there, or is replaced.
 
     Raises: ConfigError.
     """
-    problems = []
-    if chosen.resume and chosen.overwrite:
-        problems.append("overwrite=True: would remove the run that resume=True continues; give one")
-    if chosen.resume and chosen.checkpointer is None:
-        problems.append("resume=True: needs checkpoints; add with_file_checkpointer()")
-    if chosen.options.test_weights == "best" and not keeping_best(chosen.strategy):
-        problems.append(
-            "test_weights=best: no checkpoint keeps the best weights; give "
-            "checkpoint=last_and_best, or a checkpoint.metric that chooses them"
-        )
-    if problems:
+    tests_best, resume = chosen.options.test_weights == "best", chosen.resume
+    contradictions = {
+        "overwrite=True: would remove the run that resume=True continues; give one": (
+            resume and chosen.overwrite
+        ),
+        "resume=True: needs checkpoints; add with_file_checkpointer()": (
+            resume and chosen.checkpointer is None
+        ),
+        "test_weights=best: no checkpoint keeps the best weights; give "
+        "checkpoint=last_and_best, or a checkpoint.metric that chooses them": (
+            tests_best and not keeping_best(chosen.strategy)
+        ),
+    }
+    if problems := [problem for problem, applies in contradictions.items() if applies]:
         raise errors.ConfigError(problems)
 
 
@@ -237,7 +197,10 @@ def _connected_interrupter(chosen: Choices) -> Interrupter:
 
 
 def _metric_log(chosen: Choices) -> MetricLog:
-    default = partial(_default_writers, chosen.folder)
+    default, trace = partial(_default_writers, chosen.folder), None
+    if profile := chosen.options.profile:
+        first, last = profile["updates"]
+        trace = UpdateTrace(chosen.folder.profile, first, last, chosen.device)
     return MetricLog(
         train_metrics=chosen.train_metrics,
         set_metrics=chosen.set_metrics,
@@ -245,17 +208,10 @@ def _metric_log(chosen: Choices) -> MetricLog:
         renderer=chosen.renderer,
         stops_at_nonfinite=chosen.options.on_nonfinite == "stop",
         device=chosen.device,
-        trace=_trace(chosen),
+        trace=trace,
         answers=Answers(),
         world=chosen.world,
     )
-
-
-def _trace(chosen: Choices) -> UpdateTrace | None:
-    if (profile := chosen.options.profile) is None:
-        return None
-    first, last = profile["updates"]
-    return UpdateTrace(chosen.folder.profile, first, last, chosen.device)
 
 
 def _default_writers(folder: RunFolder) -> dict[str, Writer]:

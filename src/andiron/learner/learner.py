@@ -9,25 +9,21 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from andiron import serialization
 from andiron.checkpoint.contents import Checkpoint
 from andiron.checkpoint.store import Checkpointer
 from andiron.config.options import LearnerOptions
 from andiron.data.foreign_loader import ForeignLoader
 from andiron.interrupter import Interrupter
 from andiron.learner import summary
-from andiron.learner.claimed_folder import ClaimedFolder
 from andiron.learner.evaluation import named_sets
 from andiron.learner.loop import Loop
 from andiron.learner.observers import Step
+from andiron.learner.run_host import NoHost, RunHost
 from andiron.learner.saving import Saver
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Updater
 from andiron.optim import group_table
 from andiron.protocols import Loader, Values
-from andiron.run import applied_changes, provenance, run_record
-from andiron.run.status import write_errors_explained
-from andiron.run_folder import RunFolder
 
 Batches = Loader | Iterable[Any]
 
@@ -47,7 +43,7 @@ class Learner(AbstractContextManager["Learner"]):
         *,
         checkpointer: Checkpointer | None = None,
         interrupter: Interrupter | None = None,
-        folder: ClaimedFolder | None = None,
+        host: RunHost | None = None,
     ):
         self.model = state.model
         self.optimizer = state.optimizer
@@ -61,7 +57,7 @@ class Learner(AbstractContextManager["Learner"]):
         self.checkpointer = checkpointer
         self.interrupter = interrupter or Interrupter()
         self._state = state
-        self._folder = folder
+        self._host = host or NoHost()
         self._saver = Saver(state, checkpointer, options.test_weights, updater.world)
         self._evaluation = ExitStack()  # holds other weights than those in training
         self._loop = Loop(
@@ -71,7 +67,7 @@ class Learner(AbstractContextManager["Learner"]):
             self._saver,
             interrupter=self.interrupter,
             evaluation=self._evaluation,
-            folder=folder,
+            host=self._host,
             finish=self._finish,
         )
         self.evaluator = self._loop.evaluator
@@ -115,7 +111,7 @@ class Learner(AbstractContextManager["Learner"]):
         """
         for _ in self.steps(train, valid, test, more=more):
             pass
-        if self._folder is None or not self._folder.is_recorded:  # else shown with the results
+        if not self._host.is_recorded:  # else shown with the results
             self.metric_log.show(self.summary())
         return self.model
 
@@ -206,37 +202,29 @@ class Learner(AbstractContextManager["Learner"]):
         observed = self._state.observers.summary()
         return content | ({"observers": observed} if observed else {})
 
-    def write_results(self, folder: RunFolder, class_names: Sequence[str] | None = None) -> None:
-        """Writes summary.json and all weights to the run's folder; shows and logs the summary.
+    def write_results(self, class_names: Sequence[str] | None = None) -> None:
+        """Writes the summary and all weights to the run's folder; shows and logs the summary.
 
         Raises: RunFolderError if a file cannot be written.
         """
-        results = {
-            "run_dir": str(folder.path),
-            **self.summary(),
-            **applied_changes.described(provenance.resumes(folder)),
-            "worst_classes": self.metric_log.answers.worst(class_names),
-        }
-        with write_errors_explained(folder):
-            run_record.write_json(folder, {folder.summary: results})
-        self.metric_log.show(results)
-        page = summary.as_markdown(results)
-        self.metric_log.writers.show_page("summary", page, self.updates)
-        with write_errors_explained(folder):
-            exports = {folder.weights(name): each for name, each in self.exports().items()}
-            run_record.announce(folder, *exports)
-            for path, weights in exports.items():
-                serialization.save_tensors(path, weights)
-            run_record.add(folder, *exports)
+
+        def show(results: dict[str, Any]) -> None:
+            self.metric_log.show(results)
+            page = summary.as_markdown(results)
+            self.metric_log.writers.show_page("summary", page, self.updates)
+
+        worst_classes = self.metric_log.answers.worst(class_names)
+        content = {**self.summary(), "worst_classes": worst_classes}
+        self._host.write_results(content, show, self.exports())
 
     def wait(self) -> None:
         """Waits until everything saved is written, or cannot be."""
         self._saver.wait()
 
     def _finish(self) -> None:
-        """Writes the results of a run that is over to the folder that it claimed."""
-        if self._folder is not None and self._folder.is_recorded and self.is_over:
-            self.write_results(self._folder.folder)
+        """Writes the results of a run that is over."""
+        if self._host.is_recorded and self.is_over:
+            self.write_results()
 
     def state(self) -> Checkpoint:
         """Everything needed to resume from here, as copies."""
@@ -254,8 +242,7 @@ class Learner(AbstractContextManager["Learner"]):
         Raises: DataError if there is none; ConfigError for changes not allowed; as `load`.
         """
         self._evaluation.close()
-        load = partial(self._saver.resume, found)
-        checkpoint = self._folder.resumed(load, self.position) if self._folder else load()
+        checkpoint = self._host.resume(partial(self._saver.resume, found), self.position)
         self.position.seed = self.options.seed
         return checkpoint
 

@@ -14,9 +14,9 @@ from andiron.config.options import LearnerOptions
 from andiron.interrupter import Interrupter
 from andiron.learner import lone_samples
 from andiron.learner.agenda import Agenda
-from andiron.learner.claimed_folder import ClaimedFolder
 from andiron.learner.evaluation import Evaluator
 from andiron.learner.observers import Step
+from andiron.learner.run_host import RunHost, RunSession
 from andiron.learner.saving import Saver
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Updated, Updater
@@ -42,7 +42,7 @@ class Loop:
         *,
         interrupter: Interrupter,
         evaluation: ExitStack,
-        folder: ClaimedFolder | None,
+        host: RunHost,
         finish: Callable[[], None],
     ):
         self.evaluator = Evaluator(state, updater, interrupter)
@@ -54,9 +54,9 @@ class Loop:
         self._accumulation = options.grads_accumulation
         self._interrupter = interrupter
         self._evaluation = evaluation
-        self._folder = folder
+        self._host = host
         self._finish = finish
-        self._begins: Callable[[], None] | None = None
+        self._begins: RunSession | None = None  # until its first update
         self.ending: str | None = None  # why the run ends before its length is reached
         self._agenda = Agenda(options, state.validations, saver.ticker, updater.world.clock)
 
@@ -131,26 +131,26 @@ class Loop:
             if hasattr(schedule, "start"):  # a torch scheduler that steps after each epoch
                 schedule.start(per_epoch)
         epoch = at.epoch - (self.is_over and at.batch == 0)  # the last of a run that is over
-        with ExitStack() as at_end:
-            claimed = self._folder and self._folder.claimed(train, at, self._finish, self.is_over)
-            report = at_end.enter_context(claimed) if claimed else None
-            self._begins = report and report.updated
-            if claimed and report is None:  # a finished run stays as it is
-                at_end.enter_context(self._saver.silenced())
-            self._saver.rewind()
-            self._metric_log.start(train, length, epoch, at.updates, at.batch)
-            at_end.callback(self._metric_log.stop)
-            at_end.callback(self._saver.wait)
-            self._interrupter.is_heard = True
-            try:
-                yield
-                if report is not None:
-                    report.note = self.ending
-            except BaseException:
-                at.batch = at.first_batch  # the current update was not made
-                raise
-            finally:
-                self._interrupter.is_heard = False
+        with self._host.training(train, at, is_over=self.is_over) as session:
+            self._begins = session
+            with ExitStack() as at_end:
+                if session is None:  # a finished run stays as it is
+                    at_end.enter_context(self._saver.silenced())
+                self._saver.rewind()
+                self._metric_log.start(train, length, epoch, at.updates, at.batch)
+                at_end.callback(self._metric_log.stop)
+                at_end.callback(self._saver.wait)
+                self._interrupter.is_heard = True
+                try:
+                    yield
+                except BaseException:
+                    at.batch = at.first_batch  # the current update was not made
+                    raise
+                finally:
+                    self._interrupter.is_heard = False
+            if session is not None:
+                session.note = self.ending
+                self._finish()
 
     def batches_of_epoch(self, train: Loader) -> Iterator[list[Any]]:
         """The batches left in the epoch, in groups for one update; the last may be short."""
@@ -183,7 +183,7 @@ class Loop:
         at.first_batch = at.batch  # a resumed run begins with the next
         if self._begins is not None:
             self._saver.wait()  # a run that has begun has a checkpoint
-            self._begins()
+            self._begins.updated()
             self._begins = None
         if updated is None:
             return

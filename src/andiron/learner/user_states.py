@@ -29,23 +29,20 @@ def encoded(states: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Tensor
     """
     tensors: dict[str, Tensor] = {}
     try:
-        plain = {
-            kind: {name: _encoded(state, tensors, f"{kind}.{name}") for name, state in own.items()}
-            for kind, own in states.items()
-        }
+        plain = _encoded({kind: {**own} for kind, own in states.items()}, tensors, "")
     except RecursionError as error:
         why = "the state of a part is nested too deeply, or in itself"
         raise errors.ConfigError([f"{', '.join(states)}: {why}"]) from error
-    if _size(plain) > MOST_VALUES:
-        sizes = {f"{k}.{n}": _size(state) for k, own in plain.items() for n, state in own.items()}
-        place, size = max(sizes.items(), key=lambda each: each[1])
-        why = f"has {size:,} values, and a checkpoint holds {MOST_VALUES:,} of all parts"
+    sizes = {
+        f"{kind}.{name}": files.num_values(files.as_json(state))
+        for kind, own in plain.items()
+        for name, state in own.items()
+    }
+    if sum(sizes.values()) > MOST_VALUES:
+        place = max(sizes, key=lambda name: sizes[name])
+        why = f"has {sizes[place]:,} values, and a checkpoint holds {MOST_VALUES:,} of all parts"
         raise errors.ConfigError([f"{place}: {why}; put many numbers in a tensor"])
     return plain, tensors
-
-
-def _size(plain: Any) -> int:
-    return files.num_values(files.as_json(plain))
 
 
 def decoded(plain: Any, tensors: Mapping[str, Tensor], file: str = "state.json") -> Any:
@@ -82,7 +79,7 @@ def _encoded(value: Any, tensors: dict[str, Tensor], place: str) -> Any:
             return {"$tensor": name}
     shown = readable.shortened(" ".join(repr(value).split()))
     why = f"is {shown} of type {type(value).__name__}"
-    raise errors.ConfigError([f"{place}: {why}; a checkpoint holds {ALLOWED}"])
+    raise errors.ConfigError([f"{place[1:]}: {why}; a checkpoint holds {ALLOWED}"])
 
 
 def _decoded(value: Any, tensors: Mapping[str, Tensor]) -> Any:

@@ -24,13 +24,13 @@ def values_by_update(resumes: Any) -> Mapping[str, Values]:
     for resume in resumes if isinstance(resumes, list) else ():
         match resume:
             case {"updates": int(updates), "changes": dict(changes)}:
-                pairs = {name: sides for name, sides in changes.items() if _is_pair(sides)}
+                pairs = {name: each for name, each in changes.items() if _is_pair(each)}
                 for name in history | pairs:
                     values = history.get(name) or [(0, pairs[name][0])]
-                    newest = pairs[name][1] if name in pairs else values[-1][1]
+                    newest = pairs.get(name, values[-1])[1]
                     before = [each for each in values if each[0] < updates]
-                    is_other = not before or before[-1][1] != newest
-                    history[name] = before + [(updates, newest)] * is_other
+                    is_same = [value for _, value in before[-1:]] == [newest]
+                    history[name] = before if is_same else [*before, (updates, newest)]
     return {
         name: values
         for name, values in history.items()
@@ -41,12 +41,6 @@ def values_by_update(resumes: Any) -> Mapping[str, Values]:
 def texts(resumes: Any) -> dict[str, str]:
     """The values of each changed option: `0.1, from update 63 0.02`."""
     return {name: as_text(values) for name, values in values_by_update(resumes).items()}
-
-
-def described(resumes: Any) -> dict[str, dict[str, str]]:
-    """The entry `changes` of a summary; {} if no option changed."""
-    changes = texts(resumes)
-    return {"changes": changes} if changes else {}
 
 
 def as_text(values: Values) -> str:

@@ -3,14 +3,16 @@
 import logging
 from fnmatch import fnmatch
 
+from andiron.config.leaves import Differences
 from andiron.config.options import LearnerOptions
+from andiron.config.schema import Train
 from andiron.disk import files
 from andiron.plain.states import State
 from andiron.run import run_record, status
 from andiron.run_folder import RunFolder
 
-RULES = "early_stopping"
-
+# can lengthen a finished run
+LENGTHENING = ("num_epochs", "num_updates", "max_time", "early_stopping")
 log = logging.getLogger("andiron.resume")  # also printed by a run from Python
 
 
@@ -33,20 +35,20 @@ def is_whole(folder: RunFolder) -> bool:
     return not lost
 
 
-def has_more_to_do(folder: RunFolder, before: LearnerOptions, now: LearnerOptions) -> bool:
-    """Whether a whole run can train on if its options `before` are changed to `now`.
+def may_train(folder: RunFolder, before: Train, now: Train, changes: Differences) -> bool:
+    """Whether a whole run may train on with these changes of its options.
 
-    A run that stopped early can if the rules have changed; only the learner knows whether it does.
+    A run that stopped early may if the rules have changed; only the learner knows whether it does.
     """
-    if length(before)[0] != length(now)[0]:
-        return True
-    completed, planned = _completed(folder, before), length(now)[1]
-    stopped_early = completed < length(before)[1]
-    has_same_rules = getattr(before, RULES, None) == getattr(now, RULES, None)
-    return completed != planned and not (stopped_early and has_same_rules)
+    if status.read(folder).get("reason") is not None:  # it ended before its length was reached
+        return now.resume != "auto" or any(path[0] in LENGTHENING for path in changes)
+    (unit, before_planned), (new_unit, planned) = map(_length, (before, now))
+    completed = _completed(folder, before)
+    is_stopped = completed < before_planned and before.early_stopping == now.early_stopping
+    return unit != new_unit or (completed != planned and not is_stopped)
 
 
-def length(options: LearnerOptions) -> tuple[str, int]:
+def _length(options: LearnerOptions) -> tuple[str, int]:
     """The unit and the number of a run's length."""
     unit = "epochs" if options.num_updates is None else "updates"
     return unit, getattr(options, f"num_{unit}")
@@ -60,7 +62,7 @@ def log_end(folder: RunFolder, options: LearnerOptions) -> None:
 def _described_end(folder: RunFolder, options: LearnerOptions) -> str:
     if note := status.read(folder).get("reason"):
         return f"{note}; resume={folder.path} trains on"
-    unit, planned = length(options)
+    unit, planned = _length(options)
     completed = _completed(folder, options)
     if completed != planned:
         return (
@@ -72,7 +74,7 @@ def _described_end(folder: RunFolder, options: LearnerOptions) -> str:
 
 def _completed(folder: RunFolder, options: LearnerOptions) -> int:
     """The epochs or updates that a done run has completed."""
-    unit, planned = length(options)
+    unit, planned = _length(options)
     try:
         return int(files.read_json(folder.summary)[unit])
     except (OSError, ValueError, TypeError, KeyError):  # removed, or damaged

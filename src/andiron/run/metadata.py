@@ -5,6 +5,7 @@ import logging
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,34 +35,36 @@ Plain = bool | int | float | str
 log = logging.getLogger("andiron")
 
 
-def record_start(
-    folder: RunFolder,
-    plain: Mapping[str, Any],
-    splits: Splits | Described,
-    *,
-    device: torch.device,
-    groups: dict[str, Any],
-    session: Sessions,
-    processes: int = 1,
-) -> None:
-    """Writes provenance, data facts and parameter owners, as files and to `session`.
+@dataclass(frozen=True)
+class Facts:
+    """The facts of a run for its record; `plain` are its options, as in config.json."""
 
-    `plain` are the options of the run.
-    """
-    origin, patches = origin_of(plain["seed"], splits, device, processes)
-    as_json = files.as_indented_json
+    plain: Mapping[str, Any]
+    splits: Splits | Described
+    device: torch.device
+    groups: dict[str, Any]
+    processes: int
+
+    def origin(self) -> tuple[dict[str, Any], Patches]:
+        """The content of provenance.json, and patches of uncommitted changes by file name."""
+        return origin_of(self.plain["seed"], self.splits, self.device, self.processes)
+
+
+def record_start(folder: RunFolder, facts: Facts, session: Sessions) -> None:
+    """Writes provenance, data facts and parameter owners, as files and to `session`."""
+    origin, patches = facts.origin()
     contents = {
-        folder.provenance: as_json(origin),
-        folder.data: as_json(described.as_plain(splits)),
-        folder.param_groups: as_json(groups),
+        folder.provenance: origin,
+        folder.data: described.as_plain(facts.splits),
+        folder.param_groups: facts.groups,
     }
-    run_record.write(folder, contents | _patch_contents(folder, patches))
+    run_record.write(folder, _as_files(folder, contents, patches))
     texts = {
-        "config": fenced(json.dumps(plain, indent=2), "json"),
-        "param_groups": group_table.as_markdown(groups),
+        "config": fenced(json.dumps(facts.plain, indent=2), "json"),
+        "param_groups": group_table.as_markdown(facts.groups),
         "provenance": fenced(json.dumps(origin, indent=2), "json"),
     }
-    session.start_session(hyperparameters(plain), texts)
+    session.start_session(hyperparameters(facts.plain), texts)
 
 
 def check_data(folder: RunFolder, splits: Splits, changes: Mapping[str, list[Any]]) -> None:
@@ -123,24 +126,15 @@ def _other_facts(folder: RunFolder, splits: Splits) -> list[str]:
 
 
 def resumed(
-    folder: RunFolder,
-    plain: Mapping[str, Any],
-    splits: Splits | Described,
-    *,
-    device: torch.device,
-    groups: dict[str, Any],
-    updates: int,
-    changes: Mapping[str, list[Any]],
-    processes: int = 1,
+    folder: RunFolder, facts: Facts, updates: int, changes: Mapping[str, list[Any]]
 ) -> dict[Path, bytes]:
     """The record with a resume from `updates`: its changes, command, code and machine.
 
-    `plain` is the new content of config.json. Write it after the next update: until then the
-    options have applied to nothing.
+    Write it after the next update: until then the options have applied to nothing.
     """
     before = provenance.read(folder)
     resumes = before["resumes"]
-    origin, patches = origin_of(plain["seed"], splits, device, processes)
+    origin, patches = facts.origin()
     entry = {
         "updates": updates,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -152,13 +146,13 @@ def resumed(
         },
     }
     last = {**before, **(resumes[-1] if resumes else {})}
-    earlier = last.get("processes", processes)
-    if earlier != processes and plain.get("slices") is None:
+    earlier = last.get("processes", facts.processes)
+    if earlier != facts.processes and facts.plain.get("slices") is None:
         log.warning(
             "%d processes trained this run so far, and %d do now: its dropout masks change with "
             "the number; with slices=8 they would not",
             earlier,
-            processes,
+            facts.processes,
         )
     changed = _decisive_differences(last, origin)
     if changed:
@@ -168,12 +162,11 @@ def resumed(
             readable.joined(changed, MOST_NAMED),
         )
     contents = {
-        folder.config: plain,
+        folder.config: facts.plain,
         folder.provenance: {**before, "resumes": [*resumes, entry]},
-        **({folder.param_groups: groups} if changes else {}),
+        **({folder.param_groups: facts.groups} if changes else {}),
     }
-    as_json = {path: files.as_indented_json(content) for path, content in contents.items()}
-    return as_json | _patch_contents(folder, patches)
+    return _as_files(folder, contents, patches)
 
 
 def hyperparameters(plain: Mapping[str, Any]) -> dict[str, Plain]:
@@ -218,5 +211,8 @@ def _sizes(splits: Splits) -> dict[str, int]:
     return {part: len(dataset) for part, dataset in splits.by_name.items()}
 
 
-def _patch_contents(folder: RunFolder, patches: Patches) -> dict[Path, bytes]:
-    return {folder.path / name: patch for name, patch in patches.items()}
+def _as_files(
+    folder: RunFolder, contents: Mapping[Path, Any], patches: Patches
+) -> dict[Path, bytes]:
+    as_json = {path: files.as_indented_json(content) for path, content in contents.items()}
+    return as_json | {folder.path / name: patch for name, patch in patches.items()}

@@ -27,8 +27,9 @@ def changes(folder: RunFolder, built: Built, train: Any) -> leaves.Differences:
     Without `train`, the loader of the training data, its options are left out.
     Raises: DataError if the run was trained on other data, as far as both are known.
     """
-    if built.data is not None and provenance.read(folder)["data"]["sha256"] is not None:
-        metadata.check_data(folder, built.data, {})
+    data = built.chosen.data
+    if data is not None and provenance.read(folder)["data"]["sha256"] is not None:
+        metadata.check_data(folder, data, {})
     before, now = run_record.read_json(folder, folder.config), python_record.config_of(built, train)
     was, is_now = _compared(before), _compared(now)
     missing = [{*plain[FROM_PYTHON]["not_recorded"]} for plain in (before, now)]
@@ -69,11 +70,3 @@ def _is_comparable(path: leaves.Path, sides: Sequence[Any], half_known: set[str]
         is_class = path[-1] == "_target_" and ".".join(path[:-1]) in half_known
         return is_class and path[0] != "data"
     return MISSING not in sides or not (path[0] in LATE or sides[1] is False)
-
-
-def batch_size(folder: RunFolder) -> int | None:
-    """The batch size on record, if there is one."""
-    if not folder.config.exists():
-        return None
-    size: int | None = run_record.read_json(folder, folder.config).get("batch_size")
-    return size

@@ -9,25 +9,21 @@ import dataclasses
 import json
 import linecache
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from andiron import recording, schedules
 from andiron.checkpoint import KeepBest, KeepLast, checkpointing
 from andiron.checkpoint.strategies import Strategy
-from andiron.config.options import LearnerOptions
 from andiron.config.schema import FROM_PYTHON
-from andiron.data import Splits, described
-from andiron.disk import files
+from andiron.data import described
 from andiron.optim import Group, group_table
-from andiron.protocols import Sessions
 from andiron.recording import NotRecordedError
-from andiron.run import metadata, run_record
+from andiron.run.metadata import Facts
 from andiron.run_folder import RunFolder
 from andiron.schedules import Schedule
 
@@ -59,20 +55,23 @@ class Code:
 
 @dataclasses.dataclass(frozen=True)
 class Built:
-    """The components of a learner, as its builder was handed them."""
+    """The components of a learner: the `Choices` of its builder, its `LearnerState`, its code."""
 
-    options: LearnerOptions
-    model: nn.Module
-    groups: Mapping[str, Group]
-    schedule: Schedule
-    metrics: Sequence[Any]
-    others: Mapping[str, Any]  # averages, early_stopping and gradients, by option
-    device: torch.device
+    chosen: Any
+    state: Any
     code: Code
-    strategy: Strategy | None
-    data: Splits | None
-    sets: Mapping[str, Any]  # further validation sets
-    processes: int
+
+    @property
+    def groups(self) -> Mapping[str, Group]:
+        """The groups of parameters, with their optimizers."""
+        groups: Mapping[str, Group] = self.state.optimizer.groups
+        return groups
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule; one of torch as it was before the first update."""
+        whole: Schedule = self.state.schedule
+        return getattr(whole, "at_start", whole)
 
 
 class _Components:
@@ -108,19 +107,22 @@ class _Components:
 
 def config_of(built: Built, train: Any) -> dict[str, Any]:
     """The content of config.json; `train` is the loader of the training data."""
-    components = _Components()
-    components.add_task(built.model)
-    sets = _add_metrics(components, built)
-    for option, value in ({"scheduler": built.schedule} | {**built.others}).items():
-        components.add(option, value)
-    if built.strategy is not None:
-        components.add("checkpoint", _as_configured(built.strategy))
-    if built.data is None:
+    chosen, components = built.chosen, _Components()
+    components.add_task(built.state.model)
+    sets = _add_metrics(components, chosen)
+    components.add("scheduler", built.schedule)
+    transforms = {str(number): each for number, each in enumerate(chosen.transforms)}
+    for group in ("averages", "early_stopping", "gradients"):
+        for name, value in getattr(chosen, group, transforms).items():
+            components.add(f"{group}.{name}", value)
+    if chosen.strategy is not None:
+        components.add("checkpoint", _as_configured(chosen.strategy))
+    if chosen.data is None:
         reason = "the builder was not given it: LearnerBuilder(...).data(splits)"
         kind = recording.described(train)["class"]
         components.missing["data"] = {"class": kind, "reason": reason}
     else:
-        components.add("data", built.data)
+        components.add("data", chosen.data)
     optimizers = {name: _optimizer_node(group) for name, group in built.groups.items()}
     nodes = [*optimizers.values()]
     single = {"optimizer": nodes[0]} if len(nodes) == 1 else {}
@@ -134,8 +136,8 @@ def config_of(built: Built, train: Any) -> dict[str, Any]:
     known = {"lr": _rate(built.schedule), "batch_size": getattr(train, "batch_size", None)}
     return {
         FROM_PYTHON: entry,
-        **dataclasses.asdict(built.options),
-        "device": str(built.device),
+        **dataclasses.asdict(chosen.options),
+        "device": str(chosen.device),
         **sets,
         **{name: value for name, value in known.items() if value is not None},
         **components.nodes,
@@ -143,56 +145,32 @@ def config_of(built: Built, train: Any) -> dict[str, Any]:
     }
 
 
-def _add_metrics(components: _Components, built: Built) -> dict[str, Any]:
+def _add_metrics(components: _Components, chosen: Any) -> dict[str, Any]:
     """Adds all metrics; returns the options of further validation sets: cadences, own metrics."""
-    own = {name: each.metrics for name, each in built.sets.items() if each.metrics is not None}
-    by_name = {metric.name: metric for metric in built.metrics}
+    own = {name: each.metrics for name, each in chosen.sets.items() if each.metrics is not None}
+    by_name = {each.name: each for each in (*chosen.train_metrics, *chosen.valid_metrics)}
     by_name = by_name | {each.name: each for each in chain(*own.values())} | by_name
     for name, metric in by_name.items():
         components.add(f"metrics.{name}", metric)
     recorded = components.nodes.get("metrics", {})
     metrics = {name: [each.name for each in own[name] if each.name in recorded] for name in own}
-    usual = built.options.validate_every
-    every = {name: each.every or usual for name, each in built.sets.items()}
+    every = {name: chosen.cadences[name] for name in chosen.sets}
     options = {"valid_sets_every": every, "valid_sets_metrics": metrics}
     return {option: value for option, value in options.items() if value}
 
 
-def record_start(
-    folder: RunFolder,
-    built: Built,
-    train: Any,
-    session: Sessions,
-) -> None:
-    """Writes config.json, the code, provenance, data facts and parameter owners."""
-    plain = config_of(built, train)
-    run_record.write(folder, {folder.config: files.as_indented_json(plain)} | _code(folder, built))
-    metadata.record_start(
-        folder,
-        plain,
-        built.data or described.of_loader(train),
-        device=built.device,
-        groups=_groups(built),
-        session=session,
-        processes=built.processes,
-    )
+def facts(built: Built, train: Any) -> Facts:
+    """The facts for the record; `train` is the loader of the training data."""
+    chosen = built.chosen
+    splits = chosen.data or described.of_loader(train)
+    plain, groups = config_of(built, train), _groups(built)
+    return Facts(plain, splits, chosen.device, groups, chosen.world.size)
 
 
-def resumed(
-    folder: RunFolder, built: Built, train: Any, updates: int, changes: Mapping[str, list[Any]]
-) -> dict[Path, bytes]:
-    """The record with a resume from `updates`, its `changes`, and the components and code of now.
-    """
-    return _code(folder, built) | metadata.resumed(
-        folder,
-        config_of(built, train),
-        built.data or described.of_loader(train),
-        device=built.device,
-        groups=_groups(built),
-        updates=updates,
-        changes=changes,
-        processes=built.processes,
-    )
+def code_file(folder: RunFolder, built: Built) -> dict[Path, bytes]:
+    """The content of code.py, by its path; {} if the code has no text."""
+    text = built.code.text
+    return {} if text is None else {folder.code: text.encode(errors="backslashreplace")[:MOST_CODE]}
 
 
 def _groups(built: Built) -> dict[str, Any]:
@@ -226,11 +204,6 @@ def _rates(built: Built) -> dict[str, Any]:
 def _group_rate(group: Group, whole: Schedule) -> float | None:
     rate = _rate(getattr(group.schedule, "at_start", group.schedule) or whole)
     return None if rate is None or group.optimizer is None else rate * group.lr_scale
-
-
-def _code(folder: RunFolder, built: Built) -> dict[Path, bytes]:
-    text = built.code.text
-    return {} if text is None else {folder.code: text.encode(errors="backslashreplace")[:MOST_CODE]}
 
 
 def _as_configured(strategy: Strategy) -> Any:

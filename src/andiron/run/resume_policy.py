@@ -11,8 +11,6 @@ from andiron import errors
 from andiron.config import schema
 from andiron.config.leaves import MISSING, Differences, Path, differences, leaves, nested
 
-# can lengthen a finished run
-LENGTHENING = ("num_epochs", "num_updates", "max_time", "early_stopping")
 STATE_OPTIONS = ("amsgrad", "centered", "momentum")  # decide the content of an optimizer's state
 FROM_WEIGHTS = "with start_from=<run folder> for its weights"
 log = logging.getLogger("andiron.resume")  # also printed by a run from Python
@@ -80,11 +78,6 @@ def check_applied(changes: Mapping[str, Sequence[Any]]) -> None:
             "and only its results are missing; leave it out, or give a larger num_epochs too"
             for name in idle
         )
-
-
-def may_lengthen(changes: Differences) -> bool:
-    """Whether these changes could give a finished run more to do."""
-    return any(path[0] in LENGTHENING for path in changes)
 
 
 def described(changes: Differences) -> list[str]:

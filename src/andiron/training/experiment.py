@@ -25,8 +25,10 @@ from andiron.learner import Learner
 from andiron.optim import group_table
 from andiron.plain import readable, wings
 from andiron.run import metadata, resume_policy, run_record
+from andiron.run.metadata import Facts
 from andiron.run.status import write_errors_explained
 from andiron.run_folder import RunFolder
+from andiron.writers import Writers
 
 MODEL_VIEWS = "screen.model_views"  # layers, graph and embeddings of a model
 MOST_CLASSES = 20  # named in a line
@@ -47,6 +49,17 @@ class Experiment:
     record: Mapping[Path, bytes] = field(default_factory=dict)
     is_done: bool = False
 
+    @property
+    def writers(self) -> Writers:
+        """The writers of the logged values."""
+        return self.learner.metric_log.writers
+
+    def facts(self, plain: Mapping[str, Any]) -> Facts:
+        """The facts for the record, with the options `plain`, before the first update."""
+        built, rates = self.components, self.learner.rates
+        groups = group_table.param_groups(built.optimizer.groups, rates, built.schedule)
+        return Facts(plain, built.splits, built.device, groups, built.world.size)
+
     def run(self, begun: Callable[[], None] | None = None) -> nn.Module:
         """The trained model; the summary and all weights are written to the folder.
 
@@ -57,11 +70,10 @@ class Experiment:
             self.learner.close()
             return self.learner.model
         built = self.components
-        writers = self.learner.metric_log.writers
         with self._closed_after(), ExitStack() as at_end:
             for loader in built.loaders:
                 at_end.callback(loader.close)
-            at_end.enter_context(writers.session())
+            at_end.enter_context(self.writers.session())
             for step in self.learner.steps(built.train, built.valid, built.test, more=built.more):
                 if begun is not None and step.kind in ("update", "skipped"):
                     self.learner.wait()
@@ -96,9 +108,9 @@ class Experiment:
     def _write_results(self) -> None:
         class_names = self.components.splits.offered.get("class_names")
         valid = self.components.valid.undivided()
-        self.learner.write_results(self.folder, class_names)
+        self.learner.write_results(class_names)
         if views := wings.optional(MODEL_VIEWS):
-            self.learner.metric_log.writers.show_embeddings(
+            self.writers.show_embeddings(
                 lambda most: views.embeddings(self.learner.model, valid, most, class_names)
             )
 
@@ -119,21 +131,13 @@ def build(
     folder = RunFolder(run_dir)
     randomness.seed_others(config.seed)
     built = components.build(config, trusted, world=world)
-    groups = built.optimizer.groups
     with _assemble(config, folder, built, interrupter) as experiment:
         if built.world.rank:
             return experiment
-        metadata.record_start(
-            folder,
-            dataclasses.asdict(config),
-            built.splits,
-            device=built.device,
-            groups=group_table.param_groups(groups, experiment.learner.rates, built.schedule),
-            session=experiment.learner.metric_log.writers,
-            processes=built.world.size,
-        )
+        facts, writers = experiment.facts(dataclasses.asdict(config)), experiment.writers
+        metadata.record_start(folder, facts, writers)
         if views := wings.optional(MODEL_VIEWS):
-            experiment.learner.metric_log.writers.show_graph(lambda: views.graph(built))
+            writers.show_graph(lambda: views.graph(built))
     return experiment
 
 
@@ -169,7 +173,7 @@ def resume(
     resume_point.check(config, built, checkpoint, changes)
     with _assemble(config, folder, built, interrupter) as experiment:
         learner = experiment.learner
-        groups = group_table.param_groups(built.optimizer.groups, learner.rates, built.schedule)
+        facts = experiment.facts(config.recorded())  # with the rates of the first update
         resume_point.resume(learner, config, saved, changes)
         if learner.is_over:
             if is_whole:
@@ -180,16 +184,7 @@ def resume(
         resume_policy.warn_of_order(changes, learner.position.batch)
         if world.rank:
             return experiment
-        record = metadata.resumed(
-            folder,
-            config.recorded(),
-            built.splits,
-            device=built.device,
-            groups=groups,
-            updates=learner.updates,
-            changes=changes,
-            processes=world.size,
-        )
+        record = metadata.resumed(folder, facts, learner.updates, changes)
     return dataclasses.replace(experiment, record=record)
 
 

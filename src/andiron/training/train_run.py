@@ -86,15 +86,6 @@ def _start(
         report.note = built.learner.ending
 
 
-def _may_train(
-    config: Train, folder: RunFolder, recorded: Train, changes: leaves.Differences
-) -> bool:
-    """Whether these changes may give a finished run more to do."""
-    if status.read(folder).get("reason") is not None:  # it ended before its length was reached
-        return config.resume != "auto" or resume_policy.may_lengthen(changes)
-    return finished_run.has_more_to_do(folder, recorded, config)
-
-
 def _resume(
     config: Train,
     folder: RunFolder,
@@ -108,7 +99,7 @@ def _resume(
     changes = resume_policy.changes(dataclasses.asdict(recorded), plain)
     resume_policy.check(changes, config.resume_allow)
     is_whole = finished_run.is_whole(folder)
-    if is_whole and not _may_train(config, folder, recorded, changes):
+    if is_whole and not finished_run.may_train(folder, recorded, config, changes):
         finished_run.log_end(folder, recorded)
         return
     changed = resume_policy.applied({}, changes)

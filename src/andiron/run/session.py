@@ -1,22 +1,24 @@
-"""The folder of a run that Python code builds: claimed while the learner trains."""
+"""A run's folder as the host of its learner: claimed while it trains, then given the results."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-from andiron import errors
-from andiron.checkpoint import Checkpointer
+from torch import Tensor
+
+from andiron import errors, serialization
+from andiron.checkpoint import Checkpointer, Store, directory
 from andiron.config import leaves
-from andiron.config.options import LearnerOptions
-from andiron.learner.update import Position
+from andiron.disk import files
 from andiron.protocols import Loader
 from andiron.run import (
-    claim, finished_run, python_changes, python_record, resume_policy, run_record, status,
-    written_files,
+    applied_changes, claim, finished_run, metadata, provenance, python_changes, python_record,
+    resume_policy, run_record, status, written_files,
 )  # fmt: skip
-from andiron.run.python_record import Built
+from andiron.run.python_record import Built, Code
 from andiron.run_folder import RunFolder
 from andiron.writers import Writers
 
@@ -29,40 +31,56 @@ def folder_at(path: Path | str | None) -> RunFolder:
     return RunFolder(new if path is None else Path(path))
 
 
-class ClaimedFolder:
-    """Claims the folder of a run while it trains, and keeps its status and log.
+def resume_or_start(resume: Callable[[], Path], folder: RunFolder, store: Store) -> None:
+    """Calls `resume` if the store has a checkpoint, else leaves a new run to be started.
+
+    Raises: RunFolderError if the run in the folder has trained.
+    """
+    if directory.names(store):
+        resume()
+    elif run_record.holds_run(folder) and not status.is_untrained(folder):
+        raise errors.RunFolderError(
+            f"{folder.path}: holds a run that has trained, and {store} has no checkpoint of it: "
+            "restore one, make its place reachable, or give overwrite=True instead of resume=True "
+            "to start again"
+        )
+
+
+def host_of(chosen: Any, state: Any, checkpointer: Checkpointer | None) -> "FolderHost | None":
+    """The host of a learner with this state and the `Choices` of a builder.
+
+    None if this process writes nothing to the folder.
+    """
+    writes = checkpointer or chosen.writers is None or not chosen.claims
+    return FolderHost(chosen, state, checkpointer) if writes and chosen.world.rank == 0 else None
+
+
+class FolderHost:
+    """Claims the folder of a run while its learner trains, and keeps its status and log.
 
     The first training begins a new run, unless the learner has resumed; later ones continue it.
     Changes of a resumed run's options are recorded after the first update that has them.
     """
 
-    def __init__(
-        self,
-        folder: RunFolder,
-        writers: Writers,
-        checkpointer: Checkpointer | None,
-        options: LearnerOptions,
-        overwrite: bool,
-        allowed: Sequence[str],
-        built: Built | None,
-    ):
-        self.folder = folder
-        self._writers = writers
+    def __init__(self, chosen: Any, state: Any, checkpointer: Checkpointer | None):
+        self.folder: RunFolder = chosen.folder
+        self.is_recorded: bool = chosen.is_recorded and chosen.claims
+        self._chosen = chosen
+        self._writers: Writers = state.metric_log.writers
         self._checkpointer = checkpointer
-        self._options = options
-        self._overwrite = overwrite
-        self._allowed = allowed  # options that a resumed run may change
-        self._unrecorded = built  # None once it is recorded
-        self.is_recorded = built is not None
+        # None once it is recorded
+        self._unrecorded = Built(chosen, state, Code.of_caller()) if self.is_recorded else None
         self._has_run = False
         self._checkpoint: Path | None = None  # from which the run was resumed
 
-    def resumed(self, load: Callable[[], Path], at: Position) -> Path:
+    def resume(self, load: Callable[[], Path], at: Any) -> Path:
         """The checkpoint that `load` continues from, `at` a position; training continues the run.
 
         Raises: RunFolderError if another process trains it; ConfigError if options differ from
         the record and are not allowed to.
         """
+        if not self._chosen.claims:
+            return load()
         claim.settle(self.folder)
         claim.refuse_if_running(self.folder)
         if not run_record.holds_run(self.folder):  # written before Python runs had manifests
@@ -71,29 +89,33 @@ class ClaimedFolder:
         self._changes(None)
         with written_files.guarded(self.folder):
             self._checkpoint = load()
-        if self.is_recorded and at.batch_size is None:  # of an earlier version
-            at.batch_size = python_changes.batch_size(self.folder)
+        config = self.folder.config
+        if self.is_recorded and at.batch_size is None and config.exists():  # of an earlier version
+            at.batch_size = run_record.read_json(self.folder, config).get("batch_size")
         return self._checkpoint
 
     @contextmanager
-    def claimed(
-        self, train: Loader, at: Position, finish: Callable[[], None], is_over: bool
+    def training(
+        self, train: Loader, at: Any, *, is_over: bool
     ) -> Iterator[status.Report | None]:
         """Claims the folder, and records the run; call the report's `updated` after an update.
 
         An error before that removes the new run, or restores the run that it replaces or resumes.
-        `finish` writes the results at the end. A finished run that `is_over` stays as it is: None.
+        A finished run that `is_over` stays as it is: None.
         Raises: RunFolderError if the folder holds a run and the learner neither replaces nor
         resumes it, holds files that no run wrote, or another process trains there; ConfigError as
         `resume`.
         """
+        if not self._chosen.claims:  # its caller has
+            yield status.Report(lambda: None)
+            return
         folder = self.folder
         holds_run = run_record.holds_run(folder)
         is_new, changes = not self._has_run, self._changes(train)
         with _messages_shown(), ExitStack() as stack:
             if self._has_run and is_over and holds_run:
                 if finished_run.is_whole(folder):
-                    finished_run.log_end(folder, self._options)
+                    finished_run.log_end(folder, self._chosen.options)
                     yield None
                     return
                 resume_policy.check_applied(leaves.by_name(changes))
@@ -102,11 +124,10 @@ class ClaimedFolder:
                 self._checkpointer.sign(run_record.identity(folder))
             self._writers.open()
             with status.write_errors_explained(folder):
-                report.record = self._record(train, at, changes)
+                self._record(report, train, at, changes)
             stack.enter_context(self._writers.session())
             try:
                 yield report
-                finish()
                 report()
             except errors.Interrupted:
                 if not holds_run:
@@ -116,10 +137,35 @@ class ClaimedFolder:
                 if is_new and not report.is_untrained:  # further trainings continue the run
                     self._has_run, self._unrecorded = True, None
 
+    def write_results(
+        self,
+        summary: dict[str, Any],
+        show: Callable[[dict[str, Any]], None],
+        weights: Mapping[str, Mapping[str, Tensor]],
+    ) -> None:
+        """Writes summary.json, with the folder and the options that changed; then the weights.
+
+        Raises: RunFolderError if a file cannot be written.
+        """
+        folder = self.folder
+        content = {"run_dir": str(folder.path), **summary}
+        if changes := applied_changes.texts(provenance.resumes(folder)):
+            content["changes"] = changes
+        content["worst_classes"] = content.pop("worst_classes")  # the last
+        with status.write_errors_explained(folder):
+            run_record.write_json(folder, {folder.summary: content})
+        show(content)
+        paths = {folder.weights(name): tensors for name, tensors in weights.items()}
+        with status.write_errors_explained(folder):
+            run_record.announce(folder, *paths)
+            for path, tensors in paths.items():
+                serialization.save_tensors(path, tensors)
+            run_record.add(folder, *paths)
+
     def _claimed(self, holds_run: bool) -> AbstractContextManager[status.Report]:
         """Claims the folder to resume the run there, or for a new one."""
         folder = self.folder
-        is_free = self._has_run or self._overwrite or status.is_untrained(folder)
+        is_free = self._has_run or self._chosen.overwrite or status.is_untrained(folder)
         if holds_run and not is_free:
             raise errors.RunFolderError(
                 f"{folder.path} already holds a run: give LearnerBuilder resume=True to continue "
@@ -129,7 +175,7 @@ class ClaimedFolder:
             return claim.resumed(folder)
         logs = (folder.metrics, folder.metrics_csv, folder.tensorboard)
         opened = logs if self._writers.are_made else ()
-        return claim.claimed(folder, overwrite=self._overwrite, opened=opened)
+        return claim.claimed(folder, overwrite=self._chosen.overwrite, opened=opened)
 
     def _changes(self, train: Loader | None) -> leaves.Differences:
         """The changes since the run was recorded, as far as they are known without a loader.
@@ -139,13 +185,13 @@ class ClaimedFolder:
         if self._unrecorded is None or not (self._has_run and self.folder.config.exists()):
             return {}
         changes = python_changes.changes(self.folder, self._unrecorded, train)
-        resume_policy.check(changes, self._allowed, "in another run_dir")
+        resume_policy.check(changes, self._chosen.resume_allow, "in another run_dir")
         return changes
 
     def _record(
-        self, train: Loader, at: Position, changes: leaves.Differences
-    ) -> Callable[[], None]:
-        """Records a new run; returns a function that records a resumed one."""
+        self, report: status.Report, train: Loader, at: Any, changes: leaves.Differences
+    ) -> None:
+        """Records a new run now, and a resumed one after its first update."""
         if self._checkpoint is not None:
             resume_policy.log.info("resuming from %s: %s", self._checkpoint, at.within(train))
             for line in resume_policy.described(changes):
@@ -153,20 +199,22 @@ class ClaimedFolder:
             resume_policy.warn_of_order(leaves.by_name(changes), at.batch)
             self._checkpoint = None
         if self._unrecorded is None:
-            return lambda: None
-        if not self.folder.config.exists():
-            python_record.record_start(self.folder, self._unrecorded, train, self._writers)
-            return lambda: None
-        contents = python_record.resumed(
-            self.folder, self._unrecorded, train, at.updates, leaves.by_name(changes)
-        )
+            return
+        folder, facts = self.folder, python_record.facts(self._unrecorded, train)
+        contents = python_record.code_file(folder, self._unrecorded)
+        if not folder.config.exists():
+            config = {folder.config: files.as_indented_json(facts.plain)}
+            run_record.write(folder, config | contents)
+            metadata.record_start(folder, facts, self._writers)
+            return
+        contents |= metadata.resumed(folder, facts, at.updates, leaves.by_name(changes))
 
         def record() -> None:
-            with status.write_errors_explained(self.folder):
-                run_record.write(self.folder, contents)
+            with status.write_errors_explained(folder):
+                run_record.write(folder, contents)
             self._unrecorded = None
 
-        return record
+        report.record = record
 
 
 def _is_shown(record: logging.LogRecord) -> bool:
