@@ -9,7 +9,8 @@ import os
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from itertools import islice
@@ -39,15 +40,28 @@ DIFF = (  # the user's git settings must not change the patch
     "--ignore-submodules=dirty --src-prefix=a/ --dst-prefix=b/ HEAD"
 )
 Patches = dict[str, bytes]  # by file name
+Gathered = tuple[dict[str, Any], Patches]
 
 
-def gather(config_dirs: Iterable[Path] = ()) -> tuple[dict[str, Any], Patches]:
+def gather_beside() -> Callable[[], Gathered]:
+    """Starts `gather` in a thread; the returned function waits for it.
+
+    git takes 0.1 s, in which a run claims its folder. If modules of the user are imported
+    meanwhile, it gathers again.
+    """
+    known, pool = {*sys.modules}, ThreadPoolExecutor(1)
+    code = pool.submit(gather, config_dirs())
+    pool.shutdown(wait=False)
+    return lambda: gather(config_dirs()) if _own_modules(known) else code.result()
+
+
+def gather(config_dirs: Iterable[Path] = ()) -> Gathered:
     """Andiron's checkout as `git`, other repositories as `projects`, other code as `modules`.
 
     `git` is None for an installed package. Untracked modules are recorded by SHA-256.
     """
     package = os.path.dirname(andiron.__file__)
-    modules, patches = _own_modules(package), Patches()
+    modules, patches = _own_modules(), Patches()
     own = None if _is_installed(package) else _root(package)
     with_code = [own, *map(_root, dict.fromkeys(map(os.path.dirname, modules)))]
     with suppress(FileNotFoundError):  # the working folder was removed
@@ -85,10 +99,14 @@ def config_dirs() -> list[Path]:
     return [Path(source.path) for source in sources if source.schema == "file"]
 
 
-def _own_modules(package: str) -> dict[str, str]:
+def _own_modules(known: Collection[str] = ()) -> dict[str, str]:
     """The imported modules outside the standard library, site-packages and Andiron: name by file.
+
+    Those with `known` names are left out.
     """
-    modules = [(name, getattr(module, "__dict__", {})) for name, module in [*sys.modules.items()]]
+    package = os.path.dirname(andiron.__file__)
+    loaded = [each for each in [*sys.modules.items()] if each[0] not in known]
+    modules = [(name, getattr(module, "__dict__", {})) for name, module in loaded]
     files = sorted((name, str(inside.get("__file__"))) for name, inside in modules)
     others = [pair for pair in files if not _is_installed(pair[1], f"{package}{os.sep}")]
     return {os.path.realpath(file): name for name, file in others if os.path.isfile(file)}

@@ -23,7 +23,7 @@ from andiron.plain import readable
 from andiron.plain.markdown import fenced
 from andiron.protocols import Sessions
 from andiron.run import provenance, run_record
-from andiron.run.code_origin import Patches
+from andiron.run.code_origin import Gathered, Patches
 from andiron.run_folder import RunFolder
 
 DECISIVE = re.compile(  # parts of the code and the machine that can change results
@@ -44,10 +44,23 @@ class Facts:
     device: torch.device
     groups: dict[str, Any]
     processes: int
+    code: Gathered | None = None  # if it was gathered beside
 
-    def origin(self) -> tuple[dict[str, Any], Patches]:
+    def origin(self) -> Gathered:
         """The content of provenance.json, and patches of uncommitted changes by file name."""
-        return origin_of(self.plain["seed"], self.splits, self.device, self.processes)
+        splits = self.splits
+        data: dict[str, Any] = {"name": splits.name, "sha256": None}
+        if isinstance(splits, Splits):
+            data |= {"sha256": splits.fingerprint, "sizes": _sizes(splits)}
+            if splits.more_fingerprints:
+                data["valid_sets"] = dict(splits.more_fingerprints)
+        return provenance.gather(
+            seed=self.plain["seed"],
+            data=data,
+            device=self.device,
+            processes=self.processes,
+            gathered=self.code,
+        )
 
 
 def record_start(folder: RunFolder, facts: Facts, session: Sessions) -> None:
@@ -193,18 +206,6 @@ def _decisive_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> 
         for name, (was, is_now) in provenance.differences(before, now).items()
         if DECISIVE.fullmatch(name)
     ]
-
-
-def origin_of(
-    seed: int, splits: Splits | Described, device: torch.device, processes: int = 1
-) -> tuple[dict[str, Any], Patches]:
-    """The content of provenance.json, and patches of uncommitted changes by file name."""
-    data: dict[str, Any] = {"name": splits.name, "sha256": None}
-    if isinstance(splits, Splits):
-        data |= {"sha256": splits.fingerprint, "sizes": _sizes(splits)}
-        if splits.more_fingerprints:
-            data["valid_sets"] = dict(splits.more_fingerprints)
-    return provenance.gather(seed=seed, data=data, device=device, processes=processes)
 
 
 def _sizes(splits: Splits) -> dict[str, int]:

@@ -30,12 +30,14 @@ def gather(
     data: dict[str, Any],
     device: torch.device,
     processes: int = 1,
+    gathered: code_origin.Gathered | None = None,
 ) -> tuple[dict[str, Any], code_origin.Patches]:
     """The content of provenance.json, and patches from the commits to the code that ran.
 
-    Call it once everything is built, so that the user's own modules are imported.
+    Call it once everything is built, so that the user's own modules are imported. `gathered` is
+    the code, if it was gathered beside.
     """
-    code, patches = code_origin.gather(code_origin.config_dirs())
+    code, patches = gathered or code_origin.gather(code_origin.config_dirs())
     return {
         "command": sys.argv,
         "andiron": andiron.__version__,

@@ -23,6 +23,7 @@ from andiron.config.schema import FROM_PYTHON
 from andiron.data import described
 from andiron.optim import Group, group_table
 from andiron.recording import NotRecordedError
+from andiron.run.code_origin import Gathered
 from andiron.run.metadata import Facts
 from andiron.run_folder import RunFolder
 from andiron.schedules import Schedule
@@ -159,12 +160,12 @@ def _add_metrics(components: _Components, chosen: Any) -> dict[str, Any]:
     return {option: value for option, value in options.items() if value}
 
 
-def facts(built: Built, train: Any) -> Facts:
+def facts(built: Built, train: Any, code: Gathered) -> Facts:
     """The facts for the record; `train` is the loader of the training data."""
     chosen = built.chosen
     splits = chosen.data or described.of_loader(train)
     plain, groups = config_of(built, train), _groups(built)
-    return Facts(plain, splits, chosen.device, groups, chosen.world.size)
+    return Facts(plain, splits, chosen.device, groups, chosen.world.size, code)
 
 
 def code_file(folder: RunFolder, built: Built) -> dict[Path, bytes]:

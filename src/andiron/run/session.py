@@ -15,9 +15,10 @@ from andiron.config import leaves
 from andiron.disk import files
 from andiron.protocols import Loader
 from andiron.run import (
-    applied_changes, claim, finished_run, metadata, provenance, python_changes, python_record,
-    resume_policy, run_record, status, written_files,
+    applied_changes, claim, code_origin, finished_run, metadata, provenance, python_changes,
+    python_record, resume_policy, run_record, status, written_files,
 )  # fmt: skip
+from andiron.run.code_origin import Gathered
 from andiron.run.python_record import Built, Code
 from andiron.run_folder import RunFolder
 from andiron.writers import Writers
@@ -119,12 +120,13 @@ class FolderHost:
                     yield None
                     return
                 resume_policy.check_applied(leaves.by_name(changes))
+            code = code_origin.gather_beside() if self._unrecorded else None
             report = stack.enter_context(self._claimed(holds_run))
             if self._checkpointer is not None:
                 self._checkpointer.sign(run_record.identity(folder))
             self._writers.open()
             with status.write_errors_explained(folder):
-                self._record(report, train, at, changes)
+                self._record(report, train, at, changes, code)
             stack.enter_context(self._writers.session())
             try:
                 yield report
@@ -189,7 +191,12 @@ class FolderHost:
         return changes
 
     def _record(
-        self, report: status.Report, train: Loader, at: Any, changes: leaves.Differences
+        self,
+        report: status.Report,
+        train: Loader,
+        at: Any,
+        changes: leaves.Differences,
+        code: Callable[[], Gathered] | None,
     ) -> None:
         """Records a new run now, and a resumed one after its first update."""
         if self._checkpoint is not None:
@@ -198,9 +205,9 @@ class FolderHost:
                 resume_policy.log.info("changed: %s", line)
             resume_policy.warn_of_order(leaves.by_name(changes), at.batch)
             self._checkpoint = None
-        if self._unrecorded is None:
+        if self._unrecorded is None or code is None:
             return
-        folder, facts = self.folder, python_record.facts(self._unrecorded, train)
+        folder, facts = self.folder, python_record.facts(self._unrecorded, train, code())
         contents = python_record.code_file(folder, self._unrecorded)
         if not folder.config.exists():
             config = {folder.config: files.as_indented_json(facts.plain)}

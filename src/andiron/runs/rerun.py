@@ -63,7 +63,7 @@ def changes(folder: RunFolder, config: Train, trusted: Trust = LIST_ALONE) -> It
     """A line for each recorded fact of code, versions, hardware or data that differs now."""
     size_limit = SizeLimit.of(serialization.load_tensors(folder.model), str(folder.model))
     parts = components.build(config, trusted, size_limit)
-    origin, _ = metadata.origin_of(config.seed, parts.splits, parts.device)
+    origin, _ = metadata.Facts({"seed": config.seed}, parts.splits, parts.device, {}, 1).origin()
     for name, (was, is_now) in provenance.differences(provenance.read(folder), origin).items():
         yield f"{name}: {was}, now {is_now}"
 
