@@ -43,7 +43,7 @@ def may_train(folder: RunFolder, before: Train, now: Train, changes: Differences
     if status.read(folder).get("reason") is not None:  # it ended before its length was reached
         return now.resume != "auto" or any(path[0] in LENGTHENING for path in changes)
     (unit, before_planned), (new_unit, planned) = map(_length, (before, now))
-    completed = _completed(folder, before)
+    completed = _completed(folder, unit, before_planned)
     is_stopped = completed < before_planned and before.early_stopping == now.early_stopping
     return unit != new_unit or (completed != planned and not is_stopped)
 
@@ -56,25 +56,19 @@ def _length(options: LearnerOptions) -> tuple[str, int]:
 
 def log_end(folder: RunFolder, options: LearnerOptions) -> None:
     """Logs why nothing is left to do, and how to train on."""
-    log.info("%s is done, %s", folder.path, _described_end(folder, options))
-
-
-def _described_end(folder: RunFolder, options: LearnerOptions) -> str:
+    unit, planned = _length(options)
+    completed = _completed(folder, unit, planned)
+    end = f"all {planned} {unit}: nothing is left to do; num_{unit}=... trains it for longer"
     if note := status.read(folder).get("reason"):
-        return f"{note}; resume={folder.path} trains on"
-    unit, planned = _length(options)
-    completed = _completed(folder, options)
-    if completed != planned:
-        return (
-            f"stopped early after {completed} of {planned} {unit}; change early_stopping to train "
-            "on"
-        )
-    return f"all {planned} {unit}: nothing is left to do; num_{unit}=... trains it for longer"
+        end = f"{note}; resume={folder.path} trains on"
+    elif completed != planned:
+        stopped = f"stopped early after {completed} of {planned} {unit}"
+        end = f"{stopped}; change early_stopping to train on"
+    log.info("%s is done, %s", folder.path, end)
 
 
-def _completed(folder: RunFolder, options: LearnerOptions) -> int:
+def _completed(folder: RunFolder, unit: str, planned: int) -> int:
     """The epochs or updates that a done run has completed."""
-    unit, planned = _length(options)
     try:
         return int(files.read_json(folder.summary)[unit])
     except (OSError, ValueError, TypeError, KeyError):  # removed, or damaged

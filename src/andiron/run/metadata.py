@@ -54,13 +54,8 @@ class Facts:
             data |= {"sha256": splits.fingerprint, "sizes": _sizes(splits)}
             if splits.more_fingerprints:
                 data["valid_sets"] = dict(splits.more_fingerprints)
-        return provenance.gather(
-            seed=self.plain["seed"],
-            data=data,
-            device=self.device,
-            processes=self.processes,
-            gathered=self.code,
-        )
+        seed = self.plain["seed"]
+        return provenance.gather(seed, data, self.device, self.processes, self.code)
 
 
 def record_start(folder: RunFolder, facts: Facts, session: Sessions) -> None:

@@ -25,7 +25,6 @@ INSTALLED = re.compile(r"(.+?)-([^-]+)(-py[\d.]+)?\.(dist|egg)-info")
 
 
 def gather(
-    *,
     seed: int,
     data: dict[str, Any],
     device: torch.device,

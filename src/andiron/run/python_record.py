@@ -56,23 +56,13 @@ class Code:
 
 @dataclasses.dataclass(frozen=True)
 class Built:
-    """The components of a learner: the `Choices` of its builder, its `LearnerState`, its code."""
+    """The components of a learner: the `Choices` of its builder, and what `build` was given."""
 
     chosen: Any
-    state: Any
+    model: nn.Module
+    groups: Mapping[str, Group]
+    schedule: Schedule  # one of torch: as it was before the first update
     code: Code
-
-    @property
-    def groups(self) -> Mapping[str, Group]:
-        """The groups of parameters, with their optimizers."""
-        groups: Mapping[str, Group] = self.state.optimizer.groups
-        return groups
-
-    @property
-    def schedule(self) -> Schedule:
-        """The schedule; one of torch as it was before the first update."""
-        whole: Schedule = self.state.schedule
-        return getattr(whole, "at_start", whole)
 
 
 class _Components:
@@ -109,7 +99,7 @@ class _Components:
 def config_of(built: Built, train: Any) -> dict[str, Any]:
     """The content of config.json; `train` is the loader of the training data."""
     chosen, components = built.chosen, _Components()
-    components.add_task(built.state.model)
+    components.add_task(built.model)
     sets = _add_metrics(components, chosen)
     components.add("scheduler", built.schedule)
     transforms = {str(number): each for number, each in enumerate(chosen.transforms)}

@@ -69,8 +69,10 @@ class FolderHost:
         self._chosen = chosen
         self._writers: Writers = state.metric_log.writers
         self._checkpointer = checkpointer
+        schedule = getattr(state.schedule, "at_start", state.schedule)
+        parts = state.model, state.optimizer.groups, schedule
         # None once it is recorded
-        self._unrecorded = Built(chosen, state, Code.of_caller()) if self.is_recorded else None
+        self._unrecorded = Built(chosen, *parts, Code.of_caller()) if self.is_recorded else None
         self._has_run = False
         self._checkpoint: Path | None = None  # from which the run was resumed
 
@@ -224,15 +226,12 @@ class FolderHost:
         report.record = record
 
 
-def _is_shown(record: logging.LogRecord) -> bool:
-    return record.levelno >= logging.WARNING or record.name == resume_policy.log.name
-
-
 @contextmanager
 def _messages_shown() -> Iterator[None]:
     """Prints warnings and how a run is resumed to stderr, unless the program logs itself."""
     handler, level = logging.StreamHandler(), resume_policy.log.level
-    handler.addFilter(_is_shown)
+    name = resume_policy.log.name
+    handler.addFilter(lambda record: record.levelno >= logging.WARNING or record.name == name)
     if not log.parent or not log.parent.hasHandlers():  # else the program prints them already
         log.addHandler(handler)
         resume_policy.log.setLevel(logging.INFO)
