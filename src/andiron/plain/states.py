@@ -3,9 +3,9 @@
 >>> State.TIMED_OUT.is_failure, State.PRUNED.is_failure, f"{State.TIMED_OUT}"
 (True, False, 'timed out')
 
-`run/status.py` sets the status of a run, `sweep/scheduling.py` that of a job (and decides, in
-`_is_retried`, whether it is tried again), `sweep/ledger.py` and `comparison/recorded_run.py` those of
-missing, killed and damaged ones. Hydra gets it in `_job_return` of `sweep/launching.py`, a search in
+`run/status.py` sets the state of a run, `sweep/scheduling.py` that of a job (`_is_retried` decides
+whether it is tried again); `sweep/ledger.py` and `comparison/recorded_run.py` find missing, killed
+and damaged runs. Hydra gets it in `_job_return` of `sweep/launching.py`, a search in
 `job_ended` of `sweep/searching.py`.
 """
 
