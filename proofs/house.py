@@ -1,27 +1,34 @@
 """The plan of the house: which module is kernel, shell, wing or leaf, and what imports what.
 
-Kernel: what one must hold to change how training works. Shell: command, configuration, record and
-resume, and the values that everything stands on. Wing: can be deleted with its folder. Leaf: one
-data set, metric, network, format, optimizer, schedule or writer, and the frames that they share.
+Ground: what everything stands on. Kernel: what one must hold to change how training works. Frame:
+what the engine or several leaves share, read only when a task names it. Leaf: one data set, metric,
+network, format, optimizer, schedule or writer. Shell: command, configuration, record and resume.
+Wing: can be deleted with its folder.
 Read by `tests/fast/test_architecture.py` and by `proofs/house_figures.py`.
 """
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 WHOLE = "*"  # every module of a package that its line in another list does not name
 PLAN = {
+    "ground": {
+        "andiron": "errors ranges recording run_folder",
+        "andiron.disk": WHOLE,
+        "andiron.plain": WHOLE,
+        "andiron.serialization": "safetensors_codec",
+    },
     "kernel": {
         "andiron": "backward_engine distributed gradients inference interrupter outputs protocols "
         "randomness",
         "andiron.checkpoint": "background_writer checkpoint_files checkpointer contents directory "
-        "host_copy policy store strategies",
+        "host_copy manifest policy store strategies",
         "andiron.config": "options",
         "andiron.data": "batchers dataset gathering loader prefetch",
         "andiron.learner": "agenda construction evaluation learner loop metric_log nonfinite "
-        "precision run_host saving state state_before update",
-        "andiron.metrics": "history sliced_window tally",
+        "precision run_host saving state state_before state_format update user_states",
+        "andiron.metrics": "history sliced_window tally tally_state",
         "andiron.optim": "accumulator early_exchange grouped model_weights optimizer "
         "running_statistics sliced_mean transformations",
         "andiron.plain": "cadence fast_paths improvement",
@@ -30,15 +37,11 @@ PLAN = {
         "andiron.writers": "fanout",
     },
     "shell": {
-        "andiron": "__init__ __main__ errors ranges recording run_folder",
+        "andiron": "__init__ __main__",
         "andiron.assembly": WHOLE,
-        "andiron.checkpoint": "manifest",
         "andiron.cli": WHOLE,
         "andiron.config": WHOLE,
-        "andiron.disk": WHOLE,
-        "andiron.learner": "__init__ builder state_format user_states",
-        "andiron.metrics": "tally_state",
-        "andiron.plain": WHOLE,
+        "andiron.learner": "__init__ builder",
         "andiron.run": WHOLE,
         "andiron.training": WHOLE,
     },
@@ -50,29 +53,36 @@ PLAN = {
         "andiron.trained": WHOLE,
         "hydra_plugins": WHOLE,
     },
+    "frame": {
+        "andiron.data": "described fingerprint foreign_loader host_memory loader_builder splits "
+        "standardisation worker_limits worker_signals",
+        "andiron.data.augment": "sample_random",
+        "andiron.learner": "early_stopping group_statistics lone_samples observers summary "
+        "throughput update_trace",
+        "andiron.metrics": "direction sums",
+        "andiron.optim": "averaging flat_state frozen_modules fused_kernel group_table match_rules "
+        "ownership slot_checks torch_class",
+        "andiron.render": "interactive text",
+        "andiron.serialization": "layouts matching number_formats record",
+        "andiron.tasks": "target_checks",
+    },
     "leaf": {
         "andiron.checkpoint": "__init__",
-        "andiron.data": "__init__ described fingerprint foreign_loader host_memory loader_builder "
-        "splits standardisation worker_limits worker_signals",
+        "andiron.data": "__init__",
         "andiron.data.augment": WHOLE,
         "andiron.data.composed": WHOLE,
         "andiron.data.on_disk": WHOLE,
         "andiron.data.sources": WHOLE,
-        "andiron.learner": "early_stopping group_statistics lone_samples observers "
-        "summary throughput update_trace",
-        "andiron.metrics": "__init__ direction function_mean pictures regression_errors sums "
-        "torchmetrics_adapter",
+        "andiron.metrics": "__init__ function_mean pictures regression_errors torchmetrics_adapter",
         "andiron.metrics.adapted": WHOLE,
         "andiron.metrics.classification": WHOLE,
         "andiron.metrics.sequence": WHOLE,
         "andiron.models": WHOLE,
-        "andiron.optim": "__init__ adaptive averaging flat_state frozen_modules fused_kernel "
-        "group_table layer_rates match_rules ownership slot_checks torch_class torch_optimizer "
-        "torch_schedule",
+        "andiron.optim": "__init__ adaptive layer_rates torch_optimizer torch_schedule",
         "andiron.render": WHOLE,
         "andiron.schedules": WHOLE,
         "andiron.serialization": WHOLE,
-        "andiron.tasks": "__init__ adversarial classifier language regressor target_checks",
+        "andiron.tasks": "__init__ adversarial classifier language regressor",
         "andiron.writers": "__init__ chart_layout event_file line_writers mlflow projector "
         "tensorboard wandb",
     },
@@ -125,3 +135,25 @@ def imported(tree: ast.Module, modules: set[str]) -> set[str]:
                 inner = f"{node.module}.{name.name}"
                 found.add(inner if inner in modules else node.module)
     return found & modules
+
+
+def homes(tree: ast.Module, modules: Mapping[str, ast.Module]) -> set[str]:
+    """The modules that define what a module imports: a name from the face of a package counts for
+    the module behind the face.
+    """
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {_home(node.module, name.name, modules) for name in node.names}
+    return found & set(modules)
+
+
+def _home(module: str, name: str, modules: Mapping[str, ast.Module]) -> str:
+    if f"{module}.{name}" in modules or module not in modules:
+        return f"{module}.{name}"
+    for node in modules[module].body:
+        if isinstance(node, ast.ImportFrom) and name in {other.name for other in node.names}:
+            return _home(node.module or "", name, modules) if node.module in modules else module
+    return module

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from andiron import checkpoint, errors
+from andiron import errors
 from andiron.assembly import components, targets
 from andiron.assembly.components import Components
-from andiron.checkpoint import Checkpoint, Store, contents
+from andiron.checkpoint import Checkpoint, Store, contents, directory
 from andiron.config.options import LearnerOptions
 from andiron.config.schema import Train
 from andiron.learner import Learner, state_format
@@ -26,7 +26,7 @@ def newest(checkpoints: Store, run: str | None = None) -> Saved:
 
     Raises: DataError if there is none, or its values are invalid.
     """
-    path, unchecked = checkpoint.newest_whole(checkpoints, run)
+    path, unchecked = directory.newest_whole(checkpoints, run)
     state = state_format.checked(unchecked.state, unchecked.place(contents.STATE))
     return path, dataclasses.replace(unchecked, state=state)
 

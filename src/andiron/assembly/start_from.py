@@ -6,9 +6,9 @@ from pathlib import Path
 
 from torch import nn
 
-from andiron import checkpoint, errors, serialization
+from andiron import errors, serialization
 from andiron.assembly import configured_store
-from andiron.checkpoint import LocalStore, Store, contents, manifest
+from andiron.checkpoint import LocalStore, Store, contents, directory, manifest
 from andiron.config import trust
 from andiron.config.schema import Train
 from andiron.config.trust import Trust
@@ -69,7 +69,7 @@ def _weights_in(folder: RunFolder, trusted: Trust) -> Path:
     if folder.config.exists():
         config = run_record.config(folder, trusted)
         store = configured_store.store(config.checkpoint, folder.checkpoints, trusted)
-    if not checkpoint.names(store):
+    if not directory.names(store):
         return folder.model
-    path, _ = checkpoint.newest_whole(store, run_record.identity(folder))
+    path, _ = directory.newest_whole(store, run_record.identity(folder))
     return path / contents.MODEL

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import LRScheduler
 
-from andiron import errors, ranges
+from andiron import errors, ranges, render
 from andiron.checkpoint import Checkpointer, FileCheckpointer, LocalStore, Store, last_and_best
 from andiron.checkpoint.store import SilentCheckpointer
 from andiron.checkpoint.strategies import Strategy
@@ -22,6 +22,7 @@ from andiron.learner.construction import Choices, FurtherSet, construct
 from andiron.learner.early_stopping import EarlyStopping
 from andiron.learner.learner import Learner
 from andiron.learner.observers import Observer
+from andiron.metrics.classification.worst_classes import Answers
 from andiron.optim import GroupedOptimizer, Optimizer
 from andiron.optim.averaging import Rule
 from andiron.optim.transformations import Transformation
@@ -29,7 +30,9 @@ from andiron.plain.cadence import Cadence
 from andiron.protocols import Metric, Renderer, Writer
 from andiron.ranges import Count, Duration, Every, Positive, Seed, Traced
 from andiron.run.session import folder_at, host_of, resume_or_start
+from andiron.run_folder import RunFolder
 from andiron.schedules import Schedule
+from andiron.writers import JsonLinesWriter, TensorBoardWriter
 
 DEFAULT_STRATEGY = last_and_best(last=2, metric="loss", split="valid", direction="lowest")
 
@@ -78,7 +81,10 @@ class LearnerBuilder:
             test_weights=test_weights
         )  # fmt: skip
         folder = folder_at(run_dir)
-        self._chosen = Choices(folder, options, overwrite, resume, resume_allow)
+        self._chosen = Choices(
+            folder, options, _default_writers, Answers, overwrite, resume, resume_allow,
+            renderer=render.for_python(),
+        )  # fmt: skip
 
     def num_epochs(self, value: Count | None) -> "LearnerBuilder":
         """Length of the run in epochs; None if num_updates is set. Default: 10."""
@@ -284,3 +290,9 @@ class LearnerBuilder:
 
     def _set(self, **option: Any) -> "LearnerBuilder":
         return self.options(replace(self._chosen.options, **option))
+
+
+def _default_writers(folder: RunFolder) -> dict[str, Writer]:
+    """The writers of a run that chooses none."""
+    lines = JsonLinesWriter(folder.metrics)
+    return {"json_lines": lines, "tensorboard": TensorBoardWriter(folder.tensorboard)}

@@ -9,17 +9,17 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import LRScheduler
 
-from andiron import errors, render, schedules
-from andiron.checkpoint import Checkpointer
+from andiron import errors
+from andiron.checkpoint.store import Checkpointer
 from andiron.checkpoint.strategies import Strategy, keeping_best
 from andiron.config.options import LearnerOptions
-from andiron.data import Splits
+from andiron.data.splits import Splits
 from andiron.distributed import ALONE, World
 from andiron.interrupter import Interrupter
 from andiron.learner.early_stopping import EarlyStopping, StoppingRules
 from andiron.learner.group_statistics import histogram_names
 from andiron.learner.learner import Learner
-from andiron.learner.metric_log import MetricLog
+from andiron.learner.metric_log import Answers, MetricLog
 from andiron.learner.nonfinite import Nonfinite
 from andiron.learner.observers import Observer, Observers
 from andiron.learner.precision import Precision
@@ -28,14 +28,16 @@ from andiron.learner.state import LearnerState
 from andiron.learner.update import Position, Updater
 from andiron.learner.update_trace import UpdateTrace
 from andiron.metrics import direction
-from andiron.metrics.classification.worst_classes import Answers
-from andiron.optim import GroupedOptimizer, Optimizer, torch_optimizer, transformations
+from andiron.optim import torch_optimizer, transformations
 from andiron.optim.averaging import Rule, WeightAverage
+from andiron.optim.grouped import GroupedOptimizer
+from andiron.optim.optimizer import Optimizer
 from andiron.plain.cadence import Cadence, Ticker
 from andiron.protocols import Metric, Renderer, TrainStep, ValidStep, Writer
 from andiron.render.interactive import Interactive
 from andiron.run_folder import RunFolder
-from andiron.writers import JsonLinesWriter, TensorBoardWriter, Writers
+from andiron.schedules.single_curve import Schedule, from_value, stateful
+from andiron.writers.fanout import Writers
 
 # the place of the run of a learner's state, and of its checkpoints
 HostOf = Callable[[LearnerState, Checkpointer | None], RunHost | None]
@@ -54,6 +56,8 @@ class Choices:
 
     folder: RunFolder
     options: LearnerOptions
+    default_writers: Callable[[RunFolder], Mapping[str, Writer]]
+    answers: Callable[[], Answers]  # counts those on the test set
     overwrite: bool = False
     resume: bool = False
     resume_allow: Sequence[str] = ()
@@ -61,8 +65,8 @@ class Choices:
     train_metrics: tuple[Metric, ...] = ()
     valid_metrics: tuple[Metric, ...] = ()
     sets: Mapping[str, FurtherSet] = field(default_factory=dict)  # further validation sets
-    writers: Mapping[str, Writer] | None = None  # None: the default writers
-    renderer: Renderer | None = field(default_factory=render.for_python)  # None: no output
+    writers: Mapping[str, Writer] | None = None  # None: `default_writers`
+    renderer: Renderer | None = None  # None: no output
     strategy: Strategy | None = None
     checkpointer: Callable[[World], Checkpointer] | None = None
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
@@ -93,7 +97,7 @@ def construct(
     chosen: Choices,
     model: nn.Module,
     optimizer: Optimizer | GroupedOptimizer | torch.optim.Optimizer,
-    lr: float | schedules.Schedule | LRScheduler | None,
+    lr: float | Schedule | LRScheduler | None,
     host: HostOf,
 ) -> Learner:
     """The learner of `chosen`, with its model moved to the device, in the `host` of its run.
@@ -110,7 +114,7 @@ def construct(
         why = "needs the torch optimizer that has the rate; give `build` that optimizer"
         raise TypeError(f"lr={lr}: {why}, or a number or schedule as lr")
     else:
-        schedule = schedules.from_value(lr)
+        schedule = from_value(lr)
     if not isinstance(optimizer, GroupedOptimizer):
         optimizer = GroupedOptimizer.of(optimizer, model)
     _check_checkpoints(chosen)
@@ -129,7 +133,7 @@ def construct(
 
 
 def _state(
-    chosen: Choices, model: nn.Module, optimizer: GroupedOptimizer, schedule: schedules.Schedule
+    chosen: Choices, model: nn.Module, optimizer: GroupedOptimizer, schedule: Schedule
 ) -> LearnerState:
     policy, world = chosen.options.on_nonfinite, chosen.world
     replayed = chosen.folder.nonfinite if world.size == 1 else None  # by one process
@@ -197,7 +201,7 @@ def _connected_interrupter(chosen: Choices) -> Interrupter:
 
 
 def _metric_log(chosen: Choices) -> MetricLog:
-    default, trace = partial(_default_writers, chosen.folder), None
+    default, trace = partial(chosen.default_writers, chosen.folder), None
     if profile := chosen.options.profile:
         first, last = profile["updates"]
         trace = UpdateTrace(chosen.folder.profile, first, last, chosen.device)
@@ -209,17 +213,12 @@ def _metric_log(chosen: Choices) -> MetricLog:
         stops_at_nonfinite=chosen.options.on_nonfinite == "stop",
         device=chosen.device,
         trace=trace,
-        answers=Answers(),
+        answers=chosen.answers(),
         world=chosen.world,
     )
 
 
-def _default_writers(folder: RunFolder) -> dict[str, Writer]:
-    lines = JsonLinesWriter(folder.metrics)
-    return {"json_lines": lines, "tensorboard": TensorBoardWriter(folder.tensorboard)}
-
-
-def _check_metrics(chosen: Choices, optimizer: GroupedOptimizer, whole: schedules.Schedule) -> None:
+def _check_metrics(chosen: Choices, optimizer: GroupedOptimizer, whole: Schedule) -> None:
     """Refuses early stopping, schedules and strategies that need an unmeasured metric.
 
     Raises: ConfigError listing all.
@@ -229,8 +228,8 @@ def _check_metrics(chosen: Choices, optimizer: GroupedOptimizer, whole: schedule
         waiting[f"checkpoint.also_best.{rule.metric}" if number else "checkpoint"] = rule
     own = {f"param_groups.{n}.schedule": g.schedule for n, g in optimizer.groups.items()}
     for option, schedule in {"scheduler": whole, **own}.items():
-        stateful = schedules.stateful(schedule) if schedule else []
-        plateaus = [s for s in stateful if hasattr(s, "observe") and hasattr(s, "metric")]
+        inner = stateful(schedule) if schedule else []
+        plateaus = [s for s in inner if hasattr(s, "observe") and hasattr(s, "metric")]
         waiting.update((option, plateau) for plateau in plateaus)
     direction.check_measured(
         {name: (each.metric, each.split, each.direction) for name, each in waiting.items()},

@@ -16,7 +16,7 @@ from typing import Any
 
 from torch import nn
 
-from andiron import recording, schedules
+from andiron import recording
 from andiron.checkpoint import KeepBest, KeepLast, checkpointing
 from andiron.checkpoint.strategies import Strategy
 from andiron.config.schema import FROM_PYTHON
@@ -26,7 +26,7 @@ from andiron.recording import NotRecordedError
 from andiron.run.code_origin import Gathered
 from andiron.run.metadata import Facts
 from andiron.run_folder import RunFolder
-from andiron.schedules import Schedule
+from andiron.schedules.single_curve import Schedule, stateful
 
 MOST_CODE = 2**20  # bytes of code.py
 
@@ -183,12 +183,12 @@ def _loader_options(train: Any) -> dict[str, Any]:
 
 def _rate(schedule: Schedule) -> float | None:
     """The rate of the first update; None if a call could change the schedule's state."""
-    return None if schedules.stateful(schedule) else schedule(0)
+    return None if stateful(schedule) else schedule(0)
 
 
 def _rates(built: Built) -> dict[str, Any]:
     """The first rate and the schedule of each group."""
-    keys = ["schedule"] if schedules.stateful(built.schedule) else ["lr", "schedule"]
+    keys = ["schedule"] if stateful(built.schedule) else ["lr", "schedule"]
     return {name: {key: group[key] for key in keys} for name, group in _groups(built).items()}
 
 

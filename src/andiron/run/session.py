@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from andiron import errors, serialization
+from andiron import errors
 from andiron.checkpoint import Checkpointer, Store, directory
 from andiron.config import leaves
 from andiron.disk import files
@@ -21,6 +21,7 @@ from andiron.run import (
 from andiron.run.code_origin import Gathered
 from andiron.run.python_record import Built, Code
 from andiron.run_folder import RunFolder
+from andiron.serialization.safetensors_codec import save_tensors
 from andiron.writers import Writers
 
 log = logging.getLogger("andiron")
@@ -163,7 +164,7 @@ class FolderHost:
         with status.write_errors_explained(folder):
             run_record.announce(folder, *paths)
             for path, tensors in paths.items():
-                serialization.save_tensors(path, tensors)
+                save_tensors(path, tensors)
             run_record.add(folder, *paths)
 
     def _claimed(self, holds_run: bool) -> AbstractContextManager[status.Report]:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from torch import Tensor
 
-from andiron import errors, serialization
+from andiron import errors
 from andiron.data import fingerprint
+from andiron.serialization import safetensors_codec
 
 FOLDER = Path(str(resources.files("andiron.data.sources")))
 
@@ -26,4 +27,4 @@ def load(file: Path, sha256: str) -> dict[str, Tensor]:
             f"{file}: SHA-256 is {checksum}, not {sha256}: the file is damaged; "
             "restore it from the repository or install the package again"
         )
-    return serialization.load_tensors(file)
+    return safetensors_codec.load_tensors(file)
