@@ -143,9 +143,8 @@ class Concatenated(Derived):
     @property
     def targets(self) -> Tensor | None:
         """All targets; None if one data set's are known only with its inputs."""
-        targets = [all_targets(dataset) for dataset in self.datasets]
-        known = [each for each in targets if each is not None]
-        return torch.cat(known) if len(known) == len(targets) else None
+        known = [each for each in map(all_targets, self.datasets) if each is not None]
+        return torch.cat(known) if len(known) == len(self.datasets) else None
 
     @property
     def uses_default_generators(self) -> bool:

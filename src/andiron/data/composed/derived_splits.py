@@ -87,8 +87,7 @@ def balanced(data: Node, *, size: Count | None, seed: Seed) -> Splits:
             f"{data.name} has no classes to balance: its targets are {targets.dtype} "
             f"of shape {[*targets.shape]}"
         )
-    number = len(targets) if size is None else size
-    drawn = draws(balanced_weights(targets.long()), number, seed=seed)
+    drawn = draws(balanced_weights(targets.long()), size or len(targets), seed=seed)
     return redivided(data, f"{data.name}, balanced", drawn)
 
 

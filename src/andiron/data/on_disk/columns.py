@@ -7,7 +7,6 @@ A reader of another file format makes `Columns` and passes them to `table_splits
     (1, 1, 2, -1)
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -146,9 +145,7 @@ def days(text: str, date_format: str | None) -> float | None:
             moment = datetime.strptime(text, date_format)
     except ValueError:
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return (moment - FIRST_DAY) / timedelta(days=1)
+    return (moment.replace(tzinfo=moment.tzinfo or UTC) - FIRST_DAY) / timedelta(days=1)
 
 
 def distinct(names: Iterable[str]) -> list[str]:
@@ -166,14 +163,11 @@ def places(names: Iterable[str]) -> Callable[[str], int]:
     several names have is known by its text alone.
     """
     exact = {name: place for place, name in enumerate(names)}
-    number_of = Counter(map(value_of, exact))
-    by_value = {value_of(name): place for name, place in exact.items()}
-
-    def place(text: str) -> int:
-        value = value_of(text)
-        return exact.get(text, by_value.get(value, -1) if number_of[value] == 1 else -1)
-
-    return place
+    by_value = dict[Any, int]()
+    for name, place in exact.items():
+        value = value_of(name)
+        by_value[value] = -1 if value in by_value else place
+    return lambda text: exact[text] if text in exact else by_value.get(value_of(text), -1)
 
 
 def value_of(text: str) -> Any:
@@ -181,7 +175,7 @@ def value_of(text: str) -> Any:
     number = parsed(text)
     if number is not None and number == number:
         return number
-    if text.lower() in BOOLEANS:
-        return text.lower()
     day = days(text, None) if text[4:5] == "-" else None
-    return text if day is None else ("day", day)
+    if day is not None:
+        return "day", day
+    return text.lower() if text.lower() in BOOLEANS else text

@@ -87,9 +87,7 @@ def csv(
     )
     checksum = fingerprint.of_file(file)
     kinds: dict[str, Kind] = dict.fromkeys(categories or (), "text")
-    reading = Reading(
-        text, kinds, date_format, decimal, thousands, units or None, missing_values
-    )
+    reading = Reading(text, kinds, date_format, decimal, thousands, units or None, missing_values)
     layout = Layout(delimiter, encoding, header)
     splits = table_splits.of_columns(
         read(

@@ -141,8 +141,7 @@ def _by_class(root: Path, folder: Path, ignored: list[str]) -> tuple[dict[str, l
     folders = _folders(folder)
     if len(folders) == 1 and _part(folders[0]) == _part(folder.name) is not None:
         return _by_class(root, folder / folders[0], ignored)  # seg_train/seg_train/<class>
-    table = None if len(folders) > 1 else _labels_in(folder)
-    if table is not None:
+    if len(folders) < 2 and (table := _labels_in(folder)):
         return _labelled(table, [*_files(root, folder, ignored)]), True
     if not folders:
         raise errors.DataError(
@@ -198,10 +197,10 @@ def _tree(
         raise errors.DataError(
             f"{root}: has one class, {class_names[0]!r}; there is nothing to classify: add another"
         )
-    if ignored:
+    if len(ignored) == 1:
+        log.info("%s: ignored 1 file that is not an image: %s", root, *ignored)
+    elif ignored:
         message = "%s: ignored %d files that are not images, such as %s"
-        if len(ignored) == 1:
-            message = "%s: ignored %d file that is not an image: %s"
         log.info(message, root, len(ignored), min(ignored))
     return ImageTree(root, tuple(names), torch.tensor(targets), tuple(class_names), indices, labels)
 

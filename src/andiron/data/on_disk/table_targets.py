@@ -84,9 +84,8 @@ def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], l
     regression = "; to predict numbers, set data=csv_regression" if are_numbers else ""
     for name, number in zip(names, classes.bincount()):
         if number == 1:
-            row = table.row_name(int(values.index_of(name) or 0))
             raise errors.DataError(
-                f"{row}, column {target!r}: the class {name!r} has only this row, and "
+                f"{_first_of(table, target, name)}: the class {name!r} has only this row, and "
                 "cannot be in both training and test set; add rows of it, or remove it"
                 + (_hint(table, name) or regression)
             )
@@ -113,13 +112,18 @@ def known_classes(table: Columns, target: str, names: Sequence[str]) -> Int[Tens
     values, place_of = polars.Series(table.texts[target]), places(names)
     known = {name: place_of(name) for name in values.unique()}
     for name in sorted(name for name, place in known.items() if place < 0):
-        row = table.row_name(int(values.index_of(name) or 0))
         raise errors.DataError(
-            f"{row}, column {target!r}: {name!r} is not a class of the training data"
+            f"{_first_of(table, target, name)}: {name!r} is not a class of the training data"
             f"{errors.nearest(name, names)}; correct it, or remove the row"
         )
     of_rows = values.replace_strict(known, return_dtype=polars.Int64)
     return torch.from_numpy(of_rows.to_numpy(writable=True))
+
+
+def _first_of(table: Columns, column: str, text: str) -> str:
+    """The first row with this text in a column, and the column."""
+    row = polars.Series(table.texts[column]).index_of(text) or 0
+    return f"{table.row_name(row)}, column {column!r}"
 
 
 def _hint(table: Columns, text: str) -> str:

@@ -35,6 +35,7 @@ class TextBatcher:
         return Batch(*(tokens.to(device, non_blocking=True).long() for tokens in raw))
 
 
+@dataclass(eq=False)
 class WindowDataset:
     """Sample i: inputs `tokens[i * stride :][:context_length]`, targets the same one token later.
 
@@ -42,20 +43,11 @@ class WindowDataset:
     out.
     """
 
-    def __init__(
-        self,
-        tokens: StoredArray | Tensor,
-        begin: int,
-        end: int,
-        *,
-        context_length: int,
-        stride: int,
-    ):
-        self.tokens = tokens
-        self.begin = begin
-        self.end = end
-        self.length = context_length + 1
-        self.stride = stride
+    tokens: StoredArray | Tensor
+    begin: int
+    end: int
+    context_length: int
+    stride: int
 
     def __len__(self) -> int:
         return len(self._starts())
@@ -68,13 +60,14 @@ class WindowDataset:
         starts, tokens = self._starts(), self.tokens
         chosen = [starts[index] for index in torch.as_tensor(indices).tolist()]
         begins = torch.tensor(chosen, dtype=torch.int64)
-        places = (begins[:, None] + torch.arange(self.length)).flatten()
+        length = self.context_length + 1
+        places = (begins[:, None] + torch.arange(length)).flatten()
         read = tokens[places] if isinstance(tokens, Tensor) else tokens.read(places)
-        windows = read.view(-1, self.length)
+        windows = read.view(-1, length)
         return RawBatch(windows[:, :-1].long(), windows[:, 1:].long())
 
     def _starts(self) -> range:
-        return range(self.begin, self.end - self.length + 1, self.stride)
+        return range(self.begin, self.end - self.context_length, self.stride)
 
 
 @keep_arguments

@@ -89,7 +89,11 @@ def _splits(archive: _Archive, root: str, batcher: ImageBatcher, **options: Any)
     folder = Path(root).absolute() / archive.folder
     if not _present(archive, folder):
         _download(archive, folder)
-    names = _class_names(archive, folder)
+    names = _content(folder, archive.names).decode(errors="replace").split()
+    if len(names) != archive.num_classes:
+        raise _damaged(
+            folder, f"{archive.names} has {len(names)} names instead of {archive.num_classes}"
+        )
     return splits.of_training_and_test(
         _read(archive, folder, archive.train),
         _read(archive, folder, archive.test),
@@ -122,15 +126,6 @@ def _download(archive: _Archive, folder: Path) -> None:
             f"put the files of {archive.url} there, point ANDIRON_DATA_DIR at the folder that "
             "holds it, or use data=digits, which needs no download"
         )
-
-
-def _class_names(archive: _Archive, folder: Path) -> list[str]:
-    names = _content(folder, archive.names).decode(errors="replace").split()
-    if len(names) != archive.num_classes:
-        raise _damaged(
-            folder, f"{archive.names} has {len(names)} names instead of {archive.num_classes}"
-        )
-    return names
 
 
 def _read(archive: _Archive, folder: Path, parts: Mapping[str, int]) -> ArrayDataset:

@@ -32,11 +32,7 @@ def digit_pairs(*, num_pairs: Count, valid: Validation, split_seed: Seed) -> Spl
                 f"data.num_pairs={num_pairs}: leaves {part} empty; set at least {least}"
             )
         parts[part] = _pairs(of_part, number, randomness.stream(split_seed, f"pairs/{part}"))
-    facts = {
-        "input_shape": (1, 8, 16),
-        "num_classes": 10,
-        "class_names": [*"0123456789"],
-    }
+    facts = {"input_shape": (1, 8, 16), "num_classes": 10, "class_names": [*"0123456789"]}
     return dataclasses.replace(single, name="digit_pairs", facts=facts, **parts)
 
 
