@@ -3,7 +3,6 @@
 import re
 import shlex
 
-MARK = "; a text is quoted for Hydra too: "
 KEY = re.compile(r"[+~]*[\w./@:-]+", re.ASCII)
 
 
@@ -35,4 +34,4 @@ def as_text(override: str) -> list[str]:
 def remedy(forms: list[str]) -> str:
     """How to type these overrides in a shell; empty without any."""
     typed = " or ".join(map(shlex.quote, forms))
-    return f"{MARK}{typed}" if forms else ""
+    return f"; a text is quoted for Hydra too: {typed}" if forms else ""
