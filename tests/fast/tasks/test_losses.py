@@ -262,31 +262,19 @@ def test_a_loss_that_gives_no_single_number_is_refused(loss, shown):
         Criterion(loss)(logits(), labels())
 
 
-@pytest.mark.parametrize(
-    "loss", [nn.MSELoss(reduction="sum"), functools.partial(functional.mse_loss, reduction="sum")]
-)
-def test_a_loss_that_is_not_a_mean_is_refused(loss):
-    with pytest.raises(
-        ValueError,
-        match="^loss.reduction=sum: should be mean, so that batches of any size weigh alike",
-    ):
+SUM = "loss.reduction=sum: should be mean, so that batches of any size weigh alike"
+
+
+@pytest.mark.parametrize(("loss", "words"), [
+    (nn.MSELoss(reduction="sum"), SUM),
+    (functools.partial(functional.mse_loss, reduction="sum"), SUM),
+    (nn.MSELoss, "loss=MSELoss: is a class; give an object of it, in YAML without _partial_"),
+    (nn.Linear(3, 1),
+     r"loss has parameters \(weight, bias\) that would not be trained; put them in the"),
+], ids=["sum", "function of a sum", "class", "parameters"])  # fmt: skip
+def test_an_unusable_loss_is_refused(loss, words):
+    with pytest.raises(ValueError, match=f"^{words}"):
         Criterion(loss)
-
-
-def test_a_class_is_no_loss():
-    with pytest.raises(
-        ValueError,
-        match="^loss=MSELoss: is a class; give an object of it, in YAML without _partial_",
-    ):
-        Criterion(nn.MSELoss)
-
-
-def test_a_loss_with_parameters_is_refused():
-    with pytest.raises(
-        ValueError,
-        match=r"^loss has parameters \(weight, bias\) that would not be trained; put them in the",
-    ):
-        Criterion(nn.Linear(3, 1))
 
 
 @pytest.mark.parametrize(
