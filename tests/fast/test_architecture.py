@@ -349,6 +349,11 @@ def test_every_test_belongs_to_a_tier():
     assert [path.as_posix() for path in (ROOT / "tests").rglob("__init__.py")] == []
 
 
+def test_every_test_module_has_a_name_of_its_own():
+    names = Counter(path.name for path in (ROOT / "tests").rglob("*.py"))
+    assert [name for name, number in names.items() if number > 1] == []  # pytest imports by name
+
+
 def test_the_fast_tier_starts_no_python():
     signs = re.compile(r"sys\.executable|small_disks|train_processes|\bPopen\(")
     offenders = [
