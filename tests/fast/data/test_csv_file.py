@@ -86,9 +86,8 @@ def test_mean_and_deviation_are_over_the_training_rows(file):
     splits = load(file(HOUSES))
     inputs, targets = splits.train.inputs.double(), splits.train.targets.double()
     for name, values in (("mean", inputs.mean(0)), ("std", inputs.std(0, correction=0))):
-        assert splits.facts[name] == pytest.approx(
-            values.tolist(), rel=1e-12
-        )  # sums of 31 float64 in another order
+        # sums of 31 float64 in another order
+        assert splits.facts[name] == pytest.approx(values.tolist(), rel=1e-12)
     assert splits.facts["target_mean"] == pytest.approx(targets.mean(0).tolist(), rel=1e-12)
     assert splits.facts["target_std"] == pytest.approx(
         targets.std(0, correction=0).tolist(), rel=1e-12
@@ -296,12 +295,10 @@ def with_line(number, line, table=HOUSES):
         ),
         (
             with_line(7, "4,NaN,3\n5,6"),
-            "table.csv: 2 lines cannot be used:\n"
-            "  line 7, column 'rooms': has no value ('NaN'); fill it in, remove the row, or set "
-            "data.missing=median\n"
-            "  line 8: has 2 values where the header has 3 names\n"
-            "correct them, leave out columns (data.exclude), fill missing values "
-            "(data.missing=median), read them as text (data.categories), or skip lines "
+            "table.csv: 2 lines cannot be used:\n  line 7, column 'rooms': has no value ('NaN'); "
+            "fill it in, remove the row, or set data.missing=median\n  line 8: has 2 values where "
+            "the header has 3 names\ncorrect them, leave out columns (data.exclude), fill missing "
+            "values (data.missing=median), read them as text (data.categories), or skip lines "
             "(data.max_bad_lines=2)",
         ),
         (with_line(8, "4,5"), "table.csv, line 8: has 2 values where the header has 3 names"),
@@ -355,9 +352,7 @@ def test_what_is_not_utf_8_is_reported(file):
 def test_a_class_of_a_single_row_is_reported_by_its_line(file):
     assert refused(file(with_line(9, "tulip,1,2", FLOWERS)), "kind") == (
         "table.csv, line 9, column 'kind': the class 'tulip' has only this row, and cannot be in "
-        "both "
-        "training and "
-        "test set; add rows of it, or remove it"
+        "both training and test set; add rows of it, or remove it"
     )
 
 
@@ -367,43 +362,40 @@ def test_one_class_alone_is_refused(file):
     )
 
 
-@pytest.mark.parametrize(
-    "options, said",
-    [
-        ({"target": []}, "data.target=[]: should name one column, or several different ones"),
-        (
-            {"target": ["price", "price"]},
-            "data.target=['price', 'price']: should name one column, or several different ones",
-        ),
-        (
-            {"target": ["price", "area"], "kind": "classification"},
-            "data.target=['price', 'area']: a classification has one target column; name one",
-        ),
-        (
-            {"features": ["area", "price"]},
-            "data.features: 'price' is already the target; name each column once",
-        ),
-        (
-            {"features": ["area", "area"]},
-            "data.features: 'area' is already in data.features; name each column once",
-        ),
-        (
-            {"features": ["room"]},
-            "table.csv: has no column 'room'; did you mean 'rooms'?; its columns are: area, "
-            "rooms, price",
-        ),
-        (
-            {"test": 0.001},
-            "data.test=0.001: divides 43 samples into 43 and 0; choose a "
-            "fraction that leaves samples on both sides",
-        ),
-        (
-            {"valid": 0.001},
-            "data.valid=0.001: divides 39 samples into 39 and 0; choose a fraction that "
-            "leaves samples on both sides",
-        ),
-    ],
-)
+@pytest.mark.parametrize("options, said", [
+    ({"target": []}, "data.target=[]: should name one column, or several different ones"),
+    (
+        {"target": ["price", "price"]},
+        "data.target=['price', 'price']: should name one column, or several different ones",
+    ),
+    (
+        {"target": ["price", "area"], "kind": "classification"},
+        "data.target=['price', 'area']: a classification has one target column; name one",
+    ),
+    (
+        {"features": ["area", "price"]},
+        "data.features: 'price' is already the target; name each column once",
+    ),
+    (
+        {"features": ["area", "area"]},
+        "data.features: 'area' is already in data.features; name each column once",
+    ),
+    (
+        {"features": ["room"]},
+        "table.csv: has no column 'room'; did you mean 'rooms'?; its columns are: area, "
+        "rooms, price",
+    ),
+    (
+        {"test": 0.001},
+        "data.test=0.001: divides 43 samples into 43 and 0; choose a "
+        "fraction that leaves samples on both sides",
+    ),
+    (
+        {"valid": 0.001},
+        "data.valid=0.001: divides 39 samples into 39 and 0; choose a fraction that "
+        "leaves samples on both sides",
+    ),
+])  # fmt: skip
 def test_a_choice_of_columns_or_fractions_that_cannot_be_met_is_refused(file, options, said):
     assert refused(file(HOUSES), **options) == said
 

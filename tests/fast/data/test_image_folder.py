@@ -156,15 +156,10 @@ def test_worker_processes_and_the_thread_give_the_same_batches(root, decoded):
     splits = load(root, decoded=decoded)
     loaders = [
         DataLoader(
-            splits.train,
-            splits.batcher,
-            batch_size=5,
-            shuffle_seed=7,
-            num_workers=number,
+            splits.train, splits.batcher, batch_size=5, shuffle_seed=7, num_workers=number,
             augmentations=[Flip()],
-        )
-        for number in (0, 2)
-    ]
+        ) for number in (0, 2)
+    ]  # fmt: skip
     for here, elsewhere in zip(loaders[0].epoch(1), loaders[1].epoch(1), strict=True):
         assert torch.equal(here.inputs, elsewhere.inputs)
         assert torch.equal(here.targets, elsewhere.targets)
@@ -229,15 +224,12 @@ def test_with_folders_valid_test_validates_on_the_folder_test(tmp_path):
     assert splits.validates_on_test
 
 
-@pytest.mark.parametrize(
-    "folders, strange",
-    [
-        (("train", "more"), "more"),
-        (("Training", "Testing", "more"), "more"),
-        (("seg_pred", "seg_train", "seg_test"), "seg_pred"),
-        (("train", "val", "validation"), "validation"),
-    ],
-)
+@pytest.mark.parametrize("folders, strange", [
+    (("train", "more"), "more"),
+    (("Training", "Testing", "more"), "more"),
+    (("seg_pred", "seg_train", "seg_test"), "seg_pred"),
+    (("train", "val", "validation"), "validation"),
+])  # fmt: skip
 def test_a_folder_beside_the_parts_that_is_no_part_is_refused(tmp_path, folders, strange):
     root = arranged(tmp_path / "pictures", folders)
     train = next(name for name in folders if "rain" in name)
@@ -336,17 +328,14 @@ def test_other_labels_are_other_data(tmp_path, decoded):
     assert before.class_counts == after.class_counts[::-1]
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("a,b\n1,2", "has the columns a, b; name the column of pictures `file`"),
-        (lines_of() + "\n099.png,no", "line 14: '099.png' with label 'no' .* 0 are left"),
-        (lines_of() + "\n001.png,yes", "line 14: '001.png' with label 'yes' .* 0 are left"),
-        (lines_of(classes=("", "yes")), "line 2: '000.png' with label ''"),
-        (lines_of(classes=("one", "one")), "has one class, 'one'"),
-        ("", "has the columns ; name"),
-    ],
-)
+@pytest.mark.parametrize("text, message", [
+    ("a,b\n1,2", "has the columns a, b; name the column of pictures `file`"),
+    (lines_of() + "\n099.png,no", "line 14: '099.png' with label 'no' .* 0 are left"),
+    (lines_of() + "\n001.png,yes", "line 14: '001.png' with label 'yes' .* 0 are left"),
+    (lines_of(classes=("", "yes")), "line 2: '000.png' with label ''"),
+    (lines_of(classes=("one", "one")), "has one class, 'one'"),
+    ("", "has the columns ; name"),
+])  # fmt: skip
 def test_a_table_of_labels_with_a_fault_is_refused_by_its_line(tmp_path, text, message):
     with pytest.raises(errors.DataError, match=message):
         load(labelled(tmp_path / "flat", text))
@@ -610,15 +599,12 @@ def test_floats_are_from_black_0_to_white_1(tmp_path):
     assert pixels.tolist() == [[[0, 128], [254, 255]]]  # 0.998 * 255 = 254.49
 
 
-@pytest.mark.parametrize(
-    ("values", "found"),
-    [
-        ([[0.0, 200.0]], "its values are from 0 to 200, and should be from 0 to 1"),
-        ([[-1.0, 0.0]], "its values are from -1 to 0, and should be from 0 to 1"),
-        ([[float("nan"), 0.0]], "its values are from nan to nan, and should be from 0 to 1"),
-        ([[5, 70_000]], "its values are from 5 to 70000, and should be from 0 to 65535"),
-    ],
-)
+@pytest.mark.parametrize(("values", "found"), [
+    ([[0.0, 200.0]], "its values are from 0 to 200, and should be from 0 to 1"),
+    ([[-1.0, 0.0]], "its values are from -1 to 0, and should be from 0 to 1"),
+    ([[float("nan"), 0.0]], "its values are from nan to nan, and should be from 0 to 1"),
+    ([[5, 70_000]], "its values are from 5 to 70000, and should be from 0 to 65535"),
+])  # fmt: skip
 def test_values_outside_of_the_range_are_refused(tmp_path, values, found):
     grey = torch.tensor(values)
     grey = grey if grey.is_floating_point() else grey.int()
@@ -655,9 +641,7 @@ def test_grey_and_transparent_images_are_decoded_as_colours(tmp_path, mode):
     reference = v2.Compose([v2.Resize(SIZE), v2.CenterCrop(SIZE), v2.PILToTensor()])(
         image.convert("RGB")
     )
-    assert torch.equal(
-        image_decoding.of_file(tmp_path / "image.png", (3, SIZE, SIZE)), reference
-    )
+    assert torch.equal(image_decoding.of_file(tmp_path / "image.png", (3, SIZE, SIZE)), reference)
 
 
 def cached(root):
@@ -707,9 +691,7 @@ def test_a_changed_image_makes_another_file(root):
     assert after.fingerprint != before.fingerprint
     assert set(names) < set(cached(root))
     whole = torch.cat([everything(part).inputs for part in (after.train, after.valid, after.test)])
-    assert any(
-        torch.equal(image, image_decoding.of_file(file, (3, SIZE, SIZE))) for image in whole
-    )
+    assert any(torch.equal(image, image_decoding.of_file(file, (3, SIZE, SIZE))) for image in whole)
 
 
 def test_an_image_that_changes_within_its_time_stamp_is_seen_if_it_was_new(root):

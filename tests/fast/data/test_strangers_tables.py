@@ -90,46 +90,40 @@ def test_a_strangers_table_is_read_at_the_second_attempt(
     assert not any(name.startswith(("owner=true", "owner=True")) for name in names)  # TRUE is first
 
 
-@pytest.mark.parametrize(
-    "text, options, number",
-    [
-        ("1.234", {"decimal": ","}, None),
-        ("1.5", {"decimal": ","}, None),
-        ("1.234", {"decimal": ",", "thousands": "."}, 1234.0),
-        ("1.234.567,25", {"decimal": ",", "thousands": "."}, 1234567.25),
-        ("1.5", {"decimal": ",", "thousands": "."}, None),
-        ("0.850", {"decimal": ",", "thousands": "."}, None),
-        ("850", {"decimal": ",", "thousands": "."}, 850.0),
-        ("1,234", {}, None),
-        ("1,234", {"thousands": ","}, 1234.0),
-        ("-12,345.5", {"thousands": ","}, -12345.5),
-        ("1,23", {"thousands": ","}, None),
-        ("1\u202f234,5", {"decimal": ",", "thousands": " "}, 1234.5),
-        ("1'234.5", {"thousands": "'"}, 1234.5),
-        ("45 %", {}, None),
-        ("45 %", {"units": ["%"]}, 45.0),
-        ("-$9.50", {"units": ["$"]}, -9.5),
-        ("1.200,50 €", {"decimal": ",", "thousands": ".", "units": ["€"]}, 1200.5),
-        ("-999", {"missing_values": [-999]}, None),
-        ("1e3", {}, 1000.0),
-    ],
-)
+@pytest.mark.parametrize("text, options, number", [
+    ("1.234", {"decimal": ","}, None),
+    ("1.5", {"decimal": ","}, None),
+    ("1.234", {"decimal": ",", "thousands": "."}, 1234.0),
+    ("1.234.567,25", {"decimal": ",", "thousands": "."}, 1234567.25),
+    ("1.5", {"decimal": ",", "thousands": "."}, None),
+    ("0.850", {"decimal": ",", "thousands": "."}, None),
+    ("850", {"decimal": ",", "thousands": "."}, 850.0),
+    ("1,234", {}, None),
+    ("1,234", {"thousands": ","}, 1234.0),
+    ("-12,345.5", {"thousands": ","}, -12345.5),
+    ("1,23", {"thousands": ","}, None),
+    ("1\u202f234,5", {"decimal": ",", "thousands": " "}, 1234.5),
+    ("1'234.5", {"thousands": "'"}, 1234.5),
+    ("45 %", {}, None),
+    ("45 %", {"units": ["%"]}, 45.0),
+    ("-$9.50", {"units": ["$"]}, -9.5),
+    ("1.200,50 €", {"decimal": ",", "thousands": ".", "units": ["€"]}, 1200.5),
+    ("-999", {"missing_values": [-999]}, None),
+    ("1e3", {}, 1000.0),
+])  # fmt: skip
 def test_a_text_is_the_number_that_its_writer_meant_or_none(text, options, number):
     assert finite(polars.Series([text]), Reading(**options)).to_list() == [number]
 
 
 @pytest.mark.parametrize("column", ["x", "y", "w"])
-@pytest.mark.parametrize(
-    "odd, option, hint",
-    [
-        ("2.400", {"decimal": ","}, "set 'data.thousands=\".\"'"),
-        ("1,234", {}, "set 'data.decimal=\",\"'; if it has a comma between thousands, se"),
-        ("1,234.50", {}, "has a comma between thousands, set 'data.thousands=\",\"'"),
-        ("1.234,50", {}, "set 'data.decimal=\",\"' and 'data.thousands=\".\"'"),
-        ("45 %", {}, "has a unit (%), set 'data.units=[\"%\"]'"),
-        ("$9.50", {}, "has a unit ($), set 'data.units=[\"$\"]'"),
-    ],
-)
+@pytest.mark.parametrize("odd, option, hint", [
+    ("2.400", {"decimal": ","}, "set 'data.thousands=\".\"'"),
+    ("1,234", {}, "set 'data.decimal=\",\"'; if it has a comma between thousands, se"),
+    ("1,234.50", {}, "has a comma between thousands, set 'data.thousands=\",\"'"),
+    ("1.234,50", {}, "set 'data.decimal=\",\"' and 'data.thousands=\".\"'"),
+    ("45 %", {}, "has a unit (%), set 'data.units=[\"%\"]'"),
+    ("$9.50", {}, "has a unit ($), set 'data.units=[\"$\"]'"),
+])  # fmt: skip
 def test_a_number_of_another_country_is_named_with_its_options(tmp_path, column, odd, option, hint):
     rows = [{"x": str(row), "y": str(row + 1), "w": "1"} for row in range(40)]
     rows[3][column] = odd
@@ -443,16 +437,10 @@ def test_rows_of_nothing_are_ignored_with_read(tmp_path):
     assert table.numbers.tolist() == [[1, 2], [3, 4]]
 
 
-@pytest.mark.parametrize(
-    "numbers, is_warned",
-    [
-        (["850", "2.400", "1.234"], True),
-        (["850", "", "2.400", "1.234"], True),
-        (["0.850", "2.400", "1"], False),
-        (["1.234", "2.400"], False),
-        (["850", "2.45"], False),
-    ],
-)
+@pytest.mark.parametrize("numbers, is_warned", [
+    (["850", "2.400", "1.234"], True), (["850", "", "2.400", "1.234"], True),
+    (["0.850", "2.400", "1"], False), (["1.234", "2.400"], False), (["850", "2.45"], False),
+])  # fmt: skip
 def test_points_that_may_separate_thousands_are_named(tmp_path, caplog, numbers, is_warned):
     rows = [f"{numbers[row % len(numbers)]};{row % 2}" for row in range(40)]
     path = tmp_path / "t.csv"
