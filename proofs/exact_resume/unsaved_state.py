@@ -75,16 +75,16 @@ def _held(model: nn.Module, built: Components) -> Iterator[Held]:
 
 def _attributes(named: dict[str, Any], of: str) -> Iterator[Held]:
     for key, value in named.items():
-        words = _value(value)
-        if words is None:
+        described = _value(value)
+        if described is None:
             continue
         if isinstance(value, GENERATORS):
             remedy = "draw from torch's default generators, which start anew at every update"
-            yield Held(f"the generator {key!r} {of}", words, remedy)
+            yield Held(f"the generator {key!r} {of}", described, remedy)
         else:
             yield Held(
                 f"the attribute {key!r} {of}",
-                words,
+                described,
                 "keep it in a buffer, or let it follow from what is saved",
             )
 

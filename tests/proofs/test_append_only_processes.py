@@ -189,10 +189,10 @@ def test_what_a_killed_process_appended_is_there(tmp_path):
     for _ in range(1000):
         process.stdout.readline()
     process.kill()
-    words, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=60)
     numbers = [int(line) for line in (tmp_path / "log").read_bytes().splitlines()]
     assert numbers == list(range(len(numbers)))
-    assert len(numbers) >= 1000 + words.count(b"\n")
+    assert len(numbers) >= 1000 + output.count(b"\n")
 
 
 def test_a_forked_process_leaves_what_waits_to_its_parent(small_disk):

@@ -37,13 +37,13 @@ def saves_for_ever(folder: Path, ready: int) -> None:
 
 def killed(folder: Path, seconds: float) -> None:
     """Has a child save for so long, from when it is ready, and kills it."""
-    words, ready = os.pipe()
+    reader, ready = os.pipe()
     child = os.fork()
     if child == 0:
         saves_for_ever(folder, ready)
     os.close(ready)
-    os.read(words, 1)
-    os.close(words)
+    os.read(reader, 1)
+    os.close(reader)
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
