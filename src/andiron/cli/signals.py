@@ -116,6 +116,7 @@ def installed(signals: Signals) -> Iterator[None]:
 def _exits_reported(signals: Signals) -> Iterator[None]:
     """Within the body a part that calls `os._exit` in this process is named, and the run failed."""
     process = os.getpid()
+    # `inspect.currentframe` would be this lambda's: the caller's is one step back
     os._exit = lambda code: _exit(  # type: ignore[assignment]
         _reported(signals, code, sys._getframe(1)) if os.getpid() == process else code
     )

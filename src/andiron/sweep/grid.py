@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+# Hydra's own split into jobs, so that texts are those of its basic sweeper: it has no public one
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -38,7 +39,7 @@ def run(sweep: HydraSweep, options: Options, arguments: list[str]) -> list[Excep
     first = 0
     for batch in batches:
         for job in representative(batch, sweep.loader):
-            sweep.loader.load_sweep_config(sweep.config, job)
+            sweep.compose(job)
         results = sweep.launch(batch, first)
         failed += [result for result in results if isinstance(result, Exception)]
         first += len(batch)

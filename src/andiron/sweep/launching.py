@@ -244,13 +244,18 @@ class HydraSweep:
         """The launcher `andiron`, if it is the one."""
         return getattr(self.launcher, "of_sweep", None)
 
+    def compose(self, overrides: Sequence[str]) -> DictConfig:
+        """The job with these overrides as Hydra composes it."""
+        if (own := self.own_launcher) is not None:
+            return own.job_configs.composed(overrides)
+        return self.loader.load_sweep_config(self.config, list(overrides))
+
     def job_config(self, overrides: Sequence[str]) -> dict[str, Any]:
         """The plain configuration of the job with these overrides.
 
         Raises: ConfigError with all its problems.
         """
-        composed_job = self.loader.load_sweep_config(self.config, list(overrides))
-        return asdict(composition.checked_job(composed_job))
+        return asdict(composition.checked_job(self.compose(overrides)))
 
     def launch(self, overrides: Sequence[Sequence[str]], first: int) -> list[Any]:
         """Runs jobs; returns the result or the error of each.

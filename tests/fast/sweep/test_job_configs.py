@@ -27,7 +27,7 @@ def test_jobs_are_composed_as_alone_and_invalid_ones_say_why():
     assert found[0].config.hydra.overrides.task == [*jobs[0]]
     assert [each.checked for each in found[1:3]] == [None, None]
     assert found[1].problems[0].startswith("lr=-1: ") and found[1].config is not None
-    assert "nonsense" in found[2].problems[0] and found[2].config is None
+    assert found[2].problems[0].endswith(" +model.nonsense=1") and found[2].config is None
 
 
 def test_shared_problems_occur_in_the_first_and_the_last_job():

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy
 from optuna import create_study, exceptions, logging, pruners, samplers
+# what CMA-ES is given: the public samplers hide it
 from optuna._transform import _SearchSpaceTransform
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial
