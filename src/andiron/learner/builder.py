@@ -28,7 +28,14 @@ from andiron.optim.averaging import Rule
 from andiron.optim.transformations import Transformation
 from andiron.plain.cadence import Cadence
 from andiron.protocols import Metric, Renderer, Writer
-from andiron.ranges import Count, Duration, Every, Positive, Seed, Traced
+from andiron.ranges import (
+    Count,
+    Duration,
+    Every,
+    Positive,
+    Seed,
+    Traced,
+)
 from andiron.run.session import folder_at, host_of, resume_or_start
 from andiron.run_folder import RunFolder
 from andiron.schedules import Schedule
