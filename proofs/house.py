@@ -20,14 +20,14 @@ PLAN = {
         "andiron.serialization": "safetensors_codec",
     },
     "kernel": {
-        "andiron": "backward_engine distributed gradients inference interrupter outputs protocols "
+        "andiron": "distributed gradients inference interrupter outputs protocols "
         "randomness",
         "andiron.checkpoint": "background_writer checkpoint_files checkpointer contents directory "
         "host_copy manifest policy store strategies",
         "andiron.config": "options",
         "andiron.data": "batchers dataset gathering loader prefetch",
         "andiron.learner": "agenda construction evaluation learner loop metric_log nonfinite "
-        "precision run_host saving state state_before state_format update user_states",
+        "precision run_host saving state state_format update user_states",
         "andiron.metrics": "history sliced_window tally tally_state",
         "andiron.optim": "accumulator early_exchange grouped model_weights optimizer "
         "running_statistics sliced_mean transformations",
@@ -60,8 +60,8 @@ PLAN = {
         "andiron.learner": "early_stopping group_statistics lone_samples observers summary "
         "throughput update_trace",
         "andiron.metrics": "direction sums",
-        "andiron.optim": "averaging flat_state frozen_modules fused_kernel group_table match_rules "
-        "ownership slot_checks torch_class",
+        "andiron.optim": "averaging flat_state frozen_modules group_table match_rules "
+        "ownership slot_checks torch_class torch_step",
         "andiron.render": "interactive text",
         "andiron.serialization": "layouts matching number_formats record",
         "andiron.tasks": "target_checks",

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from andiron import errors
-from andiron.plain import fast_paths
+from andiron.plain import fast_paths, private_torch
 
 BUCKET_BYTES = 25 * 2**20  # reduced at once, as in DistributedDataParallel
 SECONDS_TO_SETTLE = 0.05
@@ -116,14 +116,14 @@ class World:
         if len(tensors) == 1 and first.is_contiguous():
             return first.view(-1), lambda: None
         free = self._buffers.setdefault((first.dtype, first.device, sum(sizes)), [])
-        is_kept = free and fast_paths.may_take("memory of sums")
+        is_kept = free and fast_paths.on["memory of sums"]
         flat = free.pop() if is_kept else first.new_empty(sum(sizes))
         pairs = zip(torch.split(flat, sizes), tensors, strict=True)
         parts = [part.view(tensor.shape) for part, tensor in pairs]
-        torch._foreach_copy_(parts, [*tensors])
+        private_torch.foreach_copy_(parts, [*tensors])
 
         def unpack() -> None:
-            torch._foreach_copy_([*tensors], parts)
+            private_torch.foreach_copy_([*tensors], parts)
             free.append(flat)
 
         return flat, unpack

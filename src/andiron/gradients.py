@@ -8,7 +8,7 @@
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -16,9 +16,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from andiron.backward_engine import all_parameters, run_backward
-from andiron.plain import fast_paths
+from andiron.plain import fast_paths, private_torch
 
+BACKWARD = Tensor.backward
 Tensors = Mapping[str, Tensor]  # by name, of parameters for the most part
 # of a step's weight: a context in which processes exchange gradients, and the loss's factor
 During = Callable[[Any], AbstractContextManager[Any]]
@@ -40,11 +40,6 @@ class Gradients(dict[str, Tensor]):
         super().__init__(tensors)
         self._model = model
         self.loss = loss
-
-    @property
-    def with_loss(self) -> list[Tensor]:
-        """The gradients, then the loss if known."""
-        return [*self.values(), *([] if self.loss is None else [self.loss])]
 
     def __repr__(self) -> str:
         shapes = [f"{name}: {list(tensor.shape)}" for name, tensor in self.items()]
@@ -92,16 +87,71 @@ def backward(loss: Tensor, model: nn.Module, weight: Tensor | float | None = Non
     scaled = loss if scale == 1.0 else loss * scale
     # the gradients are moved off `.grad`: torch.autograd.grad would bypass the hooks by which
     # DistributedDataParallel averages them
-    with nullcontext() if exchange is None else exchange(weight) as factor:
-        run_backward(scaled if factor is None else scaled * factor)
-    tensors = {}
-    for name, parameter in all_parameters(model).items():
-        if parameter.grad is not None:
-            tensors[name] = parameter.grad
-            parameter.grad = None
+    if exchange is None:
+        _run_backward(scaled)
+    else:
+        with exchange(weight) as factor:
+            _run_backward(scaled if factor is None else scaled * factor)
+    tensors = _taken(model)
     if scale != 1.0:
-        torch._foreach_div_(list(tensors.values()), scale)
+        private_torch.foreach_div_(list(tensors.values()), scale)
     return Gradients(tensors, model, loss.detach())
+
+
+def _run_backward(loss: Tensor) -> None:
+    """`loss.backward()` outside autocast: it takes its dtypes from the forward pass.
+
+    A plain scalar on a CPU goes straight to torch's engine. On other devices Tensor.backward also
+    passes its context to the device threads.
+    """
+    kind = loss.device.type
+    if torch.is_autocast_enabled(kind):
+        with torch.autocast(kind, enabled=False):
+            _run_backward(loss)
+        return
+    if (
+        type(loss) is Tensor and loss.is_cpu and loss.is_floating_point() and not loss.dim()
+        and Tensor.backward is BACKWARD and _engine_agrees() and not private_torch.is_watched()
+        and fast_paths.on["engine"]
+    ):
+        private_torch.run_engine(loss)
+    else:
+        loss.backward()  # type: ignore[no-untyped-call]
+
+
+@functools.cache
+def _engine_agrees() -> bool:
+    """Whether torch's engine, called like this, gives the same gradient as `loss.backward()`.
+
+    Another version of torch may need another call: it is tried once, on three numbers.
+    """
+    ours, theirs = (torch.tensor([0.5, -2.0, 3.0], requires_grad=True) for _ in range(2))
+    with torch.enable_grad():
+        loss, public = ours.exp().sum(), theirs.exp().sum()
+    public.backward()  # type: ignore[no-untyped-call]
+    try:
+        private_torch.is_watched()
+        private_torch.run_engine(loss)
+    except (AttributeError, TypeError, RuntimeError):
+        return False
+    own, expected = ours.grad, theirs.grad
+    return own is not None and expected is not None and torch.equal(own, expected)
+
+
+def _taken(model: nn.Module) -> dict[str, Tensor]:
+    """The gradients, moved off the parameters; one of a shared parameter has its first name."""
+    tensors: dict[str, Tensor] = {}
+    own = type(model).named_parameters is nn.Module.named_parameters
+    if own and fast_paths.on["named parameters"]:
+        entries = private_torch.parameters(model)
+    else:
+        entries = [("", dict(model.named_parameters()))]
+    for prefix, parameters in entries:
+        for name, parameter in parameters.items():
+            if parameter is not None and (gradient := parameter.grad) is not None:
+                tensors[prefix + name] = gradient
+                parameter.grad = None
+    return tensors
 
 
 class Detachable:
@@ -116,8 +166,9 @@ class Detachable:
 
 
 def _detached(value: Tensor) -> Tensor:
-    source = value if value._base is None else value._base
-    if source.is_leaf:  # a network that returns its own weights, which the update overwrites
+    base = private_torch.base(value)
+    if (value if base is None else base).is_leaf:
+        # a network that returns its own weights, which the update overwrites
         return value.detach().clone()
     return value.detach()
 
@@ -150,7 +201,7 @@ def global_norm(gradients: Tensors) -> Float[Tensor, ""]:
     tensors = list(gradients.values())
     if not tensors:
         return torch.zeros(())
-    return torch.linalg.vector_norm(torch.stack(torch._foreach_norm(tensors)))
+    return torch.linalg.vector_norm(torch.stack(private_torch.foreach_norm(tensors)))
 
 
 def all_finite(gradients: Gradients) -> bool:
@@ -159,14 +210,16 @@ def all_finite(gradients: Gradients) -> bool:
     It uses the operation of torch.amp.GradScaler with a scale of 1: 4 us for a small network on a
     CPU, where norms and their sum take 11.
     """
-    tensors = gradients.with_loss
+    tensors = [*gradients.values()]
+    if gradients.loss is not None:
+        tensors.append(gradients.loss)
     if not tensors:
         return True
     device = tensors[0].device
     found_inf, one = _constants(device)
-    if device.type != "mps" and fast_paths.may_take("finite check"):  # mps lacks this operation
+    if device.type != "mps" and fast_paths.on["finite check"]:  # mps lacks this operation
         try:
-            torch._amp_foreach_non_finite_check_and_unscale_(tensors, found_inf, one)
+            private_torch.unscale_and_check_(tensors, found_inf, one)
             is_finite = not found_inf.item()
             if not is_finite:
                 found_inf.zero_()
@@ -206,7 +259,7 @@ def clip_by_global_norm(gradients: Gradients, max_norm: float) -> Gradients:
     if not gradients:
         return gradients
     scale = (max_norm / (global_norm(gradients) + 1e-6)).clamp(max=1.0)
-    scaled = torch._foreach_mul(list(gradients.values()), scale)
+    scaled = private_torch.foreach_mul(list(gradients.values()), scale)
     return gradients.replaced(dict(zip(gradients, scaled, strict=True)))
 
 

@@ -19,6 +19,8 @@ Word = TypeVar("Word", int, Tensor)
 WORD = 2**64 - 1
 # SplitMix64's, as signed words with the same bits: torch has no products of unsigned ones
 GOLDEN = 0x9E3779B97F4A7C15 - 2**64  # 2^64 / golden ratio, odd
+# what is left of a word after a logical shift to the right; bits above 64 are dropped
+SHIFTED = {bits: (1 << 64 - bits) - 1 for bits in (27, 30, 31, 40)}
 FACTORS = 0xBF58476D1CE4E5B9 - 2**64, 0x94D049BB133111EB - 2**64
 
 
@@ -63,7 +65,7 @@ def uniform(
     start -= start >> 63 << 64  # signed
     state = _mix(start + (indices.long()[:, None] + 1) * GOLDEN)
     state = _mix(state + (torch.arange(number, device=indices.device) + 1) * GOLDEN)
-    return _shift_right(state, 40).to(torch.float32) * 2.0**-24
+    return (state >> 40 & SHIFTED[40]).to(torch.float32) * 2.0**-24
 
 
 def _mix(state: Word) -> Word:
@@ -71,14 +73,9 @@ def _mix(state: Word) -> Word:
 
     The words of a tensor are signed integers with the same bits: their products wrap.
     """
-    state = (state ^ _shift_right(state, 30)) * FACTORS[0]
-    state = (state ^ _shift_right(state, 27)) * FACTORS[1]
-    return state ^ _shift_right(state, 31)
-
-
-def _shift_right(state: Word, bits: int) -> Word:
-    """A logical right shift; bits above 64 are dropped."""
-    return (state >> bits) & ((1 << 64 - bits) - 1)
+    state = (state ^ (state >> 30 & SHIFTED[30])) * FACTORS[0]
+    state = (state ^ (state >> 27 & SHIFTED[27])) * FACTORS[1]
+    return state ^ (state >> 31 & SHIFTED[31])
 
 
 def start_stream(seed: int, purpose: str, *counters: int) -> None:
@@ -90,7 +87,7 @@ def start_stream(seed: int, purpose: str, *counters: int) -> None:
     take 1 us.
     """
     value = derive(seed, purpose, *counters)
-    if not fast_paths.may_take("generators"):
+    if not fast_paths.on["generators"]:
         torch.manual_seed(value)
         return
     torch.default_generator.manual_seed(value)

@@ -17,13 +17,14 @@ from pathlib import Path
 import pytest
 
 from proofs.house import WINGS, entry_of, homes, imported, listed_kinds, parsed
+from proofs.house_figures import private_uses
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "andiron"
 FLOORS = [
     {"disk", "plain"},
-    {"backward_engine", "inference", "randomness", "recording", "run_folder"},
+    {"inference", "randomness", "recording", "run_folder"},
     {"gradients"},
     {"errors", "outputs", "ranges"},
     {"config", "distributed", "interrupter", "models", "protocols", "schedules", "serialization"},
@@ -36,6 +37,7 @@ FLOORS = [
 ]
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
 CODE = ("src", "tests", "proofs", "benchmarks", "scripts", "docs")
+MOST_PRIVATE_NAMES = 50  # of torch, Hydra, optuna and Python
 LINES_OF_A_MODULE, LINES_OF_A_FUNCTION, COLUMNS = 300, 40, 100
 TO_KINDS = {  # what a module may import of other kinds; a leaf beside these its own package
     "ground": {"ground", "kernel"},  # of plain/
@@ -163,6 +165,13 @@ def test_no_modules_import_each_other_in_a_circle():
         graphlib.TopologicalSorter(graph()).prepare()
     except graphlib.CycleError as error:
         pytest.fail(" -> ".join(reversed(error.args[1])))
+
+
+def test_private_names_are_few_and_those_of_torch_stand_in_one_module():
+    uses = [(name, use) for name, tree in modules().items() for _, use in private_uses(tree)]
+    assert len(uses) <= MOST_PRIVATE_NAMES, uses
+    home = "andiron.plain.private_torch"
+    assert [use for use in uses if use[1].startswith("torch._") and use[0] != home] == []
 
 
 def test_no_import_is_relative():

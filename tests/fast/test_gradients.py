@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from andiron import backward_engine, gradients, randomness
+from andiron import gradients, randomness
+from andiron.plain import private_torch
 from andiron.gradients import Gradients
 
 
@@ -95,7 +96,7 @@ def engine_is_used(monkeypatch: pytest.MonkeyPatch, loss: Tensor, model: nn.Modu
     with monkeypatch.context() as patched:
         public = Tensor.backward
         patched.setattr(Tensor, "backward", lambda *args: (calls.append(1), public(*args)))
-        patched.setattr(backward_engine, "BACKWARD", Tensor.backward)
+        patched.setattr(gradients, "BACKWARD", Tensor.backward)
         gradients.backward(loss, model)
     return not calls
 
@@ -116,7 +117,7 @@ def test_a_plain_scalar_goes_to_the_engine_and_all_else_to_tensor_backward(
     assert engine_is_used(monkeypatch, model.value.sum() * 2, model)
     assert not engine_is_used(monkeypatch, model.value * 2, model)  # a loss of one dimension
     with monkeypatch.context() as patched:
-        patched.setattr(backward_engine, "_engine_agrees", lambda: False)
+        patched.setattr(gradients, "_engine_agrees", lambda: False)
         assert not engine_is_used(monkeypatch, model.value.sum() * 2, model)
         assert same(
             gradients.backward(model.value.sum() * 2, model), {"value": torch.tensor([2.0])}
@@ -127,19 +128,19 @@ def test_a_plain_scalar_goes_to_the_engine_and_all_else_to_tensor_backward(
 def test_an_engine_that_is_called_otherwise_is_left_to_torch(
     monkeypatch: pytest.MonkeyPatch, other: Callable[..., None]
 ) -> None:
-    assert backward_engine._engine_agrees()
-    monkeypatch.setattr(backward_engine, "_run_engine", other)
-    assert not backward_engine._engine_agrees.__wrapped__()
+    assert gradients._engine_agrees()
+    monkeypatch.setattr(private_torch, "run_engine", other)
+    assert not gradients._engine_agrees.__wrapped__()
 
 
 def test_the_first_backward_of_a_process_may_run_under_no_grad() -> None:
     model = Number(torch.tensor([3.0]))
     loss = model.value.square().sum()
-    backward_engine._engine_agrees.cache_clear()
+    gradients._engine_agrees.cache_clear()
     with torch.no_grad():
         made = gradients.backward(loss, model)
     assert same(made, {"value": torch.tensor([6.0])})
-    assert backward_engine._engine_agrees()
+    assert gradients._engine_agrees()
 
 
 def test_losses_that_torch_refuses_are_refused_with_its_words() -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from andiron.checkpoint import contents
 from andiron.checkpoint.contents import Checkpoint, Tensors
-from andiron.plain import fast_paths
+from andiron.plain import fast_paths, private_torch
 
 MOST_FREE = 2  # for the checkpoint being written and the one being taken
 
@@ -48,7 +48,7 @@ class HostBuffers:
 
         From a GPU the copy is only started; later work in the same stream runs after it.
         """
-        reuses = self._free and fast_paths.may_take("memory of copies")
+        reuses = self._free and fast_paths.on["memory of copies"]
         free = contents.tensors_by_file(self._free.popleft()) if reuses else {}
         copies: dict[str, Tensors] = {}
         pairs: dict[bool, list[tuple[Tensor, Tensor]]] = {False: [], True: []}  # by `is_cuda`
@@ -61,7 +61,7 @@ class HostBuffers:
         for is_cuda, of_kind in pairs.items():
             if of_kind:  # one call: a thousand small copies would each cost their own
                 targets, sources = zip(*of_kind, strict=True)
-                torch._foreach_copy_(targets, sources, non_blocking=is_cuda)
+                private_torch.foreach_copy_(targets, sources, non_blocking=is_cuda)
         devices = {tensor.device for _, tensor in pairs[True]}
         # training keeps changing the state: it is copied by the encoder that will write it
         plain = json.loads(json.dumps(state))

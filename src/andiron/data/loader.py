@@ -15,7 +15,7 @@ import multiprocessing
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from operator import is_
+from itertools import chain
 from typing import Any
 
 import torch
@@ -29,7 +29,7 @@ from andiron.data.batchers import ArrayBatcher, ImageBatcher
 from andiron.data.dataset import ArrayDataset, Batch, Batcher, Dataset
 from andiron.data.gathering import Request
 from andiron.distributed import ALONE, Sliced, World
-from andiron.plain import fast_paths
+from andiron.plain import fast_paths, private_torch
 
 BATCHES_AHEAD = 2  # gathered by the thread while a step runs; more only costs memory
 CHUNK_BYTES = 2**20  # raw inputs gathered and normalised at once; more leave the CPU's cache
@@ -164,35 +164,31 @@ class DataLoader:
         return (Request(epoch, indices) for indices in chunks)
 
     def _gathered_here(self, epoch: int, first_batch: int) -> Iterator[Any]:
-        """Gathers and normalises several batches at once while that gives each the same bits."""
-        batch = first_batch
-        for gathered in self._gathered_together(epoch, first_batch):
-            yield gathered
-            batch += 1
+        """Gathers and normalises several batches at once until what they are made of changes."""
+        batch, batcher = first_batch, self.batcher
+        if (together := self._batches_together()) > 1:
+            data: Any = self.dataset
+            # kept: no other object has its place in memory
+            inputs, targets, version = data.inputs, data.targets, private_torch.version
+            versions = version(inputs), version(targets)
+
+            def split(request: Request) -> Iterator[Any]:
+                whole = batcher(self._gather(request), self.device)
+                # not split: its outputs are views, which share one version counter in autograd
+                return zip(*(tensor.unsafe_split(self.batch_size) for tensor in whole))
+
+            for parts in chain.from_iterable(map(split, self._requests(epoch, batch, together))):
+                if (
+                    data.inputs is not inputs or data.targets is not targets
+                    or (version(inputs), version(targets)) != versions or data.weights is not None
+                    or self.batcher is not batcher or self.dataset is not data
+                ):
+                    break
+                yield Batch(*parts)
+                batch += 1
         if batch < len(self):
             for request in self._requests(epoch, batch):
                 yield self.batcher(self._gather(request), self.device)
-
-    def _gathered_together(self, epoch: int, first_batch: int) -> Iterator[Batch]:
-        """The batches until what they are made of changes; none for components of other kinds."""
-        if (together := self._batches_together()) == 1:
-            return
-        kept, versions = self._made_of()  # kept: no other object has its place in memory
-        for request in self._requests(epoch, first_batch, together):
-            batch = self.batcher(self._gather(request), self.device)
-            # not split: its outputs are views, which share one version counter in autograd
-            for parts in zip(*(tensor.unsafe_split(self.batch_size) for tensor in batch)):
-                now, versions_now = self._made_of()
-                if versions_now != versions or not all(map(is_, now, kept)):
-                    return
-                yield Batch(*parts)
-
-    def _made_of(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The objects that batches are made of, and the versions of the tensors among them."""
-        data: Any = self.dataset
-        tensors = data.inputs, data.targets
-        versions = tuple(getattr(tensor, "_version", None) for tensor in tensors)
-        return (*tensors, data.weights, data, self.batcher), versions
 
     def _batches_together(self) -> int:
         """The number of batches to gather at once: above 1 only for components that allow it."""
@@ -209,7 +205,7 @@ class DataLoader:
         sample = self.dataset.inputs[0]
         if sample.numel() * self.batch_size % ALIGNED_FLOATS:
             return 1
-        if not fast_paths.may_take("batches together"):
+        if not fast_paths.on["batches together"]:
             return 1
         return max(1, CHUNK_BYTES // max(1, sample.nbytes * self.batch_size))
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from andiron import errors
 from andiron.gradients import Gradients
 from andiron.optim.grouped import GroupedOptimizer
-from andiron.plain import patterns
+from andiron.plain import patterns, private_torch
 from andiron.protocols import Values
 
 SMALLEST = 1e-12  # zero weights have a ratio too
@@ -42,16 +42,16 @@ class GroupStatistics:
         self._gradients = {n: tensor.clone() for n, tensor in selected.items() if n in histograms}
         if selected:
             with torch.no_grad():
-                self._negated = torch._foreach_neg([*self._parameters.values()])
-                self._norms = torch._foreach_norm([*selected.values(), *self._negated])
+                self._negated = private_torch.foreach_neg([*self._parameters.values()])
+                self._norms = private_torch.foreach_norm([*selected.values(), *self._negated])
 
     def readings(self) -> Values:
         """`grad_norm/<group>` before clipping, `update_ratio/<group>` = ||w' - w|| / ||w||."""
         if not self._parameters:
             return {}
         with torch.no_grad():
-            torch._foreach_add_(self._negated, [*self._parameters.values()])  # w' - w
-            norms = iter(torch.stack([*self._norms, *torch._foreach_norm(self._negated)]).tolist())
+            private_torch.foreach_add_(self._negated, [*self._parameters.values()])  # w' - w
+            norms = iter(torch.stack([*self._norms, *private_torch.foreach_norm(self._negated)]).tolist())
         gradients, weights, updates = (  # the joint norm of each group
             {group: math.hypot(*islice(norms, size)) for group, size in self._sizes.items()}
             for _ in range(3)

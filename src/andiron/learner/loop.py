@@ -7,8 +7,6 @@ from contextlib import ExitStack, contextmanager
 from itertools import islice
 from typing import Any, Literal
 
-import torch
-
 from andiron import errors
 from andiron.config.options import LearnerOptions
 from andiron.interrupter import Interrupter
@@ -190,9 +188,8 @@ class Loop:
         for average in self._state.averages.values():
             average.update(self._state.model, at.updates)
         kept = getattr(self._train, "has_own_memory", False)
-        with torch.no_grad():  # an item that is not detached must not keep its graph alive
-            for item, batch in zip(updated.items, batches, strict=True):
-                metric_log.train_tally.add(item, batch, is_kept=kept)
+        for item, batch in zip(updated.items, batches, strict=True):
+            metric_log.train_tally.add(item, batch, is_kept=kept)
         progress.updates = at.updates
         progress.batch += len(batches)
         progress.new_batches += len(batches)

@@ -1,15 +1,17 @@
 """The one policy for non-finite values: an update or a measured loss with a NaN or an infinity."""
 
+import copy
 import hashlib
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from andiron import errors, gradients
 from andiron.checkpoint.checkpoint_files import write
@@ -18,7 +20,9 @@ from andiron.data.dataset import tensors_in
 from andiron.distributed import ALONE, Sliced, World
 from andiron.gradients import Gradients
 from andiron.learner.precision import Precision
-from andiron.plain import readable
+from andiron.optim import model_weights
+from andiron.optim.grouped import GroupedOptimizer
+from andiron.plain import private_torch, readable
 from andiron.protocols import Values
 
 Policy = Literal["stop", "skip", "ignore"]
@@ -195,3 +199,45 @@ def fingerprint(gradients: Gradients) -> dict[str, Any]:
     norms = {name: str(float(torch.linalg.vector_norm(g))) for name, g in gradients.items()}
     loss = None if gradients.loss is None else str(float(gradients.loss))
     return {"loss": loss, "norms": norms, "sha256": digest.hexdigest()}
+
+
+class StateBefore:
+    """The state that computing an update changes before the update is known to be finite.
+
+    Buffers, such as running statistics; weights and optimizer state if a step moves them while it
+    evaluates the loss several times.
+    """
+
+    def __init__(self, buffers: Iterable[dict[str, Any]], optimizer: GroupedOptimizer):
+        self._buffers = [
+            (own, name, tensor)
+            for own in buffers for name, tensor in own.items() if tensor is not None
+        ]  # fmt: skip
+        self._values = _copies([buffer for *_, buffer in self._buffers])
+        self._optimizer, self._weights = optimizer, dict[str, Tensor]()
+        if optimizer.needs_closure:
+            parameters = optimizer.parameters
+            self._weights = dict(zip(parameters, _copies([*parameters.values()]), strict=True))
+            self._state = copy.deepcopy(optimizer.state_dict())
+
+    def restore(self) -> None:
+        """Brings the state back; a buffer that was replaced is the former tensor again."""
+        for (owner, name, buffer), value in zip(self._buffers, self._values, strict=True):
+            owner[name] = buffer
+            with torch.no_grad():
+                buffer.copy_(value)
+        if self._weights:
+            model_weights.copy(self._weights, self._optimizer.parameters)
+            self._optimizer.load_state_dict(self._state)
+
+
+def _copies(tensors: list[Tensor]) -> list[Tensor]:
+    """Copies of the tensors, made by one operation for each kind of tensor."""
+    copies = [torch.empty_like(tensor, requires_grad=False) for tensor in tensors]
+    kinds = defaultdict[Any, list[int]](list)
+    for place, tensor in enumerate(tensors):
+        kinds[tensor.dtype, tensor.device].append(place)
+    for places in kinds.values():
+        with torch.no_grad():
+            private_torch.foreach_copy_([copies[p] for p in places], [tensors[p] for p in places])
+    return copies

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import count, repeat
 from typing import Any
@@ -14,18 +14,18 @@ from andiron.checkpoint.contents import Checkpoint
 from andiron.distributed import ALONE, World
 from andiron.gradients import Gradients
 from andiron.learner.group_statistics import GroupStatistics
-from andiron.learner.nonfinite import Nonfinite, Step
+from andiron.learner.nonfinite import Nonfinite, StateBefore, Step
 from andiron.learner.precision import Precision
-from andiron.learner.state_before import StateBefore
-from andiron.optim import ownership
+from andiron.optim import model_weights, ownership
 from andiron.optim.accumulator import GradientsAccumulator
 from andiron.optim.grouped import GroupedOptimizer
-from andiron.optim.model_weights import perturbed
 from andiron.optim.sliced_mean import SlicedMean
 from andiron.optim.transformations import Chain
+from andiron.plain import private_torch
 from andiron.protocols import Loader, TrainOutput, Values
 from andiron.schedules.single_curve import Schedule
 
+NO_CONTEXT = nullcontext()
 log = logging.getLogger("andiron")
 
 
@@ -102,7 +102,7 @@ class _RejectedError(Exception):
 
 @dataclass
 class Updater:
-    """Makes updates of `model` with its components; it has no state of its own."""
+    """Makes updates of `model` with its components; it has no state to save."""
 
     model: nn.Module
     optimizer: GroupedOptimizer
@@ -115,9 +115,9 @@ class Updater:
     world: World = ALONE
 
     def __post_init__(self) -> None:
-        self._context: Callable[[], AbstractContextManager[object]] = nullcontext
-        if self.precision.changes_step:
-            self._context = self.precision.step
+        # the model's modules, and the children that each had when they were listed
+        self._modules: list[nn.Module] = [self.model]
+        self._children: list[dict[str, Any]] = []
 
     def rates(self, updates: int) -> dict[str, float]:
         """The learning rate of every group that is not frozen, for the update after `updates`."""
@@ -136,30 +136,32 @@ class Updater:
         `snapshot` gives the state to save where a non-finite update stops the run.
         Raises: NonFiniteError, the weights unchanged, if the policy is to stop.
         """
-        self.optimizer.thaw(position.updates)
-        if self.optimizer.frozen_modules.held:
-            self.optimizer.frozen_modules.hold()
-        rates = self.rates(position.updates)
-        due = self.optimizer.due(rates, position.updates)
-        before = StateBefore.of(self.model, self.optimizer) if self.nonfinite.checks else None
+        optimizer, transform, updates = self.optimizer, self.transform, position.updates
+        if optimizer.waiting:
+            optimizer.thaw(updates)
+        if optimizer.frozen_modules.held:
+            optimizer.frozen_modules.hold()
+        rates = optimizer.learning_rates(self.schedule(updates), updates)
+        before = self._state_before() if self.nonfinite.checks else None
         gradients, items = self.gradients(batches, position, loader)
         if not self.nonfinite.passes(gradients):
             self._leave_out(gradients, before, position, batches, loader, snapshot)
             return None
         statistics = None
         if is_log_point:
-            ownership.check_current(self.model, self.optimizer.parameters)
-            statistics = GroupStatistics(self.optimizer, gradients, rates, self.histograms)
+            ownership.check_current(self.model, optimizer.parameters)
+            statistics = GroupStatistics(optimizer, gradients, rates, self.histograms)
 
         def again() -> Gradients:
             mean = self.gradients(batches, position, loader)[0]
             if not self.nonfinite.passes(mean):
                 raise _RejectedError(mean)
-            return self._transformed(mean, position.updates)
+            return mean if transform is None else transform(mean, updates)
 
-        gradients = self._transformed(gradients, position.updates)
+        if transform is not None:  # of the mean: clipping each micro-batch would bias it
+            gradients = transform(gradients, updates)
         try:
-            self.optimizer.step(due, self.model, gradients, again, updates=position.updates)
+            optimizer.step(rates, self.model, gradients, again, updates=updates)
         except _RejectedError as error:
             self._leave_out(error.gradients, before, position, batches, loader, snapshot)
             return None
@@ -170,6 +172,16 @@ class Updater:
             return Updated(items)
         readings = {f"lr/{name}": lr for name, lr in rates.items()} | statistics.readings()
         return Updated(items, readings | self.nonfinite.readings(), statistics.histograms())
+
+    def _state_before(self) -> StateBefore | None:
+        """The state to bring back if the update is not applied; None if there is none."""
+        if [*map(private_torch.children, self._modules)] != self._children:
+            self._modules = [*self.model.modules()]
+            self._children = [*map(dict, map(private_torch.children, self._modules))]
+        buffers = [*filter(None, map(private_torch.buffers, self._modules))]
+        if not buffers and not self.optimizer.needs_closure:
+            return None
+        return StateBefore(buffers, self.optimizer)
 
     def _leave_out(
         self,
@@ -186,10 +198,6 @@ class Updater:
         step = _step(position, len(batches), loader)
         self.nonfinite.leave_out(step, self.model, rejected, batches, snapshot)
 
-    def _transformed(self, gradients: Gradients, updates: int) -> Gradients:
-        """The gradients to step by, of the mean: clipping each micro-batch would bias it."""
-        return gradients if self.transform is None else self.transform(gradients, updates)
-
     def gradients(
         self,
         batches: Sequence[Any],
@@ -204,14 +212,16 @@ class Updater:
         """
         divided = SlicedMean(self.world, self.model) if self.world.is_divided else None
         accumulator = divided or (GradientsAccumulator() if len(batches) > 1 else None)
-        context = self._context if divided is None else divided.step_context(self._context)
+        context = self.precision.step if self.precision.changes_step else None
+        if divided is not None:
+            context = divided.step_context(context or nullcontext)
         items: list[Any] = []
         whole = zip(count(), repeat(()), batches)  # no slice numbers
         for number, slice_number, batch in divided.steps(batches) if divided else whole:
             counters = (number, *slice_number) if number or slice_number else ()
             randomness.start_stream(position.seed, "update", position.updates, *counters)
             try:
-                with context():
+                with NO_CONTEXT if context is None else context():
                     output: TrainOutput = self.model.train_step(batch)  # type: ignore[operator]
                 items.append(output.item)
             except errors.SampleError as error:
@@ -229,7 +239,7 @@ class Updater:
             randomness.start_stream(position.seed, "step", position.updates)
         # weights moved by an overflow would be NaN, and no smaller loss scale would help
         if self.sam is not None and not is_perturbed and self.nonfinite.passes(mean):
-            with perturbed(self.model, mean, self.sam):
+            with model_weights.perturbed(self.model, mean, self.sam):
                 mean, _ = self.gradients(batches, position, loader, is_perturbed=True)
         return mean, items
 

@@ -59,8 +59,7 @@ def _buffers_restored(module: nn.Module) -> Iterator[None]:
     before = [
         (owner, name, buffer, buffer.detach().clone())
         for owner in module.modules()
-        for name, buffer in owner._buffers.items()
-        if buffer is not None
+        for name, buffer in owner.named_buffers(recurse=False)
     ]
     try:
         yield
@@ -68,4 +67,4 @@ def _buffers_restored(module: nn.Module) -> Iterator[None]:
         for owner, name, buffer, values in before:
             # .data: autograd has saved the buffer for backward and must not count this change
             buffer.data.copy_(values)
-            owner._buffers[name] = buffer
+            setattr(owner, name, buffer)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from andiron.gradients import Gradients
-from andiron.plain import fast_paths
+from andiron.plain import fast_paths, private_torch
 
 
 class GradientsAccumulator:
@@ -54,7 +54,7 @@ class GradientsAccumulator:
 def multiply(gradients: Gradients, weight: float | Tensor) -> None:
     """Multiplies all gradients and their loss in place."""
     if gradients:
-        torch._foreach_mul_(list(gradients.values()), weight)
+        private_torch.foreach_mul_(list(gradients.values()), weight)
     if gradients.loss is not None:
         gradients.loss = gradients.loss * weight
 
@@ -67,7 +67,7 @@ def divide(gradients: Gradients, divisor: float | Tensor) -> None:
     """
     if gradients.loss is not None:
         gradients.loss = gradients.loss.clone()  # it may be an item's
-    tensors = gradients.with_loss
+    tensors = [*gradients.values(), *([] if gradients.loss is None else [gradients.loss])]
     if not tensors:
         return
     device = tensors[0].device
@@ -76,19 +76,19 @@ def divide(gradients: Gradients, divisor: float | Tensor) -> None:
         each.is_floating_point() and each.layout is torch.strided and each.device == device
         for each in tensors
     )
-    if not (is_power and has_operation and fast_paths.may_take("checked division")):
-        torch._foreach_div_(tensors, divisor)
+    if not (is_power and has_operation and fast_paths.on["checked division"]):
+        private_torch.foreach_div_(tensors, divisor)
         return
     gradients.found_inf = torch.zeros((), device=device)
     reciprocal = torch.full((), 1 / float(divisor), device=device)
-    torch._amp_foreach_non_finite_check_and_unscale_(tensors, gradients.found_inf, reciprocal)
+    private_torch.unscale_and_check_(tensors, gradients.found_inf, reciprocal)
 
 
 def add_up(total: Gradients, gradients: Gradients) -> None:
     """Adds gradients and their loss to `total` in place; a missing entry adds nothing."""
     shared = [name for name in gradients if name in total]
     if shared:
-        torch._foreach_add_([total[name] for name in shared], [gradients[name] for name in shared])
+        private_torch.foreach_add_([total[name] for name in shared], [gradients[name] for name in shared])
     total.update({name: gradients[name] for name in gradients if name not in total})
     if gradients.loss is not None:
         total.loss = gradients.loss if total.loss is None else total.loss + gradients.loss

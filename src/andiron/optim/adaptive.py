@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from andiron.plain import private_torch
+
 Params = Iterable[Tensor] | Iterable[dict[str, Any]]
 Closure = Callable[[], Tensor]
 
@@ -93,17 +95,17 @@ class Adan(Adaptive):
         for state, grad in zip(states, grads):
             state.setdefault("previous_grad", grad.clone())
         previous = [state["previous_grad"] for state in states]
-        differences = torch._foreach_sub(grads, previous)
-        torch._foreach_copy_(previous, grads)
-        torch._foreach_lerp_(means, grads, 1 - b1)
-        torch._foreach_lerp_(mean_differences, list(differences), 1 - b2)
-        ahead = torch._foreach_add(grads, list(differences), alpha=b2)
+        differences = private_torch.foreach_sub(grads, previous)
+        private_torch.foreach_copy_(previous, grads)
+        private_torch.foreach_lerp_(means, grads, 1 - b1)
+        private_torch.foreach_lerp_(mean_differences, list(differences), 1 - b2)
+        ahead = private_torch.foreach_add(grads, list(differences), alpha=b2)
         roots = _roots(mean_squares, list(ahead), b3, group["eps"], states)
         scales = [-lr / (1 - b1 ** state["step"]) for state in states]
-        torch._foreach_addcdiv_(weights, means, roots, scales)
+        private_torch.foreach_addcdiv_(weights, means, roots, scales)
         scales = [-lr * b2 / (1 - b2 ** state["step"]) for state in states]
-        torch._foreach_addcdiv_(weights, mean_differences, roots, scales)
-        torch._foreach_div_(weights, 1 + lr * group["weight_decay"])
+        private_torch.foreach_addcdiv_(weights, mean_differences, roots, scales)
+        private_torch.foreach_div_(weights, 1 + lr * group["weight_decay"])
 
 
 class Lamb(Adaptive):
@@ -137,25 +139,25 @@ class Lamb(Adaptive):
         grads: list[Tensor], means: list[Tensor], mean_squares: list[Tensor],
     ) -> None:  # fmt: skip
         b1, b2 = group["betas"]
-        torch._foreach_lerp_(means, grads, 1 - b1)
+        private_torch.foreach_lerp_(means, grads, 1 - b1)
         roots = _roots(mean_squares, grads, b2, group["eps"], states)
-        updates = list(torch._foreach_div(means, roots))
-        torch._foreach_div_(updates, [1 - b1 ** state["step"] for state in states])
-        torch._foreach_add_(updates, weights, alpha=group["weight_decay"])
+        updates = list(private_torch.foreach_div(means, roots))
+        private_torch.foreach_div_(updates, [1 - b1 ** state["step"] for state in states])
+        private_torch.foreach_add_(updates, weights, alpha=group["weight_decay"])
         if group["weight_decay"] or group["always_adapt"]:
-            norms = zip(torch._foreach_norm(weights), torch._foreach_norm(updates))
+            norms = zip(private_torch.foreach_norm(weights), private_torch.foreach_norm(updates))
             ratios = [torch.where((w > 0) & (r > 0), w / r, 1.0) for w, r in norms]
-            torch._foreach_mul_(updates, ratios)
-        torch._foreach_add_(weights, updates, alpha=-group["lr"])
+            private_torch.foreach_mul_(updates, ratios)
+        private_torch.foreach_add_(weights, updates, alpha=-group["lr"])
 
 
 def _roots(
     mean_squares: list[Tensor], grads: list[Tensor], beta: float, eps: float, states: list[Any]
 ) -> list[Tensor]:
     """sqrt(n') + eps, after `grads` are counted in the running means of squares n."""
-    torch._foreach_mul_(mean_squares, beta)
-    torch._foreach_addcmul_(mean_squares, grads, grads, 1 - beta)
-    roots = list(torch._foreach_sqrt(mean_squares))
-    torch._foreach_div_(roots, [math.sqrt(1 - beta ** state["step"]) for state in states])
-    torch._foreach_add_(roots, eps)
+    private_torch.foreach_mul_(mean_squares, beta)
+    private_torch.foreach_addcmul_(mean_squares, grads, grads, 1 - beta)
+    roots = list(private_torch.foreach_sqrt(mean_squares))
+    private_torch.foreach_div_(roots, [math.sqrt(1 - beta ** state["step"]) for state in states])
+    private_torch.foreach_add_(roots, eps)
     return roots

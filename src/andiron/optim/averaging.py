@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from andiron.optim import model_weights
+from andiron.plain import private_torch
 from andiron.ranges import Fraction, Horizon, checked
 
 
@@ -104,7 +105,7 @@ class WeightAverage:
         with torch.no_grad():
             if self._averaged:
                 newest = [own[name].to(each.dtype) for name, each in self._averaged.items()]
-                torch._foreach_lerp_([*self._averaged.values()], newest, weight)
+                private_torch.foreach_lerp_([*self._averaged.values()], newest, weight)
         model_weights.copy({name: own[name] for name in self._copied}, self._copied)
         self.count += 1
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from andiron.distributed import BUCKET_BYTES, World
 from andiron.gradients import Gradients
 from andiron.outputs import Weight
-from andiron.plain import fast_paths
+from andiron.plain import fast_paths, private_torch
 
 LARGE_BYTES = 2**18  # smaller gradients are exchanged together after backward
 FIRST_BYTES = 2**20  # of the first bucket, as in DistributedDataParallel: it is soon complete
@@ -56,7 +56,7 @@ class EarlyExchange:
         self._weight = weight
         hooks = []
         # begun in backward or by `finish`, the exchanges are the same
-        is_early = fast_paths.may_take("early exchange")
+        is_early = fast_paths.on["early exchange"]
         for name, parameter in self._parameters.items() if is_early else ():
             register: Any = parameter.register_post_accumulate_grad_hook  # untyped
             hooks.append(register(partial(self._take, name)))
@@ -74,7 +74,7 @@ class EarlyExchange:
         if isinstance(weight, Tensor) and _is_on_gpu(weight):  # a wait for its value costs more
             gradient.masked_fill_(weight == 0, NO_ENTRY)
         if not any(name in bucket for bucket in self._buckets[: len(self._begun)]):
-            self._computed[name] = gradient, gradient._version
+            self._computed[name] = gradient, private_torch.version(gradient)
         for bucket in self._buckets[len(self._begun) :]:
             if not self._computed.keys() >= {*bucket}:
                 break
@@ -86,7 +86,7 @@ class EarlyExchange:
         Raises: ValueError if a step changed one of them, or its weight, after `backward`.
         """
         for name, (tensor, version) in self._computed.items():
-            if gradients.get(name) is not tensor or tensor._version != version:
+            if gradients.get(name) is not tensor or private_torch.version(tensor) != version:
                 raise ValueError(
                     f"the gradient of {name} changed after backward(..., weight=...) had begun to "
                     "add it up over all processes (by train_step, or by a later part of backward); "

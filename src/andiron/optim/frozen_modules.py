@@ -4,6 +4,8 @@ from collections.abc import Iterator, Set
 
 from torch import Tensor, nn
 
+from andiron.plain import private_torch
+
 
 class FrozenModules:
     """The modules of a model that are kept in evaluation mode, because they are frozen."""
@@ -38,8 +40,7 @@ def _stateful(
     """
     own = {*module.parameters()}
     is_frozen = own <= frozen if own else is_inside
-    stored = module._buffers.keys() - module._non_persistent_buffers_set
-    if is_frozen and any(module._buffers[name] is not None for name in stored):
+    if is_frozen and private_torch.has_stored_buffers(module):
         yield module
     for child in module.children():
         yield from _stateful(child, frozen, is_frozen)

@@ -67,14 +67,17 @@ class GroupedOptimizer:
         # whether a step evaluates the loss several times
         self.needs_closure = any(optimizer.needs_closure for optimizer in self.optimizers)
         self.parameters = {name: t for group in every_group for name, t in group.parameters.items()}
-        self._waiting = {name for name, group in self.groups.items() if group.frozen_updates}
+        # the groups that are frozen for their first updates
+        self.waiting = {name for name, group in self.groups.items() if group.frozen_updates}
         without = {name for name, group in self.groups.items() if group.optimizer is None}
         self.frozen_modules = FrozenModules(model)
         self._frozen: set[str] = set()
+        self._lr: float | None = None  # the rate from which the groups' were last computed
+        self._rates: Rates = {}
         for group in self.groups.values():
             for tensor in group.parameters.values():
                 tensor.requires_grad_(True)
-        self._freeze(without | self._waiting)
+        self._freeze(without | self.waiting)
 
     @classmethod
     def of(cls, optimizer: Optimizer, model: nn.Module) -> "GroupedOptimizer":
@@ -93,17 +96,15 @@ class GroupedOptimizer:
 
     def learning_rates(self, lr: float, updates: int) -> Rates:
         """Each group's learning rate if the run's is `lr`; frozen groups have no entry."""
-        return {
+        if lr is self._lr:
+            return self._rates
+        rates = {
             name: (lr if group.schedule is None else group.schedule(updates)) * group.lr_scale
             for name, group in self.groups.items()
             if name not in self._frozen
         }
-
-    def due(self, rates: Rates, updates: int) -> Rates:
-        """The rates of the groups to step in the update after `updates` completed ones."""
-        return {
-            name: lr for name, lr in rates.items() if (updates + 1) % self.groups[name].every == 0
-        }
+        self._lr, self._rates = None if self.schedules else lr, rates
+        return rates
 
     def step(
         self,
@@ -116,11 +117,13 @@ class GroupedOptimizer:
     ) -> Model:
         """`model` after one update of the groups in `rates`, each by its part of `gradients`.
 
-        `updates` is the number of completed updates, passed to the groups' transformations.
+        `updates` is the number of completed updates, passed to the groups' transformations; with it
+        a group waits for its `every`-th update.
         Raises: KeyError if a gradient belongs to a parameter that has no owner; ValueError if a
         group has a transformation and `updates` is missing.
         """
-        if not gradients.keys() <= self.parameters.keys():
+        is_whole = gradients.keys() == self.parameters.keys()
+        if not is_whole and not gradients.keys() <= self.parameters.keys():
             name = next(name for name in gradients if name not in self.parameters)
             raise KeyError(
                 f"parameter {name!r} has a gradient but no owner; it was not trained when the "
@@ -128,7 +131,10 @@ class GroupedOptimizer:
             )
         for name, lr in rates.items():
             group = self.groups[name]
-            part = _part(gradients, group)
+            if updates is not None and (updates + 1) % group.every:
+                continue
+            owns_all = is_whole and len(group.parameters) == len(gradients)
+            part = gradients if owns_all else _part(gradients, group)
             if group.optimizer is None or not part:
                 continue
             if group.transform is not None:
@@ -146,11 +152,9 @@ class GroupedOptimizer:
 
     def thaw(self, updates: int) -> None:
         """Unfreezes the groups whose `frozen_updates` are over."""
-        if not self._waiting:
-            return
-        over = {name for name in self._waiting if self.groups[name].frozen_updates <= updates}
+        over = {name for name in self.waiting if self.groups[name].frozen_updates <= updates}
         if over:
-            self._waiting -= over
+            self.waiting -= over
             self._freeze(self._frozen - over)
 
     def freeze(self, *names: str) -> None:
@@ -244,8 +248,8 @@ class GroupedOptimizer:
                 "the checkpoint's optimizer state belongs to other owners; resume with the groups "
                 "it was made with:\n  " + "\n  ".join(lines)
             )
-        waiting = self._waiting
-        self._waiting = {name for name in waiting if self.groups[name].frozen_updates > updates}
+        waiting = self.waiting
+        self.waiting = {name for name in waiting if self.groups[name].frozen_updates > updates}
         self._freeze({*frozen})
 
     @contextmanager
@@ -268,7 +272,7 @@ class GroupedOptimizer:
 
     def _freeze(self, names: set[str]) -> None:
         changed = names ^ self._frozen  # a flag that the user set on another group stays
-        self._frozen = names
+        self._frozen, self._lr = names, None
         for name in changed:
             for tensor in self.groups[name].parameters.values():
                 tensor.requires_grad_(name not in names)
@@ -286,8 +290,6 @@ class GroupedOptimizer:
 
 def _part(gradients: Gradients, group: Group) -> Gradients:
     """The gradients of the group's parameters."""
-    if gradients.keys() == group.parameters.keys():
-        return gradients
     names = [name for name in group.parameters if name in gradients]
     return gradients.replaced({name: gradients[name] for name in names})
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from andiron.gradients import Gradients, Tensors, global_norm
+from andiron.plain import private_torch
 
 
 def entries(model: nn.Module) -> dict[str, Tensor]:
@@ -59,12 +60,12 @@ def perturbed(model: nn.Module, ascent: Gradients, rho: float) -> Iterator[None]
     # 1e-12: gradients of zeros have no direction
     scale = rho / (global_norm(ascent) + 1e-12)
     with torch.no_grad():
-        torch._foreach_add_(moved, list(torch._foreach_mul(list(ascent.values()), scale)))
+        private_torch.foreach_add_(moved, list(private_torch.foreach_mul(list(ascent.values()), scale)))
     try:
         yield
     finally:
         with torch.no_grad():
-            torch._foreach_copy_(moved, before)
+            private_torch.foreach_copy_(moved, before)
 
 
 def check_alike(saved: Tensors, expected: Tensors, problem: str) -> None:

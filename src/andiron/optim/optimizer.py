@@ -16,7 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from andiron.gradients import Gradients, Tensors
-from andiron.optim import flat_state, fused_kernel, model_weights, torch_class
+from andiron.optim import flat_state, model_weights, torch_class
+from andiron.optim.torch_step import TorchStep
+from andiron.plain import private_torch
 
 Model = TypeVar("Model", bound=nn.Module)
 Closure = Callable[[], Gradients]  # at the current weights
@@ -66,13 +68,12 @@ class Optimizer:
         # schedulefree's step overwrites the gradients; torch's and ours do not
         own = ("torch.optim.", "andiron.optim.")
         self._lends_copies = not kind.step.__module__.startswith(own)
-        # torch wraps it for its profiler later, at 30 us a step
-        self._inner_step: Callable[..., Any] = torch_class.without_dynamo(kind).step
         self._inner = inner
+        self._step, self._no_grad = TorchStep(kind, inner), torch.no_grad()
         options = {name: inner.param_groups[0].get(name) for name in inner.defaults}
         self.options = torch_class.public_options(kind, options)
         self.takes_sparse_gradients = issubclass(kind, torch.optim.SparseAdam)
-        self.needs_closure = torch_class.needs_closure(self._inner_step)
+        self.needs_closure = torch_class.needs_closure(self._step.plain)
         self.has_evaluation_weights = all(hasattr(self._inner, name) for name in ("eval", "train"))
         # the weights that are stepped, while others are evaluated
         self._trained: dict[str, Tensor] | None = None
@@ -115,22 +116,17 @@ class Optimizer:
         if not gradients:
             return model
         torch_class.set_rate(self._inner.param_groups[0], lr)
+        tensors, parameters = [*gradients.values()], [*self.parameters.values()]
+        is_whole = [*gradients] == self._names
         try:
             self._lend(gradients)  # torch checks their shapes, dtypes and devices
-            with torch.no_grad():
-                if not self._stepped_by_kernel(lr, gradients):
+            with self._no_grad:
+                if not (is_whole and self._step.by_kernel(parameters, tensors, lr)):
                     again = [self._evaluations(gradients, closure)] if self.needs_closure else []
-                    torch_class.step(self._inner, self._inner_step, *again)
+                    self._step.public(*again)
         finally:
             self._take_back()
         return model
-
-    def _stepped_by_kernel(self, lr: float, gradients: Gradients) -> bool:
-        """Whether the fused kernel made the step."""
-        if [*gradients] != self._names or torch_class.has_hooks(self._inner):
-            return False
-        tensors, parameters = [*gradients.values()], [*self.parameters.values()]
-        return fused_kernel.stepped(self._kind, self._inner, parameters, tensors, lr)
 
     def _lend(self, gradients: Gradients) -> None:
         for name, gradient in gradients.items():
@@ -175,7 +171,7 @@ class Optimizer:
         return evaluate
 
     def _versions(self) -> list[int]:
-        return [parameter._version for parameter in self.parameters.values()]
+        return [*map(private_torch.version, self.parameters.values())]
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 
-import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _NormBase
 
 from andiron import errors
 from andiron.gradients import Gradients
+from andiron.plain import private_torch
 
 PREFIX = "running statistics of "  # prefix of a name among parameters' names
 
@@ -24,7 +23,8 @@ class RunningStatistics:
         modules = [
             (name, module)
             for name, module in model.named_modules()
-            if isinstance(module, _NormBase) and module.training and module.running_mean is not None
+            if isinstance(module, private_torch.NormBase)
+            if module.training and module.running_mean is not None
         ]
         self.tensors: dict[str, Tensor] = {
             f"{PREFIX}{name}.{buffer}": getattr(module, buffer)
@@ -38,11 +38,10 @@ class RunningStatistics:
         self._before = {name: tensor.clone() for name, tensor in self.tensors.items()}
         self._counts_before = [count.clone() for count in self._counts]
         self._fixed = [
-            (f"{name}.{key}", module._buffers, key, buffer, buffer._version)
+            (f"{name}.{key}", module, key, buffer, private_torch.version(buffer))
             for name, module in model.named_modules()
-            if not isinstance(module, _NormBase)
-            for key, buffer in module._buffers.items()
-            if buffer is not None
+            if not isinstance(module, private_torch.NormBase)
+            for key, buffer in module.named_buffers(recurse=False)
         ]
 
     def of_slice(self) -> Mapping[str, Tensor]:
@@ -50,8 +49,8 @@ class RunningStatistics:
 
         Raises: MismatchError naming another buffer that the slice changed.
         """
-        for name, buffers, key, buffer, version in self._fixed:
-            if buffers[key] is not buffer or buffer._version != version:
+        for name, module, key, buffer, version in self._fixed:
+            if getattr(module, key) is not buffer or private_torch.version(buffer) != version:
                 raise errors.MismatchError(
                     f"buffer {name!r} is changed by a training step: only running statistics of "
                     "BatchNorm are merged; start one process without slices, or keep it constant"
@@ -71,4 +70,4 @@ class RunningStatistics:
 
     def _put(self, values: Mapping[str, Tensor]) -> None:
         if values:
-            torch._foreach_copy_([self.tensors[name] for name in values], [*values.values()])
+            private_torch.foreach_copy_([self.tensors[name] for name in values], [*values.values()])

@@ -6,10 +6,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import optimizer as hooks
 
 from andiron import errors
-from andiron.plain import fast_paths
 
 Kind = type[torch.optim.Optimizer]
 
@@ -98,44 +96,6 @@ def set_rate(group: dict[str, Any], lr: float) -> None:
         group["lr"].fill_(lr)
     else:
         group["lr"] = lr
-
-
-def has_hooks(inner: Any) -> bool:
-    """Whether the user has registered hooks around the steps of torch's class."""
-    return bool(
-        getattr(inner, "_optimizer_step_pre_hooks", None)
-        or getattr(inner, "_optimizer_step_post_hooks", None)
-        or hooks._global_optimizer_pre_hooks
-        or hooks._global_optimizer_post_hooks
-    )
-
-
-def step(inner: Any, plain: Callable[..., Any], *closure: Any) -> None:
-    """One step of `inner` with the gradients in `.grad`, by `plain`, its step without wrappers.
-
-    Torch's fused SGD refuses parameters with momentum beside others whose first gradient comes
-    now: it steps those by themselves.
-    """
-    public = has_hooks(inner) or not fast_paths.may_take("plain step")
-    make_step = type(inner).step if public else plain
-    late = {parameter: parameter.grad for parameter in _without_momentum(inner)}
-    for parameter in late:
-        parameter.grad = None
-    make_step(inner, *closure)
-    if late:
-        for parameter in inner.param_groups[0]["params"]:
-            parameter.grad = late.get(parameter)
-        make_step(inner, *closure)
-
-
-def _without_momentum(inner: Any) -> list[Tensor]:
-    """The parameters that a fused SGD with momentum has to step apart from the others."""
-    group = inner.param_groups[0]
-    if not (isinstance(inner, torch.optim.SGD) and group["fused"] and group["momentum"]):
-        return []
-    stepped = [parameter for parameter in group["params"] if parameter.grad is not None]
-    late = [p for p in stepped if inner.state.get(p, {}).get("momentum_buffer") is None]
-    return late if len(late) < len(stepped) else []
 
 
 def _accepts(kind: Kind, tensor: Tensor, options: Mapping[str, Any]) -> bool:

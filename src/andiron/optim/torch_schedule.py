@@ -18,7 +18,7 @@ from torch.optim import lr_scheduler
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from andiron.optim.torch_class import set_rate
-from andiron.plain import improvement
+from andiron.plain import improvement, private_torch
 from andiron.schedules import Schedule
 
 MOVED = re.compile("lr|momentum|betas")  # settings of a group that schedulers change
@@ -131,7 +131,7 @@ class OwnRates:
 
     def rate(self, group: int, updates: int) -> float:
         """The current rate of a group."""
-        self.optimizer._opt_called = True  # by Optimizer.step: a scheduler of the user's asks
+        private_torch.mark_stepped(self.optimizer)  # a scheduler of the user's asks
         return rates(self.optimizer)[group]
 
     def state_dict(self) -> dict[str, Any]:
@@ -169,7 +169,7 @@ class OfGroup:
 
 
 def _step(scheduler: LRScheduler) -> None:
-    scheduler.optimizer._opt_called = True  # type: ignore[attr-defined]  # by Optimizer.step
+    private_torch.mark_stepped(scheduler.optimizer)
     scheduler.step()
 
 

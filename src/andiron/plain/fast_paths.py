@@ -5,7 +5,7 @@ hook, a tensor, a trainable flag), and it still equals the public way. Batches t
 worker processes gather ahead are no fast path: they show a data set as it was some batches before.
 
 >>> with off():
-...     may_take("engine")
+...     on["engine"]
 False
 """
 
@@ -38,20 +38,16 @@ FAST_PATHS = {
     "memory of sums": FastPath("page faults of an exchange", "sums in fresh memory"),
     "memory of copies": FastPath("page faults of a checkpoint", "copies in fresh memory"),
 }
-_are_on = os.environ.get(VARIABLE) != "0"
-
-
-def may_take(name: str) -> bool:
-    """Whether the fast path, one of FAST_PATHS, is on; asked after its own conditions."""
-    return _are_on
+# whether each is taken; asked after its own conditions
+on = dict.fromkeys(FAST_PATHS, os.environ.get(VARIABLE) != "0")
 
 
 @contextmanager
 def off() -> Iterator[None]:
     """A context in which everything goes the public way."""
-    global _are_on
-    before, _are_on = _are_on, False
+    before = on.copy()
+    on.update(dict.fromkeys(on, False))
     try:
         yield
     finally:
-        _are_on = before
+        on.update(before)

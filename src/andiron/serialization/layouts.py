@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from andiron import errors
+from andiron.plain import private_torch
 
 LAYOUTS = ("torch", "burn")
-NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
+NORMS = (private_torch.NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 BURN_NAMES = {NORMS: {"weight": "gamma", "bias": "beta"}, (nn.PReLU,): {"weight": "alpha"}}
 ONE_TENSOR_FOR_ALL_GATES = "Burn has two linears a gate, torch has all gates in one tensor"
 # Burn has modules of these kinds, but with other tensors
@@ -89,7 +90,7 @@ def _check_burn(modules: dict[str, nn.Module]) -> None:
     problems = []
     for name, module in modules.items():
         reasons = [why for kind, why in WITHOUT_COUNTERPART.items() if isinstance(module, kind)]
-        if isinstance(module, nn.modules.instancenorm._InstanceNorm) and module.track_running_stats:
+        if isinstance(module, private_torch.InstanceNorm) and module.track_running_stats:
             reasons.append("Burn's instance norm has no running statistics")
         where = repr(name) if name else "the module itself"
         problems += [f"  {where} is a {type(module).__name__}: {reason}" for reason in reasons]

@@ -211,8 +211,14 @@ def same(one, other):
 @pytest.fixture
 def asked(monkeypatch):
     """The names of the fast paths that were taken."""
-    names, may_take = set(), fast_paths.may_take
-    monkeypatch.setattr(fast_paths, "may_take", lambda name: (names.add(name), may_take(name))[1])
+    names = set()
+
+    class Recorded(dict):
+        def __getitem__(self, name):
+            names.add(name)
+            return super().__getitem__(name)
+
+    monkeypatch.setattr(fast_paths, "on", Recorded(fast_paths.on))
     return names
 
 
@@ -252,6 +258,6 @@ def test_every_fast_path_has_a_case_and_asks_the_switch():
     elsewhere = {"early exchange", "memory of sums", "memory of copies"}
     assert {path for path, *_ in CASES.values()} | elsewhere == {*fast_paths.FAST_PATHS}
     texts = [path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")]
-    asking = {name for text in texts for name in re.findall(r'may_take\(\s*"([^"]+)"\)', text)}
+    asking = {name for text in texts for name in re.findall(r'fast_paths\.on\["([^"]+)"\]', text)}
     assert asking == fast_paths.FAST_PATHS.keys()
     assert all(path.saves and path.equals for path in fast_paths.FAST_PATHS.values())

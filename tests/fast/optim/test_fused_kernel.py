@@ -8,7 +8,8 @@ from torch.nn import functional
 from uneven_batches import SIZES, lr_at
 
 from andiron import gradients, randomness
-from andiron.optim import Optimizer, fused_kernel
+from andiron.optim import Optimizer, torch_step
+from andiron.plain import private_torch
 
 CASES = {
     "Adam": (torch.optim.Adam, {}),
@@ -64,9 +65,9 @@ def made(kind, options, model, may_fuse, public_steps):
     """An optimizer that notes each of its public steps in a list."""
     optimizer = Optimizer(kind, model, **options)
     if not may_fuse:
-        optimizer._stepped_by_kernel = lambda lr, gradients: False
-    public_step = optimizer._inner_step
-    optimizer._inner_step = lambda *given: (public_steps.append(1), public_step(*given))
+        optimizer._step.by_kernel = lambda *given: False
+    public_step = optimizer._step.plain
+    optimizer._step.plain = lambda *given: (public_steps.append(1), public_step(*given))
     return optimizer
 
 
@@ -135,30 +136,32 @@ def test_bits_and_states_equal_torch(case):
     (type("Mine", (torch.optim.Adam,), {}), {}),
 ])  # fmt: skip
 def test_an_unknown_class_or_option_keeps_the_public_step(kind, options):
-    model = Network()
-    optimizer = Optimizer(kind, model, **options)
-    for update in range(2):
-        found = gradients.backward(model.loss(update), model)
-        assert not optimizer._stepped_by_kernel(0.1, found)
-        optimizer.step(0.1, model, found)
+    model, public_steps = Network(), []
+    optimizer = made(kind, options, model, True, public_steps)
+    for update in range(3):
+        optimizer.step(0.1, model, gradients.backward(model.loss(update), model))
+    assert len(public_steps) == 3
 
 
 @pytest.mark.parametrize("name", ["Adam", "AdamW", "SGD, momentum"])
 @pytest.mark.parametrize("is_refused", [True, False])
 def test_a_kernel_that_does_something_else_is_left_to_torch(monkeypatch, name, is_refused):
-    known = fused_kernel._run
+    known = private_torch.fused_kernel
 
-    def changed(*given):
-        if is_refused:
-            raise TypeError("got an unexpected keyword argument")
-        known(*given[:-1], 1.001 * given[-1])
+    def other(*given):
+        def changed(*tensors, lr, **options):
+            if is_refused:
+                raise TypeError("got an unexpected keyword argument")
+            known(*given)(*tensors, lr=1.001 * lr, **options)
 
-    monkeypatch.setattr(fused_kernel, "_run", changed)
-    fused_kernel._agrees.cache_clear()
+        return changed
+
+    monkeypatch.setattr(private_torch, "fused_kernel", other)
+    torch_step._agrees.cache_clear()
     try:
         assert trained(*CASES[name], may_fuse=True)[1] == 30
     finally:
-        fused_kernel._agrees.cache_clear()
+        torch_step._agrees.cache_clear()
 
 
 def test_a_learning_rate_that_is_no_float_keeps_the_public_step():

@@ -88,7 +88,7 @@ def assert_equals_the_plain_loop(specification):
     for update in range(100):
         rates = ours.learning_rates(lr_at(update), update)
         model = ours.step(
-            ours.due(rates, update), model, gradients.backward(loss_of(model, update), model)
+            rates, model, gradients.backward(loss_of(model, update), model), updates=update
         )
         for optimizer, (_, _, scale, _) in zip(plain, specification, strict=True):
             optimizer.param_groups[0]["lr"] = lr_at(update) * scale
@@ -194,8 +194,8 @@ def test_a_group_with_every_3_moves_at_updates_3_6_and_9():
     moved = []
     for update in range(9):
         before = model[0].weight.detach().clone()
-        rates = optimizer.due(optimizer.learning_rates(0.1, update), update)
-        optimizer.step(rates, model, gradients.backward(loss_of(model, update), model))
+        rates, made = optimizer.learning_rates(0.1, update), gradients.backward(loss_of(model, update), model)
+        optimizer.step(rates, model, made, updates=update)
         moved.append(not torch.equal(model[0].weight, before))
     assert moved == [False, False, True] * 3
 
