@@ -51,7 +51,8 @@ class GroupStatistics:
             return {}
         with torch.no_grad():
             private_torch.foreach_add_(self._negated, [*self._parameters.values()])  # w' - w
-            norms = iter(torch.stack([*self._norms, *private_torch.foreach_norm(self._negated)]).tolist())
+            after = private_torch.foreach_norm(self._negated)
+            norms = iter(torch.stack([*self._norms, *after]).tolist())
         gradients, weights, updates = (  # the joint norm of each group
             {group: math.hypot(*islice(norms, size)) for group, size in self._sizes.items()}
             for _ in range(3)

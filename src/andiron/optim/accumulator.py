@@ -88,7 +88,8 @@ def add_up(total: Gradients, gradients: Gradients) -> None:
     """Adds gradients and their loss to `total` in place; a missing entry adds nothing."""
     shared = [name for name in gradients if name in total]
     if shared:
-        private_torch.foreach_add_([total[name] for name in shared], [gradients[name] for name in shared])
+        added = [gradients[name] for name in shared]
+        private_torch.foreach_add_([total[name] for name in shared], added)
     total.update({name: gradients[name] for name in gradients if name not in total})
     if gradients.loss is not None:
         total.loss = gradients.loss if total.loss is None else total.loss + gradients.loss

@@ -60,7 +60,8 @@ def perturbed(model: nn.Module, ascent: Gradients, rho: float) -> Iterator[None]
     # 1e-12: gradients of zeros have no direction
     scale = rho / (global_norm(ascent) + 1e-12)
     with torch.no_grad():
-        private_torch.foreach_add_(moved, list(private_torch.foreach_mul(list(ascent.values()), scale)))
+        steps = private_torch.foreach_mul([*ascent.values()], scale)
+        private_torch.foreach_add_(moved, [*steps])
     try:
         yield
     finally:

@@ -194,7 +194,8 @@ def test_a_group_with_every_3_moves_at_updates_3_6_and_9():
     moved = []
     for update in range(9):
         before = model[0].weight.detach().clone()
-        rates, made = optimizer.learning_rates(0.1, update), gradients.backward(loss_of(model, update), model)
+        rates = optimizer.learning_rates(0.1, update)
+        made = gradients.backward(loss_of(model, update), model)
         optimizer.step(rates, model, made, updates=update)
         moved.append(not torch.equal(model[0].weight, before))
     assert moved == [False, False, True] * 3
