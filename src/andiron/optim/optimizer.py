@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from andiron.gradients import Gradients, Tensors
 from andiron.optim import flat_state, model_weights, torch_class
-from andiron.optim.torch_step import TorchStep
+from andiron.optim.torch_step import TorchStep, set_rate
 from andiron.plain import private_torch
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -115,7 +115,7 @@ class Optimizer:
             )
         if not gradients:
             return model
-        torch_class.set_rate(self._inner.param_groups[0], lr)
+        set_rate(self._inner.param_groups[0], lr)
         tensors, parameters = [*gradients.values()], [*self.parameters.values()]
         is_whole = [*gradients] == self._names
         try:

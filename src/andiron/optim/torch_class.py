@@ -90,14 +90,6 @@ def without_dynamo(kind: Kind) -> Kind:
     return type(kind.__name__, (kind,), plain)
 
 
-def set_rate(group: dict[str, Any], lr: float) -> None:
-    """Sets the learning rate of a torch optimizer's group, in its tensor if it is one."""
-    if isinstance(group["lr"], Tensor):
-        group["lr"].fill_(lr)
-    else:
-        group["lr"] = lr
-
-
 def _accepts(kind: Kind, tensor: Tensor, options: Mapping[str, Any]) -> bool:
     try:
         kind([tensor], **options)

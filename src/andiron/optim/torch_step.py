@@ -115,6 +115,14 @@ class TorchStep:
         return _kernel(self._kind, inner, [inner.state.get(parameter) for parameter in parameters])
 
 
+def set_rate(group: dict[str, Any], lr: float) -> None:
+    """Sets the learning rate of a torch optimizer's group, in its tensor if it is one."""
+    if isinstance(group["lr"], Tensor):
+        group["lr"].fill_(lr)
+    else:
+        group["lr"] = lr
+
+
 def _kernel(kind: Any, inner: Any, states: list[Any]) -> Kernel | None:
     """The kernel with the options of `inner` and these states; None if a state lacks a tensor."""
     group = inner.param_groups[0]
