@@ -52,8 +52,7 @@ EXCEPTIONS = {  # to become fewer
     "andiron.learner.construction": {"andiron.optim.torch_optimizer"},
     # the door: what a builder hands to the learner unless something else is chosen
     "andiron.learner.builder": {
-        "andiron.metrics.classification.worst_classes", "andiron.render",
-        "andiron.writers.line_writers", "andiron.writers.tensorboard",
+        "andiron.metrics.classification.worst_classes", "andiron.render", "andiron.writers",
     },
     # the vocabulary that data.json holds
     "andiron.data.described": {"andiron.data.on_disk.text_file"},

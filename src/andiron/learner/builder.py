@@ -37,9 +37,8 @@ from andiron.ranges import (
     Traced,
 )
 from andiron.run.session import folder_at, host_of, resume_or_start
-from andiron.run_folder import RunFolder
 from andiron.schedules import Schedule
-from andiron.writers import JsonLinesWriter, TensorBoardWriter
+from andiron.writers import default_writers
 
 DEFAULT_STRATEGY = last_and_best(last=2, metric="loss", split="valid", direction="lowest")
 
@@ -89,7 +88,7 @@ class LearnerBuilder:
         )  # fmt: skip
         folder = folder_at(run_dir)
         self._chosen = Choices(
-            folder, options, _default_writers, Answers, overwrite, resume, resume_allow,
+            folder, options, default_writers, Answers, overwrite, resume, resume_allow,
             renderer=render.for_python(),
         )  # fmt: skip
 
@@ -297,9 +296,3 @@ class LearnerBuilder:
 
     def _set(self, **option: Any) -> "LearnerBuilder":
         return self.options(replace(self._chosen.options, **option))
-
-
-def _default_writers(folder: RunFolder) -> dict[str, Writer]:
-    """The writers of a run that chooses none."""
-    lines = JsonLinesWriter(folder.metrics)
-    return {"json_lines": lines, "tensorboard": TensorBoardWriter(folder.tensorboard)}

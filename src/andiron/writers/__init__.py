@@ -1,10 +1,19 @@
 """Destinations of logged values."""
 
+from andiron.protocols import Writer
+from andiron.run_folder import RunFolder
 from andiron.writers.fanout import Writers
 from andiron.writers.line_writers import CsvWriter, JsonLinesWriter
 from andiron.writers.mlflow import MlflowWriter
 from andiron.writers.tensorboard import TensorBoardWriter
 from andiron.writers.wandb import WandbWriter
+
+
+def default_writers(folder: RunFolder) -> dict[str, Writer]:
+    """The writers of a run from Python that chooses none."""
+    lines = JsonLinesWriter(folder.metrics)
+    return {"json_lines": lines, "tensorboard": TensorBoardWriter(folder.tensorboard)}
+
 
 __all__ = [
     "CsvWriter",
@@ -13,4 +22,5 @@ __all__ = [
     "TensorBoardWriter",
     "WandbWriter",
     "Writers",
+    "default_writers",
 ]
