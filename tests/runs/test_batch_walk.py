@@ -14,13 +14,12 @@ ROOT = Path(__file__).resolve().parents[2]
 FRAMES = 4  # `steps`, which `fit` runs to its end, and `train_step` are two of them
 FRAMES_TO_A_WRITER = 6
 FRAMES_TO_VALID_STEP = 5
-# as measured; seven of them read, at each update, what may have changed since the last: rates,
-# frozen modules, buffers, options of the fused step. The aim is 10, so lower it with the code
-FILES = 17
+# as measured; the aim is 10, so lower it with the code
+FILES = 14
 # which compares the fused step with its optimizer, and then its host writes the run's status
-FILES_OF_THE_FIRST = 27
+FILES_OF_THE_FIRST = 25
 # as measured; the aim is 16. The first one also lists the file of events as the run's
-FILES_AT_A_LOG_POINT, FILES_AT_THE_FIRST = 31, 35
+FILES_AT_A_LOG_POINT, FILES_AT_THE_FIRST = 30, 32
 FILES_AT_AN_EPOCHS_END = 67  # as measured, without the last; the aim is 40
 
 
