@@ -166,7 +166,7 @@ def test_no_modules_import_each_other_in_a_circle():
         pytest.fail(" -> ".join(reversed(error.args[1])))
 
 
-def test_private_names_are_few_and_those_of_torch_stand_in_one_module():
+def test_private_names_are_few_and_of_torch_in_one_module():
     uses = [(name, use) for name, tree in modules().items() for _, use in private_uses(tree)]
     assert len(uses) <= MOST_PRIVATE_NAMES, uses
     home = "andiron.plain.private_torch"

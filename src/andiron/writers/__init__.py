@@ -22,5 +22,4 @@ __all__ = [
     "TensorBoardWriter",
     "WandbWriter",
     "Writers",
-    "default_writers",
 ]
