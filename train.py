@@ -14,7 +14,7 @@ gc.disable()  # imports and the config make many objects and no garbage; trainin
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "src"))  # a plain checkout needs no install of its own
 
-from andiron.training import train  # noqa: E402
+from andiron.shell.training import train  # noqa: E402
 
 if __name__ == "__main__":
     exit_code = train.script(HERE / "conf")

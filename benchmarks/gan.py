@@ -23,12 +23,12 @@ from torch import Tensor, nn  # noqa: E402
 
 import rounds  # noqa: E402
 from andiron import data, inference, optim, serialization  # noqa: E402
-from andiron.assembly import components  # noqa: E402
-from andiron.config.schema import Train  # noqa: E402
 from andiron.data import DataLoaderBuilder  # noqa: E402
 from andiron.learner import LearnerBuilder  # noqa: E402
 from andiron.models import ResNet  # noqa: E402
 from andiron.schedules import Cosine  # noqa: E402
+from andiron.shell.assembly import components  # noqa: E402
+from andiron.shell.config.schema import Train  # noqa: E402
 from andiron.tasks import Adversarial, Classifier  # noqa: E402
 
 EPOCHS, BATCH, SURE = 20, 64, 0.9

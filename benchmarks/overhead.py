@@ -29,7 +29,7 @@ import rounds  # noqa: E402
 import whole  # noqa: E402
 from andiron import data, models  # noqa: E402
 from andiron.data import RawBatch, Splits  # noqa: E402
-from andiron.learner.observers import Observer  # noqa: E402
+from andiron.learner.extras.observers import Observer  # noqa: E402
 
 # 200 batches: seconds, not minutes, a side; costs of an epoch weigh more than in a whole one
 MNIST_IMAGES = 12_800

@@ -16,14 +16,14 @@ from andiron.checkpoint import last_and_best
 from andiron.data import DataLoaderBuilder, Splits
 from andiron.disk import files
 from andiron.learner import Learner, LearnerBuilder
-from andiron.learner.observers import Observer
+from andiron.learner.extras.observers import Observer
 from andiron.metrics import Accuracy, Loss
 from andiron.optim import GroupedOptimizer, Optimizer
-from andiron.screen.live import Live
 from andiron.tasks import Classifier
+from andiron.wings.screen.live import Live
 
 MakeOptimizer = Callable[[nn.Module], Optimizer | GroupedOptimizer]
-EVALUATION_BATCH = 256  # as andiron.training.experiment has it
+EVALUATION_BATCH = 256  # as andiron.shell.training.experiment has it
 
 
 def adam(model: nn.Module) -> Optimizer:
@@ -72,7 +72,7 @@ def everything_on(
     optimizer: MakeOptimizer = adam,
     observers: Mapping[str, Observer] | None = None,
 ) -> Learner:
-    """A learner as andiron.training.experiment builds it from the default configuration."""
+    """A learner as andiron.shell.training.experiment builds it from the default configuration."""
     model, metrics = Classifier(network), (Loss(), Accuracy())
     return (
         LearnerBuilder(run_dir)

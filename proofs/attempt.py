@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from andiron.sweep import job_process
-from andiron.training import train
+from andiron.shell.training import train
+from andiron.wings.sweep import job_process
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 SECRET = "ANDIRON_SECRET"  # an environment variable whose value no output may show

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from andiron.disk import checksums
-from andiron.run import run_record
 from andiron.run_folder import RunFolder
+from andiron.shell.run import run_record
 
 Change = Callable[[Path], None]
 RESUME, CHANGED, AGAIN, REPLAY = "resume", "resume and change", "rerun", "replay"

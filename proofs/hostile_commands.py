@@ -8,11 +8,11 @@ from typing import NamedTuple
 import andiron
 from andiron import errors
 from andiron.run_folder import RunFolder
-from andiron.runs import accept_changes, command as runs, plan, replay, rerun
-from andiron.screen import watch
-from andiron.trained import evaluate, generate, import_state_dict, predict
-from andiron.trained.exports import export
-from andiron.training import train
+from andiron.shell.training import train
+from andiron.wings.runs import accept_changes, command as runs, plan, replay, rerun
+from andiron.wings.screen import watch
+from andiron.wings.trained import evaluate, generate, import_state_dict, predict
+from andiron.wings.trained.exports import export
 from proofs.attempt import CONF, jobs_forked_here
 from proofs.hostile_case import (
     ACCEPT, AGAIN, BEST, CHANGED, COMPARE, CONFIGURED, DIFF, EVALUATE, EXPORT, GENERATE, GRID_AGAIN,

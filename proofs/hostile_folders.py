@@ -30,9 +30,9 @@ from PIL import Image
 
 # imported before the commands are forked, as those above
 from andiron.run_folder import RunFolder
-from andiron.trained import evaluating, other_data  # noqa: F401
-from andiron.trained.exports import checked_export, programs  # noqa: F401
-from andiron.training import experiment  # noqa: F401
+from andiron.shell.training import experiment  # noqa: F401
+from andiron.wings.trained import evaluating, other_data  # noqa: F401
+from andiron.wings.trained.exports import checked_export, programs  # noqa: F401
 from proofs import (
     hostile_asides, hostile_bytes, hostile_configs, hostile_facts, hostile_records, hostile_studies,
     hostile_sweeps,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from andiron.run_folder import LEDGER, RunFolder
-from andiron.sweep import ledger, sweep_results
+from andiron.wings.sweep import ledger, sweep_results
 from proofs.hostile_case import (
     GRID_AGAIN, HALVING_AGAIN, LIST, SEARCH_AGAIN, SWEEP, SWEEPS_AGAIN, Case, Change, filled, sign,
     socket_at, sparse,

@@ -24,7 +24,7 @@ PLAN = {
         "randomness",
         "andiron.checkpoint": "background_writer checkpoint_files checkpointer contents directory "
         "host_copy manifest policy store strategies",
-        "andiron.config": "options",
+        "andiron.shell.config": "options",
         "andiron.data": "batchers dataset gathering loader prefetch",
         "andiron.learner": "agenda construction evaluation learner loop metric_log nonfinite "
         "precision run_host saving state state_format update user_states",
@@ -38,30 +38,22 @@ PLAN = {
     },
     "shell": {
         "andiron": "__init__ __main__",
-        "andiron.assembly": WHOLE,
-        "andiron.cli": WHOLE,
-        "andiron.config": WHOLE,
         "andiron.learner": "__init__ builder",
-        "andiron.run": WHOLE,
-        "andiron.training": WHOLE,
+        "andiron.shell": WHOLE,
     },
     "wing": {
-        "andiron.comparison": WHOLE,
-        "andiron.runs": WHOLE,
-        "andiron.screen": WHOLE,
-        "andiron.sweep": WHOLE,
-        "andiron.trained": WHOLE,
+        "andiron.wings": WHOLE,
         "hydra_plugins": WHOLE,
     },
     "frame": {
-        "andiron.data": "described fingerprint foreign_loader host_memory loader_builder splits "
-        "standardisation worker_limits worker_signals",
+        "andiron.data.loading": WHOLE,
+        "andiron.data.splitting": WHOLE,
         "andiron.data.augment": "sample_random",
-        "andiron.learner": "early_stopping group_statistics lone_samples observers summary "
-        "throughput update_trace",
+        "andiron.learner.extras": WHOLE,
         "andiron.metrics": "direction sums",
-        "andiron.optim": "averaging flat_state frozen_modules group_table match_rules "
-        "ownership slot_checks torch_class torch_step",
+        "andiron.optim.foreign": "__init__ slot_checks torch_class torch_step",
+        "andiron.optim.own": "__init__ averaging flat_state frozen_modules",
+        "andiron.optim.owners": WHOLE,
         "andiron.render": "interactive text",
         "andiron.serialization": "layouts matching number_formats record",
         "andiron.tasks": "target_checks",
@@ -73,27 +65,30 @@ PLAN = {
         "andiron.data.composed": WHOLE,
         "andiron.data.on_disk": WHOLE,
         "andiron.data.sources": WHOLE,
-        "andiron.metrics": "__init__ function_mean pictures regression_errors torchmetrics_adapter",
+        "andiron.metrics": "__init__ pictures",
         "andiron.metrics.adapted": WHOLE,
         "andiron.metrics.classification": WHOLE,
+        "andiron.metrics.regression": WHOLE,
         "andiron.metrics.sequence": WHOLE,
         "andiron.models": WHOLE,
-        "andiron.optim": "__init__ adaptive layer_rates torch_optimizer torch_schedule",
+        "andiron.optim": "__init__ torch_schedule",
+        "andiron.optim.foreign": "torch_optimizer",
+        "andiron.optim.own": "adaptive layer_rates",
         "andiron.render": WHOLE,
         "andiron.schedules": WHOLE,
         "andiron.serialization": WHOLE,
         "andiron.tasks": "__init__ adversarial classifier language regressor",
-        "andiron.writers": "__init__ chart_layout event_file line_writers mlflow projector "
-        "tensorboard wandb",
+        "andiron.writers": "__init__",
+        "andiron.writers.shipped": WHOLE,
     },
 }
-WINGS = {package.rpartition(".")[2] for package in PLAN["wing"]}
+WINGS = {"comparison", "hydra_plugins", "runs", "screen", "sweep", "trained"}
 
 
 def listed_kinds() -> dict[str, list[str]]:
     """The kinds under which `PLAN` lists each entry: `{"andiron.learner.loop": ["kernel"], ...}`.
 
-    An entry is a module, or `andiron.run.*`: the modules of a package that have no entry.
+    An entry is a module, or `andiron.shell.run.*`: the modules of a package that have no entry.
     """
     kinds: dict[str, list[str]] = {}
     for kind, packages in PLAN.items():

@@ -19,15 +19,15 @@ from typing import IO
 
 from andiron import errors
 from andiron.checkpoint import directory, manifest
-from andiron.config import quoting
 from andiron.disk import files
+from andiron.shell.config import quoting
 from proofs import kill_ways, observed_phase
 from proofs.exact_resume import compared_runs
 from proofs.kill_times import AIMS, LATE, Aim, Lengths
 from proofs.kill_ways import Terminal, Way
 from proofs.observed_phase import ObservedProcess
-from andiron.run import status as run_status
 from andiron.run_folder import RunFolder
+from andiron.shell.run import status as run_status
 
 EXIT_SAME, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 # mostly training, little start-up, and checkpoints as often as they can be written
@@ -51,7 +51,7 @@ OWN = (
     "-m",
     "--multirun",
 )
-PROGRAM = "import sys; from andiron.training import train; sys.exit(train.script())"
+PROGRAM = "import sys; from andiron.shell.training import train; sys.exit(train.script())"
 # a process of a new session adopts its standard input as its controlling terminal
 ON_TERMINAL = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
 REQUEUED = 75  # the exit code after a signal, once the configuration is read

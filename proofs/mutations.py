@@ -21,8 +21,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from andiron.training import train
-from andiron.training import experiment  # noqa: F401  # imported before the commands are forked
+from andiron.shell.training import train
+from andiron.shell.training import experiment  # noqa: F401  # before the commands are forked
 from proofs.attempt import CONF, Outcome, attempt, made_run
 from proofs.hostile_case import sign
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from andiron.checkpoint import contents, store
 from andiron.disk import files
-from andiron.run import status
 from andiron.run_folder import RunFolder
+from andiron.shell.run import status
 
 START, TRAINING, VALIDATION, WRITE, REMOVAL, END, WEIGHTS, AFTER = PHASES = (
     "start-up",  # until it logs

@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from andiron.config.quoting import quoted
 from andiron.run_folder import RunFolder
-from andiron.runs import accept_changes, command as runs, rerun
-from andiron.sweep import find_lr
-from andiron.trained import import_state_dict, predict
-from andiron.trained.exports import export
-from andiron.training import train
+from andiron.shell.config.quoting import quoted
+from andiron.shell.training import train
+from andiron.wings.runs import accept_changes, command as runs, rerun
+from andiron.wings.sweep import find_lr
+from andiron.wings.trained import import_state_dict, predict
+from andiron.wings.trained.exports import export
 from proofs.attempt import CONF, jobs_forked_here
 from proofs.place_kinds import Ground
 

@@ -14,8 +14,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from andiron.run import log_file
 from andiron.run_folder import RunFolder
+from andiron.shell.run import log_file
 
 CAPABILITY_VERSION = 0x20080522  # of <linux/capability.h>
 OVER_PERMISSIONS = 0b1110  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH and CAP_FOWNER

@@ -12,7 +12,7 @@ from PIL import Image
 
 from andiron.interrupter import Interrupter
 from andiron.run_folder import RunFolder
-from andiron.training import train
+from andiron.shell.training import train
 from proofs import place_ground
 from proofs.attempt import CONF, attempt, jobs_forked_here, made_run
 from proofs.place_commands import QUICK, RESULTS, called

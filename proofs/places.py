@@ -28,14 +28,14 @@ import torch
 import torch.export
 
 # imported before the commands are forked, as those above
-from andiron.training import train  # noqa: F401
-from andiron.comparison import objective  # noqa: F401
 from andiron.run_folder import RunFolder
-from andiron.sweep import clean_process  # noqa: F401
-from andiron.sweep import loss_curve  # noqa: F401
-from andiron.trained import evaluating  # noqa: F401
-from andiron.trained.exports import checked_export  # noqa: F401
-from andiron.training import experiment  # noqa: F401
+from andiron.shell.training import train  # noqa: F401
+from andiron.shell.training import experiment  # noqa: F401
+from andiron.wings.comparison import objective  # noqa: F401
+from andiron.wings.sweep import clean_process  # noqa: F401
+from andiron.wings.sweep import loss_curve  # noqa: F401
+from andiron.wings.trained import evaluating  # noqa: F401
+from andiron.wings.trained.exports import checked_export  # noqa: F401
 from proofs import place_ground, place_kinds, place_table
 from proofs.attempt import (
     Fingerprints, Outcome, attempt, end_with_parent, fingerprints, write_only_in,

@@ -20,11 +20,11 @@ from typing import Any
 import torch
 
 from andiron import distributed, errors
-from andiron.config.schema import Train
-from andiron.config.trust import Trust
 from andiron.distributed import Sliced, World
 from andiron.interrupter import Interrupter, SharedInterrupter
-from andiron.training import experiment
+from andiron.shell.config.schema import Train
+from andiron.shell.config.trust import Trust
+from andiron.shell.training import experiment
 
 TRUSTED = Trust(("torchmetrics", "schedulefree", "proofs"))  # as naming their classes in conf/ does
 SECONDS_TO_ANSWER = 300.0  # a process that does not by then has failed

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors
-from andiron.comparison import bit_comparison
-from andiron.config.composition import composed
+from andiron.shell.config.composition import composed
+from andiron.wings.comparison import bit_comparison
 from proofs import rank_runs
 from proofs.rank_cases import Case, cases
 from proofs.rank_runs import Job

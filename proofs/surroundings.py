@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from andiron import errors
-from andiron.comparison import bit_comparison
-from andiron.run import status
 from andiron.run_folder import RunFolder
+from andiron.shell.run import status
+from andiron.wings.comparison import bit_comparison
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS_AT_MOST = 300

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-PROGRAM = "import sys; from andiron.training import train; sys.exit(train.script())"
+PROGRAM = "import sys; from andiron.shell.training import train; sys.exit(train.script())"
 SWEEP = (
     "-m", "seed=1,2,3", "jobs=2", "num_epochs=3", "model.hidden=[32]", "batch_size=20",
     "checkpoint.every_updates=1", "device=cpu", "render=plain",

@@ -139,9 +139,10 @@ def _described_frames(calls: Iterable[Call]) -> list[str]:
 def traced(checkout: Path, overrides: list[str]) -> Walks:
     """The walks of a run of the checkout's train.py; `log_every` may be among the overrides."""
     sys.path.insert(0, str(checkout / "src"))
-    from andiron.training import train  # of that checkout
+    from andiron.shell.training import train  # of that checkout
 
-    importlib.import_module("andiron.training.experiment")  # torch: long while calls are recorded
+    # torch: long while calls are recorded
+    importlib.import_module("andiron.shell.training.experiment")
     values = dict(override.split("=", 1) for override in overrides if "=" in override)
     recorder = Recorder(checkout / "src" / "andiron")
     with tempfile.TemporaryDirectory() as folder:

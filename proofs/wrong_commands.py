@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from andiron.runs import plan
-from andiron.sweep import find_lr
-from andiron.training import train
-from andiron.training import experiment  # noqa: F401  # imported before the commands are forked
+from andiron.shell.training import train
+from andiron.shell.training import experiment  # noqa: F401  # before the commands are forked
+from andiron.wings.runs import plan
+from andiron.wings.sweep import find_lr
 from proofs.attempt import CONF, Outcome, attempt, made_run
 
 COMMANDS = {"train": train.main, "plan": plan.main, "find_lr": find_lr.main}

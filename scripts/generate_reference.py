@@ -1,7 +1,7 @@
 """Generates the option lists of conf/train.yaml, `--help`, the reference, the schema, the builder.
 
-The sources are `andiron.config.options`, `andiron.config.schema` and the signatures of the classes
-and functions that conf/ names.
+The sources are `andiron.shell.config.options`, `andiron.shell.config.schema` and the signatures of
+the classes and functions that conf/ names.
 """
 
 import argparse
@@ -22,10 +22,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
 from andiron import ranges  # noqa: E402
-from andiron.config import node_checks, schema  # noqa: E402
-from andiron.config.options import LearnerOptions  # noqa: E402
-from andiron.config.rules import ParamGroup  # noqa: E402
-from andiron.config.signatures import signature  # noqa: E402
+from andiron.shell.config import node_checks, schema  # noqa: E402
+from andiron.shell.config.options import LearnerOptions  # noqa: E402
+from andiron.shell.config.rules import ParamGroup  # noqa: E402
+from andiron.shell.config.signatures import signature  # noqa: E402
 
 CONF = ROOT / "conf"
 OPTIONS = ROOT / "src" / "andiron" / "config" / "options.py"

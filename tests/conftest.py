@@ -21,8 +21,8 @@ shape_checks.install()  # before anything imports andiron
 import torch  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
-from andiron.cli.signals import STOPPING  # noqa: E402
-from andiron.training import train  # noqa: E402
+from andiron.shell.cli.signals import STOPPING  # noqa: E402
+from andiron.shell.training import train  # noqa: E402
 from in_process import called  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]

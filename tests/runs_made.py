@@ -3,8 +3,8 @@
 import json
 
 from andiron.disk import checksums
-from andiron.run import run_record
 from andiron.run_folder import RunFolder
+from andiron.shell.run import run_record
 
 EVENTS = "tensorboard/train/events.out.tfevents.1.host.2.0"
 

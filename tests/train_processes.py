@@ -16,8 +16,8 @@ import pytest
 
 from andiron import errors
 from andiron.checkpoint import manifest
-from andiron.run import status as run_status
 from andiron.run_folder import RunFolder
+from andiron.shell.run import status as run_status
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS_AT_MOST = 240

@@ -3,13 +3,13 @@
 from functools import partial
 from pathlib import Path
 
-from andiron.assembly import configured_store
 from andiron.checkpoint import LocalStore
-from andiron.comparison import bit_comparison
-from andiron.comparison.bit_comparison import Counts, Difference, Stores
-from andiron.config.schema import Train
-from andiron.config.trust import Trust
 from andiron.disk import files
+from andiron.shell.assembly import configured_store
+from andiron.shell.config.schema import Train
+from andiron.shell.config.trust import Trust
+from andiron.wings.comparison import bit_comparison
+from andiron.wings.comparison.bit_comparison import Counts, Difference, Stores
 
 
 def compare(straight: Path, other: Path) -> list[Difference]:

@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from andiron.cli import command_line, process
-from andiron.cli.signals import EXIT_FAILED, Signals
 from andiron.disk import files
 from andiron.interrupter import Interrupter
-from andiron.training import train_run
+from andiron.shell.cli import command_line, process
+from andiron.shell.cli.signals import EXIT_FAILED, Signals
+from andiron.shell.training import train_run
 
 from .stop_points import Moment, Stop
 

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from andiron.assembly import components, configured_learner
-from andiron.assembly.components import Components
-from andiron.config.schema import Train
+from andiron.shell.assembly import components, configured_learner
+from andiron.shell.assembly.components import Components
+from andiron.shell.config.schema import Train
 
 UPDATES = 3  # enough for state that changes in training to change
 GENERATORS = (torch.Generator, random.Random, np.random.Generator, np.random.RandomState)

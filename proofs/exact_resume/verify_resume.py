@@ -13,12 +13,12 @@ from datetime import datetime
 from pathlib import Path
 
 from andiron import errors
-from andiron.cli.signals import exit_code
-from andiron.comparison.bit_comparison import Difference
-from andiron.config import quoting, trust
-from andiron.config.schema import Train
-from andiron.config.trust import Trust
 from andiron.run_folder import RunFolder
+from andiron.shell.cli.signals import exit_code
+from andiron.shell.config import quoting, trust
+from andiron.shell.config.schema import Train
+from andiron.shell.config.trust import Trust
+from andiron.wings.comparison.bit_comparison import Difference
 
 from . import compared_runs, stop_points
 from .segment import Ended, Piece, run_apart, run_here

@@ -9,19 +9,19 @@ import andiron
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 COMMANDS = {  # module:function, each imported only when it is asked for
-    "train": "andiron.training.train:script",
-    "watch": "andiron.screen.watch:main",
-    "plan": "andiron.runs.plan:main",
-    "evaluate": "andiron.trained.evaluate:main",
-    "find-lr": "andiron.sweep.find_lr:main",
-    "predict": "andiron.trained.predict:main",
-    "replay": "andiron.runs.replay:main",
-    "generate": "andiron.trained.generate:main",
-    "export": "andiron.trained.exports.export:main",
-    "rerun": "andiron.runs.rerun:main",
-    "accept-changes": "andiron.runs.accept_changes:main",
-    "runs": "andiron.runs.command:main",
-    "import-state-dict": "andiron.trained.import_state_dict:main",
+    "train": "andiron.shell.training.train:script",
+    "watch": "andiron.wings.screen.watch:main",
+    "plan": "andiron.wings.runs.plan:main",
+    "evaluate": "andiron.wings.trained.evaluate:main",
+    "find-lr": "andiron.wings.sweep.find_lr:main",
+    "predict": "andiron.wings.trained.predict:main",
+    "replay": "andiron.wings.runs.replay:main",
+    "generate": "andiron.wings.trained.generate:main",
+    "export": "andiron.wings.trained.exports.export:main",
+    "rerun": "andiron.wings.runs.rerun:main",
+    "accept-changes": "andiron.wings.runs.accept_changes:main",
+    "runs": "andiron.wings.runs.command:main",
+    "import-state-dict": "andiron.wings.trained.import_state_dict:main",
     "verify-resume": "andiron.exact_resume.verify_resume:main",
 }
 

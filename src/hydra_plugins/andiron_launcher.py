@@ -19,7 +19,7 @@ class AndironLauncher(Launcher):
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
         """Starts the clean process, which imports torch while Hydra checks the jobs."""
-        from andiron.sweep import launching
+        from andiron.wings.sweep import launching
 
         self.of_sweep = launching.prepare(hydra_context, task_function, config, self._options)
 

@@ -35,8 +35,8 @@ class _CommandSweeper(Sweeper):
 
     def sweep(self, arguments: list[str]) -> None:
         """Runs the jobs that `params` and the arguments, which take precedence, describe."""
-        from andiron.config import violations
-        from andiron.sweep import launching, sweep_folder
+        from andiron.shell.config import violations
+        from andiron.wings.sweep import launching, sweep_folder
 
         sweep_folder.check(self._config)
         module = importlib.import_module(self._module)
@@ -51,16 +51,16 @@ class _CommandSweeper(Sweeper):
 class AndironSweeper(_CommandSweeper):
     """Every combination of values; conf/hydra/sweeper/andiron.yaml has the options."""
 
-    _module = "andiron.sweep.grid"
+    _module = "andiron.wings.sweep.grid"
 
 
 class OptunaSweeper(_CommandSweeper):
     """Searches with optuna; conf/hydra/sweeper/optuna.yaml has the options."""
 
-    _module = "andiron.sweep.searching"
+    _module = "andiron.wings.sweep.searching"
 
 
 class AshaSweeper(_CommandSweeper):
     """Successive halving; conf/hydra/sweeper/asha.yaml has the options."""
 
-    _module = "andiron.sweep.halving"
+    _module = "andiron.wings.sweep.halving"

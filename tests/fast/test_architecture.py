@@ -49,23 +49,23 @@ TO_KINDS = {  # what a module may import of other kinds; a leaf beside these its
 NOUNS = {"andiron.data.dataset", "andiron.schedules.single_curve"}  # and modules at the top
 EXCEPTIONS = {  # to become fewer
     # an optimizer and scheduler of torch's are given as they are
-    "andiron.learner.construction": {"andiron.optim.torch_optimizer"},
+    "andiron.learner.construction": {"andiron.optim.foreign.torch_optimizer"},
     # the door: what a builder hands to the learner unless something else is chosen
     "andiron.learner.builder": {
         "andiron.metrics.classification.worst_classes", "andiron.render", "andiron.writers",
     },
     # the vocabulary that data.json holds
-    "andiron.data.described": {"andiron.data.on_disk.text_file"},
+    "andiron.data.splitting.described": {"andiron.data.on_disk.text_file"},
     # pictures and texts that a model shows are those that metrics show
     "andiron.tasks.adversarial": {"andiron.metrics.pictures"},
     "andiron.tasks.language": {"andiron.metrics.sequence.decoded_text"},
     # options that wrap any data, network, task or schedule
-    "andiron.assembly.components": {"andiron.data.composed.derived_splits"},
-    "andiron.assembly.grouped_optimizer": {"andiron.schedules"},
-    "andiron.assembly.network": {"andiron.models.activation_checkpointing"},
-    "andiron.assembly.targets": {"andiron.schedules"},
+    "andiron.shell.assembly.components": {"andiron.data.composed.derived_splits"},
+    "andiron.shell.assembly.grouped_optimizer": {"andiron.schedules"},
+    "andiron.shell.assembly.network": {"andiron.models.activation_checkpointing"},
+    "andiron.shell.assembly.targets": {"andiron.schedules"},
     # weights are read from a file of any format
-    "andiron.assembly.start_from": {"andiron.serialization"},
+    "andiron.shell.assembly.start_from": {"andiron.serialization"},
 }  # fmt: skip
 VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "base", "manager", "part", "parts"}
 CALLED_BY_LIBRARIES = {"after_trial", "emit", "extra_repr", "forward", "reset_parameters"}
@@ -85,8 +85,9 @@ def graph() -> dict[str, set[str]]:
 
 def part(module: str) -> str:
     """The part of the house that a module belongs to: its package, or itself at the top."""
-    package, _, below = module.partition(".")
-    return below.partition(".")[0] if package == "andiron" else package
+    package, *below = module.split(".")
+    below = below[1:] if below[:1] in (["shell"], ["wings"]) else below
+    return (below or [""])[0] if package == "andiron" else package
 
 
 def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -297,7 +298,7 @@ def test_benchmarks_and_proofs_use_names_that_the_package_has():
     missing = []  # the type checker reads src/ only
     for folder in ("benchmarks", "proofs", "scripts"):
         for path, tree in parsed(ROOT / folder).items():
-            aliases = {}  # of modules of the package, such as `andiron.config.schema`
+            aliases = {}  # of modules of the package, such as `andiron.shell.config.schema`
             for module, name, alias in names_imported(tree):
                 if f"{module}.{name}" in modules():
                     aliases[alias] = f"{module}.{name}"

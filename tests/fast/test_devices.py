@@ -5,7 +5,7 @@ import torch
 from torch.backends import cudnn
 
 from andiron import errors
-from andiron.assembly import devices
+from andiron.shell.assembly import devices
 
 PLACES, VALUES = torch.tensor([0]), torch.tensor([1.0])
 

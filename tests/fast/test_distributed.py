@@ -11,8 +11,6 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from andiron import errors
-from andiron.assembly import division
-from andiron.config.composition import composed
 from andiron.data import ArrayBatcher, ArrayDataset, DataLoaderBuilder
 from andiron.distributed import ALONE, Sliced, World
 from andiron.gradients import backward
@@ -23,6 +21,8 @@ from andiron.optim.early_exchange import EarlyExchange
 from andiron.optim.sliced_mean import SlicedMean
 from andiron.outputs import ClassificationOutput
 from andiron.plain import fast_paths
+from andiron.shell.assembly import division
+from andiron.shell.config.composition import composed
 from threaded_world import in_threads
 
 CONF = Path(__file__).resolve().parents[2] / "conf"

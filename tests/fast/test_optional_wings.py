@@ -1,20 +1,23 @@
 """Stand-ins for a wing that was deleted or lacks a library."""
 
+import importlib
+
 import pytest
 
-import andiron
+import andiron.wings
 from andiron.plain import wings
 
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """A folder that is searched for parts of the package too."""
-    monkeypatch.setattr(andiron, "__path__", [*andiron.__path__, str(tmp_path)])
+    monkeypatch.setattr(andiron.wings, "__path__", [*andiron.wings.__path__, str(tmp_path)])
     return tmp_path
 
 
 def test_a_part_that_is_there_is_its_module():
-    assert wings.optional("plain.wings") is wings
+    loading = importlib.import_module("andiron.wings.trained.loading")
+    assert wings.optional("trained.loading") is loading
 
 
 @pytest.mark.parametrize("left", ["", "old_wing/__pycache__"])
@@ -24,7 +27,7 @@ def test_a_deleted_wing_gives_none(package, left):
     assert wings.optional("old_wing.module") is None
 
 
-@pytest.mark.parametrize("library", ["absent_library", "a", "andiron.another_wing"])
+@pytest.mark.parametrize("library", ["absent_library", "a", "andiron.wings.another"])
 def test_what_a_wing_needs_and_lacks_is_raised(package, library):
     (package / "poor_wing.py").write_text(f"import {library}")
 

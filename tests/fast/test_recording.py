@@ -10,11 +10,11 @@ from torch import nn
 from torch.nn import functional
 
 from andiron import data, models, recording, tasks
-from andiron.assembly import targets
 from andiron.checkpoint import last_and_best
 from andiron.recording import NotRecordedError, keep_arguments, node_of
-from andiron.run import metadata
 from andiron.schedules import Cosine
+from andiron.shell.assembly import targets
+from andiron.shell.run import metadata
 
 SMALL = {"input_shape": (1, 8, 8), "num_outputs": 10}
 

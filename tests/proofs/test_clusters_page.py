@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import slurm_stub
-from andiron.comparison import bit_comparison
+from andiron.wings.comparison import bit_comparison
 from proofs import two_hosts
 from train_processes import lines, status, trained
 

@@ -1,7 +1,7 @@
 """Every network of `andiron.models`, trained and exported as both kinds of program, gives the
 outputs of the model on a whole test set.
 
-The tolerance is that of `andiron.trained.exports`: 1e-4 of the largest output.
+The tolerance is that of `andiron.wings.trained.exports`: 1e-4 of the largest output.
 """
 
 import importlib.util
@@ -12,10 +12,10 @@ from in_process import called
 
 import andiron
 from andiron import models
+from andiron.shell.training import train
 from andiron.tasks import Adversarial
-from andiron.trained.exports import export, output_agreement
-from andiron.trained.exports.export import FORMATS, ONNX_PACKAGES
-from andiron.training import train
+from andiron.wings.trained.exports import export, output_agreement
+from andiron.wings.trained.exports.export import FORMATS, ONNX_PACKAGES
 
 UNEVEN = 97  # samples in a batch: the last one has another number
 TEXT = ("data=text", "data.path=text.txt", "data.context_length=16", "task=language_model")

@@ -18,8 +18,9 @@ from andiron import errors
 from andiron.checkpoint import Checkpoint
 from andiron.learner import EarlyStopping
 from andiron.metrics import AUROC, ConfusionMatrix
-from andiron.optim import Optimizer, slot_checks
-from andiron.optim.averaging import Ema
+from andiron.optim import Optimizer
+from andiron.optim.foreign import slot_checks
+from andiron.optim.own.averaging import Ema
 from andiron.schedules import Plateau, Warmup
 
 VALUES = (

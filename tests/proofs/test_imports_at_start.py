@@ -20,7 +20,7 @@ def modules_after(statement: str) -> set[str]:
 
 def test_a_wrong_value_is_answered_with_hydra_and_pydantic_alone():
     main = f"train.main(pathlib.Path({str(ROOT / 'conf')!r}))"
-    imports = "import pathlib; from andiron.training import train"
+    imports = "import pathlib; from andiron.shell.training import train"
     refused = f"{imports}; sys.argv[1:] = ['lr=-1']; {main}"
     packages = {name.partition(".")[0] for name in modules_after(refused)}
 
@@ -33,14 +33,14 @@ def test_a_wrong_value_is_answered_with_hydra_and_pydantic_alone():
 
 
 CHECK_FIRST = """
-from andiron.runs import plan
-from andiron.runs import accept_changes
-from andiron.runs import command
-from andiron.screen import watch
-from andiron.sweep import find_lr
-from andiron.trained import evaluate, predict, generate
-from andiron.trained.exports import export
-from andiron.training import train
+from andiron.wings.runs import plan
+from andiron.wings.runs import accept_changes
+from andiron.wings.runs import command
+from andiron.wings.screen import watch
+from andiron.wings.sweep import find_lr
+from andiron.wings.trained import evaluate, predict, generate
+from andiron.wings.trained.exports import export
+from andiron.shell.training import train
 """
 
 
@@ -50,8 +50,8 @@ def test_commands_check_their_arguments_before_torch_is_imported():
 
 
 def test_commands_without_a_configuration_do_not_import_hydra():
-    imports = "from andiron.runs import accept_changes, command"
-    loaded = modules_after(f"{imports}; from andiron.screen import watch")
+    imports = "from andiron.wings.runs import accept_changes, command"
+    loaded = modules_after(f"{imports}; from andiron.wings.screen import watch")
     assert not loaded & {"hydra", "omegaconf"}
 
 
@@ -66,7 +66,7 @@ def test_a_learner_is_imported_without_hydra_and_rich_with_the_first_line():
 def test_a_single_process_run_imports_no_more_of_torch_distributed():
     main = f"train.main(pathlib.Path({str(ROOT / 'conf')!r}))"
     options = "['num_epochs=1', 'data=partial', 'hydra.run.dir=' + tempfile.mkdtemp()]"
-    imports = "import pathlib, tempfile; from andiron.training import train"
+    imports = "import pathlib, tempfile; from andiron.shell.training import train"
     alone = modules_after(f"{imports}; sys.argv[1:] = {options}; {main}")
     of_torch = modules_after("import torch")
     assert "andiron.distributed" in alone
@@ -74,7 +74,7 @@ def test_a_single_process_run_imports_no_more_of_torch_distributed():
 
 
 def test_unneeded_packages_are_not_imported():
-    loaded = modules_after("import andiron.training.experiment, andiron.models.zoo")
+    loaded = modules_after("import andiron.shell.training.experiment, andiron.models.zoo")
 
     assert "torch" in loaded
     slow = {"torchvision", "torch._dynamo", "triton", "sklearn", "torch.utils.tensorboard"}

@@ -30,10 +30,10 @@ import json
 from pathlib import Path
 
 from andiron import serialization
-from andiron.assembly import components, configured_learner
-from andiron.config.schema import Train
+from andiron.shell.assembly import components, configured_learner
+from andiron.shell.config.schema import Train
 from andiron.interrupter import Interrupter
-from andiron.training import train, train_run
+from andiron.shell.training import train, train_run
 
 def train_py(*arguments):
     sys.argv = ["train.py", *arguments]

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from andiron.comparison import bit_comparison
+from andiron.wings.comparison import bit_comparison
 from train_processes import in_two, status, trained
 
 OBSERVERS = """

@@ -13,14 +13,14 @@ from train_processes import Training, trained
 
 from andiron import checkpoint
 from andiron.disk import files
-from andiron.run import claim, replaced_run, run_record, status
 from andiron.run_folder import RunFolder
+from andiron.shell.run import claim, replaced_run, run_record, status
 
 SOURCE = str(Path(claim.__file__).parents[2])
 REPLACING = """
 import sys
 from pathlib import Path
-from andiron.run import claim, run_record
+from andiron.shell.run import claim, run_record
 from andiron.run_folder import RunFolder
 folder = RunFolder(Path(sys.argv[1]))
 while True:

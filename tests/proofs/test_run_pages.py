@@ -10,8 +10,8 @@ import sys
 import pytest
 from conftest import ROOT
 
-from andiron.config import schema
 from andiron.run_folder import RunFolder
+from andiron.shell.config import schema
 
 PAGES = ("run_folder.md", "resuming.md")
 

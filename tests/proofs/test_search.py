@@ -92,10 +92,10 @@ def test_a_search_with_pruning_continues_after_a_kill(tmp_path):
 KILLED = """
 import resource, signal, sys
 from pathlib import Path
-from andiron.sweep.search import study
-from andiron.sweep.search.objectives import Objective
-from andiron.sweep.search.search_options import SearchOptions
-from andiron.sweep.search.search_space import search_space
+from andiron.wings.sweep.search import study
+from andiron.wings.sweep.search.objectives import Objective
+from andiron.wings.sweep.search.search_options import SearchOptions
+from andiron.wings.sweep.search.search_space import search_space
 
 space, folder = search_space(["lr=interval(0,1)"], None), Path(sys.argv[1])
 options = SearchOptions(n_trials=9999, sampler="random")

@@ -6,8 +6,8 @@ import re
 from in_process import called
 from train_processes import in_two, lines, status, trained, updates_saved
 
-from andiron.comparison import bit_comparison
-from andiron.runs import command as runs
+from andiron.wings.comparison import bit_comparison
+from andiron.wings.runs import command as runs
 
 SETS = (
     "data=csv", "data.path=day.csv", "data.target=kind", "model.hidden=[8]", "batch_size=9",

@@ -179,7 +179,7 @@ def test_a_signal_to_rank_1_at_its_start_stops_all(tmp_path, place):
     assert (ended.get("status"), ended.get("reason")) in (stopped, (None, None))
 
 
-@pytest.mark.parametrize("place", ["gc", "torch", "andiron.training.experiment"])
+@pytest.mark.parametrize("place", ["gc", "torch", "andiron.shell.training.experiment"])
 def test_ranks_end_with_a_torchrun_that_dies_as_they_start(tmp_path, place):
     signal_at_import(tmp_path, place, 1, "os.getppid(), signal.SIGKILL")
     process = started("train.py", *RUN, "hydra.run.dir=run", processes=2, cwd=tmp_path)

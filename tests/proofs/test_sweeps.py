@@ -11,7 +11,7 @@ import pytest
 from train_processes import Training
 
 from andiron.run_folder import LEDGER
-from andiron.sweep import ledger
+from andiron.wings.sweep import ledger
 from proofs import sweep_kills
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,11 +12,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 WINGS = {
-    "comparison": ["andiron/comparison"],
-    "runs": ["andiron/runs"],
-    "screen": ["andiron/screen"],
-    "sweep": ["andiron/sweep", "hydra_plugins"],
-    "trained": ["andiron/trained"],
+    "comparison": ["andiron/wings/comparison"],
+    "runs": ["andiron/wings/runs"],
+    "screen": ["andiron/wings/screen"],
+    "sweep": ["andiron/wings/sweep", "hydra_plugins"],
+    "trained": ["andiron/wings/trained"],
 }
 EVERY = [folder for folders in WINGS.values() for folder in folders]
 MODULES = tuple(folder.replace("/", ".") + "." for folder in EVERY)

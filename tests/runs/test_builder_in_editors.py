@@ -5,7 +5,7 @@ from pathlib import Path
 
 import jedi
 
-from andiron.config.options import LearnerOptions
+from andiron.shell.config.options import LearnerOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 OPTIONS = {field.name for field in dataclasses.fields(LearnerOptions)}

@@ -18,11 +18,11 @@ from in_process import ran
 from omegaconf import OmegaConf
 
 from andiron import errors
-from andiron.config import diagnosis
-from andiron.config.schema import Train
 from andiron.models import ResNet
+from andiron.shell.config import diagnosis
+from andiron.shell.config.schema import Train
+from andiron.shell.training import experiment
 from andiron.tasks import Classifier
-from andiron.training import experiment
 
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"

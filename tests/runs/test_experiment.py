@@ -25,13 +25,12 @@ from tensorboard.plugins.base_plugin import TBContext
 from tensorboard.plugins.hparams import api_pb2, backend_context, metadata
 
 from andiron import checkpoint, errors, serialization
-from andiron.assembly import components, devices
-from andiron.config import diagnosis
-from andiron.config.schema import Train
-from andiron.run import metadata as run_metadata
 from andiron.run_folder import RunFolder
-from andiron.training import train
-from andiron.training import experiment
+from andiron.shell.assembly import components, devices
+from andiron.shell.config import diagnosis
+from andiron.shell.config.schema import Train
+from andiron.shell.run import metadata as run_metadata
+from andiron.shell.training import experiment, train
 
 ROOT = Path(__file__).resolve().parents[2]
 THREE_EPOCHS = ("num_epochs=3", "log_every=9")

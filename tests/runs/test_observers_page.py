@@ -14,10 +14,10 @@ from in_process import called
 from andiron.learner import LearnerBuilder
 from andiron.metrics import Loss
 from andiron.optim import Optimizer
-from andiron.run import status
 from andiron.run_folder import RunFolder
+from andiron.shell.run import status
+from andiron.shell.training import train
 from andiron.tasks import Classifier
-from andiron.training import train
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "observers.md").read_text(encoding="utf-8")

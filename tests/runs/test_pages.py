@@ -12,7 +12,7 @@ import yaml
 from in_process import ran
 
 from andiron.__main__ import COMMANDS
-from andiron.config import diagnosis
+from andiron.shell.config import diagnosis
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

@@ -14,8 +14,8 @@ import yaml
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from andiron.config import schema
-from andiron.config.options import LearnerOptions
+from andiron.shell.config import schema
+from andiron.shell.config.options import LearnerOptions
 from scripts import generate_reference
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +28,7 @@ NEW_OPTION = """
     def __post_init__("""
 USE = """
 import sys
-from andiron.config import diagnosis, schema
+from andiron.shell.config import diagnosis, schema
 from hydra import compose, initialize_config_dir
 with initialize_config_dir(sys.argv[1] + "/conf", version_base="1.3"):
     config = compose("train", overrides=["patience_of_saints=0"])

@@ -7,10 +7,10 @@ from pathlib import Path
 import torch
 from hydra import compose, initialize_config_dir
 
-from andiron.config import diagnosis
-from andiron.config.schema import Train
-from andiron.run import metadata
-from andiron.training import experiment
+from andiron.shell.config import diagnosis
+from andiron.shell.config.schema import Train
+from andiron.shell.run import metadata
+from andiron.shell.training import experiment
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 SHORT = (

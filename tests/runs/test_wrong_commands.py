@@ -7,8 +7,8 @@ from conftest import status
 from in_process import called
 
 from andiron import __version__
-from andiron.config import arguments as command_arguments
-from andiron.training import train
+from andiron.shell.config import arguments as command_arguments
+from andiron.shell.training import train
 
 OWN = """
 from torch import nn, tensor

@@ -14,8 +14,8 @@ import torch
 from conftest import status
 from in_process import Ended
 
-from andiron.run import run_record
 from andiron.run_folder import RunFolder
+from andiron.shell.run import run_record
 from proofs import wrong_commands
 
 ROOT = Path(__file__).resolve().parents[2]

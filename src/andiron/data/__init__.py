@@ -1,6 +1,5 @@
 """Data sets, derived data sets, augmentations, and loaders that make batches."""
 
-from andiron.data import fingerprint
 from andiron.data.augment.image_augmentation import Crop, Cutout, Flip, Rotate, Shift
 from andiron.data.augment.mixing import Mixup
 from andiron.data.augment.torchvision_transforms import Torchvision
@@ -22,7 +21,7 @@ from andiron.data.composed.torch_dataset import torch_dataset
 from andiron.data.composed.torch_samples import from_torch
 from andiron.data.dataset import ArrayDataset, Batch, Dataset, RawBatch
 from andiron.data.loader import DataLoader
-from andiron.data.loader_builder import DataLoaderBuilder
+from andiron.data.loading.loader_builder import DataLoaderBuilder
 from andiron.data.on_disk.csv_file import csv
 from andiron.data.on_disk.image_folder import image_folder
 from andiron.data.on_disk.safetensors_arrays import safetensors
@@ -34,7 +33,8 @@ from andiron.data.sources.digit_pairs import digit_pairs
 from andiron.data.sources.digits import digits
 from andiron.data.sources.mnist import fashion_mnist, mnist
 from andiron.data.sources.synthetic import synthetic
-from andiron.data.splits import Splits
+from andiron.data.splitting import fingerprint
+from andiron.data.splitting.splits import Splits
 
 __all__ = [
     "ArrayBatcher", "ArrayDataset", "Batch", "Concatenated", "Crop", "Cutout", "DataLoader",

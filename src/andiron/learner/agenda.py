@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping
 
 from andiron import errors
-from andiron.config.options import LearnerOptions
 from andiron.interrupter import Interrupter
 from andiron.learner.update import Position
 from andiron.plain.cadence import Cadence, Clock, Ticker, seconds_of
+from andiron.shell.config.options import LearnerOptions
 
 
 class Agenda:

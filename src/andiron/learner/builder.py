@@ -14,17 +14,16 @@ from andiron import errors, ranges, render
 from andiron.checkpoint import Checkpointer, FileCheckpointer, LocalStore, Store, last_and_best
 from andiron.checkpoint.store import SilentCheckpointer
 from andiron.checkpoint.strategies import Strategy
-from andiron.config.options import Clip, LearnerOptions
 from andiron.data import Splits
 from andiron.distributed import World
 from andiron.interrupter import Interrupter
 from andiron.learner.construction import Choices, FurtherSet, construct
-from andiron.learner.early_stopping import EarlyStopping
+from andiron.learner.extras.early_stopping import EarlyStopping
+from andiron.learner.extras.observers import Observer
 from andiron.learner.learner import Learner
-from andiron.learner.observers import Observer
 from andiron.metrics.classification.worst_classes import Answers
 from andiron.optim import GroupedOptimizer, Optimizer
-from andiron.optim.averaging import Rule
+from andiron.optim.own.averaging import Rule
 from andiron.optim.transformations import Transformation
 from andiron.plain.cadence import Cadence
 from andiron.protocols import Metric, Renderer, Writer
@@ -36,8 +35,9 @@ from andiron.ranges import (
     Seed,
     Traced,
 )
-from andiron.run.session import folder_at, host_of, resume_or_start
 from andiron.schedules import Schedule
+from andiron.shell.config.options import Clip, LearnerOptions
+from andiron.shell.run.session import folder_at, host_of, resume_or_start
 from andiron.writers import default_writers
 
 DEFAULT_STRATEGY = last_and_best(last=2, metric="loss", split="valid", direction="lowest")

@@ -12,31 +12,32 @@ from torch.optim.lr_scheduler import LRScheduler
 from andiron import errors
 from andiron.checkpoint.store import Checkpointer
 from andiron.checkpoint.strategies import Strategy, keeping_best
-from andiron.config.options import LearnerOptions
-from andiron.data.splits import Splits
+from andiron.data.splitting.splits import Splits
 from andiron.distributed import ALONE, World
 from andiron.interrupter import Interrupter
-from andiron.learner.early_stopping import EarlyStopping, StoppingRules
-from andiron.learner.group_statistics import histogram_names
+from andiron.learner.extras.early_stopping import EarlyStopping, StoppingRules
+from andiron.learner.extras.group_statistics import histogram_names
+from andiron.learner.extras.observers import Observer, Observers
+from andiron.learner.extras.update_trace import UpdateTrace
 from andiron.learner.learner import Learner
 from andiron.learner.metric_log import Answers, MetricLog
 from andiron.learner.nonfinite import Nonfinite
-from andiron.learner.observers import Observer, Observers
 from andiron.learner.precision import Precision
 from andiron.learner.run_host import RunHost
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Position, Updater
-from andiron.learner.update_trace import UpdateTrace
 from andiron.metrics import direction
-from andiron.optim import torch_optimizer, transformations
-from andiron.optim.averaging import Rule, WeightAverage
+from andiron.optim import transformations
+from andiron.optim.foreign import torch_optimizer
 from andiron.optim.grouped import GroupedOptimizer
 from andiron.optim.optimizer import Optimizer
+from andiron.optim.own.averaging import Rule, WeightAverage
 from andiron.plain.cadence import Cadence, Ticker
 from andiron.protocols import Metric, Renderer, TrainStep, ValidStep, Writer
 from andiron.render.interactive import Interactive
 from andiron.run_folder import RunFolder
 from andiron.schedules.single_curve import Schedule, from_value, stateful
+from andiron.shell.config.options import LearnerOptions
 from andiron.writers.fanout import Writers
 
 # the place of the run of a learner's state, and of its checkpoints

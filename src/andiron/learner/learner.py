@@ -11,19 +11,19 @@ from torch import Tensor, nn
 
 from andiron.checkpoint.contents import Checkpoint
 from andiron.checkpoint.store import Checkpointer
-from andiron.config.options import LearnerOptions
-from andiron.data.foreign_loader import ForeignLoader
+from andiron.data.loading.foreign_loader import ForeignLoader
 from andiron.interrupter import Interrupter
-from andiron.learner import summary
 from andiron.learner.evaluation import named_sets
+from andiron.learner.extras import summary
+from andiron.learner.extras.observers import Step
 from andiron.learner.loop import Loop
-from andiron.learner.observers import Step
 from andiron.learner.run_host import NoHost, RunHost
 from andiron.learner.saving import Saver
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Updater
-from andiron.optim import group_table
+from andiron.optim.owners import group_table
 from andiron.protocols import Loader, Values
+from andiron.shell.config.options import LearnerOptions
 
 Batches = Loader | Iterable[Any]
 

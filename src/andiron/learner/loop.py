@@ -8,18 +8,18 @@ from itertools import islice
 from typing import Any, Literal
 
 from andiron import errors
-from andiron.config.options import LearnerOptions
 from andiron.interrupter import Interrupter
-from andiron.learner import lone_samples
 from andiron.learner.agenda import Agenda
 from andiron.learner.evaluation import Evaluator
-from andiron.learner.observers import Step
+from andiron.learner.extras import lone_samples
+from andiron.learner.extras.observers import Step
 from andiron.learner.run_host import RunHost, RunSession
 from andiron.learner.saving import Saver
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Updated, Updater
 from andiron.protocols import Loader
 from andiron.schedules.single_curve import stateful
+from andiron.shell.config.options import LearnerOptions
 
 log = logging.getLogger("andiron")
 Sets = Mapping[str, Loader]  # validation sets by name

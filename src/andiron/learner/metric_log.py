@@ -12,8 +12,8 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.distributed import World
-from andiron.learner.throughput import Throughput
-from andiron.learner.update_trace import UpdateTrace
+from andiron.learner.extras.throughput import Throughput
+from andiron.learner.extras.update_trace import UpdateTrace
 from andiron.metrics.history import History
 from andiron.metrics.tally import Tally
 from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Values

@@ -12,14 +12,15 @@ from andiron import errors, randomness
 from andiron.checkpoint import contents
 from andiron.checkpoint.contents import Checkpoint
 from andiron.learner import state_format, user_states
-from andiron.learner.early_stopping import BEST, StoppingRules
+from andiron.learner.extras.early_stopping import BEST, StoppingRules
+from andiron.learner.extras.observers import Observers
 from andiron.learner.metric_log import Measured, MetricLog
 from andiron.learner.nonfinite import Nonfinite
-from andiron.learner.observers import Observers
 from andiron.learner.update import Position
-from andiron.optim import model_weights, slot_checks
-from andiron.optim.averaging import WeightAverage
+from andiron.optim import model_weights
+from andiron.optim.foreign import slot_checks
 from andiron.optim.grouped import GroupedOptimizer
+from andiron.optim.own.averaging import WeightAverage
 from andiron.plain import readable
 from andiron.plain.cadence import Ticker
 from andiron.plain.plain_values import is_finite

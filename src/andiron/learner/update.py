@@ -13,12 +13,13 @@ from andiron import errors, randomness
 from andiron.checkpoint.contents import Checkpoint
 from andiron.distributed import ALONE, World
 from andiron.gradients import Gradients
-from andiron.learner.group_statistics import GroupStatistics
+from andiron.learner.extras.group_statistics import GroupStatistics
 from andiron.learner.nonfinite import Nonfinite, StateBefore, Step
 from andiron.learner.precision import Precision
-from andiron.optim import model_weights, ownership
+from andiron.optim import model_weights
 from andiron.optim.accumulator import GradientsAccumulator
 from andiron.optim.grouped import GroupedOptimizer
+from andiron.optim.owners import ownership
 from andiron.optim.sliced_mean import SlicedMean
 from andiron.optim.transformations import Chain
 from andiron.plain import private_torch

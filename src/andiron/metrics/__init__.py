@@ -1,5 +1,7 @@
 """Metrics: sums over the items of steps, and the tally that adds them up."""
 
+from andiron.metrics.adapted.function_mean import Mean
+from andiron.metrics.adapted.torchmetrics_adapter import Torchmetrics
 from andiron.metrics.classification.accuracy import (
     Accuracy,
     ExactMatch,
@@ -23,13 +25,12 @@ from andiron.metrics.classification.ranking import (
     RocCurve,
 )
 from andiron.metrics.classification.worst_errors import WorstErrors
-from andiron.metrics.function_mean import Mean
 from andiron.metrics.history import History
-from andiron.metrics.regression_errors import (
-    R2,
+from andiron.metrics.regression.regression_errors import (
     ExplainedVariance,
     MeanAbsoluteError,
     MeanSquaredError,
+    R2,
     RootMeanSquaredError,
 )
 from andiron.metrics.sequence.token_metrics import (
@@ -39,7 +40,6 @@ from andiron.metrics.sequence.token_metrics import (
     WordErrorRate,
 )
 from andiron.metrics.tally import Tally
-from andiron.metrics.torchmetrics_adapter import Torchmetrics
 
 __all__ = [
     "AUROC", "R2", "Accuracy", "AveragePrecision", "BalancedAccuracy", "BitsPerByte", "BrierScore",

@@ -23,9 +23,9 @@ from torch import Tensor, nn
 
 from andiron import errors
 from andiron.gradients import Gradients, Tensors
-from andiron.optim.frozen_modules import FrozenModules
 from andiron.optim.optimizer import Closure, Optimizer
-from andiron.optim.ownership import BASE
+from andiron.optim.own.frozen_modules import FrozenModules
+from andiron.optim.owners.ownership import BASE
 from andiron.optim.transformations import Chain
 from andiron.schedules.single_curve import Schedule
 

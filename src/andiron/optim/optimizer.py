@@ -16,8 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from andiron.gradients import Gradients, Tensors
-from andiron.optim import flat_state, model_weights, torch_class
-from andiron.optim.torch_step import TorchStep, set_rate
+from andiron.optim import model_weights
+from andiron.optim.foreign import torch_class
+from andiron.optim.foreign.torch_step import TorchStep, set_rate
+from andiron.optim.own import flat_state
 from andiron.plain import private_torch
 
 Model = TypeVar("Model", bound=nn.Module)

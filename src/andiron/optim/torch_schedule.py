@@ -17,7 +17,7 @@ from typing import Any, Literal
 from torch.optim import lr_scheduler
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
-from andiron.optim.torch_step import set_rate
+from andiron.optim.foreign.torch_step import set_rate
 from andiron.plain import improvement, private_torch
 from andiron.schedules import Schedule
 

@@ -25,7 +25,7 @@ def auto(run_dir: Path | None = None) -> Renderer:
 def Dashboard(run_dir: Path | None = None) -> Renderer:
     """The full-screen dashboard with keys; plain lines where standard output has no screen.
 
-    Plain lines also if `andiron.screen` was deleted.
+    Plain lines also if `andiron.wings.screen` was deleted.
     """
     screen = wings.optional("screen.dashboard")
     renderer: Renderer | None = screen and screen.on_terminal(run_dir)
@@ -33,7 +33,7 @@ def Dashboard(run_dir: Path | None = None) -> Renderer:
 
 
 def Live() -> Renderer:
-    """One line that is redrawn; plain lines if `andiron.screen` was deleted."""
+    """One line that is redrawn; plain lines if `andiron.wings.screen` was deleted."""
     screen = wings.optional("screen.live")
     renderer: Renderer = screen.Live() if screen else Plain()
     return renderer

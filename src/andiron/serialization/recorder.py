@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
+import safetensors
 import torch
 
 from andiron import errors
@@ -221,7 +221,13 @@ def _read_unmapped(content: bytes) -> Stored:
     _, metadata = safetensors_codec.read_header(
         lambda offset, length: content[offset : offset + length], len(content)
     )
-    return _with_metadata(safetensors.torch.load(content), metadata)
+    tensors = {  # safetensors.torch.load lacks float8_e8m0fnu
+        name: safetensors_codec.from_bytes(
+            entry["data"], safetensors_codec.DTYPES_BY_NAME[entry["dtype"]], entry["shape"]
+        )
+        for name, entry in safetensors.deserialize(content)  # type: ignore[no-untyped-call]
+    }
+    return _with_metadata(tensors, metadata)
 
 
 def _with_metadata(tensors: dict[str, Any], metadata: dict[str, str]) -> Stored:

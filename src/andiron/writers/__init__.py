@@ -3,10 +3,10 @@
 from andiron.protocols import Writer
 from andiron.run_folder import RunFolder
 from andiron.writers.fanout import Writers
-from andiron.writers.line_writers import CsvWriter, JsonLinesWriter
-from andiron.writers.mlflow import MlflowWriter
-from andiron.writers.tensorboard import TensorBoardWriter
-from andiron.writers.wandb import WandbWriter
+from andiron.writers.shipped.line_writers import CsvWriter, JsonLinesWriter
+from andiron.writers.shipped.mlflow import MlflowWriter
+from andiron.writers.shipped.tensorboard import TensorBoardWriter
+from andiron.writers.shipped.wandb import WandbWriter
 
 
 def default_writers(folder: RunFolder) -> dict[str, Writer]:

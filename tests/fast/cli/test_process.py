@@ -10,10 +10,10 @@ import pytest
 from in_process import called
 
 from andiron import errors
-from andiron.cli import process, signals
-from andiron.cli.signals import Signals, installed
 from andiron.interrupter import Interrupter
-from andiron.training import train, train_run
+from andiron.shell.cli import process, signals
+from andiron.shell.cli.signals import Signals, installed
+from andiron.shell.training import train, train_run
 
 
 @pytest.mark.parametrize(("variables", "named"), [

@@ -6,8 +6,8 @@ import signal
 import pytest
 
 from andiron import errors
-from andiron.cli.signals import Signals, saved_before_launcher
 from andiron.interrupter import Interrupter
+from andiron.shell.cli.signals import Signals, saved_before_launcher
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from andiron.cli import streams
+from andiron.shell.cli import streams
 
 
 class Broken(io.StringIO):

@@ -14,10 +14,10 @@ import torch
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
 from andiron import errors
-from andiron.comparison import bit_comparison, logged_values
-from andiron.comparison.bit_comparison import Counts, Difference
 from andiron.protocols import Point
 from andiron.run_folder import RunFolder
+from andiron.wings.comparison import bit_comparison, logged_values
+from andiron.wings.comparison.bit_comparison import Counts, Difference
 from andiron.writers import JsonLinesWriter, TensorBoardWriter
 
 POINTS = [

@@ -3,7 +3,7 @@
 import pytest
 
 from andiron import errors
-from andiron.comparison import logged_lines
+from andiron.wings.comparison import logged_lines
 
 LINE = '{{"split": "train", "updates": {0}, "epoch": 1, "over": "window"{1}}}\n'
 

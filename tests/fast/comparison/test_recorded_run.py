@@ -7,10 +7,10 @@ import socket
 import pytest
 
 from andiron import errors
-from andiron.comparison import run_list, run_search, seed_groups
-from andiron.comparison.recorded_run import changes, read
-from andiron.run import run_record
 from andiron.run_folder import RunFolder
+from andiron.shell.run import run_record
+from andiron.wings.comparison import run_list, run_search, seed_groups
+from andiron.wings.comparison.recorded_run import changes, read
 
 CONFIG = {"lr": 0.1, "seed": 1, "model": {"_target_": "andiron.models.MLP", "hidden": [8]}}
 ROW = {"split": "valid", "metric": "loss", "best": 0.25, "epoch_of_best": 1, "last": 0.5,

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from andiron import errors
-from andiron.comparison.recorded_run import Run, Standing
-from andiron.comparison.run_filter import chosen
-from andiron.comparison.run_values import best_first, differing
 from andiron.run_folder import RunFolder
+from andiron.wings.comparison.recorded_run import Run, Standing
+from andiron.wings.comparison.run_filter import chosen
+from andiron.wings.comparison.run_values import best_first, differing
 
 
 def run(name, *, accuracy=None, status="done", nodes=("optimizer", "model"), **options):

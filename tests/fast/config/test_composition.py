@@ -11,8 +11,8 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
 from andiron import errors
-from andiron.config import composition
-from andiron.sweep import ledger
+from andiron.shell.config import composition
+from andiron.wings.sweep import ledger
 from conftest import ROOT
 
 MODE = "hydra: {mode: MULTIRUN, sweeper: {params: {lr: '0.1,0.2'}}, output_subdir: null}"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from andiron.config import diagnosis
+from andiron.shell.config import diagnosis
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 OPTIMIZERS = (

@@ -10,8 +10,8 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
-from andiron.config import composition
-from andiron.sweep.job_configs import JobConfigs
+from andiron.shell.config import composition
+from andiron.wings.sweep.job_configs import JobConfigs
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from andiron.config import node_checks, schema
-from andiron.config.signatures import Unchecked, signature
+from andiron.shell.config import node_checks, schema
+from andiron.shell.config.signatures import Unchecked, signature
 
 ROOT = Path(__file__).resolve().parents[3]
 OF_PYTHON = {"name", "console"}  # arguments that only callers in Python give

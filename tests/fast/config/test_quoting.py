@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from andiron import errors
-from andiron.config import composition, diagnosis, quoting
+from andiron.shell.config import composition, diagnosis, quoting
 from conftest import ROOT
 
 SIGNS = [*"a1 ()[]{}#&=,'\"$\\:;~!?*<>|`%@.+-_öß日\t\n", "${", "${lr}", "\\\\", "null", "1e3", "on"]

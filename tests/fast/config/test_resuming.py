@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from andiron import errors
-from andiron.config import leaves
-from andiron.run import resume_policy
+from andiron.shell.config import leaves
+from andiron.shell.run import resume_policy
 
 RECORD = {
     "lr": 0.1,

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from andiron import errors
-from andiron.config import schema
-from andiron.config.schema import INSTRUCTIONS, Train
-from andiron.config.trust import Trust
+from andiron.shell.config import schema
+from andiron.shell.config.schema import INSTRUCTIONS, Train
+from andiron.shell.config.trust import Trust
 
 PLAIN: dict[str, Any] = {
     "lr": 0.1 / 3,

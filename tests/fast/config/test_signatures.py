@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from andiron import ranges
-from andiron.config.signatures import Signature, signature
+from andiron.shell.config.signatures import Signature, signature
 
 MODULES = {
     "__init__.py": "from .layers import Wide as Network",

@@ -10,11 +10,11 @@ import torch
 from hydra import compose, initialize_config_dir
 
 from andiron import errors, schedules
-from andiron.assembly import targets
-from andiron.config import diagnosis, schema
 from andiron.schedules import (
     Composed, Constant, Cosine, CosineRestarts, Linear, Sequential, Warmup, WarmupStableDecay,
 )  # fmt: skip
+from andiron.shell.assembly import targets
+from andiron.shell.config import diagnosis, schema
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 

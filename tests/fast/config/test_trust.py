@@ -8,9 +8,9 @@ import yaml
 
 import andiron
 from andiron import errors, writers
-from andiron.config import trust
-from andiron.config.signatures import class_constant
-from andiron.config.trust import LISTED, Trust
+from andiron.shell.config import trust
+from andiron.shell.config.signatures import class_constant
+from andiron.shell.config.trust import LISTED, Trust
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 WRITERS = [f"andiron.writers.{name}" for name in writers.__all__ if name != "Writers"]
@@ -46,7 +46,7 @@ def test_a_scheduler_is_no_model_and_a_network_no_scheduler():
 def test_only_a_writer_that_declares_to_send_nothing_is_built_from_a_record():
     assert {"andiron.writers.MlflowWriter", "andiron.writers.WandbWriter"} <= TO_SERVERS
     assert {class_constant(name, "sends_data") for name in WRITERS} == {True, False}
-    silent = ["andiron.writers.Writers", "andiron.writers.Undeclared", "andiron.writers.mlflow"]
+    silent = [f"andiron.writers.{name}" for name in ("Writers", "Undeclared", "shipped.mlflow")]
     allowed = {name for name in [*WRITERS, *silent] if Trust().allows("writers", name)}
     assert allowed == {*WRITERS} - TO_SERVERS
     named = {name for name in WRITERS if Trust(builds_writers=False).allows("writers", name)}

@@ -4,7 +4,7 @@ import os
 import pytest
 
 from andiron import errors
-from andiron.config import user_files
+from andiron.shell.config import user_files
 
 PAIRS = itertools.pairwise("abcdefghijklmnop")
 BOMB = "a: &a [x,x]\n" + "".join(f"{b}: &{b} [{','.join([f'*{a}'] * 7)}]\n" for a, b in PAIRS)

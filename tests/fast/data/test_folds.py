@@ -8,11 +8,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from andiron.data.dataset import ArrayDataset
 from andiron.data.batchers import ImageBatcher
-from andiron.data.composed.derived_splits import kfold, stratified_folds
-from andiron.data.splits import Splits
 from andiron.data.composed.composed_datasets import Mapped, Partial
+from andiron.data.composed.derived_splits import kfold, stratified_folds
+from andiron.data.dataset import ArrayDataset
+from andiron.data.splitting.splits import Splits
 
 TARGETS = torch.tensor([0] * 10 + [1] * 23 + [3] * 7 + [4])[
     torch.randperm(41, generator=torch.Generator().manual_seed(0))

@@ -8,7 +8,7 @@ import torch
 from threaded_world import in_threads
 
 from andiron.data import ArrayDataset
-from andiron.data.host_memory import LARGE_BYTES, map_once
+from andiron.data.loading.host_memory import LARGE_BYTES, map_once
 
 ROWS = LARGE_BYTES // 8
 

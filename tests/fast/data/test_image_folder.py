@@ -15,11 +15,11 @@ from PIL import Image
 from torchvision.transforms import v2
 
 from andiron import errors
-from andiron.data import splits as divisions
 from andiron.data.augment.image_augmentation import Flip
 from andiron.data.loader import DataLoader
 from andiron.data.on_disk import image_cache, image_decoding, image_tree
 from andiron.data.on_disk.image_folder import ImageFolderDataset, image_folder
+from andiron.data.splitting import splits as divisions
 from andiron.disk import guarded_folders
 
 SIZE = 6

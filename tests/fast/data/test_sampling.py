@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from andiron.data.batchers import ImageBatcher
-from andiron.data.dataset import ArrayDataset, RawBatch
-from andiron.data.composed.derived_splits import balanced, balanced_weights, draws, partial, sampled
-from andiron.data.splits import Splits
 from andiron.data.composed.composed_datasets import Mapped, Partial
+from andiron.data.composed.derived_splits import balanced, balanced_weights, draws, partial, sampled
+from andiron.data.dataset import ArrayDataset, RawBatch
+from andiron.data.splitting.splits import Splits
 
 TARGETS = torch.tensor([0] * 40 + [1] * 9 + [3] * 3)[
     torch.randperm(52, generator=torch.Generator().manual_seed(0))

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from andiron import errors
-from andiron.data.splits import parts, stratified_split
+from andiron.data.splitting.splits import parts, stratified_split
 
 CLASSES = torch.tensor([0] * 20 + [1] * 50 + [2] * 33)
 

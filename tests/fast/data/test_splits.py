@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from andiron import errors
 from andiron.data import ArrayDataset, ImageBatcher, Splits
-from andiron.data.splits import of_training_and_test, parts, stratified_split
+from andiron.data.splitting.splits import of_training_and_test, parts, stratified_split
 
 TARGETS = torch.tensor([0] * 10 + [1] * 25 + [3] * 7 + [4])[
     torch.randperm(43, generator=torch.Generator().manual_seed(0))

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from andiron import errors
-from andiron.data import standardisation
+from andiron.data.splitting import standardisation
 
 COLUMNS = torch.tensor(
     [[1.0, 5.0, -2.0], [3.0, 5.0, 0.5], [2.0, 5.0, 0.0], [6.0, 5.0, 4.5]], dtype=torch.float64

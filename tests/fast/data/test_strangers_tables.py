@@ -18,13 +18,13 @@ import torch
 from strangers_tables import AMERICAN, CITIES, GERMAN, OF_R
 
 from andiron import errors
+from andiron.data import ArrayBatcher
 from andiron.data.on_disk import delimited_text
 from andiron.data.on_disk.column_values import finite, text_of, texts
 from andiron.data.on_disk.columns import DETECTED, Reading, places
 from andiron.data.on_disk.csv_file import csv, read
-from andiron.data import ArrayBatcher
-from andiron.data.described import Described
-from andiron.trained import raw_inputs
+from andiron.data.splitting.described import Described
+from andiron.wings.trained import raw_inputs
 
 
 def load(path, target, **options):

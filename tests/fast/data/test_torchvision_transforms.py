@@ -9,12 +9,12 @@ import torch
 from torchvision.transforms import v2
 
 from andiron import errors, randomness
-from andiron.assembly import targets
 from andiron.data.augment.sample_random import Draws
 from andiron.data.augment.torchvision_transforms import Torchvision
 from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import ArrayDataset, RawBatch
 from andiron.data.loader import DataLoader
+from andiron.shell.assembly import targets
 
 SIZE = 11
 IMAGES = torch.randint(

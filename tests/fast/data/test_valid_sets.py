@@ -10,10 +10,10 @@ from safetensors.torch import save_file
 from torch.utils.data import TensorDataset
 
 from andiron import data, errors
-from andiron.assembly import components
-from andiron.config import schema
 from andiron.data import csv, digits
 from andiron.data.composed.derived_splits import few
+from andiron.shell.assembly import components
+from andiron.shell.config import schema
 
 DAY = "area,town,kind\n" + "".join(
     f"{row % 7},{'Bonn' if row % 2 else 'Rome'},{'ab'[row % 2]}\n" for row in range(40)

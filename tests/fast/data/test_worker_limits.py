@@ -5,7 +5,8 @@ import resource
 import pytest
 import torch
 
-from andiron.data import ArrayBatcher, ArrayDataset, DataLoader, worker_limits
+from andiron.data import ArrayBatcher, ArrayDataset, DataLoader
+from andiron.data.loading import worker_limits
 
 
 def limited(monkeypatch, cores, **limits):

@@ -8,13 +8,13 @@ import re
 import pytest
 import torch
 
-from andiron.config.schema import Train
 from andiron.data import ArrayBatcher
-from andiron.data.described import Described
+from andiron.data.splitting.described import Described
 from andiron.models import MLP
+from andiron.shell.config.schema import Train
 from andiron.tasks import Regressor
-from andiron.trained.exports.model_card import Card
-from andiron.trained.exports.output_agreement import Agreement
+from andiron.wings.trained.exports.model_card import Card
+from andiron.wings.trained.exports.output_agreement import Agreement
 
 HOSTILE = "a`|<b>\n```\n# [x](y)\x1b"
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from andiron import errors
-from andiron.trained.exports.output_agreement import TOLERANCE, measured
+from andiron.wings.trained.exports.output_agreement import TOLERANCE, measured
 
 INPUTS = torch.tensor([[-2.0], [1.0], [0.5]])
 

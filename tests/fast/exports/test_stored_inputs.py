@@ -6,7 +6,7 @@ import torch
 from andiron import errors
 from andiron.data import ArrayBatcher, ImageBatcher, RawBatch
 from andiron.data.on_disk.text_file import TextBatcher
-from andiron.trained.exports.stored_inputs import preprocessing
+from andiron.wings.trained.exports.stored_inputs import preprocessing
 
 PIXELS = torch.randint(256, (5, 3, 4, 2), dtype=torch.uint8)
 CASES = [

@@ -9,12 +9,12 @@ from torch import nn
 
 from andiron import errors
 from andiron.checkpoint import AnyOf, KeepBest
-from andiron.config.options import LearnerOptions
 from andiron.data import DataLoader, digits
 from andiron.learner import LearnerBuilder
 from andiron.metrics import Accuracy, Loss, Recall
 from andiron.optim import Ema, Optimizer
 from andiron.schedules import Constant, Step
+from andiron.shell.config.options import LearnerOptions
 from andiron.tasks import Classifier
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from andiron.learner.early_stopping import EarlyStopping, Stop
+from andiron.learner.extras.early_stopping import EarlyStopping, Stop
 
 SERIES = st.lists(
     st.sampled_from([*range(-6, 7), math.nan, math.inf, -math.inf]), min_size=1, max_size=14

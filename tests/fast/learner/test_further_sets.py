@@ -13,7 +13,8 @@ from andiron.checkpoint import last_and_best
 from andiron.distributed import World
 from andiron.learner import EarlyStopping, LearnerBuilder
 from andiron.metrics import Accuracy, Loss
-from andiron.optim import Optimizer, averaging
+from andiron.optim import Optimizer
+from andiron.optim.own import averaging
 from andiron.plain.cadence import Cadence
 from stops_at import StopsAt
 from threaded_world import in_threads

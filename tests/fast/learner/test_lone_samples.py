@@ -7,7 +7,8 @@ from torch import nn
 from andiron import errors
 from andiron.data import ArrayBatcher, ArrayDataset, DataLoader
 from andiron.distributed import ALONE, World
-from andiron.learner import LearnerBuilder, lone_samples
+from andiron.learner import LearnerBuilder
+from andiron.learner.extras import lone_samples
 from andiron.metrics import Loss
 from andiron.tasks import Classifier
 
@@ -106,7 +107,7 @@ def test_what_batchnorm_can_train_on_is_trained(case):
 
 def test_the_trial_changes_no_bit(monkeypatch):
     tried = fitted(of_pixels, loader(9, 4))
-    monkeypatch.setattr("andiron.learner.lone_samples._try", lambda *arguments: None)
+    monkeypatch.setattr("andiron.learner.extras.lone_samples._try", lambda *arguments: None)
     for name, tensor in fitted(of_pixels, loader(9, 4)).items():
         assert torch.equal(tensor, tried[name])
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from andiron.learner import throughput as usage
-from andiron.learner.throughput import Usage
+from andiron.learner.extras import throughput as usage
+from andiron.learner.extras.throughput import Usage
 from andiron.plain.memory import GIB
 
 ON_LINUX = pytest.mark.skipif(not usage.STATM.exists(), reason="needs /proc")

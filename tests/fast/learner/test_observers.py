@@ -10,7 +10,7 @@ from threaded_world import in_threads
 from andiron import errors
 from andiron.data import DataLoader
 from andiron.learner import Step
-from andiron.learner.observers import Observers
+from andiron.learner.extras.observers import Observers
 from andiron.optim import Optimizer
 
 

@@ -7,7 +7,7 @@ from small_digits import BATCHES, LR, builder, classifier, loaders, same
 
 from andiron import errors
 from andiron.interrupter import Interrupter
-from andiron.learner.early_stopping import EarlyStopping
+from andiron.learner.extras.early_stopping import EarlyStopping
 from andiron.optim import Optimizer
 
 

@@ -11,10 +11,11 @@ from torch.optim import lr_scheduler
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from andiron import errors
-from andiron.data.foreign_loader import ForeignLoader
+from andiron.data.loading.foreign_loader import ForeignLoader
 from andiron.learner import LearnerBuilder
 from andiron.metrics import Loss
-from andiron.optim import Optimizer, torch_optimizer
+from andiron.optim import Optimizer
+from andiron.optim.foreign import torch_optimizer
 from andiron.optim.torch_schedule import TorchSchedule
 from andiron.tasks import Classifier
 

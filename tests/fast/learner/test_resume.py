@@ -15,7 +15,7 @@ from andiron import errors
 from andiron.checkpoint import Cadence, KeepLast, load
 from andiron.interrupter import Interrupter
 from andiron.learner import LearnerBuilder
-from andiron.learner.early_stopping import EarlyStopping
+from andiron.learner.extras.early_stopping import EarlyStopping
 from andiron.metrics import AUROC, Loss, Torchmetrics
 from andiron.models import ConvNet
 from andiron.optim import Ema, Optimizer, Swa

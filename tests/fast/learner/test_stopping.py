@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from andiron import errors
-from andiron.learner.early_stopping import EarlyStopping, Stop, StoppingRules
+from andiron.learner.extras.early_stopping import EarlyStopping, Stop, StoppingRules
 from andiron.metrics import direction
 
 

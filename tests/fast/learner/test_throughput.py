@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from andiron.learner import throughput
+from andiron.learner.extras import throughput
 from threaded_world import in_threads
 
 

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from andiron import errors
-from andiron.assembly import targets
-from andiron.metrics.function_mean import Mean
+from andiron.metrics.adapted.function_mean import Mean
 from andiron.metrics.tally import Tally
 from andiron.outputs import RegressionOutput
 from andiron.protocols import Metric, Statistic
+from andiron.shell.assembly import targets
 
 OWN_MODULE = '''
 """Metrics of a user's own."""
@@ -55,7 +55,7 @@ def measured(metric, items=ITEMS):
 
 def node(of, **more):
     return {
-        "_target_": "andiron.metrics.function_mean.Mean",
+        "_target_": "andiron.metrics.adapted.function_mean.Mean",
         "of": of,
         "higher_is_better": False,
         **more,

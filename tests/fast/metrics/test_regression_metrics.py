@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from andiron.metrics import regression_errors
+from andiron.metrics.regression import regression_errors
 from andiron.metrics.tally import Tally
 from andiron.outputs import ClassificationOutput, RegressionOutput
 from andiron.protocols import Metric, Statistic

@@ -8,15 +8,15 @@ import pytest
 import torch
 
 from andiron import errors
-from andiron.assembly import targets
+from andiron.metrics.adapted.torchmetrics_adapter import Torchmetrics
 from andiron.metrics.classification.accuracy import Accuracy
 from andiron.metrics.tally import Tally
-from andiron.metrics.torchmetrics_adapter import Torchmetrics
 from andiron.outputs import (
     IGNORED, BinaryClassificationOutput, ClassificationOutput, MultiLabelClassificationOutput,
     RegressionOutput, SequenceOutput,
 )  # fmt: skip
 from andiron.protocols import Statistic
+from andiron.shell.assembly import targets
 
 torchmetrics = pytest.importorskip("torchmetrics")
 SIZES = (7, 1, 12, 5, 12)
@@ -99,7 +99,7 @@ def node(case):
 def adapted(case, **more):
     """The adapter as a config names it."""
     own = {
-        "_target_": "andiron.metrics.torchmetrics_adapter.Torchmetrics",
+        "_target_": "andiron.metrics.adapted.torchmetrics_adapter.Torchmetrics",
         "metric": node(case),
         "higher_is_better": True,
     }

@@ -14,7 +14,7 @@ from andiron import gradients, inference, randomness
 from andiron.models import Dropout, activation_checkpointing
 from andiron.models.gpt import GPT
 from andiron.models.transformer import KeysValues
-from andiron.optim import match_rules
+from andiron.optim.owners import match_rules
 
 VOCABULARY, CONTEXT = 11, 8
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from andiron import errors
-from andiron.assembly import lazy_modules
+from andiron.shell.assembly import lazy_modules
 
 NODE = {"_target_": "mine.Net"}
 

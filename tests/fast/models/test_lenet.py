@@ -10,7 +10,7 @@ from torch.nn import functional
 from andiron import randomness
 from andiron.models import shapes
 from andiron.models.lenet import LeNet
-from andiron.optim import match_rules
+from andiron.optim.owners import match_rules
 
 
 def images(*shape: int) -> Tensor:

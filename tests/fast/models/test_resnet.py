@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from andiron import randomness
 from andiron.models.resnet import Residual, ResNet
-from andiron.optim import match_rules
+from andiron.optim.owners import match_rules
 
 CIFAR = (3, 32, 32)
 

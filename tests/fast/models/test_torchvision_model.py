@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from andiron import errors, randomness
 from andiron.models.zoo import torchvision
-from andiron.optim import match_rules
+from andiron.optim.owners import match_rules
 
 FILES = {  # of each network's first weights, as torchvision names them
     "resnet18": "resnet18-f37072fd.pth",

@@ -13,7 +13,7 @@ from andiron import gradients, randomness
 from andiron.models import Dropout, activation_checkpointing
 from andiron.models.transformer import Attention, Block
 from andiron.models.vit import ViT
-from andiron.optim import match_rules
+from andiron.optim.owners import match_rules
 
 SMALL = {"patch": 2, "dim": 12, "depth": 3, "heads": 3}
 

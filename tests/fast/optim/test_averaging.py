@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.optim import swa_utils
 
 from andiron import randomness, serialization
-from andiron.config import node_checks
 from andiron.optim import Ema, Swa, WeightAverage
-from andiron.optim.averaging import Rule
+from andiron.optim.own.averaging import Rule
+from andiron.shell.config import node_checks
 
 
 class Network(nn.Module):

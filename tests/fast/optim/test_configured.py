@@ -10,12 +10,13 @@ from hydra import compose, initialize_config_dir
 from torch import nn
 
 from andiron import errors
-from andiron.assembly import grouped_optimizer, network, targets
-from andiron.config import diagnosis
-from andiron.config.schema import Train
 from andiron.data import digits
-from andiron.optim import group_table, layerwise
+from andiron.optim import layerwise
+from andiron.optim.owners import group_table
 from andiron.schedules import Constant, Cosine
+from andiron.shell.assembly import grouped_optimizer, network, targets
+from andiron.shell.config import diagnosis
+from andiron.shell.config.schema import Train
 
 ROOT = Path(__file__).resolve().parents[3]
 SPLITS = digits(valid=0.1, split_seed=0)

@@ -9,7 +9,7 @@ from hypothesis import given, strategies
 from torch import Tensor, nn
 
 from andiron import serialization
-from andiron.optim import flat_state
+from andiron.optim.own import flat_state
 
 TENSORS = strategies.lists(strategies.floats(width=32, allow_nan=False), max_size=3).map(
     torch.tensor

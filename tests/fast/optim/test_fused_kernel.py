@@ -8,7 +8,8 @@ from torch.nn import functional
 from uneven_batches import SIZES, lr_at
 
 from andiron import gradients, randomness
-from andiron.optim import Optimizer, torch_step
+from andiron.optim import Optimizer
+from andiron.optim.foreign import torch_step
 from andiron.plain import private_torch
 
 CASES = {

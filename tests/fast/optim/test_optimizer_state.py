@@ -14,7 +14,8 @@ from torch import nn
 
 from andiron import gradients
 from andiron.gradients import Gradients
-from andiron.optim import GroupedOptimizer, Optimizer, slot_checks
+from andiron.optim import GroupedOptimizer, Optimizer
+from andiron.optim.foreign import slot_checks
 
 INPUTS = torch.tensor(
     [[1.0, -2.0, 0.5], [0.0, 1.0, 3.0], [2.0, 2.0, -1.0], [0.5, 0.0, 1.0], [1.0, 1.0, 1.0]]

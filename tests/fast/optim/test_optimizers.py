@@ -19,7 +19,8 @@ from uneven_batches import SIZES, batch, lr_at
 
 from andiron import gradients, randomness, serialization
 from andiron.gradients import Gradients
-from andiron.optim import Adan, GroupedOptimizer, Lamb, Optimizer, slot_checks
+from andiron.optim import Adan, GroupedOptimizer, Lamb, Optimizer
+from andiron.optim.foreign import slot_checks
 from andiron.optim.optimizer import GROUP
 
 OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from andiron import errors
-from andiron.optim import Match, Rule, ownership
-from andiron.optim import match_rules as rules_module
+from andiron.optim import Match, Rule
+from andiron.optim.owners import match_rules as rules_module, ownership
 
 KINDS = {
     "Linear": lambda: nn.Linear(2, 3),

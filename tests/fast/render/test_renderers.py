@@ -9,7 +9,7 @@ from waiting import until
 from andiron import render
 from andiron.protocols import Progress
 from andiron.render import Plain
-from andiron.screen.live import Live
+from andiron.wings.screen.live import Live
 
 SUMMARY = {
     "run_dir": "outputs/a/b",

@@ -11,8 +11,8 @@ from runs_made import content, make_run
 
 from andiron import errors
 from andiron.disk import files, guarded_folders
-from andiron.run import claim, run_record, status as run_status
 from andiron.run_folder import RunFolder
+from andiron.shell.run import claim, run_record, status as run_status
 
 log = logging.getLogger("andiron")
 

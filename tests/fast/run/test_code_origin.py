@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import andiron
-from andiron.run import code_origin, provenance
+from andiron.shell.run import code_origin, provenance
 
 
 def git(folder, *arguments):

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from andiron import errors
-from andiron.config.schema import Demands
-from andiron.run import exhausted
+from andiron.shell.config.schema import Demands
+from andiron.shell.run import exhausted
 from andiron.tasks import Classifier
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from andiron.run import hydra_overrides
+from andiron.shell.run import hydra_overrides
 
 
 def test_the_list_of_strings_in_the_file_is_read(tmp_path):

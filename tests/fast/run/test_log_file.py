@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 
 from andiron import errors
-from andiron.run import log_file
-from andiron.run.log_file import LogFile
+from andiron.shell.run import log_file
+from andiron.shell.run.log_file import LogFile
 
 
 def messages(path):

@@ -3,9 +3,9 @@
 import pytest
 
 from andiron import errors
-from andiron.config import arguments
-from andiron.run import named_folder, run_record
 from andiron.run_folder import RunFolder
+from andiron.shell.config import arguments
+from andiron.shell.run import named_folder, run_record
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import andiron
-from andiron.config.schema import Train
-from andiron.run import provenance
-from andiron.training import experiment
+from andiron.shell.config.schema import Train
+from andiron.shell.run import provenance
+from andiron.shell.training import experiment
 
 CONFIG = Train(
     lr=0.1,

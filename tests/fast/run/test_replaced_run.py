@@ -6,8 +6,8 @@ import pytest
 from runs_made import EVENTS, content, make_run
 
 from andiron import errors
-from andiron.run import claim, run_record
 from andiron.run_folder import RunFolder
+from andiron.shell.run import claim, run_record
 
 
 def replace(folder):

@@ -6,8 +6,8 @@ import pytest
 
 from andiron import errors
 from andiron.disk import checksums, files
-from andiron.run import run_record
 from andiron.run_folder import RunFolder
+from andiron.shell.run import run_record
 
 RUN = "0123456789abcdef"
 ENTRY = {"bytes": 0, "sha256": "0"}

@@ -7,8 +7,8 @@ from unittest import mock
 import pytest
 
 from andiron.disk import files
-from andiron.run import status
 from andiron.run_folder import CSV_HEADER, RunFolder
+from andiron.shell.run import status
 
 VALIDATED = b'{"split": "valid", "updates": 0}\n'
 START = datetime(2026, 11, 22, 7, 10, tzinfo=UTC)

@@ -3,7 +3,7 @@
 import json
 import os
 
-from andiron.screen.followed_values import FollowedValues, tail
+from andiron.wings.screen.followed_values import FollowedValues, tail
 
 
 def line(updates, split="train", **values):

@@ -10,7 +10,7 @@ from rich.console import Console
 from andiron.protocols import Progress
 from andiron.render import Plain
 from andiron.render.text import TimeLeft
-from andiron.screen.live import Live
+from andiron.wings.screen.live import Live
 
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
@@ -29,7 +29,7 @@ def progress(**state):
 def moving_line(monkeypatch):
     """The line for batch 7 of epoch 3 of 10, one second after the start, by terminal width."""
     clock = SimpleNamespace(perf_counter=lambda: clock.now, now=0.0)
-    monkeypatch.setattr("andiron.screen.live.time", clock)
+    monkeypatch.setattr("andiron.wings.screen.live.time", clock)
 
     def draw(width, **length):
         clock.now = 0.0

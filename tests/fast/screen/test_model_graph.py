@@ -9,9 +9,9 @@ from andiron import inference
 from andiron.data import Batch
 from andiron.errors import MismatchError
 from andiron.outputs import AdversarialOutput
-from andiron.screen.embeddings import embeddings
-from andiron.screen.model_graph import operations
 from andiron.tasks import Classifier
+from andiron.wings.screen.embeddings import embeddings
+from andiron.wings.screen.model_graph import operations
 
 
 class Residual(nn.Module):

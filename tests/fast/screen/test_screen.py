@@ -4,10 +4,10 @@ import pytest
 from rich.color import ColorSystem
 from rich.segment import Segment
 
-from andiron.screen import chart, layout, panels
-from andiron.screen.curves import Curves
-from andiron.screen.rows import written
-from andiron.screen.view import SHARES, Choice, View
+from andiron.wings.screen import chart, layout, panels
+from andiron.wings.screen.curves import Curves
+from andiron.wings.screen.rows import written
+from andiron.wings.screen.view import Choice, SHARES, View
 
 SIZES = [(1, 1), (10, 3), (20, 5), (40, 12), (80, 24), (89, 60), (90, 20), (120, 32), (300, 100)]
 

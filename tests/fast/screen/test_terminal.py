@@ -10,10 +10,10 @@ from collections import deque
 
 import pytest
 
-from andiron.screen import terminal
-from andiron.screen.dashboard import held_output
-from andiron.screen.rows import piece
-from andiron.screen.terminal import ENTER, LEAVE, Terminal
+from andiron.wings.screen import terminal
+from andiron.wings.screen.dashboard import held_output
+from andiron.wings.screen.rows import piece
+from andiron.wings.screen.terminal import ENTER, LEAVE, Terminal
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import json
 import os
 from datetime import UTC, datetime
 
-from andiron.comparison import recorded_run
 from andiron.run_folder import RunFolder
-from andiron.screen.curves import MOST_SPLITS, Curves
-from andiron.screen.watch import WatchedRun
+from andiron.wings.comparison import recorded_run
+from andiron.wings.screen.curves import Curves, MOST_SPLITS
+from andiron.wings.screen.watch import WatchedRun
 
 STARTED = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 

@@ -5,8 +5,8 @@ import inspect
 import pytest
 
 from andiron import errors, metrics
-from andiron.config.signatures import class_constant
-from andiron.sweep.search.objectives import Objective, objectives
+from andiron.shell.config.signatures import class_constant
+from andiron.wings.sweep.search.objectives import Objective, objectives
 
 CONFIG = {
     "objective": None,

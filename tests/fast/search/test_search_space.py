@@ -6,7 +6,7 @@ from optuna.distributions import FloatDistribution as Float
 from optuna.distributions import IntDistribution as Int
 
 from andiron import errors
-from andiron.sweep.search.search_space import search_space
+from andiron.wings.sweep.search.search_space import search_space
 
 SPACES = {
     "interval(0.1,0.5)": Float(0.1, 0.5),

@@ -11,12 +11,12 @@ from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
 
 from andiron import errors
-from andiron.config import violations
-from andiron.sweep.search import samplers
-from andiron.sweep.search.objectives import Objective
-from andiron.sweep.search.search_options import SearchOptions
-from andiron.sweep.search.search_space import search_space
-from andiron.sweep.search.study import SweepStudy
+from andiron.shell.config import violations
+from andiron.wings.sweep.search import samplers
+from andiron.wings.sweep.search.objectives import Objective
+from andiron.wings.sweep.search.search_options import SearchOptions
+from andiron.wings.sweep.search.search_space import search_space
+from andiron.wings.sweep.search.study import SweepStudy
 
 LOSS, ACCURACY = Objective("valid/loss", "lowest"), Objective("valid/accuracy", "highest")
 SPACE = search_space(["lr=tag(log,interval(1e-4,1e-1))", "n=range(1,9)", "o=adam,sgd"], None)

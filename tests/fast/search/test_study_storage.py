@@ -12,11 +12,11 @@ import struct
 import pytest
 
 from andiron import errors
-from andiron.sweep.search import study_storage
-from andiron.sweep.search.objectives import Objective
-from andiron.sweep.search.search_options import SearchOptions
-from andiron.sweep.search.search_space import search_space
-from andiron.sweep.search.study import SweepStudy
+from andiron.wings.sweep.search import study_storage
+from andiron.wings.sweep.search.objectives import Objective
+from andiron.wings.sweep.search.search_options import SearchOptions
+from andiron.wings.sweep.search.search_space import search_space
+from andiron.wings.sweep.search.study import SweepStudy
 
 SPACE = search_space(["lr=interval(0,1)"], None)
 # slow to read, and more memory than there is, if optuna were to

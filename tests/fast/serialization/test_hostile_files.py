@@ -12,7 +12,7 @@ from torch import nn
 
 from andiron import errors, serialization
 from andiron.serialization import messagepack
-from andiron.trained import import_state_dict
+from andiron.wings.trained import import_state_dict
 
 SUFFIXES = (".safetensors", ".json", ".json.gz", ".mpk", ".safetensors.gz")
 

@@ -172,3 +172,12 @@ def test_integers_load_into_any_module_whose_dtype_has_them_and_never_wrap(
             match=f"has integers in the record that {dtype} in the module cannot hold",
         ):
             through_a_module(recorder, tensor, own, is_tied)
+
+
+def test_a_compressed_file_holds_every_dtype(tmp_path):
+    tensors = {str(dtype): torch.ones(2).to(dtype) for dtype in DTYPES}
+    path = tmp_path / "all.safetensors.gz"
+    serialization.Recorder("safetensors", gzip=True).record(serialization.Record(tensors, {}), path)
+    assert {name: bits(each) for name, each in serialization.load(path).tensors.items()} == {
+        name: bits(each) for name, each in tensors.items()
+    }

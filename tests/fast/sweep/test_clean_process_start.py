@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from andiron.cli import command_line
 from andiron.plain import processor
-from andiron.sweep import job_process, shares
-from andiron.training import train
+from andiron.shell.cli import command_line
+from andiron.shell.training import train
+from andiron.wings.sweep import job_process, shares
 
 
 @pytest.mark.parametrize(

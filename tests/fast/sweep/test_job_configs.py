@@ -6,8 +6,8 @@ import hydra
 from hydra.core.global_hydra import GlobalHydra
 from hydra.types import RunMode
 
-from andiron.config import composition
-from andiron.sweep.job_configs import JobConfigs
+from andiron.shell.config import composition
+from andiron.wings.sweep.job_configs import JobConfigs
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 

@@ -11,9 +11,9 @@ from hydra.plugins.sweeper import Sweeper
 from omegaconf import OmegaConf
 
 from andiron import errors
-from andiron.run import run_record
 from andiron.run_folder import RunFolder
-from andiron.sweep.launching import HydraSweep
+from andiron.shell.run import run_record
+from andiron.wings.sweep.launching import HydraSweep
 
 
 class Broken(Launcher):

@@ -10,10 +10,10 @@ import pytest
 from andiron import errors
 from andiron.disk import checksums
 from andiron.plain.states import State
-from andiron.run import run_record
 from andiron.run_folder import LEDGER, RunFolder
-from andiron.sweep import ledger
-from andiron.sweep.ledger import Job, Ledger
+from andiron.shell.run import run_record
+from andiron.wings.sweep import ledger
+from andiron.wings.sweep.ledger import Job, Ledger
 
 A, B = "a" * 16, "b" * 16  # identities of runs
 

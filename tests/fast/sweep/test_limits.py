@@ -5,9 +5,9 @@ import sys
 import pytest
 
 from andiron import errors
-from andiron.config import violations
-from andiron.sweep import job_process
-from andiron.sweep.scheduling import Limits
+from andiron.shell.config import violations
+from andiron.wings.sweep import job_process
+from andiron.wings.sweep.scheduling import Limits
 
 
 def checked(**given):

@@ -5,9 +5,9 @@ import math
 import pytest
 
 from andiron.plain.states import State
-from andiron.sweep import ledger, promotion
-from andiron.sweep.ledger import Job
-from andiron.sweep.promotion import HalvingRule, Promotions
+from andiron.wings.sweep import ledger, promotion
+from andiron.wings.sweep.ledger import Job
+from andiron.wings.sweep.promotion import HalvingRule, Promotions
 
 RULE = HalvingRule([1, 3, 9], 3, "highest")
 DIVERGED = -1.0  # in place of a job's value

@@ -7,10 +7,10 @@ import pytest
 
 from andiron import errors
 from andiron.interrupter import Interrupter
-from andiron.sweep import ledger, scheduling
-from andiron.sweep.job_process import JobProcess
-from andiron.sweep.ledger import Job, Ledger
-from andiron.sweep.scheduling import Limits, FixedJobs, JobScheduler
+from andiron.wings.sweep import ledger, scheduling
+from andiron.wings.sweep.job_process import JobProcess
+from andiron.wings.sweep.ledger import Job, Ledger
+from andiron.wings.sweep.scheduling import FixedJobs, JobScheduler, Limits
 
 
 class Attempt(JobProcess):

@@ -3,7 +3,7 @@
 import pytest
 
 from andiron.plain import processor
-from andiron.sweep import shares
+from andiron.wings.sweep import shares
 
 
 @pytest.mark.parametrize(

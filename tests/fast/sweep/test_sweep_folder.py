@@ -9,8 +9,8 @@ from omegaconf import OmegaConf
 
 from andiron import errors
 from andiron.run_folder import LEDGER
-from andiron.sweep import ledger, sweep_folder
-from andiron.sweep.ledger import Ledger
+from andiron.wings.sweep import ledger, sweep_folder
+from andiron.wings.sweep.ledger import Ledger
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import io
 from matplotlib.axes import Axes
 
 from andiron.plain.states import State
-from andiron.sweep import option_effects, sweep_results
-from andiron.sweep.ledger import Job
+from andiron.wings.sweep import option_effects, sweep_results
+from andiron.wings.sweep.ledger import Job
 
 JOBS = [
     Job("a", 0, ("optimizer=adam", "lr=0.1", "num_epochs=2"), State.DONE, objective=0.5),

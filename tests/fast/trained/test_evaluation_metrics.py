@@ -7,7 +7,7 @@ import torch
 from andiron.outputs import (
     AdversarialOutput, ClassificationOutput, MultiLabelClassificationOutput, RegressionOutput,
 )  # fmt: skip
-from andiron.trained.evaluation_metrics import Details
+from andiron.wings.trained.evaluation_metrics import Details
 
 LOSS = torch.tensor(0.0)
 

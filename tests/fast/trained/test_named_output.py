@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from andiron import errors
-from andiron.trained import named_output
+from andiron.wings.trained import named_output
 
 DEVICE_NUMBERS = {"null": (stat.S_IFCHR, 1, 3), "full": (stat.S_IFCHR, 1, 7),
                   "disk": (stat.S_IFBLK, 7, 200)}  # fmt: skip

@@ -8,11 +8,11 @@ from PIL import Image
 
 from andiron import errors
 from andiron.data import ArrayBatcher, ImageBatcher
-from andiron.data.described import Described
 from andiron.data.on_disk.columns import DETECTED
 from andiron.data.on_disk.text_file import TextBatcher
-from andiron.trained import predictions, raw_inputs
+from andiron.data.splitting.described import Described
 from andiron.tasks import BinaryClassifier, Classifier, MultiLabelClassifier, Regressor
+from andiron.wings.trained import predictions, raw_inputs
 
 TABLE = Described(
     "houses", ArrayBatcher(), {"input_shape": (2,), "columns": ["rooms", "area"]}, 256, "float32"

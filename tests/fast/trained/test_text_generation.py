@@ -7,7 +7,7 @@ from torch import nn
 from andiron import errors
 from andiron.models import GPT
 from andiron.tasks import Classifier, LanguageModel
-from andiron.trained import text_generation
+from andiron.wings.trained import text_generation
 
 
 class Saying(nn.Module):

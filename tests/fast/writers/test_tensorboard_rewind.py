@@ -17,7 +17,8 @@ from tensorboard_files import FILES, all_steps, events, log_points, loss, resume
 
 from andiron.disk import guarded_folders
 from andiron.protocols import Point
-from andiron.writers import TensorBoardWriter, event_file
+from andiron.writers import TensorBoardWriter
+from andiron.writers.shipped import event_file
 
 
 SHOWN = ["", "hparams", "train", "valid"]  # a folder each, below that of the run

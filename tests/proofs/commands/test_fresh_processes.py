@@ -10,7 +10,7 @@ from conftest import ROOT
 from in_process import called
 
 from andiron import serialization
-from andiron.training import train
+from andiron.shell.training import train
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 import torch
 from PIL import Image
 
-from andiron.runs import command as runs
-from andiron.trained import evaluate, import_state_dict, predict
+from andiron.wings.runs import command as runs
+from andiron.wings.trained import evaluate, import_state_dict, predict
 from in_process import called
 from small_disks import fill, mounted
 

@@ -22,11 +22,11 @@ class Finder:
 sys.meta_path.insert(0, Finder())
 """
 # in the order in which they are imported, from the first line of train.py to the whole run
-PLACES = ("gc", "andiron", "andiron.interrupter", "hydra", "andiron.config.schema", "torch")
+PLACES = ("gc", "andiron", "andiron.interrupter", "hydra", "andiron.shell.config.schema", "torch")
 SENT = [(place, signal.SIGHUP) for place in PLACES] + [
     ("gc", number) for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT)
 ]
-SCRIPT = "import sys; from andiron.training.train import script; sys.exit(script())"
+SCRIPT = "import sys; from andiron.shell.training.train import script; sys.exit(script())"
 TRAIN = ROOT / "train.py"
 ONE_RUN = ("num_epochs=1", "render=plain", "hydra.run.dir=run")
 SWEEP = ("-m", "seed=1,2", "hydra.launcher.jobs=1", "hydra.sweep.dir=sweep", "num_epochs=1")
@@ -61,7 +61,7 @@ def test_a_signal_at_the_start_asks_the_scheduler_to_requeue(tmp_path, place, nu
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("place", ["andiron", "hydra", "andiron.sweep.launching"])
+@pytest.mark.parametrize("place", ["andiron", "hydra", "andiron.wings.sweep.launching"])
 def test_a_signal_at_the_start_of_a_sweep_asks_to_requeue(tmp_path, place):
     ended = interrupted(tmp_path, signal.SIGHUP, place, TRAIN, *SWEEP, "restart=requeued")
 

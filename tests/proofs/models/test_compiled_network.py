@@ -5,7 +5,7 @@ import torch
 from in_process import called
 from safetensors.torch import load_file
 
-from andiron.training import train
+from andiron.shell.training import train
 
 OPTIONS = ("num_epochs=1", "batch_size=256", "model.hidden=[32]", "optimizer=sgd", "~checkpoint")
 

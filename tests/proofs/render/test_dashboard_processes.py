@@ -9,7 +9,7 @@ import torch
 from in_process import called
 from tmux import NEEDED, Tmux
 
-from andiron.training import train
+from andiron.shell.training import train
 
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON = sys.executable

@@ -13,8 +13,8 @@ from in_process import called
 import andiron
 from andiron.errors import MismatchError
 from andiron.learner import evaluation
-from andiron.trained import evaluating
-from andiron.training import train
+from andiron.shell.training import train
+from andiron.wings.trained import evaluating
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 SHORT = ("num_updates=2", "batch_size=16", "render=plain", "writers=[json_lines]")

@@ -16,13 +16,13 @@ import andiron
 from andiron import data, errors, metrics, models, tasks
 from andiron.learner import LearnerBuilder
 from andiron.optim import Optimizer
-from andiron.run import run_record
 from andiron.run_folder import RunFolder
-from andiron.runs import command as runs, plan, replay, rerun
-from andiron.screen import watch
-from andiron.trained import evaluate, predict
-from andiron.trained.exports import export
-from andiron.training import train
+from andiron.shell.run import run_record
+from andiron.shell.training import train
+from andiron.wings.runs import command as runs, plan, replay, rerun
+from andiron.wings.screen import watch
+from andiron.wings.trained import evaluate, predict
+from andiron.wings.trained.exports import export
 
 SCRIPT = """
 import os, signal, sys

@@ -16,7 +16,7 @@ from PIL import Image
 from tensorboard_server import serving
 from waiting import until
 
-from andiron.training import train
+from andiron.shell.training import train
 
 PICTURES = os.environ.get("ANDIRON_PICTURES")
 EPOCHS = 10 if PICTURES else 2

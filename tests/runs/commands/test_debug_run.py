@@ -4,7 +4,7 @@ import json
 
 from in_process import called
 
-from andiron.training import train
+from andiron.shell.training import train
 
 SMALL = ("debug=true", "model.hidden=[8]", "render=plain")
 

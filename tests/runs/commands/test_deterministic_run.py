@@ -6,7 +6,7 @@ import pytest
 import torch
 from in_process import called
 
-from andiron.training import train
+from andiron.shell.training import train
 
 NETWORK = """import torch
 from torch import nn

@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from andiron.cli import signals
-from andiron.run import status
 from andiron.run_folder import RunFolder
-from andiron.runs import plan
-from andiron.sweep import find_lr
-from andiron.trained import evaluate
-from andiron.training import train
+from andiron.shell.cli import signals
+from andiron.shell.run import status
+from andiron.shell.training import train
+from andiron.wings.runs import plan
+from andiron.wings.sweep import find_lr
+from andiron.wings.trained import evaluate
 from in_process import called
 
 OWN = """import sys

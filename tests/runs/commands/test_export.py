@@ -12,7 +12,7 @@ import torch
 from in_process import called
 
 import andiron
-from andiron.trained.exports import export
+from andiron.wings.trained.exports import export
 
 CODE = re.compile(r"^```python\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 

@@ -6,10 +6,10 @@ import math
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from andiron.run import run_record
 from andiron.run_folder import RunFolder
-from andiron.sweep import find_lr, loss_curve
-from andiron.sweep.find_lr import Range
+from andiron.shell.run import run_record
+from andiron.wings.sweep import find_lr, loss_curve
+from andiron.wings.sweep.find_lr import Range
 from in_process import called
 
 

@@ -8,8 +8,8 @@ import pytest
 from in_process import called
 
 import andiron
-from andiron.trained import generate
-from andiron.training import train
+from andiron.shell.training import train
+from andiron.wings.trained import generate
 
 SAID = "b\x1bcb\x1bc"  # ESC c resets a terminal
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from andiron.plain.states import State
-from andiron.sweep import ledger
-from andiron.training import train
+from andiron.shell.training import train
+from andiron.wings.sweep import ledger
 from in_process import called
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "asha.md"

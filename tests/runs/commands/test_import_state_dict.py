@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from andiron import errors, serialization
-from andiron.trained import import_state_dict
+from andiron.wings.trained import import_state_dict
 
 
 class Ran:

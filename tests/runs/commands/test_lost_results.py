@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from andiron.runs import accept_changes, command as runs, plan, rerun
-from andiron.screen import watch
-from andiron.sweep import find_lr
-from andiron.trained import evaluate, import_state_dict, predict
-from andiron.trained.exports import export
+from andiron.wings.runs import accept_changes, command as runs, plan, rerun
+from andiron.wings.screen import watch
+from andiron.wings.sweep import find_lr
+from andiron.wings.trained import evaluate, import_state_dict, predict
+from andiron.wings.trained.exports import export
 from in_process import called
 
 FULL = Path("/dev/full")

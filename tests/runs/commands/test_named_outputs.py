@@ -8,10 +8,10 @@ import pytest
 import torch
 from PIL import Image
 
-from andiron.runs import command as runs, plan
-from andiron.sweep import find_lr
-from andiron.trained import evaluate, import_state_dict, predict, run_arguments
-from andiron.trained.exports import export
+from andiron.wings.runs import command as runs, plan
+from andiron.wings.sweep import find_lr
+from andiron.wings.trained import evaluate, import_state_dict, predict, run_arguments
+from andiron.wings.trained.exports import export
 from in_process import called
 
 FILES = {

@@ -10,8 +10,8 @@ from in_process import called
 from runs_made import content
 
 from andiron.disk import checksums
-from andiron.runs import command as runs
-from andiron.training import train
+from andiron.shell.training import train
+from andiron.wings.runs import command as runs
 
 RUN = ("hydra.run.dir=run", "num_epochs=1", "data=partial", "data.fraction=0.2", "render=plain")
 

@@ -8,11 +8,11 @@ from in_process import called
 
 import andiron
 from andiron import errors
-from andiron.run import run_record
 from andiron.run_folder import RunFolder
-from andiron.runs import rerun
-from andiron.trained import evaluate
-from andiron.training import train
+from andiron.shell.run import run_record
+from andiron.shell.training import train
+from andiron.wings.runs import rerun
+from andiron.wings.trained import evaluate
 
 OWN = """from torch import nn
 

@@ -7,9 +7,8 @@ import sys
 import pytest
 from in_process import called
 
-from andiron.runs import command as runs
-from andiron.runs import rerun
-from andiron.training import train
+from andiron.shell.training import train
+from andiron.wings.runs import command as runs, rerun
 
 OWN = """from torch import nn
 
@@ -80,7 +79,7 @@ def test_rerun_and_resume_name_the_changed_code(here):
 
 def test_a_changed_package_is_named(here, monkeypatch):
     trained(here, *RUN, "hydra.run.dir=run")
-    from andiron.run import provenance
+    from andiron.shell.run import provenance
 
     versions = provenance.versions()
     monkeypatch.setattr(provenance, "versions", lambda: {**versions, "torch": "9", "new-one": "1"})

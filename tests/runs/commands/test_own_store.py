@@ -9,9 +9,9 @@ from in_process import called
 from stops_at import StopsAt
 
 from andiron.run_folder import RunFolder
-from andiron.runs import rerun
-from andiron.trained import evaluate
-from andiron.training import train, train_run
+from andiron.shell.training import train, train_run
+from andiron.wings.runs import rerun
+from andiron.wings.trained import evaluate
 
 RUN = ("num_epochs=2", "data=partial", "render=plain", "hydra.run.dir=run", archive_store.OPTION)
 

@@ -5,8 +5,8 @@ import re
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from andiron.runs import plan
 from andiron.schedules import Cosine
+from andiron.wings.runs import plan
 from in_process import called
 
 WEIGHTS = 4 * (64 * 512 + 512 + 512 * 256 + 256 + 256 * 10 + 10)  # bytes of the default MLP

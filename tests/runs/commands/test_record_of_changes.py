@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from andiron import errors, serialization
-from andiron.comparison import recorded_run, run_details
 from andiron.data import ArrayDataset, DataLoader, digits
 from andiron.learner import EarlyStopping, LearnerBuilder
 from andiron.learner.update import Updater
@@ -22,10 +21,11 @@ from andiron.models import MLP
 from andiron.optim import Optimizer
 from andiron.optim.transformations import centralise
 from andiron.run_folder import RunFolder
-from andiron.runs import rerun
 from andiron.schedules import Exponential
+from andiron.shell.training import train, train_run
 from andiron.tasks import Classifier, CrossEntropy
-from andiron.training import train, train_run
+from andiron.wings.comparison import recorded_run, run_details
+from andiron.wings.runs import rerun
 from in_process import called
 from stops_at import StopsAt
 

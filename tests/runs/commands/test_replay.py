@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 
-from andiron.run import run_record
 from andiron.run_folder import RunFolder
-from andiron.runs import replay
-from andiron.training import train
+from andiron.shell.run import run_record
+from andiron.shell.training import train
+from andiron.wings.runs import replay
 from in_process import called
 
 DIVERGES = ("optimizer=sgd", "lr=3e38", "num_epochs=1", "render=plain")

@@ -8,11 +8,11 @@ import pytest
 from in_process import called
 
 from andiron import errors
-from andiron.config.schema import Train
-from andiron.run import run_record
 from andiron.run_folder import RunFolder
-from andiron.runs import rerun
-from andiron.training import train
+from andiron.shell.config.schema import Train
+from andiron.shell.run import run_record
+from andiron.shell.training import train
+from andiron.wings.runs import rerun
 from proofs.exact_resume import verify_resume
 
 

@@ -10,11 +10,11 @@ from unittest import mock
 import pytest
 
 from andiron import checkpoint
-from andiron.config.schema import Train
-from andiron.run import provenance, run_record, status as run_status
 from andiron.run_folder import RunFolder
-from andiron.runs import plan
-from andiron.training import train, train_run
+from andiron.shell.config.schema import Train
+from andiron.shell.run import provenance, run_record, status as run_status
+from andiron.shell.training import train, train_run
+from andiron.wings.runs import plan
 from conftest import status
 from in_process import called
 from runs_made import content

@@ -13,10 +13,10 @@ import pytest
 import runs_made
 from in_process import called
 
-from andiron.comparison import run_details
-from andiron.runs import command as runs
-from andiron.run import claim, replaced_run, run_record
 from andiron.run_folder import RunFolder
+from andiron.shell.run import claim, replaced_run, run_record
+from andiron.wings.comparison import run_details
+from andiron.wings.runs import command as runs
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = ("adam", "sgd-1", "sgd-2")
@@ -290,7 +290,7 @@ def test_a_thousand_runs_are_listed_in_two_seconds_without_torch(trained, tmp_pa
         for name in names:
             (folder / name).write_bytes((source / name).read_bytes())
     script = f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); " + (
-        "from andiron.runs import command as runs; code = runs.main(); "
+        "from andiron.wings.runs import command as runs; code = runs.main(); "
         "print('torch' in sys.modules, file=sys.stderr); sys.exit(code)"
     )
 

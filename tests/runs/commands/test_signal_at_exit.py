@@ -10,7 +10,7 @@ import andiron
 STOPPED_AT_START = """
 import signal
 
-from andiron.cli.signals import Signals, installed
+from andiron.shell.cli.signals import Signals, installed
 from andiron.interrupter import Interrupter
 
 interrupter = Interrupter()

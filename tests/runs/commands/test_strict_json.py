@@ -8,10 +8,10 @@ from in_process import called
 
 import andiron
 from andiron import __main__
-from andiron.comparison import logged_lines, recorded_run
 from andiron.run_folder import RunFolder
-from andiron.runs import command
-from andiron.training import train
+from andiron.shell.training import train
+from andiron.wings.comparison import logged_lines, recorded_run
+from andiron.wings.runs import command
 
 ROWS = "x1,x2,label\n" + "".join(f"{row % 7},{row % 3},{'ab'[row % 2]}\n" for row in range(60))
 ARGUMENTS = {  # of each command with --json, beside the run

@@ -6,9 +6,9 @@ import pytest
 from in_process import called
 
 from andiron.run_folder import LEDGER
-from andiron.runs import command as runs
-from andiron.sweep import ledger
-from andiron.training import train
+from andiron.shell.training import train
+from andiron.wings.runs import command as runs
+from andiron.wings.sweep import ledger
 
 SMALL = ("num_updates=2", "num_epochs=null", "validate_every=1", "model.hidden=[8]", "render=plain")
 SWEEP = ("-m", *SMALL, "hydra.sweep.dir=sweep", "seed=1,2")

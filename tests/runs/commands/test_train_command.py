@@ -7,8 +7,8 @@ import sys
 from conftest import ROOT, status
 from in_process import called
 
-from andiron.runs import command as runs
-from andiron.training import train
+from andiron.shell.training import train
+from andiron.wings.runs import command as runs
 
 
 def test_a_sweep_trains_each_combination_in_its_own_folder(tmp_path):

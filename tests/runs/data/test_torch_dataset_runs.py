@@ -8,7 +8,7 @@ import safetensors.torch
 import torch
 from in_process import called
 
-from andiron.training import train
+from andiron.shell.training import train
 
 OWN = """import random
 import torch

@@ -18,8 +18,8 @@ from strangers_tables import AMERICAN, GERMAN, OF_R
 
 import andiron
 from andiron import errors
-from andiron.trained import evaluate, predict
-from andiron.training import train
+from andiron.shell.training import train
+from andiron.wings.trained import evaluate, predict
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "data.md"
 (COMMAND,) = re.findall(r"^python train.py (data=csv_.*)$", PAGE.read_text(), flags=re.MULTILINE)

@@ -5,7 +5,7 @@ import json
 from in_process import called
 from train_processes import lines
 
-from andiron.training import train
+from andiron.shell.training import train
 
 RUN = ("data=csv", "data.path=day.csv", "data.target=kind", "model.hidden=[8]", "batch_size=8",
        "render=plain", "device=cpu")  # fmt: skip

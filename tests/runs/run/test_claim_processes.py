@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from andiron import errors
-from andiron.run import claim, run_record
 from andiron.run_folder import RunFolder
+from andiron.shell.run import claim, run_record
 
 
 def status(path):
@@ -20,7 +20,7 @@ def status(path):
 HOLDING = """
 import sys
 from pathlib import Path
-from andiron.run import claim
+from andiron.shell.run import claim
 from andiron.run_folder import RunFolder
 from andiron.writers import JsonLinesWriter
 folder = RunFolder(Path(sys.argv[1]))

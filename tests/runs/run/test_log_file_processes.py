@@ -13,14 +13,14 @@ from small_disks import fill, mounted
 
 from andiron import errors
 from andiron.disk.append_only import AppendOnlyFile
-from andiron.run import log_file
-from andiron.run.log_file import LogFile
+from andiron.shell.run import log_file
+from andiron.shell.run.log_file import LogFile
 
 SOURCE = Path(__file__).resolve().parents[3] / "src"
 HOLDER = """
 import os, sys, time
 from pathlib import Path
-from andiron.run.log_file import LogFile
+from andiron.shell.run.log_file import LogFile
 holder = LogFile(Path(sys.argv[1]))
 if sys.argv[2:] == ["fork"] and not os.fork():
     os.close(1)

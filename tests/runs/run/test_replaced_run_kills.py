@@ -7,8 +7,8 @@ import pytest
 from runs_made import content, make_run
 
 from andiron.disk import files
-from andiron.run import claim, replaced_run, run_record
 from andiron.run_folder import RunFolder
+from andiron.shell.run import claim, replaced_run, run_record
 
 CHANGES = ("link", "mkdir", "open", "rename", "replace", "rmdir", "unlink", "write")
 

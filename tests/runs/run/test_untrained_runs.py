@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from in_process import called
 
-from andiron.run import named_folder, status
 from andiron.run_folder import RunFolder
-from andiron.training import train
+from andiron.shell.run import named_folder, status
+from andiron.shell.training import train
 
 SMALL = ("num_epochs=1", "data=partial", "data.fraction=0.1", "render=plain")
 OWN = """

@@ -9,8 +9,8 @@ from in_process import called
 from PIL import Image
 
 import andiron
-from andiron.trained import evaluate
-from andiron.training import train
+from andiron.shell.training import train
+from andiron.wings.trained import evaluate
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,13 @@ import torch
 
 import andiron
 from andiron import checkpoint, errors, serialization
-from andiron.data import described, digits
-from andiron.run import run_record
+from andiron.data import digits
+from andiron.data.splitting import described
 from andiron.run_folder import RunFolder
-from andiron.runs import rerun
-from andiron.trained import recorded_data
-from andiron.training import train
+from andiron.shell.run import run_record
+from andiron.shell.training import train
+from andiron.wings.runs import rerun
+from andiron.wings.trained import recorded_data
 from in_process import called
 
 
@@ -106,7 +107,8 @@ def test_latest_is_the_newest_run_below_the_current_directory(finished_digits, h
 
 
 def test_the_network_is_built_without_the_data(copied, monkeypatch):
-    monkeypatch.setattr("andiron.assembly.components.data", lambda config: pytest.fail("was read"))
+    data = "andiron.shell.assembly.components.data"
+    monkeypatch.setattr(data, lambda config: pytest.fail("was read"))
     andiron.load(copied)
     monkeypatch.undo()
     plain = json.loads((copied / "data.json").read_text())

@@ -13,8 +13,8 @@ from PIL import Image
 import andiron
 from andiron import errors
 from andiron.data import digits
-from andiron.runs import accept_changes
-from andiron.trained import predict
+from andiron.wings.runs import accept_changes
+from andiron.wings.trained import predict
 from in_process import called
 
 

@@ -9,7 +9,6 @@ from pydantic import Field
 from torch import Tensor
 
 from andiron import randomness
-from andiron.data import splits
 from andiron.data.composed.composed_datasets import (
     Concatenated,
     Partial,
@@ -18,7 +17,8 @@ from andiron.data.composed.composed_datasets import (
     targets_of,
 )
 from andiron.data.dataset import ArrayDataset, Classes, Dataset
-from andiron.data.splits import Splits
+from andiron.data.splitting import splits
+from andiron.data.splitting.splits import Splits
 from andiron.ranges import Count, Index, Node, Seed
 from andiron.recording import keep_arguments
 

@@ -8,13 +8,12 @@ from torch import Tensor
 from torch.utils.data import IterableDataset, default_collate
 
 from andiron import errors
-from andiron.data import fingerprint as fingerprints, splits
 from andiron.data.augment.sample_random import Draws
 from andiron.data.batchers import ArrayBatcher
 from andiron.data.composed.composed_datasets import chosen
-from andiron.data.composed.torch_samples import Streamed
-from andiron.data.composed.torch_samples import Collate, SampleBySample, from_torch
+from andiron.data.composed.torch_samples import Collate, SampleBySample, Streamed, from_torch
 from andiron.data.dataset import tensors_in
+from andiron.data.splitting import fingerprint as fingerprints, splits
 from andiron.ranges import Count, Node, Proportion, Seed, SetName, Validation
 
 Samples = SampleBySample | Streamed

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from andiron import errors
-from andiron.data import fingerprint
 from andiron.data.dataset import Dataset
 from andiron.data.on_disk import table_splits
 from andiron.data.on_disk.columns import (
@@ -21,7 +20,8 @@ from andiron.data.on_disk.columns import (
     Thousands,
 )
 from andiron.data.on_disk.table_encoding import TableEncoding
-from andiron.data.splits import Splits, with_sets
+from andiron.data.splitting import fingerprint
+from andiron.data.splitting.splits import Splits, with_sets
 from andiron.ranges import Index, Number, Proportion, Seed, SetName, Validation
 from andiron.recording import keep_arguments
 

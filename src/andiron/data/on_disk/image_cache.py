@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from andiron import errors
-from andiron.data import fingerprint
 from andiron.data.on_disk import stored
 from andiron.data.on_disk.image_decoding import ImageFolderDataset
+from andiron.data.splitting import fingerprint
 from andiron.disk import files, guarded_folders
 from andiron.serialization import safetensors_codec
 

@@ -8,13 +8,13 @@ from typing import Any, Literal, NamedTuple
 from torch import Tensor
 
 from andiron import errors
-from andiron.data import fingerprint, splits
 from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import Dataset
 from andiron.data.on_disk import image_cache, image_tree
 from andiron.data.on_disk.image_decoding import ImageFolderDataset
 from andiron.data.on_disk.stored import StoredDataset
-from andiron.data.splits import TEST_SEED, Parts, Splits
+from andiron.data.splitting import fingerprint, splits
+from andiron.data.splitting.splits import Parts, Splits, TEST_SEED
 from andiron.plain import readable
 from andiron.ranges import Count, Index, Proportion, Seed, SetName, Validation
 from andiron.recording import keep_arguments

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from andiron import errors
-from andiron.data import fingerprint, splits, standardisation
 from andiron.data.batchers import ArrayBatcher, Numbers
 from andiron.data.dataset import ArrayDataset, Classes, Dataset, Samples
 from andiron.data.on_disk import stored
 from andiron.data.on_disk.stored import StoredArray, StoredDataset
+from andiron.data.splitting import fingerprint, splits, standardisation
 from andiron.outputs import IGNORED
 from andiron.ranges import Number, Positive, Proportion, Seed, SetName, Validation
 from andiron.recording import keep_arguments

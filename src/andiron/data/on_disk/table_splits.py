@@ -11,12 +11,12 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from andiron.data import splits, standardisation
 from andiron.data.batchers import ArrayBatcher
 from andiron.data.dataset import ArrayDataset
 from andiron.data.on_disk import columns, table_encoding
 from andiron.data.on_disk.columns import PLAIN, Reading
 from andiron.data.on_disk.table_encoding import TableEncoding
+from andiron.data.splitting import splits, standardisation
 from andiron.ranges import Validation
 
 Facts = Mapping[str, Any]

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from andiron import errors
-from andiron.data import splits
 from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import ArrayDataset
-from andiron.data.splits import Splits
+from andiron.data.splitting import splits
+from andiron.data.splitting.splits import Splits
 from andiron.disk import files, guarded_folders
 from andiron.ranges import Seed, Validation
 from andiron.recording import keep_arguments

@@ -2,7 +2,7 @@
 
 from andiron.data.on_disk import columns, table_splits
 from andiron.data.sources import shipped
-from andiron.data.splits import Splits
+from andiron.data.splitting.splits import Splits
 from andiron.ranges import Seed, Validation
 from andiron.recording import keep_arguments
 

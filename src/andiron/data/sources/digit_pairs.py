@@ -8,7 +8,7 @@ import torch
 from andiron import errors, randomness
 from andiron.data.dataset import ArrayDataset
 from andiron.data.sources.digits import digits
-from andiron.data.splits import Splits
+from andiron.data.splitting.splits import Splits
 from andiron.ranges import Count, Seed, Validation
 from andiron.recording import keep_arguments
 

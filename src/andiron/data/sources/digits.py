@@ -2,10 +2,10 @@
 
 from torch.nn import functional
 
-from andiron.data import splits
 from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import ArrayDataset, Samples
 from andiron.data.sources import shipped
+from andiron.data.splitting import splits
 from andiron.ranges import Count, Seed, Validation
 from andiron.recording import keep_arguments
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from torch import Tensor
 
 from andiron import errors
-from andiron.data import fingerprint
+from andiron.data.splitting import fingerprint
 from andiron.serialization import safetensors_codec
 
 FOLDER = Path(str(resources.files("andiron.data.sources")))

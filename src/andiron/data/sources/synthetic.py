@@ -10,9 +10,9 @@ from pydantic import Field
 from torch import Tensor
 
 from andiron import randomness
-from andiron.data import fingerprint, splits
 from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import ArrayDataset
+from andiron.data.splitting import fingerprint, splits
 from andiron.plain import memory
 from andiron.ranges import MOST, Count, Positive, Proportion, Seed, Validation
 from andiron.recording import keep_arguments

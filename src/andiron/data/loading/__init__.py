@@ -1,0 +1,1 @@
+"""The builder of loaders, worker processes, and loaders of other packages."""

@@ -1,0 +1,1 @@
+"""Parts of a data set, and the facts that are derived from them."""

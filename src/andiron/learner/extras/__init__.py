@@ -1,0 +1,1 @@
+"""Additions to a training: measurements, observers, early stopping."""

@@ -1,0 +1,201 @@
+"""One step of a torch optimizer: by its fused kernel for all parameters at once, or by its `step`.
+
+Fused Adam, AdamW and SGD group the tensors by device and dtype at every step: for an MLP with four
+tensors that takes 36 of 50 us. Kernel and arguments are the same, and so are the bits. What a step
+reads (options, parameters, state) is compared with what the kernel was prepared for, object by
+object, so that whoever changes it between two steps is followed.
+"""
+
+from collections.abc import Callable
+from functools import cache, partial
+from itertools import chain
+from operator import attrgetter, is_
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from andiron.optim.foreign import torch_class
+from andiron.plain import fast_paths, private_torch
+
+MODES = ("fused", "differentiable", "capturable")
+ADAM = (*MODES, "eps", "weight_decay", "amsgrad", "maximize", "decoupled_weight_decay")  # and betas
+SGD = (*MODES, "momentum", "dampening", "nesterov", "weight_decay", "maximize")
+OPTIONS: dict[Any, tuple[str, ...]] = {
+    torch.optim.Adam: ADAM, torch.optim.AdamW: ADAM, torch.optim.SGD: SGD
+}  # fmt: skip
+Kernel = Callable[[list[Tensor], list[Tensor], float], None]  # of parameters, gradients, rate
+PLAIN = {bool, int, float}
+DTYPE: Any = attrgetter("dtype")
+ONE = torch.tensor(1.0)  # on a CPU adding it takes 4 us, adding 1 takes 9
+# values for the comparison of a kernel with its optimizer
+TRIED = {"eps": 1e-3, "weight_decay": 0.1, "momentum": 0.7, "dampening": 0.2}
+# torch 2.14, and before; on a GPU they refuse a graph capture that would repeat one learning rate
+CAPTURE_CHECKS = ("_accelerator_graph_capture_health_check", "_cuda_graph_capture_health_check")
+
+
+class TorchStep:
+    """The steps of `inner`, of class `kind`, with the gradients in its parameters' `.grad`."""
+
+    def __init__(self, kind: torch_class.Kind, inner: Any):
+        self._inner, self._options = inner, OPTIONS.get(kind)
+        self._kind: Any = kind
+        self._kernel: Kernel | None = None
+        self._made_of: list[Any] = []  # the objects that the kernel was prepared for
+        # torch wraps it for its profiler later, at 30 us a step
+        self.plain: Callable[..., Any] = torch_class.without_dynamo(kind).step
+
+    def public(self, *closure: Callable[[], Tensor]) -> None:
+        """The step by the class's `step`, without torch's wrappers if nobody needs them.
+
+        Torch's fused SGD refuses parameters with momentum beside others whose first gradient comes
+        now: it steps those by themselves.
+        """
+        inner = self._inner
+        is_wrapped = private_torch.has_hooks(inner) or not fast_paths.on["plain step"]
+        step = type(inner).step if is_wrapped else self.plain
+        late = {parameter: parameter.grad for parameter in _without_momentum(inner)}
+        for parameter in late:
+            parameter.grad = None
+        step(inner, *closure)
+        if late:
+            for parameter in inner.param_groups[0]["params"]:
+                parameter.grad = late.get(parameter)
+            step(inner, *closure)
+
+    def by_kernel(self, parameters: list[Tensor], gradients: list[Tensor], lr: float) -> bool:
+        """Whether the fused kernel made the step; else nothing has changed.
+
+        It does not for parameters on several devices, of several types, in subclasses of Parameter
+        or without state, for options that are tensors, with hooks, and where torch's kernel in this
+        version differs from its optimizer.
+        """
+        inner = self._inner
+        group, state, own = inner.param_groups[0], inner.state, vars(inner)
+        if (
+            self._options is None
+            or not isinstance(lr, float)
+            or group["lr"] is not lr  # a tensor that was filled with it
+            or len(inner.param_groups) > 1
+            or own.get("grad_scale") is not None
+            or own.get("found_inf") is not None
+            or private_torch.has_hooks(inner)
+        ):
+            return False
+        made_of = [
+            *map(group.get, self._options), *group.get("betas", ()), *group["params"],
+            *parameters, *map(type, parameters), *map(DTYPE, parameters),
+            *map(Tensor.get_device, parameters),
+            *state, *chain.from_iterable(map(dict.values, state.values())),
+        ]  # fmt: skip
+        before = self._made_of
+        if len(made_of) != len(before) or not all(map(is_, made_of, before)):
+            self._kernel = self._prepared(parameters)
+            self._made_of = made_of if self._kernel else []
+        if self._kernel is None or not fast_paths.on["fused step"]:
+            return False
+        self._kernel(parameters, gradients, lr)
+        return True
+
+    def _prepared(self, parameters: list[Tensor]) -> Kernel | None:
+        """The kernel by which torch would step exactly these parameters."""
+        inner, group = self._inner, self._inner.param_groups[0]
+        options = [*map(group.get, OPTIONS[self._kind])]
+        is_fused, *others = options[: len(MODES)]
+        numbers = {*map(type, options[len(MODES) :]), *map(type, group.get("betas", ()))}
+        held, first = group["params"], parameters[0]
+        kinds = {(type(each), each.dtype, each.device) for each in parameters}
+        is_all = len(held) == len(parameters) and all(map(is_, held, parameters))
+        if (
+            not is_all or not is_fused or any(others) or not numbers <= PLAIN
+            or kinds != {(nn.Parameter, first.dtype, first.device)}
+            or not _agrees(self._kind, tuple(map(bool, options)), first.dtype, first.device)
+        ):
+            return None
+        return _kernel(self._kind, inner, [inner.state.get(parameter) for parameter in parameters])
+
+
+def set_rate(group: dict[str, Any], lr: float) -> None:
+    """Sets the learning rate of a torch optimizer's group, in its tensor if it is one."""
+    if isinstance(group["lr"], Tensor):
+        group["lr"].fill_(lr)
+    else:
+        group["lr"] = lr
+
+
+def _kernel(kind: Any, inner: Any, states: list[Any]) -> Kernel | None:
+    """The kernel with the options of `inner` and these states; None if a state lacks a tensor."""
+    group = inner.param_groups[0]
+    options = {name: group[name] for name in OPTIONS[kind] if name not in MODES}
+    if kind is torch.optim.SGD:
+        slots = {"momentum_buffer_list": "momentum_buffer" if group["momentum"] else None}
+        options["is_first_step"] = False
+    else:
+        largest = "max_exp_avg_sq" if group["amsgrad"] else None
+        slots = {"exp_avgs": "exp_avg", "exp_avg_sqs": "exp_avg_sq", "max_exp_avg_sqs": largest}
+        slots["state_steps"] = "step"
+        options["beta1"], options["beta2"] = group["betas"]
+    kernel = private_torch.fused_kernel(kind, options.pop("decoupled_weight_decay", False))
+    tensors = {
+        name: [(state or {}).get(slot) for state in states if slot] for name, slot in slots.items()
+    }
+    if not {type(tensor) for slot in tensors.values() for tensor in slot} <= {Tensor}:
+        return None  # no step yet
+    run = partial(kernel, grad_scale=None, found_inf=None, **options, **tensors)
+    checks = [name for name in CAPTURE_CHECKS if hasattr(inner, name)]
+    check = getattr(inner, checks[0]) if checks and group["params"][0].is_cuda else None
+    counters: Any = tensors.get("state_steps")
+
+    def step(parameters: list[Tensor], gradients: list[Tensor], lr: float) -> None:
+        if check is not None:
+            check()
+        if counters and counters[0].is_cpu:
+            private_torch.foreach_add_(counters, ONE, alpha=1.0)
+        elif counters:
+            private_torch.foreach_add_(counters, 1)
+        run(parameters, gradients, lr=lr)
+
+    return step
+
+
+@cache
+def _agrees(
+    kind: Any, flags: tuple[bool, ...], dtype: torch.dtype, device: torch.device
+) -> bool:
+    """Whether the second step of a small tensor equals torch's own bit for bit.
+
+    `flags` are the options that are not zero: which numbers they are does not matter.
+    """
+    if device.type not in ("cpu", "cuda"):
+        return False
+    options = [*zip(OPTIONS[kind], flags)][len(MODES) :]
+    values = torch.linspace(-1, 1, 5).to(device, dtype)
+    twins = [nn.Parameter(values.clone()) for _ in range(2)]
+    plain: Any = torch_class.without_dynamo(kind)
+    ours, theirs = optimizers = [plain([twin], lr=0.1, fused=True) for twin in twins]
+    for optimizer, twin in zip(optimizers, twins):
+        optimizer.param_groups[0].update(
+            {name: TRIED[name] * is_set if name in TRIED else is_set for name, is_set in options}
+        )
+        twin.grad = values.square()
+        optimizer.step()
+    theirs.step()
+    try:
+        kernel = _kernel(kind, ours, [ours.state[twins[0]]])
+        if kernel is None:
+            return False
+        kernel([*twins[:1]], [values.square()], 0.1)
+    except (AttributeError, KeyError, TypeError, RuntimeError):
+        return False
+    states = ([twin, *each.state[twin].values()] for each, twin in zip(optimizers, twins))
+    return all(torch.equal(*pair) for pair in zip(*states) if isinstance(pair[0], Tensor))
+
+
+def _without_momentum(inner: Any) -> list[Tensor]:
+    """The parameters that a fused SGD with momentum has to step apart from the others."""
+    group = inner.param_groups[0]
+    if not (isinstance(inner, torch.optim.SGD) and group["fused"] and group["momentum"]):
+        return []
+    stepped = [parameter for parameter in group["params"] if parameter.grad is not None]
+    late = [p for p in stepped if inner.state.get(p, {}).get("momentum_buffer") is None]
+    return late if len(late) < len(stepped) else []

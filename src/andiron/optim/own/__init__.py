@@ -1,0 +1,1 @@
+"""Optimizers and averages that torch lacks, and their states."""

@@ -1,0 +1,1 @@
+"""Assigns parameters to groups."""

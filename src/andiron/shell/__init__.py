@@ -1,0 +1,1 @@
+"""Commands, configuration, record and resume: a configuration becomes a recorded run."""

@@ -1,0 +1,186 @@
+"""Builds the configured components: data, model, optimizer and schedule; records nothing yet.
+"""
+
+import copy
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import nn
+
+from andiron import errors
+from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits
+from andiron.data.composed.derived_splits import few
+from andiron.data.loading import host_memory, worker_limits
+from andiron.disk import guarded_folders
+from andiron.distributed import World
+from andiron.optim import GroupedOptimizer
+from andiron.schedules import Schedule
+from andiron.shell.assembly import (
+    devices,
+    division,
+    grouped_optimizer,
+    network,
+    start_from,
+    target_kinds,
+    targets,
+)
+from andiron.shell.assembly.network import SizeLimit
+from andiron.shell.config import trust
+from andiron.shell.config.options import LearnerOptions
+from andiron.shell.config.schema import SETS, Train
+from andiron.shell.config.trust import Trust
+
+HALF_UPDATES_OF_DEBUG = 7  # in an epoch of debug=true: three updates and a short one
+
+
+@dataclass(frozen=True)
+class Components:
+    """The built components of a run, for its learner."""
+
+    splits: Splits
+    train: DataLoader
+    valid: DataLoader
+    test: DataLoader
+    device: torch.device
+    model: nn.Module  # the task around the network
+    optimizer: GroupedOptimizer
+    schedule: Schedule
+    num_updates: int  # planned for the whole run
+    updates_per_epoch: int
+    world: World
+    more: Mapping[str, DataLoader]  # further validation sets
+
+    @property
+    def loaders(self) -> list[DataLoader]:
+        """All loaders."""
+        return [self.train, self.valid, self.test, *self.more.values()]
+
+
+def build(
+    config: Train,
+    trusted: Trust | None = None,
+    size_limit: SizeLimit | None = None,
+    world: World | None = None,
+) -> Components:
+    """The configured components; `trusted` is for a configuration from a run folder.
+
+    In a `world` of several processes, rank 0 builds them first. With `trusted`, only what it allows
+    is built, with a network within `size_limit`, and nothing is downloaded or cached.
+    Raises: ConfigError, DataError or DeviceError.
+    """
+    world = world or World(slices=config.slices)
+    if trusted is not None:
+        target_kinds.check(dataclasses.asdict(config), trusted)
+    with nullcontext() if trusted is None else unwritten():
+        components = world.after_first(partial(_built, config, size_limit, trusted, world))
+    host_memory.map_once([loader.dataset for loader in components.loaders], world)
+    return components
+
+
+def unwritten() -> AbstractContextManager[None]:
+    """A context in which components are built without downloads or cached files."""
+    why = "a run folder's config.json must not create files elsewhere"
+    return guarded_folders.writing_refused(why)
+
+
+def _num_sets(data: Mapping[str, object]) -> int:
+    """The number of further validation sets of a data set, or of one that it is derived from."""
+    values = (node.get(SETS) for _, _, node in trust.nodes({"data": data}))
+    return sum(len(sets) for sets in values if isinstance(sets, Mapping))
+
+
+def _built(
+    config: Train, size_limit: SizeLimit | None, trusted: Trust | None, world: World
+) -> Components:
+    if found := [*division.option_problems(config, world)]:
+        raise errors.ConfigError(found)
+    device = devices.resolve(config.device)
+    if too_many := worker_limits.problem(config.num_workers, _num_sets(config.data)):
+        raise errors.ConfigError([too_many])
+    is_fresh = config.start_from is None
+    weights = None if is_fresh else start_from.weights_file(config, trusted)
+    splits = data(config)
+    train, valid, test, *more = (
+        _loader(config, splits, name, device, world) for name in splits.by_name
+    )
+    lengths = horizons(config, len(train))
+    model = network.model(config, splits, size_limit)
+    if weights:
+        start_from.load(weights, model)
+    model = model.to(device)
+    if config.sync_batchnorm and world.size > 1:
+        model = division.synchronised(model, train, world)
+    schedule = targets.build_schedule("scheduler", config.scheduler, **lengths)
+    targets.check_rate("scheduler", config.scheduler, schedule)
+    optimizer = grouped_optimizer.build(config, model, schedule, **lengths)
+    if found := division.problems(optimizer, world):
+        raise errors.ConfigError(found)
+    return Components(
+        splits,
+        train,
+        valid,
+        test,
+        device,
+        model,
+        optimizer,
+        schedule,
+        **lengths,
+        world=world,
+        more=dict(zip(splits.more, more, strict=True)),
+    )
+
+
+def horizons(options: LearnerOptions, batches: int) -> dict[str, int]:
+    """The number of updates in the run and in an epoch of `batches`; schedules need them."""
+    updates_per_epoch = math.ceil(batches / options.grads_accumulation)
+    num_updates = options.num_updates or (options.num_epochs or 0) * updates_per_epoch
+    return {"num_updates": num_updates, "updates_per_epoch": updates_per_epoch}
+
+
+def data(config: Train) -> Splits:
+    """The configured data set, in its parts.
+
+    Raises: ConfigError or DataError.
+    """
+    task = targets.resolve("task._target_", config.task["_target_"])
+    is_of_classes = getattr(task, "wanted_fact", None) == "num_classes"
+    node = copy.deepcopy(config.data)
+    for _, _, inner in trust.nodes({"data": node} if is_of_classes else {}):
+        if inner["_target_"] == "andiron.data.csv" and inner.get("kind") is None:
+            inner["kind"] = "integer_classes"
+    splits: Splits = targets.build_instance("data", node, Splits, "andiron.data.Splits")
+    splits = dataclasses.replace(splits, refit=None)  # it holds all samples, once more
+    if config.debug:
+        samples_per_update = config.batch_size * config.grads_accumulation
+        splits = few(splits, HALF_UPDATES_OF_DEBUG * samples_per_update // 2)
+    if not config.channels_last:
+        return splits
+    if not isinstance(splits.batcher, ImageBatcher):
+        name = type(splits.batcher).__name__
+        raise errors.ConfigError(
+            [f"channels_last=True: {splits.name} gives no images ({name}); leave it out"]
+        )
+    batcher = dataclasses.replace(splits.batcher, channels_last=True)
+    return dataclasses.replace(splits, batcher=batcher)
+
+
+def _loader(
+    config: Train, splits: Splits, name: str, device: torch.device, world: World
+) -> DataLoader:
+    builder = DataLoaderBuilder(splits.batcher).num_workers(config.num_workers)
+    builder = builder.device(device).world(world)
+    dataset = splits.by_name[name]
+    if name != "train":
+        batch_size = max(config.batch_size, splits.evaluation_batch_size)
+        return builder.batch_size(batch_size).build(dataset)
+    takes = "a function of a raw batch and its draws, which gives the batch"
+    augmentations = targets.build_each(
+        "augmentation", config.augmentation, Callable, takes, **splits.offered
+    )
+    training = builder.batch_size(config.batch_size).shuffle(config.seed)
+    return training.augment(*augmentations.values()).build(dataset)

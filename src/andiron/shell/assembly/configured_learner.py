@@ -1,0 +1,193 @@
+"""The configured learner, from built components."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from andiron import errors
+from andiron.checkpoint import Checkpointing, contents
+from andiron.interrupter import Interrupter
+from andiron.learner import Learner, LearnerBuilder
+from andiron.learner.extras.observers import Observer
+from andiron.metrics.direction import by_split, directions_of
+from andiron.optim.own import averaging
+from andiron.plain import improvement
+from andiron.protocols import Metric, Renderer, Writer
+from andiron.run_folder import RunFolder
+from andiron.shell.assembly import targets
+from andiron.shell.assembly.components import Components
+from andiron.shell.assembly.grouped_optimizer import gradient_transformations
+from andiron.shell.config.schema import Node, Nodes, Train
+from andiron.shell.run import run_record
+
+
+def learner(
+    config: Train,
+    built: Components,
+    run_dir: Path,
+    writers: Mapping[str, Writer] | None = None,
+    *,
+    interrupter: Interrupter | None = None,
+) -> Learner:
+    """The learner of `built`, with the configured metrics, averages, checkpoints and options."""
+    by_name = measured(config.metrics, built.splits.offered)
+    metrics, chosen = [*by_name.values()], config.valid_sets_metrics
+    training = [each for each in metrics if not getattr(each, "validation_only", False)]
+    sets = {name: metrics_of(name, by_name, chosen) for name in ("valid", *built.splits.more)}
+    if config.objective is not None:
+        several = config.objective if isinstance(config.objective, list) else [config.objective]
+        for each in several:
+            _check_objective(each, by_split(training, sets, config.averages or {}))
+    ends = targets.in_updates(config.early_stopping or {}, built.updates_per_epoch)
+    builder = (
+        LearnerBuilder(run_dir)
+        .renderer(None)
+        .in_claimed_folder()
+        .metric_train_numeric(*training)
+        .metric_valid_numeric(*metrics)
+        .devices([built.device])
+        .options(config)
+        .world(built.world)
+        .averages(**_averages(config, built))
+        .early_stopping(
+            **{name: _stopping(f"early_stopping.{name}", ends[name], metrics) for name in ends}
+        )
+        .observers(**_observers(config.observers, model=built.model, run_dir=run_dir))
+        .gradient_transforms(*gradient_transformations("gradients", config.gradients))
+        .with_writers(**(writers or {}))
+    )
+    _add_sets(builder, config, {name: sets[name] for name in built.splits.more})
+    if interrupter is not None:
+        builder.interrupter(interrupter)
+    if config.checkpoint:
+        saving = checkpointing(config.checkpoint, metrics)
+        folder = RunFolder(run_dir)
+        run = run_record.identity(folder) if run_record.holds_run(folder) else None
+        builder.with_file_checkpointer(saving.strategy, saving.cadence, saving.store, run)
+    if config.render:
+        takes = "an object with start, epoch_ended, stop and show"
+        builder.renderer(
+            targets.build_instance("render", config.render, Renderer, takes, run_dir=run_dir)
+        )
+    return builder.build(built.model, built.optimizer, built.schedule)
+
+
+def measured(nodes: Nodes, offered: Mapping[str, Any]) -> dict[str, Any]:
+    """The configured metrics by name; `offered` are facts of the data."""
+    takes = (
+        "an object with name, higher_is_better and a call with the item; "
+        "andiron.metrics.Mean and Torchmetrics wrap other functions"
+    )
+    return targets.build_each("metrics", nodes, Metric, takes, **offered)
+
+
+def metrics_of(
+    name: str, metrics: Mapping[str, Any], chosen: Mapping[str, list[str]] | None
+) -> list[Any]:
+    """The metrics of a split: those that `chosen`, of `valid_sets_metrics`, names for it, else all.
+
+    Raises: ConfigError for an unknown metric.
+    """
+    names = (chosen or {}).get(name, metrics)
+    if unknown := [metric for metric in names if metric not in metrics]:
+        hint = errors.nearest(unknown[0], metrics)
+        raise errors.ConfigError(
+            [
+                f"valid_sets_metrics.{name}: {unknown[0]!r} is no entry of metrics{hint}; there "
+                f"is: {', '.join(metrics)}"
+            ]
+        )
+    return [metric for key, metric in metrics.items() if key in names]
+
+
+def _add_sets(
+    builder: LearnerBuilder, config: Train, sets: Mapping[str, Sequence[Metric]]
+) -> None:
+    """Adds the further validation sets, with their metrics and cadence.
+
+    Raises: ConfigError for options of sets that the data do not have.
+    """
+    there = f"the data have {', '.join(sets) or 'no further validation sets'}"
+    problems = [
+        f"{option}.{name}: no such validation set{errors.nearest(name, sets)}; {there}"
+        for option in ("valid_sets_every", "valid_sets_metrics")
+        for name in getattr(config, option) or {}
+        if name not in sets
+    ]
+    if problems:
+        raise errors.ConfigError(problems)
+    for name, metrics in sets.items():
+        every = (config.valid_sets_every or {}).get(name)
+        builder.valid_set(name, every=every, metrics=metrics)
+
+
+def writer(name: str, node: Node, folder: RunFolder) -> Writer:
+    """A configured writer, whose constructor may take `run_dir`, or the path of its kind.
+
+    Raises: ConfigError if the node gives no writer.
+    """
+    places = {"run_dir": folder.path, "path": folder.metrics, "folder": folder.tensorboard}
+    takes = "an object with write(point) and close()"
+    instance: Writer = targets.build_instance(f"writers.{name}", node, Writer, takes, **places)
+    return instance
+
+
+def checkpointing(node: Node, metrics: Sequence[Any]) -> Checkpointing:
+    """The configured strategy; its metric gives the direction."""
+    rule = _waiting("checkpoint", node, metrics)
+    takes = "a function from the saved checkpoints to the names that are kept"
+    is_right = callable(rule) or isinstance(rule, Checkpointing)
+    targets.check_kind("checkpoint", node, rule, is_right, takes)
+    return rule if isinstance(rule, Checkpointing) else Checkpointing(rule)
+
+
+def _check_objective(objective: str, measured: Mapping[str, Sequence[Any]]) -> None:
+    """Refuses an objective that no run of the sweep measures; `measured` is by split.
+
+    Raises: ConfigError.
+    """
+    split, metric = improvement.split_and_metric(objective)
+    if improvement.direction_of(metric, directions_of(measured.get(split, []))) is None:
+        names = [f"{each}/{name}" for each in measured for name in directions_of(measured[each])]
+        hint = errors.nearest(objective, names)
+        why = f"objective={objective}: not measured{hint}; available: {', '.join(names)}"
+        raise errors.ConfigError([why])
+
+
+def _waiting(option: str, node: Node, metrics: Sequence[Any]) -> Any:
+    """Builds an object that depends on a metric's improvement, with the metric's direction."""
+    own = improvement.direction_of(str(node.get("metric")), directions_of(metrics))
+    return targets.build(option, node, direction=own or "lowest")
+
+
+def _stopping(option: str, node: Node, metrics: Sequence[Any]) -> Any:
+    rule = _waiting(option, node, metrics)
+    is_rule = all(hasattr(rule, name) for name in ("observe", "decision", "metric", "split"))
+    targets.check_kind(option, node, rule, is_rule, "a rule, as andiron.learner.EarlyStopping")
+    return rule
+
+
+def _observers(nodes: Nodes | None, **offered: Any) -> dict[str, Observer]:
+    """The configured observers, whose constructors may take `model`, the task, and `run_dir`."""
+    takes = "an object with after_update(learner, step) or after_validation(learner, step)"
+    return targets.build_each("observers", nodes, Observer, takes, **offered)
+
+
+def _averages(config: Train, built: Components) -> dict[str, averaging.Rule]:
+    nodes = targets.in_updates(config.averages or {}, built.updates_per_epoch)
+    if unfit := [name for name in nodes if not contents.is_own(contents.AVERAGE.format(name))]:
+        why = "is part of a file name and cannot contain a slash"
+        raise errors.ConfigError(f"averages.{name}: {why}; rename it" for name in unfit)
+    takes = "an object with weight(updates, count)"
+    rules = targets.build_each("averages", nodes, averaging.Rule, takes)
+    idle = [
+        name
+        for name, rule in rules.items()
+        if all(rule.weight(update, 0) is None for update in range(built.num_updates, 0, -1))
+    ]
+    if idle and not config.debug:
+        why = f"no weights enter it in the {built.num_updates} updates of this run"
+        raise errors.ConfigError(
+            f"averages.{name}: {why}; start earlier, or train for longer" for name in idle
+        )
+    return rules

@@ -1,0 +1,180 @@
+"""The configured optimizers: one for each group of parameters."""
+
+import importlib.util
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from andiron import errors, randomness, schedules
+from andiron.optim import transformations
+from andiron.optim.grouped import Group, GroupedOptimizer
+from andiron.optim.optimizer import Optimizer
+from andiron.optim.owners import ownership
+from andiron.optim.owners.match_rules import Match, Rule
+from andiron.optim.owners.ownership import BASE
+from andiron.optim.transformations import Transformation
+from andiron.schedules import Schedule
+from andiron.shell.assembly import targets
+from andiron.shell.config import rules
+from andiron.shell.config.foreign_ranges import ALSO_NEEDED
+from andiron.shell.config.schema import Train
+
+log = logging.getLogger("andiron")
+SHOWN = ("clip", "gradients", "every", "frozen")  # in param_groups.json
+
+
+def build(
+    config: Train, model: nn.Module, schedule: Schedule, **lengths: int
+) -> GroupedOptimizer:
+    """The owners of `model`'s parameters: the groups of `config.param_groups`, and the base.
+
+    `schedule` is the run's.
+    Raises: ConfigError listing every parameter without one owner, and every parameter or option
+    that an optimizer refuses.
+    """
+    expanded = _expand_rules(config.param_groups or {}, model)
+    nodes = targets.in_updates(expanded, lengths["updates_per_epoch"])
+    with targets.refusals_named("param_groups"):
+        rules_by_name = {}
+        for name, node in nodes.items():
+            exclude = node.get("exclude")  # "" is a pattern, which matches all
+            excluded = None if exclude is None else _match(exclude)
+            rules_by_name[name] = Rule(_match(node["match"]), excluded)
+        owned = ownership.assign(model, rules_by_name)
+    groups: list[Group] = []
+    problems: list[str] = []
+    for name, parameters in owned.items():
+        try:
+            groups.append(
+                _group(name, nodes.get(name, {}), parameters, config, model, schedule, lengths)
+            )
+        except errors.ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise errors.ConfigError(problems)
+    if not any(group.optimizer for group in groups):
+        why = "the groups freeze all of it; leave something to train"
+        remedy = why if groups else "choose a model that has some"
+        raise targets.refused("model", config.model, f"no parameter to train: {remedy}")
+    _check_trained(groups, lengths["num_updates"])
+    return GroupedOptimizer(model, groups)
+
+
+def _check_trained(groups: list[Group], num_updates: int) -> None:
+    """Refuses groups if none is trained in the first update, or in the whole run.
+
+    Raises: ConfigError.
+    """
+    trained = [group for group in groups if group.optimizer]
+    if all(group.frozen_updates for group in trained):
+        names = ", ".join(f"{group.name}.frozen={group.frozen_updates}" for group in trained)
+        why = "no parameter is trained in the first update; leave one group to train from there"
+        raise errors.ConfigError([f"param_groups.{names}: {why}"])
+    if all(group.every > num_updates for group in trained):
+        names = ", ".join(f"{group.name}.every={group.every}" for group in trained)
+        why = f"no parameter is trained in the {num_updates} updates of this run; lower it"
+        raise errors.ConfigError([f"param_groups.{names}: {why}"])
+
+
+def gradient_transformations(option: str, nodes: Mapping[str, Any] | None) -> list[Transformation]:
+    """The configured transformations, in order.
+
+    A node names a function of gradients, with its other arguments, or a factory of one.
+    """
+    built = []
+    for name, node in (nodes or {}).items():
+        place, takes = f"{option}.{name}", "a function of the gradients, which gives gradients"
+        function = targets.build_function(place, node, num_given=1, named=("seed", "update"))
+        targets.check_kind(place, node, function, callable(function), takes)
+        built.append(function)
+    return built
+
+
+def _expand_rules(groups: Mapping[str, Any], model: nn.Module) -> dict[str, Any]:
+    """The rules by group name; a `_target_` among them creates several from the model."""
+    expanded = {}
+    takes = "a function of the model to rules by name"
+    for name, node in groups.items():
+        if "_target_" not in node:
+            expanded[name] = node
+            continue
+        rules_of_model = targets.build(f"param_groups.{name}", node, model=model)
+        are_rules = isinstance(rules_of_model, Mapping) and all(
+            isinstance(each, Mapping) and "match" in each for each in rules_of_model.values()
+        )
+        targets.check_kind(f"param_groups.{name}", node, rules_of_model, are_rules, takes)
+        expanded |= rules_of_model
+    return expanded
+
+
+def _match(match: str | Mapping[str, Any]) -> Match:
+    criteria: Mapping[str, Any] = {"name": match} if isinstance(match, str) else match
+    conditions: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in criteria.items()
+        if value is not None
+    }
+    return Match(**conditions)
+
+
+def _group(
+    name: str,
+    node: targets.Node,
+    parameters: dict[str, nn.Parameter],
+    config: Train,
+    model: nn.Module,
+    whole: Schedule,
+    lengths: dict[str, int],
+) -> Group:
+    option = f"param_groups.{name}"
+    frozen, own, clip, lr = map(node.get, ("frozen", "schedule", "clip", "lr"))
+    schedule = own and targets.build_schedule(f"{option}.schedule", own, **lengths)
+    lr_scale = node.get("lr_scale") or 1.0
+    if lr is not None:
+        with targets.refusals_named(f"{option}.lr={lr}"):
+            peak = schedules.peak_rate(schedule or whole, lengths["num_updates"])
+        lr_scale = lr / peak
+        if schedule and peak not in (lr, config.lr):  # somebody gave the schedule a rate of its own
+            log.warning("%s.lr=%g is used; %s.schedule, whose peak is %g, gives only the shape",
+                        option, lr, option, peak)
+    chain = gradient_transformations(f"{option}.gradients", node.get("gradients"))
+    if clip is not None:
+        chain.append(transformations.from_clip(clip))
+    return Group(
+        name=name,
+        parameters=parameters,
+        schedule=schedule,
+        optimizer=None
+        if frozen is True
+        else _optimizer(name, node, [*parameters], config.optimizer, model),
+        lr_scale=lr_scale,
+        transform=transformations.chained(chain, randomness.derive(config.seed, option)),
+        every=node.get("every", 1),
+        frozen_updates=0 if isinstance(frozen, bool) else frozen or 0,
+        settings={key: node[key] for key in SHOWN if node.get(key) is not None},
+    )
+
+
+def _optimizer(
+    name: str, node: targets.Node, names: list[str], chosen: targets.Node, model: nn.Module
+) -> Optimizer:
+    where = "optimizer" if name == BASE else f"param_groups.{name}"
+    option = "optimizer"
+    if node.get("optimizer"):
+        option, chosen = f"{where}.optimizer", node["optimizer"]
+    kind = targets.resolve(f"{option}._target_", chosen["_target_"])
+    if not (isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)):
+        raise targets.refused(option, chosen, "not a torch.optim.Optimizer class")
+    needed = ALSO_NEEDED.get(chosen["_target_"])
+    if needed and importlib.util.find_spec(needed) is None:
+        reason = f"{kind.__name__} needs {needed}{targets.installation(needed)}"
+        raise targets.refused(option, chosen, reason)
+    options = {key: value for key, value in chosen.items() if key != "_target_"}
+    try:
+        return Optimizer(kind, model, names, **(options | rules.options(node)))
+    except (TypeError, ValueError) as error:
+        refuses = f"{kind.__name__} refuses its options: " if isinstance(error, TypeError) else ""
+        raise errors.ConfigError([f"{where}: {refuses}{error}"]) from error

@@ -1,0 +1,186 @@
+"""The configured network in its task, with initial weights."""
+
+import inspect
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
+from torch.nn.parameter import UninitializedParameter, is_lazy
+
+from andiron import errors, randomness
+from andiron.data import Splits
+from andiron.data.splitting.described import Described
+from andiron.models import activation_checkpointing
+from andiron.plain import memory
+from andiron.protocols import TrainStep, ValidStep
+from andiron.shell.assembly import lazy_modules, targets
+from andiron.shell.config.schema import Train
+from andiron.tasks.criterion import Supervised
+
+TASKS_OF = {  # by the fact of the data that the task needs
+    "num_classes": "task=classification",
+    "num_outputs": "task=regression, or task=multilabel",
+}
+KINDS_OF = {"num_classes": "classification", "num_outputs": "regression"}  # of data=csv
+# a network that replaces layers allocates more than its recorded weights
+SLACK, SMALLEST_BYTES, SMALLEST_TENSORS = 4, 2**24, 256
+TAKEN_AS_TASK = (
+    "a torch.nn.Module with train_step(batch) and valid_step(batch), such as "
+    "andiron.tasks.Classifier"
+)
+
+
+@dataclass(frozen=True)
+class SizeLimit:
+    """The size limit of a network: little more than its recorded weights."""
+
+    num_bytes: int
+    num_tensors: int
+    source: str  # in messages: model.safetensors
+
+    @classmethod
+    def of(cls, weights: Mapping[str, Tensor], source: str) -> "SizeLimit":
+        """The limit for these weights."""
+        num_bytes = sum(tensor.nbytes for tensor in weights.values())
+        num_tensors = SLACK * len(weights) + SMALLEST_TENSORS
+        return cls(SLACK * num_bytes + SMALLEST_BYTES, num_tensors, source)
+
+
+def model(
+    config: Train,
+    splits: Splits | Described,
+    size_limit: SizeLimit | None = None,
+) -> nn.Module:
+    """The task around the configured network, initialised from the seed."""
+    randomness.start_stream(config.seed, "init")
+    kind = targets.resolve("task._target_", config.task["_target_"])
+    _check_task(config, kind, splits)
+    if inspect.isclass(kind) and issubclass(kind, Supervised):  # it calls the network
+        _check_forward("model", config.model)
+    if config.loss is not None:
+        _check_forward("loss", config.loss)
+    own_facts = getattr(kind, "network_facts", {})  # one logit for a binary task
+    with _weights_counted(config.model, size_limit):
+        offered = splits.offered | own_facts
+        network = targets.build_instance(
+            "model", config.model, nn.Module, "a torch.nn.Module", **offered
+        )
+        if lazy_modules.has_lazy(network):
+            lazy_modules.initialise(network, config.model, splits.facts)
+    if config.channels_last:
+        network = network.to(memory_format=torch.channels_last)
+    if config.activation_checkpointing is not None:
+        pattern = config.activation_checkpointing
+        with targets.refusals_named(f"activation_checkpointing={pattern}"):
+            activation_checkpointing.apply(network, pattern)
+    if config.compile:
+        network.compile()
+    parts = {"network": network, **_loss(config)}
+    task: nn.Module = targets.build("task", config.task, **parts, **splits.offered)
+    has_steps = isinstance(task, TrainStep) and isinstance(task, ValidStep)
+    has_steps &= isinstance(task, nn.Module)
+    targets.check_kind("task", config.task, task, has_steps, TAKEN_AS_TASK)
+    if lazy_modules.has_lazy(task):
+        why = "has lazy modules of its own, which get no sizes; give them, or move them to model"
+        raise targets.refused("task", config.task, why)
+    return task
+
+
+def recorded(config: Train, most: SizeLimit, network: nn.Module | None = None) -> nn.Module:
+    """The task of a run started from Python, from its record alone; `network` may be given.
+
+    Its arguments are on record as the code gave them, so no fact of the data fills one in.
+    Raises: ConfigError.
+    """
+    if network is None and config.model:
+        with _weights_counted(config.model, most):
+            network = targets.build("model", config.model)
+    parts = ({} if network is None else {"network": network}) | _loss(config)
+    with _weights_counted(config.task, most):
+        task: nn.Module = targets.build("task", config.task, **parts)
+    return task
+
+
+def _loss(config: Train) -> dict[str, Any]:
+    """The configured loss, as an argument of the task."""
+    node = config.loss
+    return {} if node is None else {"loss": targets.build_function("loss", node, num_given=2)}
+
+
+@contextmanager
+def _weights_counted(node: targets.Node, limit: SizeLimit | None) -> Iterator[None]:
+    """Refuses a network larger than memory or `limit`, before its weights are initialised.
+
+    Until then torch has only reserved their memory. Gradients need the same size again.
+    Raises: ConfigError.
+    """
+    machine, sizes = memory.of_machine(), dict[int, int]()
+
+    def count(module: nn.Module, name: str, weight: nn.Parameter | None) -> None:
+        if weight is not None and not weight.is_meta and not is_lazy(weight):
+            add(weight, weight.numel() * weight.element_size())
+
+    def add(weight: object, num_bytes: int) -> None:
+        sizes[id(weight)] = num_bytes
+        total = sum(sizes.values())
+        if limit is not None and (total > limit.num_bytes or len(sizes) > limit.num_tensors):
+            takes = f"takes {memory.in_words(total)} and more for {len(sizes)} weights and more"
+            raise targets.refused("model", node, f"{takes}, which are not in {limit.source}")
+        if 2 * total > machine:
+            largest = memory.in_words(max(sizes.values()))
+            raise targets.refused(
+                "model",
+                node,
+                f"takes {memory.in_words(total)} and more for weights ({largest} for the largest) "
+                "and as much for their gradients, and this machine has "
+                f"{memory.in_words(machine)}; make it smaller",
+            )
+
+    def materialize(weight: nn.Parameter, shape: tuple[int, ...], *more: Any, **named: Any) -> None:
+        add(weight, math.prod(shape) * weight.data.element_size())
+        give_size(weight, shape, *more, **named)
+
+    lazy: Any = UninitializedParameter  # the weight of a lazy module
+    give_size = lazy.materialize
+    hook = register_module_parameter_registration_hook(count)
+    lazy.materialize = materialize
+    try:
+        yield
+    finally:
+        hook.remove()
+        lazy.materialize = give_size
+
+
+def _check_forward(option: str, node: targets.Node) -> None:
+    """Refuses a class whose modules cannot be called, such as ModuleList."""
+    target = targets.resolve(f"{option}._target_", node["_target_"])
+    if getattr(target, "forward", None) is nn.Module.forward:
+        raise targets.refused(option, node, "has no method forward(inputs); choose one that has")
+
+
+def _check_task(config: Train, kind: Any, splits: Splits | Described) -> None:
+    """Refuses data of another task, and an unused loss."""
+    facts = [fact for fact in TASKS_OF if fact in splits.facts]
+    wanted = getattr(kind, "wanted_fact", None)
+    title = kind.__name__
+    if wanted and facts and wanted not in facts:
+        is_guess = "kind" in config.data and config.data["kind"] is None
+        or_kind = f", or data.kind={KINDS_OF[wanted]} to read its target so" if is_guess else ""
+        raise errors.ConfigError(
+            [
+                f"task: {title} is for {wanted}, and {splits.name} has {facts[0]}; set "
+                f"{TASKS_OF[facts[0]]}{or_kind}"
+            ]
+        )
+    if config.loss is not None and getattr(kind, "has_own_losses", False):
+        raise errors.ConfigError(
+            [
+                f"loss={config.loss['_target_']}: {title} has its own two losses; leave it out "
+                "with ~loss"
+            ]
+        )

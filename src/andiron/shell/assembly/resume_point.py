@@ -1,0 +1,108 @@
+"""The checkpoint that a run resumes from, checked against the new configuration."""
+
+import dataclasses
+import logging
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from andiron import errors
+from andiron.checkpoint import Checkpoint, Store, contents, directory
+from andiron.learner import Learner, state_format
+from andiron.shell.assembly import components, targets
+from andiron.shell.assembly.components import Components
+from andiron.shell.config.options import LearnerOptions
+from andiron.shell.config.schema import Train
+
+Saved = tuple[Path, Checkpoint]
+Changes = Mapping[str, list[Any]]  # by option: its recorded and its new value
+BATCHING = ("batch_size", "grads_accumulation")  # determine the updates in an epoch
+log = logging.getLogger("andiron")
+
+
+def newest(checkpoints: Store, run: str | None = None) -> Saved:
+    """The newest intact checkpoint of this `run`.
+
+    Raises: DataError if there is none, or its values are invalid.
+    """
+    path, unchecked = directory.newest_whole(checkpoints, run)
+    state = state_format.checked(unchecked.state, unchecked.place(contents.STATE))
+    return path, dataclasses.replace(unchecked, state=state)
+
+
+def check(config: Train, built: Components, saved: Checkpoint, changes: Changes) -> None:
+    """Refuses a checkpoint from which the run cannot resume as configured.
+
+    Raises: DataError if its counters are beyond the data; ConfigError if it is beyond the
+    configured end, or if the learning rate depends on a number of updates that the changes alter.
+    """
+    file = saved.place(contents.STATE)
+    before = saved.state.get("batch_size", config.batch_size)
+    is_other = "batch_size" in changes or before != config.batch_size
+    _check_place(saved.state, file, built, has_other_batches=is_other)
+    _check_length(config, saved.state)
+    _check_horizon(config, built, changes)
+
+
+def resume(learner: Learner, config: Train, saved: Saved, changes: Changes) -> None:
+    """Loads the checkpoint into the learner.
+
+    Raises: ConfigError if the checkpoint has another model, other groups or other metrics.
+    """
+    path, found = saved
+    # checkpoints of earlier versions have no batch size
+    batch_size, _ = changes.get("batch_size", (config.batch_size, None))
+    state = {"batch_size": batch_size, **found.state}
+    with targets.refusals_named(str(path)):
+        learner.resume((path, dataclasses.replace(found, state=state)))
+    stop = learner.early_stopping.decision
+    if stop:
+        log.warning("the run stopped early: %s; change early_stopping to train on", stop.reason)
+
+
+def _check_place(
+    state: Mapping[str, Any], file: str, built: Components, *, has_other_batches: bool
+) -> None:
+    """Refuses counters beyond the data: the epoch would never end."""
+    batches, items = len(built.train), built.train.num_items
+    if state["batch"] > batches and not has_other_batches:
+        allowed = f"at most {batches}, the batches of an epoch"
+        raise state_format.wrong(file, "batch", state["batch"], allowed)
+    most = 2 * items * (state["epoch"] + 1)  # a resume with other batches may see samples again
+    if state["updates"] > most:
+        allowed = f"at most {most} after {state['epoch']} epochs of {items} samples"
+        raise state_format.wrong(file, "updates", state["updates"], allowed)
+
+
+def _check_length(options: LearnerOptions, state: Mapping[str, Any]) -> None:
+    epoch, batch, updates = state["epoch"], state["batch"], state["updates"]
+    remedy = "give at least as many, or leave it out"
+    if options.num_epochs is not None and options.num_epochs < epoch + (batch > 0):
+        completed = f"the run has completed {epoch} epochs and {batch} batches"
+        raise errors.ConfigError([f"num_epochs={options.num_epochs}: {completed}; {remedy}"])
+    if options.num_updates is not None and options.num_updates < updates:
+        completed = f"the run has completed {updates} updates"
+        raise errors.ConfigError([f"num_updates={options.num_updates}: {completed}; {remedy}"])
+
+
+def _check_horizon(config: Train, built: Components, changes: Changes) -> None:
+    """Refuses another number of updates in an epoch if the learning rate depends on it."""
+    before = {name: changes[name][0] for name in BATCHING if name in changes}
+    if not before:
+        return
+    recorded = dataclasses.replace(config, **before)
+    batches = math.ceil(len(built.splits.train) / recorded.batch_size)
+    horizons = components.horizons(recorded, batches)
+    schedule = targets.build_schedule("scheduler", config.scheduler, **horizons)
+    if built.optimizer.schedules or any(
+        schedule(update) != built.schedule(update) for update in range(horizons["num_updates"])
+    ):
+        names = ", ".join(before)
+        raise errors.ConfigError(
+            [
+                f"{names}: the schedule was built for {horizons['updates_per_epoch']} updates an "
+                f"epoch, not {built.updates_per_epoch}; leave it, or resume with "
+                f"scheduler=constant and resume_allow=[{names}, scheduler]"
+            ]
+        )

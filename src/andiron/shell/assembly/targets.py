@@ -1,0 +1,299 @@
+"""Builds the object of a configuration node, and fills in arguments that only the run knows.
+
+`resolve` is the only place that turns the text of a `_target_` into a class or function.
+"""
+
+import functools
+import inspect
+import itertools
+import math
+import sys
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+from urllib.error import URLError
+
+import hydra.utils
+import torch
+from hydra.errors import HydraException
+
+from andiron import errors, schedules
+from andiron.plain import memory
+from andiron.ranges import DOTTED_NAME, EPOCHS
+from andiron.shell.config import node_checks
+from andiron.shell.config.signatures import FOREIGN_PACKAGES
+
+Node = Mapping[str, Any]
+Values = Mapping[str, Any]  # by parameter name
+LISTS = {"list", "Sequence", "Iterable"}  # types that take a list
+
+
+def resolve(option: str, name: str) -> Any:
+    """The class or function of this dotted name; `option` is its place, for messages.
+
+    Hydra looks it up, so Hydra's policy for allowed names applies.
+    Raises: ConfigError if there is none, or Hydra refuses it.
+    """
+    try:
+        # the plain function: Hydra's deferred object checks its policy again at every call, 0.4 ms
+        return hydra.utils.instantiate({"_target_": name, "_partial_": True}).func
+    except HydraException as error:
+        cause = " ".join(str(error.__cause__ or error).split())
+        problem = f"{option}={name}: cannot be used: {cause}{_remedy(name, cause)}"
+        raise errors.ConfigError([problem]) from error
+
+
+def refused(option: str, node: Node, why: str) -> errors.ConfigError:
+    """The error for a target that does not fit its option."""
+    return errors.ConfigError([f"{option}._target_={node['_target_']}: {why}"])
+
+
+def check_kind(option: str, node: Node, instance: Any, is_right: bool, takes: str) -> None:
+    """Raises ConfigError if an object is of the wrong kind; `takes` describes the right one."""
+    if not is_right:
+        is_plain = instance is None or isinstance(instance, bool | int | float | str)
+        gives = repr(instance) if is_plain else f"an object of {type(instance).__name__}"
+        raise refused(option, node, f"gives {gives}; {option} takes {takes}")
+
+
+@contextmanager
+def refusals_named(option: str, function: Any = None) -> Iterator[None]:
+    """Turns a ValueError into a ConfigError, under the argument that its message begins with."""
+    try:
+        yield
+    except ValueError as error:
+        names = inspect.signature(function).parameters if function else ()
+        is_argument = str(error).partition("=")[0] in names
+        raise errors.ConfigError([f"{option}{'.' if is_argument else ': '}{error}"]) from error
+
+
+def build(option: str, node: Node, /, **offered: Any) -> Any:
+    """The result of calling the node's `_target_` with its arguments; nodes inside are built first.
+
+    `offered` values fill parameters of the same name that the node omits or sets to null.
+    Raises: ConfigError if the target cannot be used or its arguments do not fit its signature.
+    """
+    function, arguments = target_and_arguments(option, node, offered)
+    if node.get("_partial_"):
+        return functools.partial(function, **arguments)
+    _check_arguments(option, function, arguments)
+    offers: Iterator[Values] = itertools.repeat({})
+    if "num_updates" in offered:  # a schedule: inner ones have their own lengths
+        with refusals_named(option, function):
+            lengths = schedules.inner_updates(function, offered["num_updates"], arguments)
+        offers = ({"num_updates": length} for length in lengths)
+    instance = _call(option, node, function, _build_nested(option, arguments, offers))
+    schedules.warn_of_length(option, instance, offered.get("num_updates"))
+    return instance
+
+
+def build_instance(option: str, node: Node, kind: Any, takes: str, /, **offered: Any) -> Any:
+    """As `build`; refuses an object that is not an instance of `kind`, which `takes` describes."""
+    instance = build(option, node, **offered)
+    check_kind(option, node, instance, isinstance(instance, kind), takes)
+    return instance
+
+
+def build_each(
+    group: str, nodes: Values | None, kind: Any, takes: str, /, **offered: Any
+) -> dict[str, Any]:
+    """The instances of `kind` that the nodes of a group make, by name; some take their name."""
+    instances = {}
+    for name, node in (nodes or {}).items():
+        own = {"name": name} if "name" in node_checks.SUPPLIED.get(group, ()) else {}
+        instances[name] = build_instance(f"{group}.{name}", node, kind, takes, **offered, **own)
+    return instances
+
+
+def build_schedule(
+    option: str, node: Node, *, num_updates: int, updates_per_epoch: int
+) -> schedules.Schedule:
+    """The schedule of the node; `num_updates` is its length if the node omits it.
+
+    Lengths in epochs (`2epochs`) become updates. A schedule of schedules gives their lengths.
+    Raises: ConfigError, also for arguments that a constructor refuses and a part that never runs.
+    """
+    node = in_updates(node, updates_per_epoch)
+    with refusals_named(option):  # of a user's class
+        schedule: schedules.Schedule = build(option, node, num_updates=num_updates)
+    takes = "a function of the completed updates, which gives the learning rate"
+    is_function = callable(schedule) and not isinstance(schedule, torch.nn.Module)
+    check_kind(option, node, schedule, is_function, takes)
+    return schedule
+
+
+def check_rate(option: str, node: Node, schedule: schedules.Schedule) -> None:
+    """Refuses a schedule that gives no learning rate for the first update.
+
+    Raises: ConfigError.
+    """
+    lr: Any = schedule(0)
+    if not (isinstance(lr, int | float) and lr >= 0 and math.isfinite(lr)):
+        why = f"gives {lr!r} for the first update; a learning rate is a finite number of 0 or more"
+        raise refused(option, node, why)
+
+
+def build_function(option: str, node: Node, num_given: int, named: Sequence[str] = ()) -> Any:
+    """A callable of `num_given` values, and of those in `named` that it has as parameters.
+
+    A function with open first parameters is used itself, with its other arguments bound; any other
+    target is called to create the callable. Lists become tensors for parameters that are tensors,
+    such as the class weights of losses.
+    Raises: ConfigError if the target cannot be used or refuses its arguments.
+    """
+    function, arguments = target_and_arguments(option, node, {})
+    parameters = inspect.signature(function).parameters
+    for name, value in arguments.items():
+        allowed = _type_names(parameters[name]) if name in parameters else set()
+        if isinstance(value, list) and {"Tensor"} <= allowed <= {"Tensor", "NoneType"}:
+            arguments[name] = torch.tensor(value, dtype=torch.float32)
+    given = [each for each in [*parameters.values()][:num_given] if each.name not in arguments]
+    if inspect.isclass(function) or any(each.default is not each.empty for each in given):
+        given = []
+    later = [each.name for each in given] + ([*named] if given else [])
+    _check_arguments(option, function, arguments, later)
+    if given:
+        return functools.partial(function, **arguments)
+    return _call(option, node, function, arguments)
+
+
+def named_functions(
+    parameters: Mapping[str, inspect.Parameter], arguments: Values
+) -> dict[str, str]:
+    """The arguments that are dotted names of functions, for parameters that take a function."""
+    return {
+        key: value
+        for key, value in arguments.items()
+        if isinstance(value, str) and DOTTED_NAME.fullmatch(value)
+        if key in parameters and "Callable" in _type_names(parameters[key])
+    }
+
+
+def in_updates(value: Any, updates_per_epoch: int) -> Any:
+    """The value with every length in epochs, at any depth, in updates: at least 1, except 0."""
+    if isinstance(value, Mapping):
+        return {name: in_updates(each, updates_per_epoch) for name, each in value.items()}
+    if isinstance(value, list):
+        return [in_updates(each, updates_per_epoch) for each in value]
+    epochs = EPOCHS.fullmatch(value) if isinstance(value, str) else None
+    updates = float(epochs[1]) * updates_per_epoch if epochs else 0.0
+    return max(int(updates > 0), round(updates)) if epochs else value
+
+
+def target_and_arguments(option: str, node: Node, offered: Values) -> tuple[Any, dict[str, Any]]:
+    """The node's callable, and its arguments with the offered ones among its parameters."""
+    function = resolve(f"{option}._target_", node["_target_"])
+    arguments = {key: value for key, value in node.items() if key not in ("_target_", "_partial_")}
+    for key in arguments:
+        if key.startswith("_"):
+            problem = f"{option}.{key}: arguments go by name here; give each under its own"
+            raise errors.ConfigError([problem])
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError as error:
+        why = "does not tell which arguments it takes; name a Python function or class"
+        raise refused(option, node, why) from error
+    for key, value in named_functions(parameters, arguments).items():
+        arguments[key] = resolve(f"{option}.{key}", value)
+    if not node_checks.is_shipped(node["_target_"]):
+        for key, value in arguments.items():
+            allowed = _type_names(parameters[key]) if key in parameters else set()
+            if isinstance(value, list) and "tuple" in allowed and not allowed & LISTS:
+                arguments[key] = tuple(value)  # YAML has no tuples; torchmetrics needs them
+    is_open = {key for key in parameters if arguments.get(key) is None}
+    return function, arguments | {key: offered[key] for key in offered if key in is_open}
+
+
+def _build_nested(option: str, value: Any, offers: Iterator[Values]) -> Any:
+    """The value with every node in it replaced by its object."""
+    if isinstance(value, list):
+        places = enumerate(value)
+        return [_build_nested(f"{option}.{key}", each, offers) for key, each in places]
+    if not isinstance(value, Mapping):
+        return value
+    if "_target_" in value:
+        with refusals_named(option):
+            return build(option, value, **next(offers))
+    return {key: _build_nested(f"{option}.{key}", each, offers) for key, each in value.items()}
+
+
+def _call(option: str, node: Node, function: Any, arguments: Values) -> Any:
+    is_shipped = node_checks.is_shipped(node["_target_"])  # else the traceback is more useful
+    try:
+        with refusals_named(option, function) if is_shipped else nullcontext():
+            return function(**arguments)
+    except ModuleNotFoundError as error:  # an optional package, at its first use
+        remedy = installation(error.name) if is_shipped and error.name else ""
+        raise refused(option, node, f"{error}{remedy}") from error
+    except URLError as error:
+        why = f"downloads weights, and that failed ({error.reason})"
+        raise refused(option, node, f"{why}; start the run with internet access") from error
+    except (RuntimeError, MemoryError) as error:
+        shortage = memory.shortage(error)
+        if shortage is None:
+            raise
+        raise refused(option, node, f"{shortage}; make it smaller") from error
+
+
+def _check_arguments(
+    option: str, function: Any, arguments: Values, later: Sequence[str] = ()
+) -> None:
+    """Refuses unknown and missing arguments; `later` ones are passed at each call."""
+    parameters = inspect.signature(function).parameters
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    named = {
+        name: each
+        for name, each in parameters.items()
+        if each.kind in kinds and name not in later
+    }
+    is_open_ended = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    title = function.__qualname__
+    problems = [
+        f"{option}: {title} takes {name!r} by position, and arguments go by name here; name a "
+        f"class or function that makes what {option} takes"
+        for name, each in parameters.items()
+        if each.kind is each.POSITIONAL_ONLY and each.default is each.empty and name not in later
+    ]
+    problems += [
+        f"{option}.{name}: {title} has no such argument"
+        + (errors.nearest(name, named) or f"; it takes: {', '.join(named)}")
+        for name in arguments
+        if name not in named and not is_open_ended
+    ]
+    problems += [
+        f"{option}.{name}: {title} needs it; give one as +{option}.{name}=..."
+        for name, each in named.items()
+        if each.default is each.empty and name not in arguments
+    ]
+    if problems:
+        raise errors.ConfigError(problems)
+
+
+def _type_names(parameter: inspect.Parameter) -> set[str]:
+    """The names of the types in its annotation, without their arguments."""
+    annotation = parameter.annotation
+    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+    allowed = typing.get_args(annotation) if is_union else (annotation,)
+    return {getattr(typing.get_origin(each) or each, "__name__", "") for each in allowed}
+
+
+def _remedy(name: str, cause: str) -> str:
+    """How to install a missing package, or the nearest name in the module."""
+    module, _, attribute = name.rpartition(".")
+    package = name.partition(".")[0]
+    is_known = node_checks.is_shipped(name) or package in FOREIGN_PACKAGES
+    if is_known and f"No module named '{package}'" in cause:
+        return installation(package)
+    if module not in sys.modules:
+        places = "beside train.py, installed, or on PYTHONPATH"
+        return f"; name one in a module that Python finds: {places}"
+    if hasattr(sys.modules[module], attribute):
+        return "; name a function or class of your own module"
+    return errors.nearest(attribute, dir(sys.modules[module]))
+
+
+def installation(module: str) -> str:
+    """The remedy for a missing optional package, which has its module's name."""
+    return f"; it comes with `pip install {module.replace('_', '-')}`"

@@ -1,0 +1,105 @@
+"""Shared by all commands with a configuration: composition, trust, and the log on the terminal."""
+
+import argparse
+import dataclasses
+import logging
+import sys
+from pathlib import Path
+
+from andiron import __version__, errors
+from andiron.interrupter import Interrupter
+from andiron.ranges import MOST
+from andiron.shell.cli.signals import Signals, installed
+from andiron.shell.config import (
+    arguments as command_arguments,
+    composition,
+    diagnosis,
+    flags,
+    trust,
+    user_files,
+)
+from andiron.shell.config.trust import Trust
+from andiron.shell.run import resume_arguments
+
+log = logging.getLogger("andiron")
+
+
+def main(
+    task: composition.Task,
+    conf_dir: Path | None,
+    arguments: list[str],
+    *,
+    signals: Signals | None = None,
+    resumes: bool = False,
+) -> None:
+    """Calls `task` for the composed run, or for each run of a sweep.
+
+    `signals` handles the stopping signals meanwhile. Only with `resumes` may the arguments resume
+    a run.
+    Raises: AndironError; Interrupted for one of these signals.
+    """
+    if flags.prints_only(arguments, ["--version"]):
+        print(f"andiron {__version__}")  # Hydra would print its own
+        return
+    conf_dir = conf_dir or user_files.default_conf_dir()
+    show_log()
+    arguments = sys.argv[1:] = command_arguments.in_order(arguments)  # Hydra reads them there
+    with installed(signals or Signals(Interrupter())):
+        user_files.check(diagnosis.user_dirs(arguments))
+        if resumes:
+            resume_arguments.run(task, conf_dir, arguments)
+        else:
+            resume_arguments.refuse(arguments)
+            composition.run(task, conf_dir, command_arguments.in_this_process(arguments))
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """Adds `--trust` to a command that builds what a run folder names."""
+    parser.add_argument(
+        "--trust",
+        metavar="PACKAGE",
+        nargs="+",
+        default=[],
+        help="packages whose classes the run folder may name",
+    )
+
+
+def count(text: str) -> int:
+    """An argument as an integer from 1 to `MOST`; raises ValueError for argparse."""
+    value = int(text)
+    if not 1 <= value <= MOST:
+        raise ValueError(text)
+    return value
+
+
+def trusted(options: argparse.Namespace) -> Trust:
+    """The trust of the user: packages of `--trust`, and classes that `conf/` names."""
+    return dataclasses.replace(
+        trust.of_user([user_files.default_conf_dir()], options.trust), spelling="--trust {}"
+    )
+
+
+def in_folder(arguments: list[str], kind: str) -> list[str]:
+    """The arguments, with a run folder below outputs/`kind` unless they name one."""
+    if any(argument.startswith("hydra.run.dir=") for argument in arguments):
+        return arguments
+    return [*arguments, "hydra.run.dir=outputs/" + kind + "/${now:%Y-%m-%d}/${now:%H-%M-%S-%f}"]
+
+
+def show_log() -> None:
+    """Prints log messages on the terminal too, without level and time."""
+    log.setLevel(logging.DEBUG)
+    if any(isinstance(handler, Printer) for handler in log.handlers):
+        return
+    printer = Printer(level=logging.INFO)
+    # errors are printed once, by main, and epochs by the renderer
+    epochs = "andiron.epoch"
+    printer.addFilter(lambda record: record.levelno < logging.ERROR and record.name != epochs)
+    log.addHandler(printer)
+
+
+class Printer(logging.Handler):
+    """Prints messages with `print`, so that a live display stays at the bottom."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(errors.printable(record.getMessage()))

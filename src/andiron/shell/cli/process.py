@@ -1,0 +1,124 @@
+"""Checks of the process that a command runs in, made before anything else."""
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import ParamSpec
+
+from andiron import errors
+from andiron.shell.cli import streams
+from andiron.shell.cli.signals import exit_code, outcome
+from andiron.shell.config import flags
+
+# variables of torchrun and mpirun: the number of processes, and the rank of this one
+NUMBERS_OF_PROCESSES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")
+OF_TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+RANKS = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK")
+Arguments = ParamSpec("Arguments")
+Main = Callable[Arguments, int]
+
+
+def command(
+    main: Main[Arguments],
+    *,
+    trains: bool = False,
+    joins_others: bool = False,
+    interrupted: str = "interrupted",
+) -> Main[Arguments]:
+    """Wraps a main function: the process is checked first, and a lost result ends the command.
+
+    An error of Andiron ends it with its message, Ctrl-C with the line `interrupted`, also during
+    imports. Without `joins_others`, several processes of torchrun are refused: each would silently
+    do the same work.
+    """
+
+    @functools.wraps(main)
+    def wrapper(*args: Arguments.args, **kwargs: Arguments.kwargs) -> int:
+        has_result = not trains or flags.prints_only(sys.argv[1:])
+        try:
+            with streams.safe_streams(has_result=has_result):
+                return _run(lambda: main(*args, **kwargs), joins_others, interrupted)
+        except streams.ResultLost as lost:
+            return lost.exit_code
+
+    return wrapper
+
+
+# training continues where standard output cannot be written
+training_command = functools.partial(command, trains=True)
+
+
+def _run(main: Callable[[], int], joins_others: bool, interrupted: str) -> int:
+    try:
+        if lines := problems(sys.argv[1:], os.environ, joins_others=joins_others):
+            raise errors.ConfigError(lines)
+        return main()
+    except errors.AndironError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return exit_code(error)
+    except KeyboardInterrupt as error:
+        print("; ".join([interrupted, *outcome(error)]), file=sys.stderr)
+        return exit_code(error)
+
+
+def rank_and_size(environment: Mapping[str, str]) -> tuple[int, int] | None:
+    """The rank of this process and the world size, if torchrun started several processes."""
+    size = _number(environment.get("WORLD_SIZE"))
+    is_launched = all(name in environment for name in OF_TORCHRUN)
+    return (_number(environment["RANK"]), size) if is_launched and size > 1 else None
+
+
+def problems(
+    arguments: list[str], environment: Mapping[str, str], *, joins_others: bool = False
+) -> list[str]:
+    """The reasons why no command can run in this process, one line each."""
+    lines = [
+        f"{_escape(argument)}: is not UTF-8 text; give it in UTF-8, in a UTF-8 locale"
+        for argument in arguments
+        if not _is_text(argument)
+    ]
+    try:
+        current = os.getcwd()
+    except OSError as error:
+        lines.append(
+            f"the current directory cannot be used ({error.strerror}): it was removed, or may not "
+            "be read; change to another"
+        )
+    else:
+        if not _is_text(current):
+            lines.append(f"{_escape(current)}: the current directory has no UTF-8 name; rename it")
+    os.umask(mask := os.umask(0o022))  # it can only be read by setting it
+    if mask & 0o700:
+        lines.append(
+            f"umask {mask:04o}: this process could not use the files and folders that it makes; "
+            "run `umask 022` before it"
+        )
+    is_joined = joins_others and rank_and_size(environment) is not None
+    return lines if is_joined else [*lines, *_launcher_problems(environment)]
+
+
+def _launcher_problems(environment: Mapping[str, str]) -> list[str]:
+    """Refuses to run in several processes: each would silently do the same work."""
+    sizes = [name for name in NUMBERS_OF_PROCESSES if _number(environment.get(name)) > 1]
+    ranks = [name for name in RANKS if _number(environment.get(name)) > 0]
+    variables = " ".join(f"{name}={environment[name]}" for name in (*sizes, *ranks))
+    if not variables:
+        return []
+    return [
+        f"{variables}: this is one of several processes, as torchrun or mpirun start them; only "
+        "train.py runs in several, started by torchrun: start this with python, or unset these "
+        "variables"
+    ]
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text is not None and text.isascii() and text.isdigit() else 0
+
+
+def _is_text(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _escape(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()

@@ -1,0 +1,164 @@
+"""The arguments of a command: overrides, and Hydra's flags in any place among them.
+
+>>> in_order(["lr=1", "-m", "seed=1,2", "--config-dir", "mine"])
+['lr=1', 'seed=1,2', '-m', '--config-dir', 'mine']
+"""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Collection
+from typing import NoReturn
+
+from hydra._internal.utils import get_args_parser
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, RangeSweep
+from hydra.errors import HydraException
+
+from andiron import errors
+from andiron.disk import files
+from andiron.shell.config import optuna_package
+from andiron.shell.config.schema import APART, OF_A_SWEEP
+
+FOLDERS = ("hydra.run.dir", "hydra.sweep.dir")
+OF_ALL_JOBS = APART - {"resume", "resume_allow"}  # a sweep of resumed runs has its own error
+MOST_JOBS = 100_000  # of one sweep; each takes a second at least
+
+
+def in_order(arguments: list[str]) -> list[str]:
+    """The overrides, then the flags: Hydra does not read overrides that follow a flag.
+
+    Raises: ConfigError for a flag that is unknown, lacks its value, or would read a pickle.
+    """
+    options, unknown = _parser().parse_known_intermixed_args(arguments)
+    problems = [f"{flag}: no such flag{_nearest(flag)}" for flag in unknown if flag[:1] == "-"]
+    if options.experimental_rerun is not None:
+        problems.append(
+            f"--experimental-rerun={options.experimental_rerun}: would read a pickle; resume=<run "
+            "folder> resumes a run, scripts/rerun.py repeats one"
+        )
+    if problems:
+        raise errors.ConfigError(problems)
+    overrides, flags = list(options.overrides), []
+    for argument in arguments:  # overrides keep their order, so the first left is the next
+        is_next = bool(overrides) and argument == overrides[0]
+        flags += [] if is_next else [argument]
+        overrides = overrides[is_next:]
+    return [*options.overrides, *flags]
+
+
+def parsed(arguments: list[str]) -> Namespace:
+    """Hydra's flags by name, and `overrides`.
+
+    Raises: ConfigError for a flag that lacks its value.
+    """
+    return _parser().parse_known_intermixed_args(arguments)[0]
+
+
+def of_the_configuration(arguments: list[str]) -> list[str]:
+    """The flags that say where the configuration is, such as `--config-dir mine`.
+
+    Raises: as `parsed`.
+    """
+    values = vars(parsed(arguments))
+    names = "config_path", "config_name", "config_dir"
+    flags = ((f"--{name.replace('_', '-')}", values[name]) for name in names if values[name])
+    return [text for flag in flags for text in flag]
+
+
+def in_this_process(arguments: list[str]) -> list[str]:
+    """The arguments of a command that runs the jobs of a sweep in this process."""
+    return ["hydra/launcher=basic", *arguments] if parsed(arguments).multirun else arguments
+
+
+def parsed_override(text: str) -> Override | None:
+    """The argument as an override; None if it is not valid."""
+    try:
+        return OverridesParser.create().parse_override(text)
+    except (HydraException, RecursionError):
+        return None
+
+
+def check(arguments: list[str], groups: Callable[[], Collection[str]]) -> None:
+    """Refuses overrides that Hydra would silently misread.
+
+    A run without a folder would use the current one; a repeated choice would replace the first; an
+    endless sweep would fill the memory. `groups` returns the names of the config groups.
+    Raises: ConfigError with every such override.
+    """
+    options = parsed(arguments)
+    overrides = list(filter(None, map(parsed_override, options.overrides)))
+    twice = [override for override in overrides if _has_repeats(override)]
+    choices = groups() if twice else ()
+    problems = [
+        f"{override.input_line}: {reason}"
+        for override in overrides
+        if (reason := _misreading(override))
+    ]
+    problems += [
+        f"{override.input_line}: names a choice twice, which is made once; leave one out"
+        for override in twice
+        if str(override.key_or_group) in choices
+    ]
+    names = [str(override.key_or_group) for override in overrides]
+    if {"sweep_name", "hydra.sweep.dir"} <= {*names}:
+        problems += ["sweep_name and hydra.sweep.dir: both name the sweep's folder; leave one out"]
+    if not options.multirun:
+        reason = "applies to sweeps only; add -m, or leave it out"
+        problems += [f"{name}=...: {reason}" for name in OF_A_SWEEP if name in names]
+    if problems:
+        raise errors.ConfigError(problems)
+    if optuna_package.CHOICE in options.overrides:
+        optuna_package.check()  # before Hydra finds two sweepers of that name
+
+
+def _misreading(override: Override) -> str:
+    """Why Hydra would misread an override; empty if it does not."""
+    option, value = str(override.key_or_group), override.value()
+    if not _length(value) <= MOST_JOBS:  # or NaN
+        return f"should have at most {MOST_JOBS} values; narrow the range"
+    if override.is_sweep_override():
+        if option in OF_ALL_JOBS:
+            several = "; several metrics are a list: 'objective=[valid/loss,valid/accuracy]'"
+            return "is one value for all jobs" + (several if option == "objective" else "")
+        return "no combination of values; give some" if _length(value) <= 0 else ""
+    if option in FOLDERS and not _is_folder(value):
+        return "no folder; give one, or leave it out"
+    if option in FOLDERS and files.is_ambiguous(str(value)):
+        return "leads elsewhere, because .. follows a link; give the folder itself"
+    if option == "hydra.output_subdir" and value is not None:
+        return "Andiron writes Hydra's record to .hydra; leave it out"
+    return ""
+
+
+def _is_folder(value: object) -> bool:
+    """Whether a value can be the path of a folder; Hydra makes text of a number."""
+    text = "" if value is None else str(value)
+    return bool(text.strip()) and "\0" not in text and not isinstance(value, list | dict)
+
+
+def _has_repeats(override: Override) -> bool:
+    value = None if override.is_sweep_override() else override.value()
+    texts = list(map(str, value)) if isinstance(value, list) else []
+    return len({*texts}) < len(texts)
+
+
+def _length(value: object) -> float:
+    """The number of values in a range; 1 for any other value, and where Hydra refuses the step."""
+    if not (isinstance(value, RangeSweep) and value.step):
+        return 1
+    return (float(value.stop or 0) - float(value.start or 0)) / float(value.step)
+
+
+def _parser() -> ArgumentParser:
+    parser = get_args_parser()  # private: Hydra has no other list of its flags
+    parser.error = _refuse  # type: ignore[method-assign]
+    return parser
+
+
+def _refuse(message: str) -> NoReturn:
+    raise errors.ConfigError([f"{message.removeprefix('argument ')}; --hydra-help lists the flags"])
+
+
+def _nearest(flag: str) -> str:
+    # private: argparse lists its options in the text of its help only
+    flags = [name for action in _parser()._actions for name in action.option_strings]
+    return errors.nearest(flag.partition("=")[0], flags) or "; --hydra-help lists them"

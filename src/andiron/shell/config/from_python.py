@@ -1,0 +1,63 @@
+"""The configuration of a run started from Python: its options, and what its code was made of.
+
+config.json then has the entry `from_python`, and only those components that can be made again.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass
+from pathlib import Path
+from typing import Any
+
+from andiron import errors
+from andiron.shell.config import schema
+from andiron.shell.config.options import LearnerOptions
+from andiron.shell.config.schema import FROM_PYTHON, INSTRUCTIONS, MOST_TEXT, Train
+from andiron.shell.config.trust import Trust
+
+BUILT = ("data", "task", "model", "loss", "metrics", "checkpoint")  # by commands that use a run
+OPTIONS = {field.name for field in dataclasses.fields(Train)}
+USED = {field.name for field in dataclasses.fields(LearnerOptions)} | {*BUILT, "batch_size"}
+USED |= {"device", "valid_sets_every", "valid_sets_metrics"}
+
+
+@dataclass(frozen=True)
+class Unrecorded:
+    """The components that cannot be made again, and why, by option; `built_at` is their code."""
+
+    built_at: str
+    reasons: Mapping[str, str]
+
+
+def parsed(path: Path, plain: Mapping[str, Any], trust: Trust) -> tuple[Train, Unrecorded]:
+    """The configuration in config.json; a component that is not on record is {}, a rate NaN.
+
+    The file is untrusted: what commands build from it may name only what `trust` allows.
+    Raises: ConfigError naming every wrong value, and every refused name.
+    """
+    recorded = {name: plain[name] for name in plain if name not in (FROM_PYTHON, *INSTRUCTIONS)}
+    trust.check({name: recorded[name] for name in BUILT if name in recorded})
+    used = {name: recorded[name] for name in recorded if name in USED}
+    problems = schema.problems(used).items()  # also about the options that are not used
+    lines = [line for option, line in problems if option.partition(".")[0] in used]
+    unknown = [name for name in recorded if name not in OPTIONS]
+    if lines or unknown:
+        lines += [f"{name}: no such option" for name in unknown]
+        raise errors.ConfigError(f"{path}: {line}" for line in lines)
+    required = [field.name for field in dataclasses.fields(Train) if field.default is MISSING]
+    empty: dict[str, Any] = {name: {} for name in required if name in schema.NODE_GROUPS}
+    known = empty | {"metrics": {}, "lr": math.nan} | recorded
+    return Train(**known), _unrecorded(plain[FROM_PYTHON])
+
+
+def _unrecorded(entry: Any) -> Unrecorded:
+    """The entry `from_python`, of which a stranger may have written anything."""
+    entry = entry if isinstance(entry, Mapping) else {}
+    missing = entry.get("not_recorded")
+    reasons = {
+        str(option): str(each.get("reason"))[:MOST_TEXT]
+        for option, each in (missing.items() if isinstance(missing, Mapping) else ())
+        if isinstance(each, Mapping)
+    }
+    return Unrecorded(str(entry.get("built_at"))[:MOST_TEXT], reasons)

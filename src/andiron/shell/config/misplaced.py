@@ -1,0 +1,36 @@
+"""The right place of a misplaced option: `optimizer.lr` is `lr`."""
+
+from andiron.shell.config import node_checks, trust
+from andiron.shell.config.signatures import Signature, signature
+from andiron.shell.config.violations import Options, Problems, UNKNOWN
+
+OTHER_NAMES = {  # by their names in other codebases
+    "learning_rate": "lr", "epochs": "num_epochs", "max_epochs": "num_epochs",
+    "steps": "num_updates", "max_steps": "num_updates", "num_steps": "num_updates",
+    "bs": "batch_size", "train_batch_size": "batch_size", "workers": "num_workers",
+    "accumulate_grad_batches": "grads_accumulation", "gradient_clip_val": "clip",
+    "grad_clip": "clip", "wd": "weight_decay", "random_seed": "seed", "amp": "precision",
+    "ckpt_path": "resume", "gpus": "device", "accelerator": "device",
+}  # fmt: skip
+
+
+def corrected(problems: Problems, options: Signature, plain: Options) -> Problems:
+    """The problems, with the right place of each unknown option whose name is valid elsewhere.
+
+    `options` are the options of a run; they precede the arguments of the nodes in `plain`.
+    """
+    unknown = [option for option, line in problems.items() if line.startswith(f"{option}{UNKNOWN}")]
+    if not unknown:
+        return problems
+    places = {name: [name] for name in options.parameters}
+    for path, place, node in trust.nodes(plain):
+        expected = signature(str(node["_target_"]))
+        for name in expected.parameters if expected else ():
+            if name not in {*options.parameters, *node_checks.SUPPLIED.get(place, ())}:
+                places.setdefault(name, []).append(f"{path}.{name}")
+    hints = {}
+    for option in unknown:
+        name = option.rpartition(".")[2]
+        if right := places.get(name) or places.get(OTHER_NAMES.get(name, "")):
+            hints[option] = f"{option}{UNKNOWN}; did you mean {' or '.join(map(repr, right))}?"
+    return problems | hints

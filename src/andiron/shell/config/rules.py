@@ -1,0 +1,100 @@
+"""The rules of parameter groups, checked before the model is built."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from andiron.plain import patterns
+from andiron.ranges import Count, Node, Positive, Span
+from andiron.shell.config import node_checks, violations
+from andiron.shell.config.options import Clip
+from andiron.shell.config.signatures import Parameter, Signature, fields_of, signature
+from andiron.shell.config.violations import Options, Problems
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParamGroup:
+    """A rule and its settings; `match` and `exclude` are a `Match`, or the text of its `name`."""
+
+    match: str | dict[str, Any]
+    exclude: str | dict[str, Any] | None = None
+    optimizer: Node | None = None
+    lr: Positive | None = None
+    lr_scale: Positive | None = None
+    schedule: Node | None = None
+    clip: Clip | None = None
+    gradients: dict[str, Node] | None = None  # transformations by name, in order
+    every: Count = 1
+    frozen: bool | Span = False  # always, or until then
+
+
+SETTINGS = {field.name for field in dataclasses.fields(ParamGroup)}
+
+
+def options(rule: Options) -> dict[str, Any]:
+    """The entries of a rule that are not group settings: options of the group's optimizer."""
+    return {name: value for name, value in rule.items() if name not in SETTINGS}
+
+
+def problems(plain: Options) -> Problems:
+    """The mistakes in `param_groups` of a composed configuration, a line for each option."""
+    groups = plain.get("param_groups") or {}
+    lines = {}
+    for name, rule in groups.items() if isinstance(groups, Mapping) else ():
+        path = f"param_groups.{name}"
+        if not isinstance(rule, Mapping):
+            lines[path] = f"{path}={rule}: should be an object with a match"
+        elif "_target_" not in rule:
+            lines |= _rule_problems(path, rule) | _option_problems(path, rule, plain)
+    return lines
+
+
+def _rule_problems(path: str, rule: Options) -> Problems:
+    settings = {name: value for name, value in rule.items() if name in SETTINGS}
+    lines = violations.signature_problems(fields_of(ParamGroup), settings, prefix=f"{path}.")
+    for name in ("match", "exclude"):
+        if settings.get(name) is not None and f"{path}.{name}" not in lines:
+            lines |= _match_problems(f"{path}.{name}", settings[name])
+    lr, lr_scale, frozen = map(settings.get, ("lr", "lr_scale", "frozen"))
+    if lr is not None and lr_scale is not None:
+        reason = f"lr_scale={lr_scale} is given too; give one of the two"
+        lines[f"{path}.lr"] = f"{path}.lr={lr}: {reason}"
+    if frozen is True and settings.get("optimizer"):
+        reason = "a frozen group needs no optimizer; remove one of the two"
+        lines[f"{path}.frozen"] = f"{path}.frozen=True: {reason}"
+    return lines
+
+
+def _match_problems(path: str, match: str | Options) -> Problems:
+    criteria = {"name": match} if isinstance(match, str) else match
+    lines = violations.signature_problems(_criteria(), criteria, prefix=f"{path}.")
+    if not any(value not in (None, [], ()) for value in criteria.values()):
+        names = ", ".join(_criteria().parameters)
+        reason = "names no criterion, and would claim every parameter"
+        lines[path] = f"{path}={match}: {reason}; give one of {names}"
+    try:
+        patterns.compiled(criteria.get("name") or "")
+    except ValueError as error:
+        lines.setdefault(f"{path}.name", f"{path}.name={error}")
+    return lines
+
+
+@cache
+def _criteria() -> Signature:
+    """The criteria of `andiron.optim.Match`; each may be null."""
+    criteria = signature("andiron.optim.Match")
+    parameters = criteria.parameters if criteria else {}
+    return Signature(
+        {name: Parameter(parameter.kind | None) for name, parameter in parameters.items()}
+    )
+
+
+def _option_problems(path: str, rule: Options, plain: Options) -> Problems:
+    """The options beside the settings, checked against the group's optimizer."""
+    node = rule.get("optimizer") or plain.get("optimizer")
+    target = node.get("_target_") if isinstance(node, Mapping) else None
+    if not isinstance(target, str):
+        return {}
+    return node_checks.argument_problems(target, options(rule), path, "optimizer")

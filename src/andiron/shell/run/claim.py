@@ -1,0 +1,208 @@
+"""Keeps a run's folder to one process: claims it for a new run, or to resume one."""
+
+import logging
+import os
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from andiron import errors
+from andiron.disk import files
+from andiron.plain import readable
+from andiron.run_folder import RunFolder
+from andiron.shell.run import replaced_run, run_record, status, written_files
+from andiron.shell.run.log_file import LogFile, alone_in, is_held, unwritable
+
+log = logging.getLogger("andiron")
+
+
+@contextmanager
+def claimed(
+    folder: RunFolder, *, overwrite: bool = False, opened: Collection[Path] = ()
+) -> Iterator[status.Report]:
+    """Claims the folder for a new run and keeps its status and log; an empty folder may exist.
+
+    `opened` are files and folders there that writers of the new run have made before.
+    Call the yielded report after the first update: it removes the run that is replaced. After an
+    earlier error that run is restored, or nothing is left of the new one.
+    Raises: RunFolderError if the folder cannot be written, or holds files that no run wrote or a
+    run that `overwrite` does not allow replacing.
+    """
+    replaced: Path | None = None
+
+    def begin() -> None:
+        if report.is_untrained:
+            report.is_untrained = False
+            report.write(folder)
+            if replaced is not None:
+                replaced_run.discard(folder, replaced)
+
+    report = status.Report(begin, is_untrained=True)
+    if around := run_record.run_around(folder.path):
+        raise errors.RunFolderError(
+            f"{folder.path}: is among the files of the run in {around}; choose another "
+            "hydra.run.dir"
+        )
+    with ExitStack() as stack:
+        with alone_in(folder.path):
+            replaced = _claim(folder, overwrite=overwrite, opened=opened)
+            stack.enter_context(_undo_on_error(folder, replaced, report))
+            try:
+                stack.enter_context(written_files.guarded(folder))
+            except FileExistsError as error:
+                raise unwritable(Path(error.filename), error) from error
+            report.write(folder)
+            stack.enter_context(_logging_to_file(folder))
+        with status.reported(folder, report):
+            yield report
+            report()  # a run of no updates
+
+
+@contextmanager
+def _undo_on_error(
+    folder: RunFolder, replaced: Path | None, report: status.Report
+) -> Iterator[None]:
+    """After an error before the first update, restores the run that was there, or leaves nothing.
+
+    The logs of other processes that failed, and a saved non-finite update, stay until the next
+    command.
+    """
+    run = run_record.identity(folder)
+    try:
+        yield
+    except BaseException as error:
+        # the identity: not another folder in its place
+        if report.is_untrained and run_record.holds_run(folder, run):
+            with suppress(OSError):  # the next command that claims the folder settles the rest
+                if replaced is not None:
+                    replaced_run.restore(folder, replaced)
+                elif not isinstance(error, errors.PeerError | errors.NonFiniteError):
+                    replaced_run.remove(folder)
+        raise
+
+
+def settle(folder: RunFolder) -> None:
+    """Restores a run that a killed process was replacing, or removes it if the new run had begun.
+
+    For commands that read the run before they claim the folder.
+    Raises: RunFolderError if a process still trains there, or a link leads out of the folder.
+    """
+    if os.path.isdir(folder.path) and replaced_run.asides(folder):
+        with alone_in(folder.path):
+            _settle(folder)
+
+
+@contextmanager
+def resumed(folder: RunFolder) -> Iterator[status.Report]:
+    """Claims the folder of a run to resume it; keeps its status and log as `claimed` does.
+
+    Without a call of the yielded report, no update was made: the status is restored.
+    Raises: RunFolderError if the folder cannot be written, a link leads out of it, or another
+    process trains the run.
+    """
+    begun: list[bool] = []
+    report = status.Report(lambda: begun.append(True), earlier=status.earlier_sessions(folder))
+    _refuse_links(folder)
+    _refuse_foreign(folder)
+    with (
+        written_files.guarded(folder),
+        _logging_to_file(folder),
+        status.restored(folder, unless=lambda: begun),
+    ):
+        for partial, name in files.partials(folder.path).items():  # left by a killed process
+            if folder.owns(name):
+                files.remove_partial(partial, [])
+        report.write(folder)
+        with status.reported(folder, report):
+            yield report
+
+
+def refuse_if_running(folder: RunFolder) -> None:
+    """Raises: RunFolderError if another process trains the run in the folder."""
+    pid = status.read(folder).get("pid")
+    # process numbers are reused, so only the lock shows that the process still runs
+    if pid != os.getpid() and is_held(folder.log):
+        raise errors.RunFolderError(
+            f"{folder.path} holds a run that process {pid} still trains; "
+            "end it first, or choose another hydra.run.dir"
+        )
+
+
+def _claim(folder: RunFolder, *, overwrite: bool, opened: Collection[Path]) -> Path | None:
+    """Writes the new run's manifest; returns the folder to which an earlier run was moved."""
+    path = folder.path
+    try:
+        _settle(folder)
+        holds_run = run_record.holds_run(folder)
+        is_untrained = holds_run and status.is_untrained(folder)
+        if holds_run and not (overwrite or is_untrained):
+            raise FileExistsError
+        _refuse_foreign(folder, opened)
+        if not holds_run:
+            run_record.begin(folder)
+            return None
+        refuse_if_running(folder)
+        replaced_run.refuse_inner_runs(folder)
+        if not is_untrained:
+            return replaced_run.replace(folder)
+        replaced_run.remove(folder, keeps_manifest=True)
+        run_record.begin(folder, files.write)
+        return None
+    except FileExistsError as error:
+        raise errors.RunFolderError(
+            f"{path} already holds a run; resume it with resume={path}, choose another "
+            "hydra.run.dir, or give overwrite=true to remove what that run wrote"
+        ) from error
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def _settle(folder: RunFolder) -> None:
+    _refuse_links(folder)
+    if replaced_run.asides(folder) and run_record.holds_run(folder):
+        refuse_if_running(folder)
+        replaced_run.settle(folder)
+
+
+def _refuse_links(folder: RunFolder) -> None:
+    """Refuses links: they could lead to another run, or out of the folder."""
+    links = replaced_run.own_links(folder)
+    if links:
+        raise errors.RunFolderError(
+            f"{folder.path}: {', '.join(links)}: a link, through which nothing is written; put "
+            "the files themselves there, or choose another hydra.run.dir"
+        )
+
+
+def _refuse_foreign(folder: RunFolder, opened: Collection[Path] = ()) -> None:
+    """Refuses files that are not the run's: not in its manifest, or in a folder without a run.
+
+    Only the half-written manifest of a process that was killed early is ignored.
+    """
+    if run_record.holds_run(folder):
+        names, remedy = run_record.unlisted(folder), "move them elsewhere"
+    else:
+        final_names, manifest = files.partials(folder.path), folder.manifest.name
+        entries = sorted({*folder.path.iterdir()} - {*opened})
+        names = [path.name for path in entries if final_names.get(path) != manifest]
+        remedy = f"if a run is there, restore its {manifest}, which is missing or damaged"
+    if names:
+        raise errors.RunFolderError(
+            f"{folder.path}: holds files that no run wrote ({readable.joined(names)}), and "
+            f"nothing there was changed; {remedy}, or choose another hydra.run.dir"
+        )
+
+
+@contextmanager
+def _logging_to_file(folder: RunFolder) -> Iterator[None]:
+    """Also writes the messages of `andiron` to the run's log, which no other process has open."""
+    handler = LogFile(folder.log)
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        log.setLevel(level)  # the logger of a library is its program's
+        log.removeHandler(handler)
+        handler.close()

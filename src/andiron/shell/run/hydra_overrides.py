@@ -1,0 +1,94 @@
+"""The overrides in a run's `.hydra/overrides.yaml`, which are composed again on resume.
+
+They may choose from the config groups and set plain values. Hydra's own options, interpolations,
+packages and sweeps could do more, so they are refused.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hydra.core.override_parser.types import Override
+
+from andiron import errors
+from andiron.disk import files
+from andiron.shell.config.arguments import parsed_override
+from andiron.shell.config.leaves import nested
+from andiron.shell.config.trust import Trust
+
+Groups = Mapping[str, list[str]]  # the choices of every config group
+
+
+class _PlainLoader(yaml.SafeLoader):  # type: ignore[misc]
+    """YAML without aliases: a small file cannot stand for a large value.
+
+    `yaml.parse` finds aliases too, but does not recurse: its time is quadratic in the depth.
+    """
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise ValueError("has an alias; a list of overrides needs none")
+        return super().compose_node(parent, index)
+
+
+def read(path: Path) -> list[str]:
+    """The list of overrides in the file.
+
+    Raises: OSError or ValueError if it is not a small file with a list of strings.
+    """
+    try:
+        overrides = yaml.load(files.read_text(path), _PlainLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())) from error
+    if not isinstance(overrides, list) or not all(isinstance(text, str) for text in overrides):
+        raise ValueError("is not a list of strings")
+    return overrides
+
+
+def check(path: Path, overrides: list[str], groups: Groups, trusted: Trust) -> None:
+    """Refuses overrides that do more than choose from a group or set a plain value.
+
+    Raises: RunFolderError with all of them; ConfigError for classes that `trusted` does not allow.
+    """
+    refused, placed = [], []
+    for text in overrides:
+        override = parsed_override(text)
+        if problem := _problem(text, override, groups):
+            refused.append(f"{text!r} {problem}")
+        elif override is not None and not override.is_delete():
+            placed.append(nested({tuple(override.key_or_group.split(".")): override.value()}))
+    if refused:
+        raise errors.RunFolderError(
+            f"{path}: {'; '.join(refused)}; give resume=<run folder> alone, which reads "
+            "config.json and not these"
+        )
+    for plain in placed:
+        trusted.check(plain)
+
+
+def _problem(text: str, override: Override | None, groups: Groups) -> str | None:
+    """Why a run folder may not contain an override."""
+    if override is None:
+        return "is not a valid Hydra override"
+    key = str(override.key_or_group)
+    if override.package is not None and override.package.startswith(("hydra", "_global_")):
+        return "sets options outside its group"
+    if key.partition(".")[0].partition("/")[0] == "hydra":
+        return "sets an option of Hydra, which a run folder may not"
+    if override.is_sweep_override():
+        return "is a sweep"
+    if "${" in text:
+        return "has an interpolation"
+    is_choice = key in groups or "/" in key
+    return _unknown_choice(override, groups.get(key, [])) if is_choice else None
+
+
+def _unknown_choice(override: Override, choices: list[str]) -> str | None:
+    """Refuses a choice outside conf/: Hydra would look for it in any folder."""
+    value = override.value()
+    if override.is_delete() or value is None or isinstance(value, dict):
+        return None
+    names = value if isinstance(value, list) else [value]
+    unknown = [str(name) for name in names if str(name) not in choices]
+    return f"chooses {unknown[0]!r}, which is not in conf/" if unknown else None

@@ -1,0 +1,71 @@
+"""The run folder that a command names: by its path, or as `latest`."""
+
+import glob
+import os
+from pathlib import Path
+
+from andiron import errors
+from andiron.disk import files
+from andiron.run_folder import RunFolder
+from andiron.shell.run import status
+from andiron.shell.run.log_file import is_held
+
+RUNS_BELOW = (  # as in conf/hydra/output
+    "outputs/????-??-??/*", "multirun/????-??-??/*/*", "multirun/*/*",
+)  # fmt: skip
+LATEST = "latest"
+
+
+def run_folder_of(path: str | Path) -> RunFolder:
+    """The run folder at `path`; for `latest`, the folder of the newest run.
+
+    Raises: RunFolderError if it holds no run.
+    """
+    folder = RunFolder(newest("") if path == LATEST else absolute(path))
+    if os.path.isfile(folder.config):
+        return folder
+    name = folder.config.name
+    below = (f"*/{name}", f"*/*/{name}", f"*/*/*/{name}")  # in a sweep, in outputs, in multirun
+    jobs = [path for pattern in below for path in _parents(pattern, folder.path)]
+    why = f"there is no {name} in it" if os.path.isdir(folder.path) else "there is no such folder"
+    remedy = f"name one of its {len(jobs)} runs, such as {jobs[0]}" if jobs else "name a run's"
+    raise errors.RunFolderError(f"{path}: holds no run: {why}; {remedy} folder")
+
+
+def absolute(path: str | Path) -> Path:
+    """The absolute path.
+
+    Raises: RunFolderError if `..` follows a link in it.
+    """
+    if "\0" in str(path):
+        raise errors.RunFolderError(f"{path}: has a NUL character, as no path has; correct it")
+    if files.is_ambiguous(path):
+        raise errors.RunFolderError(
+            f"{path}: leads elsewhere, because .. follows a link; give the folder itself"
+        )
+    return Path(os.path.abspath(path))
+
+
+def newest(option: str = "resume=") -> Path:
+    """The folder of the run that was last started or resumed, below the current directory.
+
+    A run that ended before its first update does not count.
+    Raises: RunFolderError if there is none, naming the `option` that is `latest`.
+    """
+    config = RunFolder(Path()).config.name
+    paths = [path for pattern in RUNS_BELOW for path in _parents(f"{pattern}/{config}", Path.cwd())]
+    # a status that a full disk cut off has no start time: that run counts as the oldest
+    paths.sort(key=lambda path: str(status.read(RunFolder(path)).get("started", "")), reverse=True)
+    for path in paths:
+        folder = RunFolder(path)
+        if not status.is_untrained(folder) or is_held(folder.log):
+            return path
+    places = " or ".join(RUNS_BELOW)
+    raise errors.RunFolderError(
+        f"{option}latest: no run in {places}; name its folder: {option}<run folder>"
+    )
+
+
+def _parents(pattern: str, root: Path) -> list[Path]:
+    """The folders with a file of this pattern, without the hidden ones of replaced runs."""
+    return [root / Path(name).parent for name in sorted(glob.glob(pattern, root_dir=root))]

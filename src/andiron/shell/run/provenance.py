@@ -1,0 +1,140 @@
+"""The origin of a run: code, versions, hardware, seed and data; gathered, and read back."""
+
+import os
+import platform
+import re
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+import torch
+
+import andiron
+from andiron import errors
+from andiron.run_folder import RunFolder
+from andiron.shell.config import leaves
+from andiron.shell.run import code_origin, run_record
+
+CODE = ("git", "projects", "modules")
+COMPARED = ("andiron", "python", "packages", "hardware", "data")
+PLACES = ("root", "path", "bytes", "dirty")  # not compared: code may have been moved
+MOST_TEXT = 200  # characters of a compared value
+INSTALLED = re.compile(r"(.+?)-([^-]+)(-py[\d.]+)?\.(dist|egg)-info")
+
+
+def gather(
+    seed: int,
+    data: dict[str, Any],
+    device: torch.device,
+    processes: int = 1,
+    gathered: code_origin.Gathered | None = None,
+) -> tuple[dict[str, Any], code_origin.Patches]:
+    """The content of provenance.json, and patches from the commits to the code that ran.
+
+    Call it once everything is built, so that the user's own modules are imported. `gathered` is
+    the code, if it was gathered beside.
+    """
+    code, patches = gathered or code_origin.gather(code_origin.config_dirs())
+    return {
+        "command": sys.argv,
+        "andiron": andiron.__version__,
+        **code,
+        "python": platform.python_version(),
+        "packages": versions(),
+        "hardware": _hardware(device),
+        "processes": processes,
+        "seed": seed,
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "data": data,
+    }, patches
+
+
+def read(folder: RunFolder) -> dict[str, Any]:
+    """The content of provenance.json, with its list of resumes.
+
+    Raises: DataError if it is missing or damaged.
+    """
+    origin = run_record.read_json(folder, folder.provenance)
+    origin = {"resumes": [], **origin} if isinstance(origin, dict) else {}
+    if not _is_well_formed(origin):
+        raise errors.DataError(
+            f"{folder.provenance}: damaged: code, data or resumes are malformed; restore it"
+        )
+    return origin
+
+
+def resumes(folder: RunFolder) -> Any:
+    """The resumes of a run that was recorded."""
+    return read(folder)["resumes"] if folder.provenance.exists() else []
+
+
+def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, list[str | None]]:
+    """The differences of two records by dotted name: both values as text, None if missing."""
+    changes = leaves.by_name(leaves.differences(_compared_parts(then), _compared_parts(now)))
+    return {
+        name: [None if side is None else str(side)[:MOST_TEXT] for side in sides]
+        for name, sides in changes.items()
+        if sides[0] != sides[1]  # null differs from a missing value
+    }
+
+
+@cache
+def versions() -> dict[str, str]:
+    """The versions of all installed packages; importlib.metadata takes a hundred times as long."""
+    installed: dict[str, str] = {}
+    for folder in sys.path:
+        with suppress(OSError):
+            for match in filter(None, map(INSTALLED.fullmatch, os.listdir(folder or "."))):
+                installed.setdefault(re.sub(r"[-_.]+", "-", match[1]).lower(), match[2])
+    return dict(sorted(installed.items()))
+
+
+def _compared_parts(origin: Mapping[str, Any]) -> dict[str, Any]:
+    code = {name: _without_places(origin[name]) for name in CODE if name in origin}
+    compared = {name: origin.get(name) for name in COMPARED}
+    return code | compared | {"processes": origin.get("processes", 1)}
+
+
+def _without_places(code: Any) -> Any:
+    if isinstance(code, list):  # untracked files
+        return dict.fromkeys(code, "there")
+    if not isinstance(code, dict):
+        return code
+    return {name: _without_places(value) for name, value in code.items() if name not in PLACES}
+
+
+def _is_well_formed(origin: dict[str, Any]) -> bool:
+    """Whether the parts that are read have the right types."""
+    match origin:
+        case {"data": {"sha256": _}, "resumes": [*resumes]}:
+            return all(
+                isinstance(entry, dict)
+                and isinstance(entry.get("changes", {}), dict)
+                and all(_is_plain(entry.get(name), 3) for name in (*CODE, *COMPARED))
+                for entry in (origin, *resumes)
+            )
+    return False
+
+
+def _is_plain(value: Any, levels: int) -> bool:
+    """Whether a value is a scalar, a list of strings, or objects of these, up to `levels` deep."""
+    if isinstance(value, dict):
+        return levels > 0 and all(_is_plain(inner, levels - 1) for inner in value.values())
+    items = value if isinstance(value, list) else []
+    return all(isinstance(item, str) for item in items)
+
+
+def _hardware(device: torch.device) -> dict[str, Any]:
+    is_gpu = device.type == "cuda"
+    name = torch.cuda.get_device_name(device) if is_gpu else platform.machine()
+    return {
+        "host": platform.node(),
+        "platform": platform.platform(),
+        "cpu_count": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "device": str(device),
+        "device_name": name,
+        "cuda": torch.version.cuda,
+    }

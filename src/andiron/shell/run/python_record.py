@@ -1,0 +1,217 @@
+"""The record of a run that Python code built, instead of a configuration.
+
+config.json gets the options and, as `_target_` and arguments, each component that can be made
+again; the others are described, with the reason, below `from_python`. code.py is a copy of the
+code.
+"""
+
+import dataclasses
+import json
+import linecache
+import sys
+from collections.abc import Collection, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from andiron import recording
+from andiron.checkpoint import KeepBest, KeepLast, checkpointing
+from andiron.checkpoint.strategies import Strategy
+from andiron.data.splitting import described
+from andiron.optim import Group
+from andiron.optim.owners import group_table
+from andiron.recording import NotRecordedError
+from andiron.run_folder import RunFolder
+from andiron.schedules.single_curve import Schedule, stateful
+from andiron.shell.config.schema import FROM_PYTHON
+from andiron.shell.run.code_origin import Gathered
+from andiron.shell.run.metadata import Facts
+
+MOST_CODE = 2**20  # bytes of code.py
+
+
+@dataclasses.dataclass(frozen=True)
+class Code:
+    """The code that built a run: its file and line, and its text, if there is one."""
+
+    built_at: str
+    text: str | None
+
+    @classmethod
+    def of_caller(cls) -> "Code":
+        """The code that called Andiron: a script, a module, or all cells of a notebook so far."""
+        frame = sys._getframe(1)
+        while frame.f_back and str(frame.f_globals.get("__name__")).startswith("andiron."):
+            frame = frame.f_back
+        file = frame.f_code.co_filename
+        shell = frame.f_globals.get("get_ipython")
+        if shell is not None:
+            cells = enumerate(frame.f_globals.get("In", []))
+            text = "\n\n".join(f"# In [{number}]\n{cell}" for number, cell in cells if cell)
+            return cls(f"a notebook, In [{shell().execution_count}]", text)
+        text = "".join(linecache.getlines(file, frame.f_globals))
+        return cls(f"{file}:{frame.f_lineno}", text or None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Built:
+    """The components of a learner: the `Choices` of its builder, and what `build` was given."""
+
+    chosen: Any
+    model: nn.Module
+    groups: Mapping[str, Group]
+    schedule: Schedule  # one of torch: as it was before the first update
+    code: Code
+
+
+class _Components:
+    """The nodes of components that can be made again, and the descriptions of the others."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Any] = {}
+        self.missing: dict[str, Any] = {}
+
+    def add(self, option: str, value: Any, leave_out: Collection[str] = ()) -> None:
+        """Records the component, without its arguments `leave_out`."""
+        try:
+            node = recording.node_of(value, leave_out)
+        except NotRecordedError as error:
+            self.missing[option] = recording.described(value) | {"reason": str(error)}
+            return
+        group, _, name = option.partition(".")
+        place = self.nodes.setdefault(group, {}) if name else self.nodes
+        place[name or group] = {"_target_": node} if isinstance(node, str) else node
+
+    def add_task(self, task: nn.Module) -> None:
+        """Records a task, and its network and its loss apart, as a configuration does."""
+        self.add("task", task, ("network", "loss"))
+        if "task" in self.missing:
+            network = recording.described(getattr(task, "network", task))
+            self.missing["model"] = network | {"reason": self.missing["task"]["reason"]}
+            return
+        parts = recording.arguments_of(task)
+        for option, name in (("model", "network"), ("loss", "loss")):
+            if parts.get(name) is not None:
+                self.add(option, parts[name])
+
+
+def config_of(built: Built, train: Any) -> dict[str, Any]:
+    """The content of config.json; `train` is the loader of the training data."""
+    chosen, components = built.chosen, _Components()
+    components.add_task(built.model)
+    sets = _add_metrics(components, chosen)
+    components.add("scheduler", built.schedule)
+    transforms = {str(number): each for number, each in enumerate(chosen.transforms)}
+    for group in ("averages", "early_stopping", "gradients"):
+        for name, value in getattr(chosen, group, transforms).items():
+            components.add(f"{group}.{name}", value)
+    if chosen.strategy is not None:
+        components.add("checkpoint", _as_configured(chosen.strategy))
+    if chosen.data is None:
+        reason = "the builder was not given it: LearnerBuilder(...).data(splits)"
+        kind = recording.described(train)["class"]
+        components.missing["data"] = {"class": kind, "reason": reason}
+    else:
+        components.add("data", chosen.data)
+    optimizers = {name: _optimizer_node(group) for name, group in built.groups.items()}
+    nodes = [*optimizers.values()]
+    single = {"optimizer": nodes[0]} if len(nodes) == 1 else {}
+    entry = {
+        "built_at": built.code.built_at,
+        "not_recorded": components.missing,
+        "optimizers": {} if single else optimizers,
+        "rates": {} if single else _rates(built),
+        "loader": _loader_options(train),
+    }
+    known = {"lr": _rate(built.schedule), "batch_size": getattr(train, "batch_size", None)}
+    return {
+        FROM_PYTHON: entry,
+        **dataclasses.asdict(chosen.options),
+        "device": str(chosen.device),
+        **sets,
+        **{name: value for name, value in known.items() if value is not None},
+        **components.nodes,
+        **single,
+    }
+
+
+def _add_metrics(components: _Components, chosen: Any) -> dict[str, Any]:
+    """Adds all metrics; returns the options of further validation sets: cadences, own metrics."""
+    own = {name: each.metrics for name, each in chosen.sets.items() if each.metrics is not None}
+    by_name = {each.name: each for each in (*chosen.train_metrics, *chosen.valid_metrics)}
+    by_name = by_name | {each.name: each for each in chain(*own.values())} | by_name
+    for name, metric in by_name.items():
+        components.add(f"metrics.{name}", metric)
+    recorded = components.nodes.get("metrics", {})
+    metrics = {name: [each.name for each in own[name] if each.name in recorded] for name in own}
+    every = {name: chosen.cadences[name] for name in chosen.sets}
+    options = {"valid_sets_every": every, "valid_sets_metrics": metrics}
+    return {option: value for option, value in options.items() if value}
+
+
+def facts(built: Built, train: Any, code: Gathered) -> Facts:
+    """The facts for the record; `train` is the loader of the training data."""
+    chosen = built.chosen
+    splits = chosen.data or described.of_loader(train)
+    plain, groups = config_of(built, train), _groups(built)
+    return Facts(plain, splits, chosen.device, groups, chosen.world.size, code)
+
+
+def code_file(folder: RunFolder, built: Built) -> dict[Path, bytes]:
+    """The content of code.py, by its path; {} if the code has no text."""
+    text = built.code.text
+    return {} if text is None else {folder.code: text.encode(errors="backslashreplace")[:MOST_CODE]}
+
+
+def _groups(built: Built) -> dict[str, Any]:
+    rates = {name: _group_rate(group, built.schedule) for name, group in built.groups.items()}
+    return group_table.param_groups(built.groups, rates, built.schedule)
+
+
+def _loader_options(train: Any) -> dict[str, Any]:
+    """The options by which a loader chooses samples, under the names of a configuration's."""
+    facts = dict(getattr(train, "recorded", {}))
+    nodes = []
+    for each in facts.pop("augmentation", ()):
+        try:
+            nodes.append(recording.node_of(each))
+        except NotRecordedError:
+            nodes.append(recording.described(each)["class"])
+    return {"seed": facts, "augmentation": nodes} if facts else {}
+
+
+def _rate(schedule: Schedule) -> float | None:
+    """The rate of the first update; None if a call could change the schedule's state."""
+    return None if stateful(schedule) else schedule(0)
+
+
+def _rates(built: Built) -> dict[str, Any]:
+    """The first rate and the schedule of each group."""
+    keys = ["schedule"] if stateful(built.schedule) else ["lr", "schedule"]
+    return {name: {key: group[key] for key in keys} for name, group in _groups(built).items()}
+
+
+def _group_rate(group: Group, whole: Schedule) -> float | None:
+    rate = _rate(getattr(group.schedule, "at_start", group.schedule) or whole)
+    return None if rate is None or group.optimizer is None else rate * group.lr_scale
+
+
+def _as_configured(strategy: Strategy) -> Any:
+    """The call that configures such a strategy, which other commands read; or the strategy."""
+    match getattr(strategy, "strategies", [strategy]):
+        case [KeepLast(last)]:
+            return recording.call(checkpointing, last=last, metric=None)
+        case [KeepLast(last), KeepBest(metric, split, direction, number)]:
+            followed: Any = {"metric": metric, "split": split, "direction": direction}
+            return recording.call(checkpointing, last=last, **followed, best=number)
+    return strategy
+
+
+def _optimizer_node(group: Group) -> dict[str, Any]:
+    """The class and the options of a group's optimizer; {} if it is frozen."""
+    if group.optimizer is None:
+        return {}
+    options = {name: value for name, value in group.optimizer.options.items() if value is not None}
+    return {"_target_": group.optimizer.name, **json.loads(json.dumps(options, default=str))}

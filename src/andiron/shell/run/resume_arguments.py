@@ -1,0 +1,199 @@
+"""`resume=` on a command line: the run that it names, and the configuration to resume with."""
+
+import os
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+
+from andiron import errors
+from andiron.run_folder import RunFolder
+from andiron.shell.config import (
+    arguments as command_arguments,
+    composition,
+    diagnosis,
+    quoting,
+    schema,
+    trust,
+)
+from andiron.shell.config.composition import Check
+from andiron.shell.config.schema import Train
+from andiron.shell.config.trust import Trust
+from andiron.shell.run import claim, hydra_overrides, named_folder, resume_policy, run_record
+
+FOLDER_OPTIONS = ("hydra.run.dir=", "hydra.sweep.dir=")
+
+
+def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
+    """Like `composition.run`; with `resume=<run folder>`, the configuration in that folder is used.
+
+    The task then also gets `trusted`: what the configuration may name.
+    Raises: as `composition.run`; ConfigError for a sweep; RunFolderError if there is no such run,
+    or its record is damaged.
+    """
+    values = _values(arguments)
+    if values.get("resume") in (None, "auto"):
+        composition.run(task, conf_dir, arguments, check=checked_start)
+        return
+    folder = _named_folder(values, arguments)
+    conf_dirs = [conf_dir, *diagnosis.user_dirs(arguments)]
+    packages = _strings(values, "trust")
+    trusted = trust.of_user(conf_dirs, packages, arguments)
+    config = replace(
+        run_record.config(folder, trusted),
+        resume=str(folder.path),
+        resume_allow=_strings(values, "resume_allow"),
+        overwrite=bool(values.get("overwrite")),
+        trust=packages,
+    )
+    given = command_arguments.parsed(arguments).overrides
+    flags = arguments[len(given) :]  # they come last
+    overrides = _without(given, *schema.INSTRUCTIONS, "hydra.run.dir")
+    task = partial(task, trusted=trusted)
+    if not (flags or overrides):  # the record alone, however conf/ has changed
+        task(config, folder.path, {})
+        return
+    recorded = _recorded_overrides(folder, conf_dirs, trusted)
+    kept = _without(recorded, *map(_key, overrides))
+    run_dir = f"hydra.run.dir={quoting.quoted(str(folder.path))}"
+    all_arguments = [*kept, *overrides, run_dir, *flags]
+    check = partial(_with_changes, asdict(config), recorded)
+    composition.run(task, conf_dir, all_arguments, check=check)
+
+
+def refuse(arguments: list[str]) -> None:
+    """Refuses to resume with a command that trains nothing.
+
+    Raises: ConfigError if the arguments resume a run.
+    """
+    values = _values(arguments)
+    if names := [name for name in ("resume", "resume_allow") if values.get(name)]:
+        raise errors.ConfigError(
+            f"{name}: this command trains nothing, so it has nothing to resume; leave it out"
+            for name in names
+        )
+
+
+def checked_start(config: DictConfig, check: Check = composition.checked_config) -> Train:
+    """The composed configuration; `resume=auto` needs a folder that is the same at every start.
+
+    `check` gives the checked configuration.
+
+    Raises: ConfigError with every mistake.
+    """
+    checked, chosen = check(config), HydraConfig.get().overrides
+    problems = composition.unused_parts(str(checked.task["_target_"]), chosen.task)
+    if checked.resume is None and checked.resume_allow:
+        allowed = ",".join(checked.resume_allow)
+        problems += [
+            f"resume_allow=[{allowed}]: allows changes to a resumed run, and none is resumed; "
+            "name it with resume=<run folder>, or leave resume_allow out"
+        ]
+    has_folder = checked.sweep_name is not None or any(
+        text.startswith(FOLDER_OPTIONS) for text in chosen.hydra
+    )
+    if checked.debug and (has_folder or checked.resume is not None):
+        problems += [
+            "debug=true: makes runs of its own below outputs/debug; leave hydra.run.dir, "
+            "hydra.sweep.dir, resume and restart out"
+        ]
+    elif checked.resume == "auto" and not has_folder:
+        problems += [
+            "resume=auto: without a fixed folder every start would be a new run; give "
+            "hydra.run.dir=<folder> too, the same each time, or hydra.sweep.dir for a sweep"
+        ]
+    if problems:
+        raise errors.ConfigError(problems)
+    return checked
+
+
+def _with_changes(
+    config: dict[str, Any], recorded: list[str], composed: DictConfig
+) -> Train:
+    """The recorded configuration with the changes of the overrides, without changes in conf/.
+
+    Raises: ConfigError with every mistake.
+    """
+    composition.checked_config(composed)
+    before = hydra.compose("train", overrides=recorded)
+    own = resume_policy.changes(diagnosis.plain(before), diagnosis.plain(composed))
+    plain = resume_policy.applied(config, own)
+    if problems := schema.problems(plain):
+        raise errors.ConfigError(problems.values())
+    return Train(**plain).with_absolute_paths()
+
+
+def _named_folder(values: dict[str, Any], arguments: list[str]) -> RunFolder:
+    """The folder of the run that `resume` names."""
+    target = values["resume"]
+    if command_arguments.parsed(arguments).multirun:
+        raise errors.ConfigError(
+            [
+                f"resume={target}: resumes one run; leave -m out, or give resume=auto, which "
+                "resumes each run of a sweep"
+            ]
+        )
+    path = named_folder.newest() if target == "latest" else named_folder.absolute(str(target))
+    run_dir = values.get("hydra.run.dir")
+    if run_dir is not None and os.path.abspath(str(run_dir)) != str(path):
+        raise errors.ConfigError(
+            [f"hydra.run.dir={run_dir}: a resumed run stays in its folder, {path}; leave it out"]
+        )
+    folder = RunFolder(path)
+    claim.settle(folder)
+    if not os.path.isfile(folder.config):
+        raise errors.RunFolderError(
+            f"resume={target}: {path} holds no run: there is no {folder.config.name} in it; "
+            "name a run's folder"
+        )
+    return folder
+
+
+def _recorded_overrides(folder: RunFolder, conf_dirs: list[Path], trusted: Trust) -> list[str]:
+    """The recorded overrides of the run, which may only choose groups and set values.
+
+    Raises: RunFolderError for a record that cannot be read, or that does more.
+    """
+    path = folder.hydra / "overrides.yaml"
+    try:
+        run_record.check(folder, path)
+        overrides = hydra_overrides.read(path)
+    except (OSError, ValueError, errors.DataError) as error:
+        raise errors.RunFolderError(
+            f"{path}: cannot be read ({error}); give resume=<run folder> alone: "
+            f"{folder.config.name} is enough for that"
+        ) from error
+    kept = _without(overrides, *schema.INSTRUCTIONS)
+    hydra_overrides.check(path, kept, diagnosis.groups(*conf_dirs), trusted)
+    return kept
+
+
+def _strings(values: dict[str, Any], option: str) -> list[str]:
+    value = values.get(option) or []
+    return list(map(str, value if isinstance(value, list) else [value]))
+
+
+def _values(arguments: list[str]) -> dict[str, Any]:
+    """The value of each valid override by key, text for a sweep; Hydra reports the invalid ones."""
+    values = {}
+    for argument in command_arguments.parsed(arguments).overrides:
+        parsed = command_arguments.parsed_override(argument)
+        if parsed is not None:
+            text = argument.partition("=")[2]
+            values[parsed.key_or_group] = text if parsed.is_sweep_override() else parsed.value()
+    return values
+
+
+def _without(overrides: list[str], *keys: str) -> list[str]:
+    """The overrides without these keys and the options inside them."""
+    below = tuple(f"{key}." for key in keys)
+    return [override for override in overrides if not f"{_key(override)}.".startswith(below)]
+
+
+def _key(override: str) -> str:
+    return override.partition("=")[0].lstrip("+~")

@@ -1,0 +1,113 @@
+"""Which options a resumed run may change: freely, only if `resume_allow` names them, or never.
+
+Each option's policy is in its field (`andiron.shell.config.options.option`), but for exceptions.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from andiron import errors
+from andiron.shell.config import schema
+from andiron.shell.config.leaves import Differences, MISSING, Path, differences, leaves, nested
+
+STATE_OPTIONS = ("amsgrad", "centered", "momentum")  # decide the content of an optimizer's state
+FROM_WEIGHTS = "with start_from=<run folder> for its weights"
+log = logging.getLogger("andiron.resume")  # also printed by a run from Python
+
+
+def changes(record: Mapping[str, Any], wanted: Mapping[str, Any]) -> Differences:
+    """The options that differ between two plain configurations, instructions left out."""
+    differing = differences(record, wanted)
+    return {path: sides for path, sides in differing.items() if path[0] not in schema.INSTRUCTIONS}
+
+
+def applied(plain: Mapping[str, Any], changes: Differences) -> dict[str, Any]:
+    """A copy of `plain` with these changes."""
+    flat = dict(leaves(plain)) | {path: value for path, (_, value) in changes.items()}
+    return nested({path: value for path, value in flat.items() if value is not MISSING})
+
+
+def check(changes: Differences, allowed: Sequence[str], other_run: str = FROM_WEIGHTS) -> None:
+    """Refuses changes that a run never allows, and those that `allowed` does not name.
+
+    `other_run` is how to begin another run instead.
+    Raises: ConfigError with all of them.
+    """
+    allowable = [option for option, policy in schema.resume_policy().items() if policy == "ask"]
+    problems = [
+        f"resume_allow=[{name}]: names no option that can be allowed"
+        f"{errors.nearest(name, allowable)}; allowed: {', '.join(allowable)}"
+        for name in allowed
+        if name.partition(".")[0] not in allowable
+    ]
+    replaced = {
+        path[0] for path in changes if path[-1] == "_target_" and _policy_of(path) == "never"
+    }
+    for path, sides in changes.items():
+        policy = _policy_of(path)
+        # a schedule repeats lr, and the options of another class follow from the class
+        is_copy = "lr" in path[-1] and path != ("lr",) and sides == changes.get(("lr",))
+        follows = path[0] in replaced and path[-1] != "_target_"
+        if policy == "free" or is_copy or follows:
+            continue
+        option, (before, now) = ".".join(path), map(_displayed_value, sides)
+        recorded = f"{option}={now}: the run was recorded with {before}"
+        if policy == "never":
+            problems.append(
+                f"{recorded}, and a resumed run keeps it; start another run, {other_run}"
+            )
+        elif not any(f"{option}.".startswith(f"{name}.") for name in allowed):
+            problems.append(
+                f"{recorded}, and was trained with that so far; give resume_allow=[{path[0]}] to "
+                "resume with the new value"
+            )
+    if problems:
+        raise errors.ConfigError(problems)
+
+
+def check_applied(changes: Mapping[str, Sequence[Any]]) -> None:
+    """Refuses changes, by name, of a run that has made all its updates: they would apply to none.
+
+    Raises: ConfigError.
+    """
+    idle = [name for name in changes if _policy_of(tuple(name.split("."))) != "free"]
+    if idle:
+        raise errors.ConfigError(
+            f"{name}={changes[name][1]}: all updates of the run were made with {changes[name][0]}, "
+            "and only its results are missing; leave it out, or give a larger num_epochs too"
+            for name in idle
+        )
+
+
+def described(changes: Differences) -> list[str]:
+    """A line for each change."""
+    return [
+        f"{'.'.join(path)}: {_displayed_value(before)} -> {_displayed_value(now)}"
+        for path, (before, now) in changes.items()
+    ]
+
+
+def warn_of_order(changes: Mapping[str, Any], batch: int) -> None:
+    """Warns if the order of samples changes within an epoch, after `batch` batches."""
+    names = [name for name in changes if name.partition(".")[0] == "seed"]
+    if names and batch:
+        log.warning(
+            "%s: changes the order of samples within an epoch, so that some of this epoch are seen "
+            "twice or never; resume at the end of an epoch to see each once",
+            ", ".join(names),
+        )
+
+
+def _policy_of(path: Path) -> str:
+    group, name = path[0], path[-1]
+    policy = schema.resume_policy()[group]
+    if group == "data" and (name in schema.PATH_ARGUMENTS or schema.SETS in path):
+        return "free"  # data may have moved: their checksums are compared
+    is_stateful_class = group in ("optimizer", "task", "averages") and name == "_target_"
+    decides_state = group == "optimizer" and name in STATE_OPTIONS
+    return "never" if is_stateful_class or decides_state else policy
+
+
+def _displayed_value(side: Any) -> Any:
+    return "nothing" if side is MISSING else side

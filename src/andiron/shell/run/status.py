@@ -1,0 +1,186 @@
+"""The status of a run in `status.json`, kept correct however the run ends."""
+
+import errno
+import logging
+import os
+import re
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from andiron import errors
+from andiron.disk import files
+from andiron.plain.plain_values import is_finite, moment
+from andiron.plain.states import State
+from andiron.run_folder import RunFolder
+from andiron.shell.run import run_record
+
+# by error; the limits of a process are shown by `ulimit -a`
+REMEDIES = {
+    errno.EFBIG: "raise the largest size of a file, `ulimit -f`",
+    errno.EEXIST: "move it elsewhere",
+    errno.EMFILE: "raise the number of open files, `ulimit -n`",
+}
+UNTRAINED = "untrained"  # true in status.json until the first update
+# a logged update in metrics.jsonl or metrics.csv, and the bytes that are searched for it
+LOGGED, LOGGED_BYTES = re.compile(rb'"updates": [1-9]|\n[^,\n]+,[1-9]'), 2**20
+FIRST_STARTED, EARLIER_SECONDS = "first_started", "earlier_seconds"  # of a resumed run
+log = logging.getLogger("andiron")
+
+
+def now() -> str:
+    """The time in UTC, to a millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def read(folder: RunFolder) -> dict[str, Any]:
+    """The content of status.json; empty if it is missing or damaged."""
+    try:
+        status = files.read_json(folder.status)
+    except (OSError, ValueError, RecursionError):  # no run, or one that was killed while writing
+        return {}
+    return status if isinstance(status, dict) else {}
+
+
+def is_untrained(folder: RunFolder) -> bool:
+    """Whether the process of the run ended, or was killed, before its first update."""
+    status = read(folder)
+    if not folder.status.exists() and run_record.holds_run(folder):  # killed before it had one
+        manifest = run_record.manifest_of(folder)
+        status = {UNTRAINED: not (manifest.entries or manifest.written)}
+    return status.get(UNTRAINED) is True and not _has_trained(folder)
+
+
+def _has_trained(folder: RunFolder) -> bool:
+    """Whether files show an update, also if the status could not be written after it."""
+    saved = (*folder.checkpoints.glob("step-[1-9]*"), *folder.tensorboard.glob("train/*"))
+    if folder.summary.exists() or saved:
+        return True
+    for path in (folder.metrics, folder.metrics_csv):
+        with suppress(OSError, ValueError), files.opened(path) as file:
+            if LOGGED.search(file.read(LOGGED_BYTES)):
+                return True
+    return False
+
+
+@dataclass
+class Report:
+    """The status of a run that this process trains; `is_untrained` until its first update.
+
+    It is called once the run has begun, or ends without an update; `updated` after the first one.
+    `record` writes the record of a resumed run. `note` is why a run is done before its length is
+    reached; `earlier` has the times of a resumed run's earlier sessions.
+    """
+
+    begin: Callable[[], None]
+    record: Callable[[], None] = lambda: None
+    is_untrained: bool = False
+    note: str | None = None
+    started: str = field(default_factory=now)
+    earlier: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self) -> None:
+        self.begin()
+
+    def updated(self) -> None:
+        """After the first update, to which the options of a resumed run have applied."""
+        self.record()
+        self()
+
+    def write(self, folder: RunFolder, **ended: Any) -> None:
+        """Writes status.json: the run is running, or `ended`."""
+        running = {"status": State.RUNNING, "reason": None, "pid": os.getpid()}
+        marked = {UNTRAINED: True} if self.is_untrained else {}
+        write(folder, running | {"started": self.started, **self.earlier} | marked | ended)
+
+
+@contextmanager
+def reported(folder: RunFolder, report: Report) -> Iterator[None]:
+    """Writes to status.json and to the log how the body ends: done, paused, interrupted or failed.
+    """
+    try:
+        yield
+    except BaseException as error:
+        verdict = State.FAILED if isinstance(error, Exception) else State.INTERRUPTED
+        verdict = State.PAUSED if isinstance(error, errors.Paused) else verdict
+        is_left = isinstance(error, GeneratorExit)
+        reason = "its loop was left" if is_left else errors.reason(error)
+        report.write(folder, status=verdict, reason=reason, ended=now())
+        log.error("%s: %s", verdict, reason)
+        log.debug("%s", "".join(traceback.format_exception(error)))
+        raise
+    report.write(folder, status=State.DONE, reason=report.note, ended=now())
+
+
+def write(folder: RunFolder, content: dict[str, Any]) -> None:
+    """Replaces status.json; if the disk is full, that is logged and the run's own error stays."""
+    try:
+        files.write_json(folder.status, content)
+    except OSError as error:
+        log.warning("%s could not be written (%s): %s", folder.status, error.strerror, content)
+        if UNTRAINED not in content and read(folder).get(UNTRAINED):  # no longer true
+            with suppress(OSError):
+                folder.status.unlink()
+
+
+def write_killed(folder: RunFolder, reason: str, state: State = State.INTERRUPTED) -> None:
+    """Writes the last status of a run whose process exits immediately."""
+    before = {"started": now(), "pid": os.getpid()} | read(folder)
+    write(folder, before | {"status": state, "reason": reason, "ended": now()})
+
+
+def seconds(status: Mapping[str, Any], until: datetime | None = None) -> float | None:
+    """Seconds from the recorded start to the end or `until`; None if either is unknown."""
+    started, ended = moment(status.get("started")), moment(status.get("ended")) or until
+    if started is None or ended is None:
+        return None
+    return max(0.0, (ended - started).total_seconds())
+
+
+def earlier_sessions(folder: RunFolder) -> dict[str, Any]:
+    """When a run that is resumed was first started, and the seconds of its sessions so far.
+
+    A session that was killed ended with the last line of its log.
+    """
+    before, killed = read(folder), None
+    with suppress(OSError, OverflowError, ValueError):  # no log, or a time beyond the year 9999
+        killed = datetime.fromtimestamp(folder.log.stat().st_mtime, UTC)
+    known = before.get(EARLIER_SECONDS)
+    total = (seconds(before, killed) or 0.0) + (known if is_finite(known) else 0.0)
+    first = before.get(FIRST_STARTED, before.get("started"))
+    first = None if moment(first) is None else first
+    return {FIRST_STARTED: first, EARLIER_SECONDS: round(total, 3)}
+
+
+@contextmanager
+def restored(folder: RunFolder, unless: Callable[[], object]) -> Iterator[None]:
+    """Restores status.json after the body, unless `unless()` is true then."""
+    before = None
+    with suppress(OSError, ValueError):  # missing, or too large
+        before = files.read_bytes(folder.status)
+    try:
+        yield
+    finally:
+        if before is not None and not unless():
+            with suppress(OSError):  # a full disk, which the raised error reports
+                files.write(folder.status, before)
+
+
+@contextmanager
+def write_errors_explained(folder: RunFolder) -> Iterator[None]:
+    """Turns an OSError while writing into a RunFolderError that says how to continue."""
+    try:
+        yield
+    except OSError as error:
+        remedy = REMEDIES.get(error.errno or 0, "free space there, or make it writable")
+        before = read(folder)
+        then = f"resume={folder.path} then continues from the newest checkpoint"
+        if before.get(UNTRAINED, not before):  # not even the status could be written
+            then = "then repeat the command"
+        raise errors.RunFolderError(
+            f"{error.filename or folder.path} could not be written ({error.strerror or error}); "
+            f"{remedy}: {then}"
+        ) from error

@@ -1,0 +1,240 @@
+"""From a checked configuration to a recorded run folder and a trained model."""
+
+import dataclasses
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from andiron import errors, randomness
+from andiron.data import Splits
+from andiron.distributed import World
+from andiron.interrupter import Interrupter
+from andiron.learner import Learner
+from andiron.optim.owners import group_table
+from andiron.plain import readable, wings
+from andiron.run_folder import RunFolder
+from andiron.shell.assembly import (
+    components, configured_learner, configured_store, division, resume_point,
+)  # fmt: skip
+from andiron.shell.assembly.components import Components
+from andiron.shell.assembly.network import SizeLimit
+from andiron.shell.config.schema import Train
+from andiron.shell.config.trust import Trust
+from andiron.shell.run import metadata, resume_policy, run_record
+from andiron.shell.run.metadata import Facts
+from andiron.shell.run.status import write_errors_explained
+from andiron.writers import Writers
+
+MODEL_VIEWS = "screen.model_views"  # layers, graph and embeddings of a model
+MOST_CLASSES = 20  # named in a line
+log = logging.getLogger("andiron")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A run that is built; `run` trains it.
+
+    `record` is the record of a resumed run, to be written after its first update; `is_done` says
+    that its updates and results are complete.
+    """
+
+    folder: RunFolder
+    components: Components
+    learner: Learner
+    record: Mapping[Path, bytes] = field(default_factory=dict)
+    is_done: bool = False
+
+    @property
+    def writers(self) -> Writers:
+        """The writers of the logged values."""
+        return self.learner.metric_log.writers
+
+    def facts(self, plain: Mapping[str, Any]) -> Facts:
+        """The facts for the record, with the options `plain`, before the first update."""
+        built, rates = self.components, self.learner.rates
+        groups = group_table.param_groups(built.optimizer.groups, rates, built.schedule)
+        return Facts(plain, built.splits, built.device, groups, built.world.size)
+
+    def run(self, begun: Callable[[], None] | None = None) -> nn.Module:
+        """The trained model; the summary and all weights are written to the folder.
+
+        `begun` is called after the first update: a run that cannot be trained has failed by then.
+        A run that is done stays as it is.
+        """
+        if self.is_done:
+            self.learner.close()
+            return self.learner.model
+        built = self.components
+        with self._closed_after(), ExitStack() as at_end:
+            for loader in built.loaders:
+                at_end.callback(loader.close)
+            at_end.enter_context(self.writers.session())
+            for step in self.learner.steps(built.train, built.valid, built.test, more=built.more):
+                if begun is not None and step.kind in ("update", "skipped"):
+                    self.learner.wait()
+                    begun()
+                    begun = None
+            if built.world.rank == 0:
+                self._write_results()
+        return self.learner.model
+
+    @contextmanager
+    def _closed_after(self) -> Iterator[None]:
+        """Closes the learner after the body; a run with unwritten files has failed."""
+        try:
+            yield
+        except errors.Interrupted as error:
+            error.outcome = "; ".join(self._close())
+            raise
+        except BaseException:
+            self.learner.close()
+            raise
+        if unwritten := self._close():
+            raise errors.RunFolderError("\n".join(unwritten))
+
+    def _close(self) -> list[str]:
+        """Closes the learner; a line with a remedy for each file that could not be written."""
+        remedy = (
+            "free space there, or raise `ulimit -f`; "
+            f"resume={self.folder.path} continues from the newest checkpoint"
+        )
+        return [f"{name} could not be written; {remedy}" for name in self.learner.close()]
+
+    def _write_results(self) -> None:
+        class_names = self.components.splits.offered.get("class_names")
+        valid = self.components.valid.undivided()
+        self.learner.write_results(class_names)
+        if views := wings.optional(MODEL_VIEWS):
+            self.writers.show_embeddings(
+                lambda most: views.embeddings(self.learner.model, valid, most, class_names)
+            )
+
+
+def build(
+    config: Train,
+    run_dir: Path,
+    *,
+    interrupter: Interrupter | None = None,
+    trusted: Trust | None = None,
+    world: World | None = None,
+) -> Experiment:
+    """A new run in `run_dir`; with `trusted`, of a configuration read from another run's folder.
+
+    In a `world` of several processes, all call it; rank 0 writes the record.
+    Raises: ConfigError, DataError or DeviceError.
+    """
+    folder = RunFolder(run_dir)
+    randomness.seed_others(config.seed)
+    built = components.build(config, trusted, world=world)
+    with _assemble(config, folder, built, interrupter) as experiment:
+        if built.world.rank:
+            return experiment
+        facts, writers = experiment.facts(dataclasses.asdict(config)), experiment.writers
+        metadata.record_start(folder, facts, writers)
+        if views := wings.optional(MODEL_VIEWS):
+            writers.show_graph(lambda: views.graph(built))
+    return experiment
+
+
+def resume(
+    config: Train,
+    run_dir: Path,
+    changes: Mapping[str, list[Any]],
+    *,
+    is_whole: bool = False,
+    interrupter: Interrupter | None = None,
+    trusted: Trust | None = None,
+    world: World | None = None,
+) -> Experiment:
+    """The run in `run_dir` at its newest intact checkpoint; `changes` are its changed options.
+
+    If it `is_whole`, with all its results, it is done unless the changes give it more to do.
+    In a `world` of several processes, all call it; rank 0 reads the checkpoint. With `trusted`, the
+    configuration was read from the folder.
+    Raises: ConfigError, DataError or DeviceError.
+    """
+    folder = RunFolder(run_dir)
+    randomness.seed_others(config.seed)
+    world = world or World(slices=config.slices)
+    path, checkpoint = saved = world.decided(
+        lambda: resume_point.newest(
+            configured_store.store(config.checkpoint, folder.checkpoints, trusted),
+            run_record.identity(folder),
+        )
+    )
+    limit = SizeLimit.of(checkpoint.model, str(path))
+    built = components.build(dataclasses.replace(config, start_from=None), trusted, limit, world)
+    world.decided(lambda: metadata.check_data(folder, built.splits, changes))
+    resume_point.check(config, built, checkpoint, changes)
+    with _assemble(config, folder, built, interrupter) as experiment:
+        learner = experiment.learner
+        facts = experiment.facts(config.recorded())  # with the rates of the first update
+        resume_point.resume(learner, config, saved, changes)
+        if learner.is_over:
+            if is_whole:
+                return dataclasses.replace(experiment, is_done=True)
+            resume_policy.check_applied(changes)
+        learner.position.enter(built.train)
+        log.info("resuming from %s: %s", path, learner.position.within(built.train))
+        resume_policy.warn_of_order(changes, learner.position.batch)
+        if world.rank:
+            return experiment
+        record = metadata.resumed(folder, facts, learner.updates, changes)
+    return dataclasses.replace(experiment, record=record)
+
+
+@contextmanager
+def _assemble(
+    config: Train, folder: RunFolder, built: Components, interrupter: Interrupter | None
+) -> Iterator[Experiment]:
+    """The experiment of built components; its files are closed if the body raises."""
+    with write_errors_explained(folder), ExitStack() as on_failure:
+        writers = {
+            name: on_failure.enter_context(closing(configured_learner.writer(name, node, folder)))
+            for name, node in (config.writers or {}).items()
+        }
+        learner = configured_learner.learner(
+            config, built, folder.path, writers, interrupter=interrupter
+        )
+        yield Experiment(folder, built, learner)
+        on_failure.pop_all()
+    if config.show_layers and (views := wings.optional(MODEL_VIEWS)):
+        views.print_layers(built)
+    if config.name is not None:
+        log.info("run %s", config.name)
+    _log_data(built, folder)
+
+
+def _log_data(built: Components, folder: RunFolder) -> None:
+    splits = built.splits
+    division.warn(built.model, built.world)
+    log.info("run folder %s", folder.path)
+    sizes = ", ".join(f"{len(dataset)} {name}" for name, dataset in splits.by_name.items())
+    log.info("data %s: %s, %s", splits.name, sizes, built.train.path)
+    _log_classes(splits)
+    groups = built.optimizer.groups
+    if len(groups) > 1:
+        log.info("parameter groups: %s", "; ".join(map(group_table.summary, groups.values())))
+    if splits.validates_on_test:
+        log.warning(
+            "data.valid=test: validation runs on the test set, so no number here comes from "
+            "held-out data"
+        )
+
+
+def _log_classes(splits: Splits) -> None:
+    """Logs the number of samples of each class that train, and the classes that a part lacks."""
+    for part in ("train", "valid", "test"):
+        counts = splits.counts_of(part) or []
+        named = [*zip(splits.facts.get("class_names", range(len(counts))), counts)]
+        if part == "train" and counts:
+            shown = [f"{name} {count}" for name, count in named]
+            log.info("%d classes: %s", len(counts), readable.joined(shown, MOST_CLASSES))
+        if absent := [name for name, count in named if not count]:
+            line = "%s has no sample of %d classes: %s"
+            log.warning(line, part, len(absent), readable.joined(absent, MOST_CLASSES))

@@ -1,0 +1,253 @@
+"""`torchrun train.py`: rank 0 composes, claims the folder and records; the others follow it."""
+
+import ctypes
+import dataclasses
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from andiron import errors
+from andiron.disk import append_only, guarded_folders
+from andiron.interrupter import SECONDS_BETWEEN_LOOKS
+from andiron.run_folder import RunFolder
+from andiron.shell.cli import command_line
+from andiron.shell.cli.signals import EXIT_USAGE, Signals, exit_code
+from andiron.shell.config import arguments as command_arguments
+from andiron.shell.config.schema import Train
+from andiron.shell.run import exhausted
+from andiron.shell.run.log_file import unwritable
+
+START = "start"  # key in the store: how rank 0 starts, as JSON
+# key in the store that outlasts restarts: the exit code of a failure that a restart would repeat
+FINAL = "andiron/final"
+SECONDS_TO_CONNECT = 60.0
+PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
+log = logging.getLogger("andiron")
+
+
+def main(
+    arguments: list[str],
+    conf_dir: Path | None,
+    signals: Signals,
+    launcher: int,
+    rank: int,
+    size: int,
+) -> int:
+    """Runs this process of a run, a child of the process `launcher`; returns the exit code."""
+    # nothing is trained yet, and torch may wait for other ranks
+    _end_with_parent(signal.SIGKILL, launcher)
+    if not _launcher_is_alive():
+        print("error: torchrun was ended while its processes started", file=sys.stderr)
+        return 1
+    if _attempt() and _root(rank, size).check([FINAL]):
+        return int(_root(rank, size).get(FINAL))
+    return follow(signals, rank, size) if rank else lead(arguments, conf_dir, signals, size)
+
+
+def lead(arguments: list[str], conf_dir: Path | None, signals: Signals, size: int) -> int:
+    """Runs `train.py` as rank 0; sends the other ranks their work, or an exit code."""
+    from andiron.shell.training import train_run  # imports Hydra
+
+    code = 1
+    with ExitStack() as at_end:
+        leader = Leader(size, signals.interrupter, at_end)
+        try:
+            options = command_arguments.parsed(arguments)
+            if options.multirun or "hydra.mode=MULTIRUN" in options.overrides:
+                raise errors.ConfigError(
+                    [
+                        f"sweep: torchrun started {size} processes, and a sweep starts its own; "
+                        "start it with python"
+                    ]
+                )
+            train = leader.reporting(train_run.Training(arguments, signals, share=leader.share))
+            command_line.main(train, conf_dir, arguments, signals=signals, resumes=True)
+            code = 0
+        except (errors.AndironError, KeyboardInterrupt) as error:
+            code = exit_code(error)
+            raise
+        except SystemExit as error:  # of Hydra, which has shown its help
+            code = int(error.code or 0)
+            raise
+        finally:
+            leader.dismiss(code)
+    return code
+
+
+class Leader:
+    """Shares a run of rank 0 with the other processes; `at_end` leaves the group that it joins."""
+
+    def __init__(self, size: int, interrupter: Any, at_end: ExitStack):
+        self._size, self._interrupter, self._at_end = size, interrupter, at_end
+        self._world: Any = None  # once rank 0 has joined it
+
+    def reporting(self, train: Callable[..., Any]) -> Callable[..., Any]:
+        """`train`, with its errors reported to the other processes."""
+
+        def reported(*args: Any, **options: Any) -> Any:
+            try:
+                return train(*args, **options)
+            except BaseException as error:
+                if self._world is not None:
+                    self._world.fail(error)
+                if isinstance(error, errors.NonFiniteError):
+                    _root(0, self._size).set(FINAL, str(exit_code(error)))
+                raise
+
+        return reported
+
+    def share(self, build: Callable[..., Any], config: Train) -> Callable[..., Any]:
+        """`build` or `resume` of `experiment`, to be called in all processes."""
+        from andiron import distributed
+        from andiron.shell.assembly import devices
+
+        on_gpu = config.device != "cpu" and devices.resolve("auto").type == "cuda"
+        start: dict[str, Any] = {"on_gpu": on_gpu, "slices": config.slices}
+        start["timeout_seconds"] = config.peer_timeout
+        store = _store(0, self._size)
+        store.set(START, json.dumps(start))
+        self._interrupter.join()
+        joined = distributed.joined(store, 0, self._size, **start)
+        self._world = self._at_end.enter_context(joined)
+        self._interrupter.connect(self._world)
+        _end_with_parent(signal.SIGTERM, os.getppid())  # the run is then stopped and saved
+
+        def build_everywhere(*args: Any, interrupter: Any, **options: Any) -> Any:
+            for rank in range(1, self._size):
+                os.close(_opened_log(RunFolder(args[1]).rank_log(rank)))
+            self._world.decided(lambda: (build.__name__, args, options))
+            self._world.any(False)  # the others have opened their logs: the folder may be removed
+            return build(*args, **options, interrupter=interrupter, world=self._world)
+
+        return build_everywhere
+
+    def dismiss(self, code: int) -> None:
+        """Ends processes that still wait for work, and prevents restarts that would fail again."""
+        if code == EXIT_USAGE:
+            _root(0, self._size).set(FINAL, str(code))
+        if self._world is None:
+            _store(0, self._size).set(START, json.dumps({"exit_code": code}))
+
+
+def follow(signals: Signals, rank: int, size: int) -> int:
+    """Runs another rank, which waits for rank 0 and writes only its log."""
+    from andiron import distributed
+    from andiron.shell.assembly import devices
+    from andiron.shell.training import experiment
+
+    store = _store(rank, size)
+    interrupter: Any = signals.interrupter
+    try:
+        while not store.check([START]):  # `wait` would block signals
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        interrupter.join()
+        start = json.loads(store.get(START))
+        if "exit_code" in start:
+            return int(start["exit_code"])
+        with distributed.joined(store, rank, size, **start) as world:
+            interrupter.connect(world)
+            _end_with_parent(signal.SIGTERM, os.getppid())
+            name, (config, run_dir, *args), options = world.decided(_not_called)
+            interrupter.begin(config.interrupted_exit_code)
+            _log_to(RunFolder(run_dir).rank_log(rank))
+            world.any(False)
+            method = getattr(experiment, name)
+            quiet = dataclasses.replace(
+                config, writers={}, render=None, show_layers=False, profile=None
+            )
+            explained = exhausted.explained(config.demands)
+            with explained, devices.deterministic(config.deterministic):
+                run = method(quiet, run_dir, *args, **options, interrupter=interrupter, world=world)
+                interrupter.hear()
+                interrupter.has_begun = True
+                run.run()
+    except errors.AndironError as error:
+        log.error("%s", error)
+        return exit_code(error)
+    except KeyboardInterrupt as error:
+        log.info("stopped: %s", error)
+        return exit_code(error)
+    return 0
+
+
+def _not_called() -> Any:
+    """Never called: only rank 0 decides."""
+
+
+def _store(rank: int, size: int) -> Any:
+    """The part of the store for this start of the processes, the first or a restart."""
+    from torch.distributed.distributed_c10d import PrefixStore
+
+    return PrefixStore(f"andiron/{_attempt()}", _root(rank, size))
+
+
+@cache
+def _root(rank: int, size: int) -> Any:
+    """The store of torchrun, or rank 0's if torchrun has none."""
+    from torch.distributed.rendezvous import rendezvous
+
+    store, _, _ = next(rendezvous("env://", rank, size))
+    while hasattr(store, "underlying_store"):  # a part for each restart, in some versions of torch
+        store = store.underlying_store
+    return store
+
+
+def _attempt() -> int:
+    """The number of times that torchrun has restarted the processes of this run."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
+def _opened_log(path: Path) -> int:
+    """A descriptor that appends to the log, which rank 0 lists as the run's.
+
+    Raises: RunFolderError if it cannot be written, or is not the run's.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        guarded_folders.list_file(path)
+        return append_only.opener(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def _log_to(path: Path) -> None:
+    """Sends everything that this process prints and logs to a file."""
+    descriptor = _opened_log(path)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.dup2(descriptor, sys.stdout.fileno())
+    os.dup2(descriptor, sys.stderr.fileno())
+    os.close(descriptor)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+
+
+def _launcher_is_alive() -> bool:
+    """Whether torchrun's store, if any, accepts a connection; torch would retry for minutes."""
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        return True
+    try:
+        address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+        socket.create_connection(address, SECONDS_TO_CONNECT).close()
+    except OSError:
+        return False
+    return True
+
+
+def _end_with_parent(number: signal.Signals, parent: int) -> None:
+    """Asks the system for a signal when torchrun dies, which was the parent."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), number)

@@ -1,0 +1,44 @@
+"""`python train.py` from its first moment, before Hydra is imported."""
+
+import os
+import sys
+from functools import partial
+from pathlib import Path
+
+from andiron.interrupter import Interrupter, SharedInterrupter
+from andiron.plain import wings
+from andiron.shell.cli import process
+from andiron.shell.cli.signals import Signals, installed
+from andiron.shell.config.flags import SWEEPS
+
+
+@partial(process.training_command, joins_others=True)
+def main(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
+    """Runs `python train.py`; returns the exit code.
+
+    With `until_exit` the process exits afterwards. Signals are handled from here on.
+    """
+    shared, launcher = process.rank_and_size(os.environ), os.getppid()
+    arguments, interrupter = sys.argv[1:], SharedInterrupter() if shared else Interrupter()
+    interrupter.start()
+    signals = Signals(interrupter, until_exit=until_exit)
+    with installed(signals):
+        if shared:
+            from andiron.shell.training import ranks
+
+            return ranks.main(arguments, conf_dir, signals, launcher, *shared)
+        flags = {argument for argument in arguments if argument.startswith("-")}
+        if flags and flags <= SWEEPS and hasattr(os, "fork"):
+            if early_start := wings.optional("sweep.early_start"):
+                early_start.start(arguments)
+        from andiron.shell.cli import command_line  # both import Hydra
+        from andiron.shell.training import train_run
+
+        train = train_run.Training(arguments, signals)
+        command_line.main(train, conf_dir, arguments, signals=signals, resumes=True)
+    return 0
+
+
+def script(conf_dir: Path | None = None) -> int:
+    """`main` for a process that exits afterwards, and that may have blocked signals until now."""
+    return main(conf_dir, until_exit=True)

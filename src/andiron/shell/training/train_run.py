@@ -1,0 +1,254 @@
+"""Training as a command: a new run in a folder of its own, or a run resumed in its folder."""
+
+import dataclasses
+import gc
+import logging
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from andiron import errors
+from andiron.disk import files
+from andiron.interrupter import Interrupter
+from andiron.plain import wings
+from andiron.plain.states import State
+from andiron.run_folder import RunFolder
+from andiron.shell.cli.signals import Signals, saved_before_launcher
+from andiron.shell.config import arguments as command_arguments, leaves
+from andiron.shell.config.composition import Returned
+from andiron.shell.config.schema import Train
+from andiron.shell.config.trust import Trust
+from andiron.shell.run import claim, exhausted, finished_run, resume_policy, run_record, status
+from andiron.shell.training.stored_checkpoints import has_checkpoint, recorded_store, store_of
+
+# wraps a function that builds a run, so that all processes call it
+Share = Callable[[Callable[..., Any], Train], Callable[..., Any]]
+HydraRecord = Mapping[str, str]  # Hydra's own account of the composition, by file name
+log = logging.getLogger("andiron")
+
+
+def train(
+    config: Train,
+    run_dir: Path,
+    hydra_record: HydraRecord,
+    interrupter: Interrupter | None = None,
+    trusted: Trust | None = None,
+    share: Share | None = None,
+) -> None:
+    """Trains a run from its configuration; with `resume`, continues the run in `run_dir`.
+
+    With `trusted`, the configuration was read from a run folder, and names only what is allowed.
+    Raises: Interrupted if `interrupter` stops it, with the exit code that the configuration gives;
+    ConfigError for `overwrite` beside `resume`.
+    """
+    folder, interrupter = RunFolder(run_dir), interrupter or Interrupter()
+    if config.resume is not None and config.overwrite:
+        why = f"would remove the run that resume={config.resume} resumes; leave one of them out"
+        raise errors.ConfigError([f"overwrite=true: {why}"])
+    try:
+        interrupter.begin(config.interrupted_exit_code)
+        if config.resume is not None and _can_be_resumed(config, folder, interrupter):
+            trust = trusted or Trust(tuple(config.trust))
+            _resume(config, folder, hydra_record, interrupter, trust, share)
+        else:
+            _start(config, folder, hydra_record, interrupter, trusted, share)
+    except errors.Interrupted as error:
+        error.exit_code = config.interrupted_exit_code or error.exit_code
+        outcome = _outcome(config, folder, trusted)
+        error.outcome = "; ".join(filter(None, [error.outcome, outcome]))
+        raise
+
+
+def _start(
+    config: Train,
+    folder: RunFolder,
+    hydra_record: HydraRecord,
+    interrupter: Interrupter,
+    trusted: Trust | None,
+    share: Share | None,
+) -> None:
+    with ExitStack() as at_end, exhausted.explained(config.demands):
+        with interrupter.held_back():
+            report = at_end.enter_context(claim.claimed(folder, overwrite=config.overwrite))
+            _record(config, folder, hydra_record, {})
+        build = _imported("build", config, interrupter, share, at_end)
+        built = build(config, folder.path, interrupter=interrupter, trusted=trusted)
+        interrupter.hear()
+
+        def updated() -> None:
+            interrupter.has_begun = True  # before the write: a signal during it saves the run
+            report.updated()
+
+        built.run(updated)
+        report.note = built.learner.ending
+
+
+def _resume(
+    config: Train,
+    folder: RunFolder,
+    hydra_record: HydraRecord,
+    interrupter: Interrupter,
+    trusted: Trust,
+    share: Share | None,
+) -> None:
+    plain = dataclasses.asdict(config)
+    recorded = run_record.config(folder, trusted.with_config(plain))
+    changes = resume_policy.changes(dataclasses.asdict(recorded), plain)
+    resume_policy.check(changes, config.resume_allow)
+    is_whole = finished_run.is_whole(folder)
+    if is_whole and not finished_run.may_train(folder, recorded, config, changes):
+        finished_run.log_end(folder, recorded)
+        return
+    changed = resume_policy.applied({}, changes)
+    explained = exhausted.explained(config.demands)
+    with claim.resumed(folder) as report, explained, ExitStack() as at_end:
+        resume = _imported("resume", config, interrupter, share, at_end)
+        resumed = resume(
+            config,
+            folder.path,
+            leaves.by_name(changes),
+            interrupter=interrupter,
+            is_whole=is_whole,
+            # resume=auto: the whole configuration comes from the command line
+            trusted=None if config.resume == "auto" else trusted.with_config(changed),
+        )
+        interrupter.hear()
+        interrupter.has_begun = True
+        if resumed.is_done:
+            resumed.run()
+            finished_run.log_end(folder, recorded)
+            return
+        for line in resume_policy.described(changes):
+            log.info("changed: %s", line)
+        report.record = partial(_record, config, folder, hydra_record, resumed.record)
+        resumed.run(report.updated)
+        report()
+        report.note = resumed.learner.ending
+
+
+def _record(
+    config: Train, folder: RunFolder, hydra_record: HydraRecord, others: Mapping[Path, bytes]
+) -> None:
+    hydra_files = {folder.hydra / name: text.encode() for name, text in hydra_record.items()}
+    contents = {folder.config: files.as_indented_json(config.recorded()), **hydra_files, **others}
+    with status.write_errors_explained(folder):
+        run_record.write(folder, contents)
+
+
+def _outcome(config: Train, folder: RunFolder, trusted: Trust | None) -> str:
+    """The state of an interrupted run, and how to continue it."""
+    if not run_record.holds_run(folder):
+        return f"nothing was trained, and nothing is left in {folder.path}: start it again"
+    try:
+        if has_checkpoint(config.checkpoint, folder, Interrupter(), trusted):
+            return f"resume={folder.path} resumes the run from its newest checkpoint"
+    except errors.AndironError as error:  # a store that cannot be reached now
+        return f"resume={folder.path} resumes the run once this is fixed: {error}"
+    return f"{folder.path} holds no checkpoint to resume from; overwrite=true starts it again"
+
+
+def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) -> bool:
+    """Whether there is a run to resume; `resume=auto` starts one if none has made an update."""
+    if config.resume != "auto":
+        if status.is_untrained(folder):
+            raise errors.RunFolderError(
+                f"{folder.path}: the run ended before its first update, so there is nothing to "
+                f"resume; hydra.run.dir={folder.path} starts it again"
+            )
+        is_in_folder = not (store_of(config.checkpoint) or recorded_store(folder))
+        is_empty = is_in_folder and not folder.checkpoints.exists()
+        if is_empty and status.read(folder).get("status") != State.DONE:
+            raise errors.RunFolderError(
+                f"{folder.path}: the run ended before its first checkpoint, so there is nothing to "
+                f"resume; hydra.run.dir={folder.path} overwrite=true starts it again"
+            )
+        return True
+    claim.settle(folder)
+    if not run_record.holds_run(folder) or status.is_untrained(folder):
+        return False
+    if status.read(folder).get("status") == State.DONE:
+        return True
+    if not has_checkpoint(config.checkpoint, folder, interrupter):
+        if recorded_store(folder) not in (None, store_of(config.checkpoint)):
+            raise errors.RunFolderError(
+                f"{folder.config}: names another checkpoint.store, which may have checkpoints of "
+                "the run; give that store, or choose another hydra.run.dir"
+            )
+        raise errors.RunFolderError(
+            f"{folder.path}: holds a run that has trained, and there is no checkpoint of it in "
+            f"{'its store' if store_of(config.checkpoint) else folder.checkpoints}: restore one, "
+            "or make its place reachable; overwrite=true instead of restart=requeued starts again; "
+            f"a job of a sweep starts again after `scripts/runs.py rm {folder.path}`"
+        )
+    if not folder.config.is_file():
+        raise errors.RunFolderError(
+            f"{folder.config}: missing, beside checkpoints of the run; restore it, or give another "
+            "hydra.run.dir, or overwrite=true instead of restart=requeued to start again"
+        )
+    return True
+
+
+def _imported(
+    name: str, config: Train, interrupter: Interrupter, share: Share | None, at_end: ExitStack
+) -> Callable[..., Any]:
+    """A function of `experiment`, shared or not; imports torch, which takes a second or two.
+
+    Torch has the settings of `config` until `at_end`.
+
+    Raises: Interrupted if a signal came meanwhile.
+    """
+    with interrupter.held_back():  # an exception within torch's import can abort the process
+        is_first = "torch" not in sys.modules
+        gc.disable()  # imports make many objects and no garbage: collecting takes 0.1 s
+        from andiron.shell.assembly import devices
+        from andiron.shell.training import experiment
+
+        if is_first:
+            gc.freeze()  # nor does a later collection look through them
+        gc.enable()
+    at_end.enter_context(devices.deterministic(config.deterministic))
+    function: Callable[..., Any] = getattr(experiment, name)
+    return function if share is None else share(function, config)
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """The task of this command; `signals` are the signals of the process."""
+
+    arguments: list[str]
+    signals: Signals
+    resumes: bool = False  # resumes a run that the folder already holds, as resume=auto does
+    share: Share | None = None  # for several processes
+
+    def __call__(
+        self,
+        config: Train,
+        run_dir: Path,
+        hydra_record: HydraRecord,
+        trusted: Trust | None = None,
+    ) -> Returned:
+        """Trains a run, resumed if `trusted` is given; returns the objective in a sweep."""
+        if self.resumes and config.resume is None:
+            config = dataclasses.replace(config, resume="auto", overwrite=False)
+        self.signals.on_immediate_exit = partial(status.write_killed, RunFolder(run_dir))
+        interrupter = self.signals.interrupter
+        if config.debug and self.share is not None:
+            reason = "stops and resumes a run within one process; start it with python"
+            raise errors.ConfigError([f"debug=true: {reason}"])
+        if config.debug and trusted is None:
+            debug_run = wings.optional("comparison.debug_run")
+            if debug_run is None:
+                reason = "this installation lacks andiron/wings/comparison, which compares the runs"
+                raise errors.ConfigError([f"debug=true: {reason}; install all of andiron"])
+
+            debug_run.run(config, run_dir, partial(train, hydra_record=hydra_record), interrupter)
+            return None
+        with saved_before_launcher(self.signals):
+            train(config, run_dir, hydra_record, interrupter, trusted, self.share)
+        if not command_arguments.parsed(self.arguments).multirun:
+            return None
+        objective = wings.optional("comparison.objective")
+        return objective.values(RunFolder(run_dir), config.objective) if objective else None

@@ -1,0 +1,74 @@
+"""`debug=true`: a few batches of everything, with checks on, and a resume compared bit for bit."""
+
+import dataclasses
+import logging
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from andiron import errors
+from andiron.interrupter import Interrupter
+from andiron.plain import readable
+from andiron.shell.config.schema import Train
+
+STOPPED_AFTER = 2  # updates, before the resume
+log = logging.getLogger("andiron")
+
+
+class _StopsEarly(Interrupter):
+    """Stops a run after its second update, or where the user's own interrupter asks to."""
+
+    is_watched = True
+
+    def __init__(self, outer: Interrupter):
+        super().__init__()
+        self._outer = outer
+
+    def at(self, split: str, updates: int, batch: int) -> bool:
+        if self._outer.asked or (split == "train" and updates >= STOPPED_AFTER):
+            self.stop("stopped by debug=true, to be resumed")
+        return super().at(split, updates, batch)
+
+
+def run(config: Train, run_dir: Path, train: Callable[..., None], outer: Interrupter) -> None:
+    """Trains, validates, tests and saves on a few batches, then again with a stop and a resume.
+
+    Both runs are in folders of `run_dir`. Torch's anomaly detection checks the gradients, and a
+    non-finite update ends the run.
+    Raises: AndironError if the resumed run has other bits; any error of `train`.
+    """
+    from torch import autograd  # not before the configuration is checked
+
+    small = shortened(config)
+    log.info("debug: two epochs on a few batches, into %s", run_dir)
+    straight, resumed = run_dir / "straight", run_dir / "resumed"
+    with autograd.set_detect_anomaly(True):
+        train(small, straight, interrupter=outer)
+        if config.checkpoint is None:
+            log.info("debug: everything ran; without checkpoints, resuming was not tried")
+            return
+        again = dataclasses.replace(small, render=None)
+        try:
+            train(again, resumed, interrupter=_StopsEarly(outer))
+        except errors.Interrupted:
+            if outer.asked:
+                raise outer.asked from None
+        train(dataclasses.replace(again, resume="auto"), resumed, interrupter=outer)
+    from andiron.shell.assembly import configured_store
+    from andiron.wings.comparison import bit_comparison
+
+    stores = partial(configured_store.store, config.checkpoint)
+    if differences := bit_comparison.compare(straight, resumed, stores):
+        raise errors.AndironError(
+            f"debug: the stopped and resumed run differs from the uninterrupted one: "
+            f"{readable.joined(differences, 1)}; look for random numbers or state that is not saved"
+        )
+    log.info("debug: everything ran, and a stopped and resumed run has the same bits")
+
+
+def shortened(config: Train) -> Train:
+    """The configuration for two epochs, logging every update; the build truncates the data."""
+    return dataclasses.replace(
+        config, num_epochs=2, num_updates=None, max_time=None, log_every=1,
+        validate_every="1epochs", valid_sets_every=None, on_nonfinite="stop",
+    )  # fmt: skip

@@ -1,0 +1,86 @@
+"""Runs as rows of a text table, or as JSON objects."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from andiron.plain.improvement import LAST
+from andiron.plain.plain_values import moment, strict_json
+from andiron.plain.readable import duration
+from andiron.plain.states import State
+from andiron.shell.run import status
+from andiron.wings.comparison.recorded_run import Run
+from andiron.wings.comparison.run_values import Names, differing, value_of
+from andiron.wings.comparison.text_table import measured, table
+
+DEFAULT_METRIC = "valid/loss"
+
+
+def metric_of(runs: Sequence[Run], name: str | None = None) -> str:
+    """The full name of the metric `name`, or of the metric that most runs' checkpoints follow.
+
+    Raises: SelectionError if no run has measured `name`.
+    """
+    if name is not None:
+        return Names(runs).metric(name)
+    followed = Counter(run.followed for run in runs if run.followed in run.metrics)
+    return str(followed.most_common(1)[0][0]) if followed else DEFAULT_METRIC
+
+
+def as_table(runs: Sequence[Run], metric: str, columns: Sequence[str] | None = None) -> str:
+    """A row for each run: status, differing options and the metric; or the given columns.
+
+    Raises: SelectionError for a column that no run has.
+    """
+    names, titles = Names(runs), {}
+    if columns is None:
+        best, last = metric.removesuffix(LAST), metric.removesuffix(LAST) + LAST
+        problem = ["problem"] if any(run.problems for run in runs) else []
+        fields = ["status", *differing(runs), "epochs", best, last, "started", "seconds", *problem]
+        titles = {last: "last", "seconds": "time"}
+    else:
+        fields = [names.resolved(name) for name in columns]
+    rows = [[run.path, *(_cell_value(run, name, names) for name in fields)] for run in runs]
+    return table(["path", *(titles.get(name, name) for name in fields)], rows)
+
+
+def as_json(runs: Iterable[Run]) -> str:
+    """An array with one line and object for each run; NaN and infinity are null."""
+    rows = [strict_json(plain(run)) for run in runs]
+    return "[\n" + ",\n".join(rows) + "\n]" if rows else "[]"
+
+
+def plain(run: Run) -> dict[str, Any]:
+    """Everything recorded about a run, as plain values."""
+    metrics = {name: dict(vars(standing)) for name, standing in run.metrics.items()}
+    return {
+        "path": str(run.path),
+        **run.facts,
+        "options": dict(run.options),
+        "metrics": metrics,
+        "problems": list(run.problems),
+    }
+
+
+def started(run: Run) -> str | None:
+    """When the run began, in local time."""
+    start = moment(run.facts.get("started"))
+    try:
+        return None if start is None else start.astimezone().strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, ValueError):  # a year that this machine's clock does not have
+        return None
+
+
+def seconds(run: Run) -> str | None:
+    """How long the run has trained; until now if it is running."""
+    is_running = run.facts.get("status") == State.RUNNING
+    spent = status.seconds(run.facts, datetime.now(UTC)) if is_running else run.facts.get("seconds")
+    return None if spent is None else duration(spent)
+
+
+def _cell_value(run: Run, name: str, names: Names) -> Any:
+    value = value_of(run, name)
+    if name.removesuffix(LAST) in names.metrics:
+        return measured(value)
+    return started(run) if name == "started" else seconds(run) if name == "seconds" else value

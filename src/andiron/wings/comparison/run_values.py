@@ -1,0 +1,129 @@
+"""Values of runs by name: facts, options and metrics; options that differ; sorted runs."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from andiron import errors
+from andiron.plain import improvement, readable
+from andiron.plain.improvement import LAST
+from andiron.plain.plain_values import as_text
+from andiron.wings.comparison.recorded_run import NUMBERS, Run, directions
+
+FACTS = ("path", "problem", "status", "reason", "started", "ended", *NUMBERS)
+MOST_NEAREST = 5
+MOST_COLUMNS = 30  # an untrusted run may have thousands of options
+
+
+def value_of(run: Run, name: str) -> Any:
+    """The run's value for `name`; None if it has none."""
+    if name == "path":
+        return str(run.path)
+    if name == "problem":
+        return "; ".join(run.problems) or None
+    if name in FACTS:
+        return run.facts.get(name)
+    if name in run.options:
+        return run.options[name]
+    standing = run.metrics.get(name.removesuffix(LAST))
+    if standing is None:
+        return None
+    return standing.last if name.endswith(LAST) else standing.best
+
+
+class Names:
+    """The names of all values that any of the runs has."""
+
+    def __init__(self, runs: Sequence[Run]):
+        self.options = list(dict.fromkeys(name for run in runs for name in run.options))
+        self.metrics = list(dict.fromkeys(name for run in runs for name in run.metrics))
+        with_last = [f"{name}{LAST}" for name in self.metrics]
+        self._all = [*self.options, *self.metrics, *FACTS, *with_last]
+
+    def resolved(self, name: str) -> str:
+        """The full name for an unambiguous suffix.
+
+        Raises: SelectionError if no name, or several names, end with it.
+        """
+        return _match(name, self._all)
+
+    def metric(self, name: str) -> str:
+        """The full name of a metric; raises as `resolved`."""
+        return _match(name, [full for full in self._all if full.removesuffix(LAST) in self.metrics])
+
+
+def _match(name: str, names: Sequence[str]) -> str:
+    if name in names:
+        return name
+    matches = [full for full in names if full.endswith((f".{name}", f"/{name}"))]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise errors.SelectionError(f"{name}: ambiguous; give one of {readable.joined(matches)}")
+    leaves = {full.replace("/", ".").rpartition(".")[2]: full for full in names}
+    close_names = difflib.get_close_matches(name, [*names, *leaves], MOST_NEAREST, 0.5)
+    nearest = dict.fromkeys(leaves.get(text, text) for text in close_names)
+    candidates = readable.joined([*nearest] or names, readable.MOST_LISTED)
+    remedy = f"did you mean {candidates}?" if nearest else f"available: {candidates or 'nothing'}"
+    raise errors.SelectionError(f"{name}: no run here has it; {remedy}")
+
+
+def differing(runs: Sequence[Run]) -> list[str]:
+    """The options that differ between runs, in the order of their configurations; at most 30.
+
+    A missing option counts as null, except arguments of a class: the run may use another class.
+    """
+    names = []
+    for name in Names(runs).options:
+        with_option = [run for run in runs if name in run.options]
+        values = {comparable(run.options[name]) for run in with_option}
+        is_argument = any(name.startswith(f"{node}.") for node in with_option[0].nodes)
+        if len(with_option) < len(runs) and not is_argument:
+            values.add(None)
+        if len(values) > 1:
+            names.append(name)
+    return names[:MOST_COLUMNS]
+
+
+def comparable(value: Any) -> Any:
+    """The value in hashable form: lists and mappings as text."""
+    return as_text(value) if isinstance(value, list | dict) else value
+
+
+def best_first(runs: Sequence[Run], name: str, direction: str | None = None) -> list[Run]:
+    """The runs sorted by the value `name`: best metric first, otherwise lowest value first.
+
+    Runs with NaN or without a value come last, in their previous order.
+    Raises: SelectionError for a metric without a recorded direction.
+    """
+    if name.removesuffix(LAST) in Names(runs).metrics:
+        direction = direction or direction_of(name, runs)
+    sign = -1 if direction == "highest" else 1
+
+    def rank(run: Run) -> tuple[int, Any]:
+        value = value_of(run, name)
+        if isinstance(value, str):
+            return 1, value
+        is_number = isinstance(value, int | float) and value == value  # NaN is not equal to itself
+        return (0, sign * value) if is_number else (2, 0)
+
+    return sorted(runs, key=rank)
+
+
+def direction_of(name: str, runs: Iterable[Run]) -> str:
+    """Whether the lowest or highest value of a metric such as `valid/loss` is best.
+
+    Raises: SelectionError if no run has recorded it.
+    """
+    direction = known_direction(name, runs)
+    if direction is None:
+        raise errors.SelectionError(
+            f"{name}: no run has recorded whether higher or lower is better; give "
+            "--direction highest or lowest"
+        )
+    return direction
+
+
+def known_direction(name: str, runs: Iterable[Run]) -> str | None:
+    """`direction_of`, or None if no run has recorded it."""
+    return improvement.direction_of(improvement.split_and_metric(name)[1], directions(runs))

@@ -1,0 +1,136 @@
+"""Groups of runs that differ only in the seed: mean and spread of each metric.
+
+>>> spread([0.9, 0.8, 1.0]).mean, str(spread([0.5])), str(spread([0.9, 0.8, 1.0]))
+(0.9, '0.5000', '0.9000 ± 0.1000')
+"""
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from andiron.plain.readable import number
+from andiron.wings.comparison.recorded_run import Run
+from andiron.wings.comparison.run_values import Names, comparable, differing, value_of
+from andiron.wings.comparison.text_table import cell, table
+
+MOST = 1e150  # values whose squares are finite
+APART = ("seed", "name")  # options in which runs of one group may differ
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and standard deviation (divided by n - 1; None for a single value)."""
+
+    mean: float
+    deviation: float | None
+    number: int
+
+    def __str__(self) -> str:
+        mean = number(self.mean)
+        return mean if self.deviation is None else f"{mean} ± {number(self.deviation)}"
+
+
+def spread(values: Sequence[float]) -> Spread | None:
+    """Mean and standard deviation; None for no values."""
+    if not values:
+        return None
+    if len(values) == 1:
+        return Spread(values[0], None, 1)
+    if not all(abs(value) < MOST for value in values):  # NaN too
+        return Spread(math.nan, None, len(values))
+    return Spread(statistics.fmean(values), statistics.stdev(values), len(values))
+
+
+def by_seed(runs: Iterable[Run]) -> list[list[Run]]:
+    """The runs in groups whose configurations are equal apart from seed and name."""
+    groups: dict[frozenset[Any], list[Run]] = {}
+    for run in runs:
+        options = frozenset(
+            (name, comparable(value))
+            for name, value in run.options.items()
+            if name not in APART and value is not None
+        )
+        groups.setdefault(options, []).append(run)
+    return list(groups.values())
+
+
+@dataclass(frozen=True)
+class Row:
+    """A table row of a group: place, options that differ between groups, metrics' spreads."""
+
+    place: int
+    runs: Sequence[Run]
+    options: Mapping[str, Any]
+    metrics: Mapping[str, Spread | None]
+
+
+def compared(
+    runs: Sequence[Run], metric: str, direction: str | None, beside: Sequence[Run] = ()
+) -> list[Row]:
+    """A row for each group of runs that differ only in the seed, best `metric` first.
+
+    A row has the options that differ among the groups and the runs `beside` them, and the metrics
+    on held-out data, without parts of a metric such as valid/recall/cat.
+    """
+    sign = {"highest": -1, "lowest": 1}.get(direction or "", 0)  # 0 sorts nothing
+
+    def rank(group: Sequence[Run]) -> tuple[bool, float]:
+        metric_spread = spread(_values(group, metric))
+        mean = metric_spread.mean if metric_spread else math.nan
+        return math.isnan(mean), sign * mean
+
+    groups = sorted(by_seed(runs), key=rank)
+    held_out = (name for name in Names(runs).metrics if not name.startswith("train/"))
+    metrics = dict.fromkeys([metric, *(name for name in held_out if name.count("/") == 1)])
+    options = differing([*(group[0] for group in groups), *beside])
+    return [
+        Row(
+            place,
+            group,
+            {name: value_of(group[0], name) for name in options if name not in APART},
+            {name: spread(_values(group, name)) for name in metrics},
+        )
+        for place, group in enumerate(groups, 1)
+    ]
+
+
+def label(row: Row) -> str:
+    """The place of a group and its options, for a legend."""
+    options = (f"{name}={cell(value)}" for name, value in row.options.items())
+    return " ".join([f"{row.place}:", *options])
+
+
+def as_table(rows: Sequence[Row], most_folders: int | None = None) -> str:
+    """A line for each group, then the folders of the runs, at most `most_folders`."""
+    headers = ["group", "runs", *rows[0].options, *rows[0].metrics]
+    cells = [
+        [
+            row.place,
+            len(row.runs),
+            *row.options.values(),
+            *(spread and str(spread) for spread in row.metrics.values()),
+        ]
+        for row in rows
+    ]
+    folders = [[row.place, run.path] for row in rows for run in row.runs]
+    return f"{table(headers, cells)}\n\n{table(['group', 'folder'], folders[:most_folders])}"
+
+
+def plain(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The rows as plain values."""
+    return [
+        {
+            "options": dict(row.options),
+            "runs": [str(run.path) for run in row.runs],
+            "seeds": [run.options.get("seed") for run in row.runs],
+            "metrics": {name: spread and asdict(spread) for name, spread in row.metrics.items()},
+        }
+        for row in rows
+    ]
+
+
+def _values(runs: Iterable[Run], name: str) -> list[float]:
+    values = (value_of(run, name) for run in runs)
+    return [value for value in values if value is not None]

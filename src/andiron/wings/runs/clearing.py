@@ -1,0 +1,95 @@
+"""Removes the files that runs wrote, once the user agrees; never of a running run or by a link."""
+
+import os
+import stat
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from andiron import errors
+from andiron.disk import files
+from andiron.plain import readable
+from andiron.run_folder import RunFolder
+from andiron.shell.run import replaced_run, run_record
+from andiron.shell.run.log_file import alone_in, locked
+from andiron.wings.comparison.recorded_run import Run
+from andiron.wings.comparison.text_table import cell
+
+EXIT_DONE, EXIT_FAILED = 0, 1
+
+
+def remove(runs: Sequence[Run], *, is_agreed: bool) -> int:
+    """Removes the files of the runs one by one, reporting each failure; returns the exit code."""
+    if not is_agreed and not _confirm(runs):
+        return EXIT_FAILED
+    code = EXIT_DONE
+    for run in runs:
+        try:
+            remaining = _remove_files(run.folder)
+        except (errors.AndironError, OSError) as error:
+            print(f"error: {reason(error)}", file=sys.stderr)
+            code = EXIT_FAILED
+        else:
+            left = f" (left there: {readable.joined(remaining)})" if remaining else ""
+            print(f"removed: {cell(run.path)}{errors.printable(left)}")
+    return code
+
+
+def reason(error: errors.AndironError | OSError) -> str:
+    """The error's message for the terminal, with the path of an OSError."""
+    if not isinstance(error, OSError):
+        return str(error)
+    prefix = f"{error.filename}: " if error.filename else ""
+    return errors.printable(f"{prefix}{files.reason(error)}")
+
+
+def _confirm(runs: Sequence[Run]) -> bool:
+    """Whether the user confirms at the terminal.
+
+    Raises: SelectionError without a terminal.
+    """
+    if not sys.stdin.isatty():
+        raise errors.SelectionError("give --yes to remove runs: standard input is not a terminal")
+    for run in runs:
+        print(f"{cell(run.facts['status']):12} {cell(run.path)}")
+    print(f"remove {'this run' if len(runs) == 1 else f'these {len(runs)} runs'}? [y/N] ", end="")
+    sys.stdout.flush()
+    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        return True
+    print("nothing was changed", file=sys.stderr)
+    return False
+
+
+def _remove_files(folder: RunFolder) -> list[str]:
+    """Removes the run's files, and the folder if empty; returns the names of remaining files.
+
+    Raises: RunFolderError for a running run, for links or another run among its files, or for a
+    path through a link; DataError without a valid manifest. Nothing is removed then.
+    """
+    path, real = folder.path, Path(os.path.realpath(folder.path))
+    run_record.manifest_of(folder)
+    if os.path.abspath(path) != str(real):
+        raise errors.RunFolderError(f"{path}: leads through a link; name {real} itself")
+    if outer := run_record.run_around(real):
+        why = f"is among the files of the run in {outer}; move it elsewhere first"
+        raise errors.RunFolderError(f"{path}: {why}")
+    with alone_in(path), ExitStack() as locks:
+        if links := replaced_run.own_links(folder):
+            names = readable.joined(links)
+            raise errors.RunFolderError(f"{path}: {names}: a link; remove it yourself first")
+        if folder.log.exists():
+            if not stat.S_ISREG(folder.log.lstat().st_mode):
+                raise errors.RunFolderError(f"{folder.log}: is not a file; remove it first")
+            try:
+                locks.enter_context(locked(folder.log))
+            except BlockingIOError as error:
+                raise errors.RunFolderError(f"{path}: is still training; end it first") from error
+        replaced_run.settle(folder)
+        replaced_run.refuse_inner_runs(folder)
+        replaced_run.remove(folder)
+        if folder.manifest.exists():
+            why = "could not be removed; make it writable and try again"
+            raise errors.RunFolderError(f"{path}: {why}")
+        left = (file for file in path.rglob("*") if file.is_symlink() or not file.is_dir())
+        return sorted(file.relative_to(path).as_posix() for file in left)

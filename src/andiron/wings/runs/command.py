@@ -1,0 +1,231 @@
+"""List, show, compare and remove runs in any folders."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from andiron import errors
+from andiron.plain import improvement
+from andiron.plain.plain_values import is_finite, strict_json
+from andiron.plain.states import State
+from andiron.run_folder import RunFolder, is_sweep
+from andiron.shell.cli import process
+from andiron.shell.run import named_folder
+from andiron.wings.comparison import (
+    epoch_curves, recorded_run, run_details, run_filter, run_list, run_search, run_values,
+    seed_groups, text_table,
+)  # fmt: skip
+from andiron.wings.comparison.recorded_run import Run
+from andiron.wings.runs import clearing
+from andiron.wings.sweep import sweep_results
+from andiron.wings.trained import named_output
+
+LATEST = Path(named_folder.LATEST)
+DEFAULT_FOLDERS = (Path("outputs"), Path("multirun"))
+EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
+Options = argparse.Namespace
+
+
+def list_runs(options: Options) -> None:
+    """Prints a row for each run."""
+    runs = _filtered_runs(options)
+    metric = options.metric or (options.sort if "/" in (options.sort or "") else None)
+    if options.sort and runs:
+        name = run_values.Names(runs).resolved(options.sort)
+        runs = run_values.best_first(runs, name, options.direction)
+    if options.reverse:
+        runs.reverse()
+    if options.json:
+        print(run_list.as_json(runs))
+    elif runs:
+        columns = options.columns.split(",") if options.columns else None
+        print(run_list.as_table(runs, run_list.metric_of(runs, metric), columns))
+    else:
+        print("no runs", file=sys.stderr)
+
+
+def show(options: Options) -> None:
+    """Prints one run in full."""
+    details = run_details.details(_run_folder(options.run))
+    _print(options, run_details.plain(details), run_details.as_text_of(details))
+
+
+def compare(options: Options) -> None:
+    """Prints a row for each group of runs that differ only in the seed, and plots their curves."""
+    if options.png is not None:
+        named_output.check(options.png)
+    if len(options.folders) == 1 and is_sweep(options.folders[0]) and not options.where:
+        return _compare_sweep(options)
+    runs = _require_runs(options)
+    measured = [run for run in runs if run.metrics]
+    for run in runs:
+        if not run.metrics:
+            print(f"left out: {text_table.cell(run.path)}: has no metrics", file=sys.stderr)
+    if not measured:
+        raise errors.SelectionError("no run has metrics to compare")
+    metric = run_list.metric_of(measured, options.metric)
+    direction = options.direction or run_values.known_direction(metric, runs)
+    rows = seed_groups.compared(measured, metric, direction)
+    curves = epoch_curves.curves(rows, metric)
+    if len(curves) > epoch_curves.MOST:
+        notice = f"the curves of the first {epoch_curves.MOST} groups of {len(curves)} are drawn"
+        print(f"{notice}; choose fewer with --where", file=sys.stderr)
+    _draw(options, curves, metric)
+    chart = epoch_curves.as_text(curves, metric)
+    _print(options, seed_groups.plain(rows), f"{seed_groups.as_table(rows)}\n\n{chart}")
+
+
+def _compare_sweep(options: Options) -> None:
+    """Prints the jobs of a sweep; by its objective, rewrites its summary and picture too."""
+    results = sweep_results.of_folder(options.folders[0], options.metric, options.direction)
+    try:
+        if results.is_by_objective:
+            results.write()
+    except errors.SweepError as error:  # such as a sweep of another user's
+        print(f"warning: {error}", file=sys.stderr)
+    curves = epoch_curves.curves(results.rows, results.metric) if options.png else []
+    _draw(options, curves, results.metric)
+    _print(options, seed_groups.plain(results.rows), results.as_text())
+
+
+def _draw(options: Options, curves: Sequence[epoch_curves.Curve], metric: str) -> None:
+    if options.png is not None:
+        named_output.write(options.png, [epoch_curves.picture(curves, metric)])
+
+
+def best(options: Options) -> None:
+    """Prints the folder of the finished run with the best value of a metric."""
+    runs = _require_runs(options)
+    metric = run_list.metric_of(runs, options.metric)
+    valued = [
+        run
+        for run in runs
+        if run.facts["status"] == State.DONE and is_finite(run_values.value_of(run, metric))
+    ]
+    if not valued:
+        raise errors.SelectionError(
+            f"none of {len(runs):,} runs is finished and has a finite {metric}; "
+            "`runs list` shows how they ended"
+        )
+    direction = options.direction or run_values.direction_of(metric, runs)
+    run = run_values.best_first(valued, metric, direction)[0]
+    path = str(run.path)
+    if errors.printable(path) != path or "\n" in path:
+        raise errors.SelectionError(f"{path}: has control characters in its name; rename it")
+    value = run_values.value_of(run, metric)
+    selection = {"metric": metric, "direction": direction, "value": value, "runs": len(valued)}
+    _print(options, {**run_list.plain(run), "chosen_by": selection}, path)
+
+
+def diff(options: Options) -> None:
+    """Prints the options, provenance and metrics that differ between two runs."""
+    one, other = (run_details.details(_run_folder(path)) for path in (options.a, options.b))
+    differences = run_details.differences_of(one, other)
+    _print(options, differences, run_details.as_text_of_differences(one, other, differences))
+
+
+def remove(options: Options) -> int:
+    """Removes runs: the files that they wrote."""
+    if not options.folders and not options.where:
+        raise errors.SelectionError("name the runs to remove: folders, or --where")
+    return clearing.remove(_require_runs(options), is_agreed=options.yes)
+
+
+def _run_folder(name: Path) -> RunFolder:
+    """The run's folder, or the newest run's for `latest`, relative to the current directory."""
+    return RunFolder(Path(os.path.relpath(named_folder.run_folder_of(str(name)).path)))
+
+
+def _filtered_runs(options: Options) -> list[Run]:
+    named = [_run_folder(path).path if path == LATEST else path for path in options.folders]
+    folders = named or filter(Path.is_dir, DEFAULT_FOLDERS)
+    runs = recorded_run.read(run_search.run_folders(folders))
+    return run_filter.chosen(runs, options.where)
+
+
+def _require_runs(options: Options) -> list[Run]:
+    runs = _filtered_runs(options)
+    if not runs:
+        folders = options.folders or DEFAULT_FOLDERS
+        where = f" with {' and '.join(options.where)}" if options.where else ""
+        raise errors.SelectionError(f"no run in {', '.join(map(str, folders))}{where}")
+    return runs
+
+
+def _print(options: Options, plain: Any, text: str) -> None:
+    print(strict_json(plain, 2) if options.json else text)
+
+
+@process.command
+def main() -> int:
+    """Runs `python scripts/runs.py`; returns the exit code."""
+    parser = _parser()
+    if len(sys.argv) == 1:
+        parser.print_help()
+        return EXIT_USAGE
+    options = parser.parse_args()
+    try:
+        return options.act(options) or EXIT_DONE
+    except (errors.AndironError, OSError) as error:
+        print(f"error: {clearing.reason(error)}", file=sys.stderr)
+        return EXIT_USAGE if isinstance(error, errors.SelectionError) else EXIT_FAILED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name, (act, arguments) in COMMANDS.items():
+        about = act.__doc__
+        command = commands.add_parser(name, help=about, description=about)
+        command.set_defaults(act=act)
+        for argument in arguments.split():
+            command.add_argument(argument, **ARGUMENTS[argument])
+    return parser
+
+
+RUN = {"type": Path, "help": "a run folder, or latest"}
+FLAG = {"action": "store_true"}
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "folders": {
+        "nargs": "*",
+        "type": Path,
+        "metavar": "FOLDER",
+        "help": "run folders, folders that contain runs, or latest (default: outputs and multirun)",
+    },
+    "run": RUN,
+    "a": RUN,
+    "b": RUN,
+    "--where": {
+        "action": "append",
+        "default": [],
+        "metavar": "COMPARISON",
+        "help": "only runs that satisfy it, such as 'lr<1e-2'; may be repeated",
+    },
+    "--metric": {
+        "metavar": "NAME",
+        "help": "valid/accuracy, or valid/accuracy.last (default: the best checkpoint's metric)",
+    },
+    "--direction": {
+        "choices": improvement.DIRECTIONS,
+        "help": "which value is best, if no run has recorded it",
+    },
+    "--json": {"help": "print JSON", **FLAG},
+    "--sort": {"metavar": "NAME", "help": "an option, or a metric (best first)"},
+    "--reverse": {"help": "reverse the order", **FLAG},
+    "--columns": {"metavar": "NAMES", "help": "such as lr,valid/accuracy.last"},
+    "--png": {"type": Path, "metavar": "FILE", "help": "also write the curves there"},
+    "--yes": {"help": "do not ask for confirmation", **FLAG},
+}
+COMMANDS: dict[str, tuple[Callable[[Options], int | None], str]] = {
+    "list": (
+        list_runs, "folders --where --metric --direction --json --sort --reverse --columns"
+    ),
+    "show": (show, "run --json"),
+    "compare": (compare, "folders --where --metric --direction --json --png"),
+    "best": (best, "folders --where --metric --direction --json"),
+    "diff": (diff, "a b --json"),
+    "rm": (remove, "folders --where --yes"),
+}  # fmt: skip

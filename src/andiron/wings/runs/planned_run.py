@@ -1,0 +1,166 @@
+"""Describes a run before it is trained: its steps, groups, learning rates and memory."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from torch import Tensor
+
+from andiron.optim.owners import group_table
+from andiron.protocols import Point
+from andiron.render.summary_table import groups, right
+from andiron.run_folder import RunFolder
+from andiron.shell.assembly import components, configured_learner
+from andiron.shell.assembly.components import Components
+from andiron.shell.config.schema import Train
+from andiron.shell.run import exhausted
+from andiron.wings.screen import model_views
+from andiron.writers import TensorBoardWriter
+
+ROWS, POINTS = 11, 200  # in the table of learning rates, in the curves
+Rates = dict[int, dict[str, float]]  # by completed updates, by group
+
+
+def plan(config: Train, run_dir: Path) -> None:
+    """Prints what training would do, and writes the learning rates to TensorBoard."""
+    config = dataclasses.replace(
+        config, checkpoint=None, render=None, observers=None, test_weights="last"
+    )
+    built = components.build(config)
+    rates = learning_rates(built)
+    owners = group_table.param_groups(built.optimizer.groups, rates[0], built.schedule)
+    _write_curves(rates, run_dir)
+    console = Console()
+    sizes, slices = _memory_and_slices(config, built, run_dir)
+    mebibytes = {name: size / 2**20 for name, size in sizes.items()}
+    fits = "memory" if slices is None else f"memory, with slices={slices}"
+    console.print(
+        _number_table("steps", _steps(config, built), "{:,}"),
+        model_views.overview(built),
+        groups(owners, "parameter groups at the first update", lr="lr"),
+        _rate_table(_spread(rates, ROWS)),
+        _number_table(fits, mebibytes, "{:,.2f} MiB"),
+    )
+    if slices != config.slices:
+        console.print(f"an update is out of memory with slices={config.slices}; give {slices=}")
+    console.print(f"learning rates as curves: tensorboard --logdir {run_dir}", soft_wrap=True)
+
+
+def learning_rates(built: Components) -> Rates:
+    """The rate of every group that is not frozen, at each update; Plateau stays at its first."""
+    rates = {}
+    for updates in range(built.num_updates):
+        built.optimizer.thaw(updates)
+        rates[updates] = built.optimizer.learning_rates(built.schedule(updates), updates)
+    return rates
+
+
+def _memory_and_slices(
+    config: Train, built: Components, run_dir: Path
+) -> tuple[dict[str, int], int | None]:
+    """The memory of an update, and the fewest slices with which it fits."""
+    try:
+        return memory(config, built, run_dir), config.slices
+    except (RuntimeError, MemoryError) as error:
+        slices = 2 * (config.slices or 1)
+        if not exhausted.is_out_of_memory(error) or slices > config.batch_size:
+            raise
+    config = dataclasses.replace(config, slices=slices)
+    return _memory_and_slices(config, components.build(config), run_dir)
+
+
+def memory(config: Train, built: Components, run_dir: Path) -> dict[str, int]:
+    """Bytes of weights, gradients, activations, optimizer state and averages; on a GPU its peak.
+
+    Measured on one update of the first epoch, which changes the model.
+    """
+    with configured_learner.learner(config, built, run_dir) as learner:
+        parameters = list(learner.model.parameters())
+        batch = next(built.train.epoch(0))
+        with learner.training(built.train):
+            with _saved_for_backward(parameters) as activations:
+                gradients, _ = learner.updater.gradients([batch], learner.position)
+            learner.update([batch], built.train)
+        averages = [average.state_dict().values() for average in learner.averages.values()]
+        part = "slice" if config.slices else "batch"
+        sizes = {
+            "weights": _bytes(parameters),
+            "gradients": _bytes(gradients.values()),
+            f"activations saved for backward (per {part})": sum(activations.values()),
+            "optimizer state": _bytes(learner.optimizer.state_dict().values()),
+            "averages": sum(map(_bytes, averages)),
+        }
+    if built.device.type == "cuda":
+        sizes["peak on the GPU"] = torch.cuda.max_memory_allocated(built.device)
+    return sizes
+
+
+def _bytes(tensors: Iterable[Tensor]) -> int:
+    return sum(tensor.nbytes for tensor in tensors)
+
+
+@contextmanager
+def _saved_for_backward(parameters: Iterable[Tensor]) -> Iterator[dict[int, int]]:
+    """The bytes that autograd saves in the body, by storage address, without weights."""
+    weights = {tensor.untyped_storage().data_ptr() for tensor in parameters}
+    saved: dict[int, int] = {}
+
+    def pack(tensor: Any) -> Any:
+        address = tensor.untyped_storage().data_ptr()
+        if address not in weights:  # a batch may be a slice of a larger storage
+            saved[address] = max(saved.get(address, 0), tensor.nbytes)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        yield saved
+
+
+def _steps(config: Train, built: Components) -> dict[str, int]:
+    samples, batches, per_epoch = built.train.num_items, len(built.train), built.updates_per_epoch
+    return {
+        "training samples": samples,
+        "batches per epoch": batches,
+        "samples in the last batch": samples - (batches - 1) * config.batch_size,
+        "updates per epoch": per_epoch,
+        "batches in the last update": batches - (per_epoch - 1) * config.grads_accumulation,
+        "epochs": -(-built.num_updates // per_epoch),
+        "updates": built.num_updates,
+    }
+
+
+def _spread(rates: Rates, number: int) -> Rates:
+    """`number` of the rates, evenly spread from the first to the last."""
+    last, number = len(rates) - 1, min(number, len(rates))
+    places = [round(step * last / max(number - 1, 1)) for step in range(number)]
+    return {place: rates[place] for place in places}
+
+
+def _number_table(title: str, rows: Mapping[str, float], layout: str) -> Table:
+    """A table with a name and a number in each row."""
+    table = Table("", right(""), title=title, show_header=False)
+    for name, number in rows.items():
+        table.add_row(name, layout.format(number))
+    return table
+
+
+def _rate_table(rates: Rates) -> Table:
+    """A row for each update, a column for each group; empty where the group is frozen."""
+    names = list(dict.fromkeys(name for by_group in rates.values() for name in by_group))
+    table = Table(*(right(Text(name)) for name in ("update", *names)), title="learning rates")
+    for updates, by_group in rates.items():
+        cells = (f"{by_group[name]:.3g}" if name in by_group else "" for name in names)
+        table.add_row(f"{updates:,}", *cells)
+    return table
+
+
+def _write_curves(rates: Rates, run_dir: Path) -> None:
+    writer = TensorBoardWriter(RunFolder(run_dir).tensorboard)
+    for updates, by_group in _spread(rates, POINTS).items():
+        writer.write(Point("plan", updates, 1, {f"lr/{name}": lr for name, lr in by_group.items()}))
+    writer.close()

@@ -1,0 +1,113 @@
+"""Repeats a finished run from its record and compares it bit for bit; lists what changed."""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from andiron import errors, serialization
+from andiron.interrupter import Interrupter
+from andiron.run_folder import RunFolder
+from andiron.shell.assembly import components, configured_store
+from andiron.shell.assembly.network import SizeLimit
+from andiron.shell.cli import command_line, process
+from andiron.shell.cli.signals import Signals, exit_code, installed
+from andiron.shell.config.schema import Train
+from andiron.shell.config.trust import LIST_ALONE, Trust
+from andiron.shell.run import applied_changes, metadata, provenance, run_record
+from andiron.shell.training import train_run
+from andiron.wings.comparison import bit_comparison
+
+EXIT_EXACT, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
+SAME_NUMBERS = ("num_workers", "render", "checkpoint", "interrupted_exit_code")  # may differ
+UNCHANGED = "nothing that is on record"
+IRREPRODUCIBLE = (
+    f"likely cause: {UNCHANGED} changed, so the run is not reproducible: look for "
+    "nondeterministic kernels, more than one thread, the clock, and your own random "
+    "generators"
+)
+
+
+@errors.exits_refused()
+def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
+    """Whether the run, repeated in `into`, has the same bits; prints the first difference.
+
+    Raises: RunFolderError if `path` has no finished run, or its options changed during the run;
+    ConfigError, DataError or DeviceError if it cannot be trained here.
+    """
+    folder = bit_comparison.finished(path)
+    if Path(os.path.realpath(into)).is_relative_to(os.path.realpath(path)):
+        raise errors.RunFolderError(f"{into}: is inside of the run; give --into another folder")
+    config = _config(folder, trusted)
+    changed = list(changes(folder, config, trusted))
+    report = "\n  ".join(["changed since:", *changed]) if changed else f"changed since: {UNCHANGED}"
+    print(errors.printable(report))
+    signals = Signals(Interrupter())
+    with installed(signals):
+        train_run.train(config, into, {}, signals.interrupter, trusted)
+    stores = partial(configured_store.store, config.checkpoint)
+    differences = bit_comparison.compare(path, into, stores)
+    if not differences:
+        print(f"exact: {bit_comparison.counts(path, stores)} are the same bits")
+        return True
+    print(errors.printable(f"not exact: {differences[0]}\nand {len(differences) - 1:,} more"))
+    cause = f"likely cause: changed since: {'; '.join(changed)}" if changed else IRREPRODUCIBLE
+    print(errors.printable(cause))
+    return False
+
+
+def changes(folder: RunFolder, config: Train, trusted: Trust = LIST_ALONE) -> Iterator[str]:
+    """A line for each recorded fact of code, versions, hardware or data that differs now."""
+    size_limit = SizeLimit.of(serialization.load_tensors(folder.model), str(folder.model))
+    parts = components.build(config, trusted, size_limit)
+    origin, _ = metadata.Facts({"seed": config.seed}, parts.splits, parts.device, {}, 1).origin()
+    for name, (was, is_now) in provenance.differences(provenance.read(folder), origin).items():
+        yield f"{name}: {was}, now {is_now}"
+
+
+def _config(folder: RunFolder, trusted: Trust) -> Train:
+    """The configuration that repeats the run in another folder."""
+    if not folder.config.is_file():
+        raise errors.RunFolderError(
+            f"{folder.config}: no such file; without it the run cannot be repeated"
+        )
+    changed = [
+        f"{name}: {values}"
+        for name, values in applied_changes.texts(provenance.read(folder)["resumes"]).items()
+        if name.partition(".")[0] not in SAME_NUMBERS
+    ]
+    if changed:
+        raise errors.RunFolderError(
+            f"{folder.path}: was resumed with other options ({'; '.join(changed)}); no single "
+            "configuration describes such a run, so it cannot be repeated from its record"
+        )
+    return run_record.config(folder, trusted)
+
+
+@process.training_command
+def main() -> int:
+    """Runs `python scripts/rerun.py`; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        description="Repeat a run from its record and compare every bit.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument("folder", type=Path, help="the folder of a finished run")
+    default = Path("outputs", "rerun", datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f"))
+    parser.add_argument("--into", type=Path, default=default, help="folder of the repeated run")
+    command_line.add_trust(parser)
+    options = parser.parse_args()
+    folder, into = options.folder.absolute(), options.into.absolute()
+    try:
+        is_exact = rerun(folder, into, command_line.trusted(options))
+    except errors.AndironError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_UNUSABLE
+    except KeyboardInterrupt as error:
+        notice = f"interrupted; the unfinished repeated run is in {into}"
+        print(errors.printable(notice), file=sys.stderr)
+        return exit_code(error)
+    print(errors.printable(f"the repeated run is in {into}"))
+    return EXIT_EXACT if is_exact else EXIT_DIFFERENT

@@ -1,0 +1,181 @@
+"""The full-screen dashboard of a run, with keys."""
+
+import logging
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from andiron.interrupter import Interrupter
+from andiron.protocols import Point, Progress
+from andiron.render import summary_table, text
+from andiron.run_folder import RunFolder
+from andiron.wings.screen import display, terminal
+from andiron.wings.screen.curves import Curves
+from andiron.wings.screen.followed_values import FollowedValues
+from andiron.wings.screen.view import View
+
+REPLIES = {"s": "saving after this update", "v": "validating after this update"}
+MOST_LINES = 1000  # of held output
+SECONDS_AT_THE_END = 2.0  # for the last drawing, if the terminal is blocked
+log = logging.getLogger("andiron")
+
+
+class _Messages(logging.Handler):
+    """Keeps the messages logged before the terminal is taken, such as the sizes of the data."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.lines: deque[str] = deque(maxlen=100)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.extend(record.getMessage().splitlines())
+
+
+def on_terminal(run_dir: Path | None) -> "Dashboard | None":
+    """The dashboard on standard output; None if that is not a terminal with a screen."""
+    own_terminal = terminal.here()
+    return Dashboard(own_terminal, run_dir) if own_terminal else None
+
+
+class Dashboard:
+    """Progress, metrics and a chart, drawn a few times a second; keys steer the run.
+
+    Printed text is shown at the bottom, and stays on the terminal afterwards, as does the line of
+    each epoch. A thread draws from plain values: an update costs the training nothing.
+    """
+
+    def __init__(self, own_terminal: terminal.Terminal, run_dir: Path | None):
+        self._folder = None if run_dir is None else RunFolder(run_dir)
+        self._terminal = own_terminal
+        self._console = Console()
+        self._interrupter = Interrupter()
+        self._curves = Curves()
+        self._points: deque[Point] = deque(maxlen=10_000)
+        self._earlier = 0  # bytes of values logged by earlier processes
+        self._lines: deque[str] = deque(maxlen=MOST_LINES)  # printed, and the epochs'
+        self._messages = _Messages()
+        self._is_over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._at_end = ExitStack()
+
+    def connect(self, interrupter: Interrupter, directions: Mapping[str, str]) -> None:
+        """Sends the keys to `interrupter`."""
+        self._interrupter = interrupter
+        self._curves = Curves(directions)
+        interrupter.cleanups.append(terminal.give_all_back)
+        log.addHandler(self._messages)
+
+    def start(self, progress: Progress) -> None:
+        """Takes over the terminal."""
+        log.removeHandler(self._messages)
+        self._time_left = text.TimeLeft()
+        self._progress, self._elapsed, self._seen = progress, 0.0, time.perf_counter()
+        if self._folder is not None and self._folder.metrics.is_file():
+            self._earlier = os.stat(self._folder.metrics).st_size
+        self._is_over.clear()
+        self._at_end.enter_context(held_output(self._lines))
+        self._at_end.enter_context(terminal.suspended_well(self._terminal))
+        self._thread = threading.Thread(target=self._draw, name="render", daemon=True)
+        self._thread.start()
+
+    def add(self, point: Point) -> None:
+        """Keeps the point for the next drawing."""
+        self._points.append(point)
+
+    def epoch_ended(self, progress: Progress, seconds: float) -> None:
+        """Keeps the line of the epoch, which is printed at the end."""
+        self._lines.append(text.line(progress, seconds, self._console.width))
+
+    def stop(self) -> None:
+        """Restores the terminal, and prints the held output."""
+        if self._thread is not None:
+            self._is_over.set()
+            self._thread.join(SECONDS_AT_THE_END)
+            self._terminal.give_back()
+            self._thread = None
+            self._at_end.close()
+
+    def show(self, summary_: dict[str, Any]) -> None:
+        """Prints the summary table."""
+        summary_table.show(summary_, self._console)
+
+    def _draw(self) -> None:
+        if self._folder is not None:
+            FollowedValues(self._folder.metrics, self._curves).read(until=self._earlier)
+        display.show(self._terminal, self._view, self._press, self._is_over)
+
+    def _view(self) -> View:
+        while self._points:
+            point = self._points.popleft()
+            self._curves.add(
+                point.split, point.updates, point.epoch, point.values, point.whole_epoch
+            )
+        progress, last_seen, self._seen = self._progress, self._seen, time.perf_counter()
+        if not self._interrupter.is_paused:
+            self._elapsed += self._seen - last_seen
+        state = "paused" if self._interrupter.is_paused else "running"
+        if (reason := self._interrupter.asked) is not None:
+            state = f"stopping ({reason}): finishing the update and saving"
+        return View(
+            name="" if self._folder is None else str(self._folder.path),
+            state=state,
+            epoch=progress.epoch,
+            num_epochs=progress.num_epochs,
+            batch=progress.batch,
+            num_batches=progress.num_batches,
+            updates=progress.updates,
+            num_updates=progress.num_updates,
+            elapsed=self._elapsed,
+            left=self._time_left.seconds(progress, self._elapsed),
+            curves=self._curves,
+            lines=[*self._messages.lines, *self._lines][-100:],
+        )
+
+    def _press(self, key: str) -> None:
+        if key == "q":
+            self._interrupter.stop("key q")
+        elif key == "p":
+            self._interrupter.request("pause")
+        elif key in REPLIES:
+            self._lines.append(f"{key}: {REPLIES[key]}")
+            self._interrupter.request("save" if key == "s" else "validate")
+
+
+@contextmanager
+def held_output(lines: deque[str]) -> Iterator[None]:
+    """A context in which printed lines are added to `lines`; on exit they are printed."""
+    streams = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (_Stream(stream, lines) for stream in streams)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = streams
+        while lines:
+            print(lines.popleft())
+
+
+class _Stream:
+    """A text stream that appends whole lines to `lines`."""
+
+    def __init__(self, stream: Any, lines: deque[str]):
+        self._stream, self._lines = stream, lines
+        self._process = os.getpid()
+        self._begun = ""
+
+    def write(self, text: str) -> int:
+        if os.getpid() != self._process:  # a worker would never print held lines
+            return self._stream.write(text)
+        *whole, self._begun = (self._begun + text).split("\n")
+        self._lines.extend(whole)
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

@@ -1,0 +1,71 @@
+"""The logged values in a run's metrics.jsonl, read as the file grows.
+
+The file is untrusted: overlong and malformed lines are skipped.
+"""
+
+import io
+import os
+from pathlib import Path
+
+from andiron.disk import files
+from andiron.wings.comparison import logged_lines
+from andiron.wings.screen.curves import Curves
+
+MOST_BYTES = 32 * 2**20  # the earlier part of a longer file is not read
+MOST_VALUES = 10_000  # in a line
+LONGEST_NAME = 200
+TAIL_BYTES = 2**16  # of the log, read for its last lines
+
+
+class FollowedValues:
+    """Follows the file at `path`; `curves` has the values read so far."""
+
+    def __init__(self, path: Path, curves: Curves | None = None):
+        self.curves = curves or Curves()
+        self._path = path
+        self._read = 0
+        self._file: tuple[int, int] | None = None  # device and inode
+
+    def read(self, until: int | None = None) -> None:
+        """Reads newly appended lines, up to byte `until` of the file."""
+        try:
+            with files.opened(self._path) as file:
+                self._read_on(file, until)
+        except (OSError, ValueError):  # missing, or not a regular file
+            return
+
+    def _read_on(self, file: io.BufferedReader, until: int | None) -> None:
+        status = os.fstat(file.fileno())
+        size = status.st_size if until is None else min(until, status.st_size)
+        is_same = self._file == (status.st_dev, status.st_ino)
+        if not is_same or size < self._read:  # another file, or cut back by a resume
+            self._file = status.st_dev, status.st_ino
+            self._read = max(0, size - MOST_BYTES)
+            self.curves.clear()
+        file.seek(self._read)
+        for line in logged_lines.whole(file):
+            if self._read >= size:
+                break
+            self._read += len(line)
+            self._add(line)
+
+    def _add(self, line: bytes) -> None:
+        try:
+            point = logged_lines.parsed(line)
+        except ValueError:
+            return
+        if len(point.split) <= LONGEST_NAME and len(point.values) <= MOST_VALUES:
+            values = {n: value for n, value in point.values.items() if len(n) <= LONGEST_NAME}
+            is_whole = point.over == "epoch"
+            self.curves.add(point.split, point.updates, point.epoch, values, is_whole)
+
+
+def tail(path: Path, lines: int) -> list[str]:
+    """The last lines of a text file, from at most its last 64 KiB."""
+    try:
+        with files.opened(path) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+            content = file.read(TAIL_BYTES).decode(errors="replace").splitlines()
+    except (OSError, ValueError):
+        return []
+    return content[-lines:]

@@ -1,0 +1,137 @@
+"""The dashboard of a run in another process, read from its folder; changes nothing."""
+
+import argparse
+import os
+import re
+import shutil
+import threading
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from andiron.plain import readable
+from andiron.plain.states import State
+from andiron.run_folder import RunFolder
+from andiron.shell.cli import process
+from andiron.shell.run import log_file, named_folder, status
+from andiron.wings.comparison.recorded_run import read_object
+from andiron.wings.screen import display, layout, terminal
+from andiron.wings.screen.curves import Curves
+from andiron.wings.screen.followed_values import FollowedValues, tail
+from andiron.wings.screen.rows import written
+from andiron.wings.screen.view import Choice, LOOKING, View
+
+EXIT_DONE, EXIT_INTERRUPTED = 0, 130
+PRINTED = (100, 32)  # columns and rows without a terminal
+LINES_OF_THE_LOG = 100
+# of a line of the log: its date, milliseconds and INFO are not shown
+LOG_HEAD = re.compile(r"^\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d),\d+ (?:INFO )?")
+SECONDS_OF_SILENCE = 10  # then the screen shows the age of the newest value
+
+
+class WatchedRun:
+    """The run in a folder; each `view` reads its files again."""
+
+    def __init__(self, folder: RunFolder):
+        self._folder = folder
+        # recorded when a run ends
+        directions = read_object(folder.summary, []).get("directions")
+        curves = Curves(directions if isinstance(directions, dict) else {})
+        self._values = FollowedValues(folder.metrics, curves)
+        self._killed: dict[str, Any] = {}  # the status that a killed process left
+
+    def view(self) -> View:
+        """The state of the run; fields without a record stay empty."""
+        self._values.read()
+        curves, run_status = self._values.curves, self._read_status()
+        config = read_object(self._folder.config, [])
+        log = tail(self._folder.log, LINES_OF_THE_LOG)
+        num_updates = _count(config, "num_updates")
+        num_epochs = 0 if num_updates else _count(config, "num_epochs")
+        num_updates = num_updates or round(num_epochs * curves.updates_per_epoch)
+        left = curves.readings.get("time/step", 0.0) * (num_updates - curves.updates)
+        is_running = run_status.get("status") == State.RUNNING
+        return View(
+            name=str(self._folder.path),
+            state=self._state(run_status),
+            epoch=curves.epoch,
+            num_epochs=num_epochs,
+            updates=curves.updates,
+            num_updates=num_updates,
+            elapsed=status.seconds(run_status, self._last_moment(run_status)),
+            left=left if is_running and 0 < left < float("inf") else None,
+            curves=curves,
+            # messages, not debug output or parts of a traceback
+            lines=[
+                LOG_HEAD.sub(r"\1 ", line)
+                for line in log
+                if line[:1].isdigit() and " DEBUG " not in line[:40]
+            ],
+            keys={"q": "leave; the run continues"} | LOOKING,
+        )
+
+    def _read_status(self) -> dict[str, Any]:
+        """The recorded status, but `killed` if the process of a running run is gone."""
+        recorded = status.read(self._folder)
+        # looked for once: each look locks the log for an instant, which a resume would notice
+        if recorded != self._killed and recorded.get("status") == State.RUNNING:
+            self._killed = recorded if log_file.is_abandoned(self._folder.log) else {}
+        is_killed = bool(recorded) and recorded == self._killed
+        return recorded | {"status": State.KILLED} if is_killed else recorded
+
+    def _last_moment(self, run_status: dict[str, Any]) -> datetime | None:
+        """Now; for a killed run, the time of its newest value or log line."""
+        if run_status.get("status") != State.KILLED:
+            return datetime.now(UTC)
+        newest = 0.0
+        for path in (self._folder.metrics, self._folder.log):
+            with suppress(OSError):
+                newest = max(newest, min(os.stat(path).st_mtime, time.time()))
+        return datetime.fromtimestamp(newest, UTC)
+
+    def _state(self, run_status: dict[str, Any]) -> str:
+        state, reason = (str(run_status.get(name) or "") for name in ("status", "reason"))
+        if state != State.RUNNING:
+            return f"{state or 'unknown'}{f': {reason}' if reason else ''}"
+        try:
+            silence = time.time() - os.stat(self._folder.metrics).st_mtime
+        except OSError:
+            return state
+        is_silent = silence > SECONDS_OF_SILENCE
+        return f"{state}, newest value {readable.duration(silence)} ago" if is_silent else state
+
+
+def _count(config: dict[str, Any], name: str) -> int:
+    value = config.get(name)
+    return value if type(value) is int and 0 < value < 10**15 else 0
+
+
+@process.command
+def main() -> int:
+    """Runs `python scripts/watch.py`; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        description="Show the dashboard of a run that another process trains; q quits.",
+        epilog="With --once, or without a terminal, the dashboard is printed once.",
+    )
+    parser.add_argument("run", metavar="RUN", help="a run folder, or latest")
+    parser.add_argument("--once", action="store_true", help="print the dashboard once, as text")
+    options = parser.parse_args()
+    run = WatchedRun(named_folder.run_folder_of(options.run))
+    own_terminal = None if options.once else terminal.here()
+    if own_terminal is None:
+        for row in layout.screen(run.view(), Choice(), *shutil.get_terminal_size(PRINTED)):
+            print(written(row, None).rstrip())
+        return EXIT_DONE
+    is_over = threading.Event()
+
+    def press(key: str) -> None:
+        if key == "q":
+            is_over.set()
+
+    try:
+        with terminal.suspended_well(own_terminal):
+            display.show(own_terminal, run.view, press, is_over)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    return EXIT_DONE

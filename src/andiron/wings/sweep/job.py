@@ -1,0 +1,160 @@
+"""One job of a sweep, run in its own forked process."""
+
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from hydra import version
+from hydra.core.utils import JobReturn, JobRuntime, run_job, setup_globals
+from hydra.types import HydraContext
+from omegaconf import open_dict
+
+from andiron import errors
+from andiron.interrupter import Interrupter
+from andiron.plain import improvement
+from andiron.run_folder import RunFolder
+from andiron.shell.cli import command_line, signals, streams
+from andiron.shell.cli.signals import Signals
+from andiron.shell.config import composition, schema
+from andiron.shell.config.schema import Train
+from andiron.shell.config.trust import Trust
+from andiron.shell.run import resume_arguments, resume_policy, run_record, status
+from andiron.shell.run.log_file import is_held
+from andiron.shell.training import train_run
+from andiron.wings.sweep import sweep_folder
+from andiron.wings.sweep.job_configs import ComposedJob
+from andiron.wings.sweep.ledger import Job
+
+SECONDS_FOR_LOCK = 90  # a job of a killed sweep may still be saving the state of its run
+Reply = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A job to run, and Hydra's view of its sweep."""
+
+    job: Job
+    hydra_context: HydraContext
+    composed: ComposedJob
+    arguments: list[str]  # of the sweep
+    command: list[str]  # repeats the job alone
+
+
+def run_request(request: Request, reply: Reply) -> int:
+    """Runs the job as Hydra's `run_job` does; returns the exit code of the process.
+
+    Replies with the folder of the run, why it paused if it did, and its objective or an error.
+    """
+    job_signals = Signals(Interrupter(request.job.pause_at), until_exit=True)
+    command_line.show_log()
+    with streams.safe_streams():
+        try:
+            with signals.installed(job_signals):
+                reply({"objective": _run_job(request, job_signals, reply).return_value})
+        except KeyboardInterrupt as error:
+            message = "; ".join(["interrupted", *signals.outcome(error)])
+            print(message, file=sys.stderr)
+            reply({"interrupted": message})
+            return signals.exit_code(error)
+        except Exception as error:
+            return _report_failure(error.__cause__ or error, reply)
+        return 0
+
+
+def _report_failure(error: BaseException, reply: Reply) -> int:
+    """Reports the failure to the job's log and to the sweep; returns the exit code."""
+    if isinstance(error, errors.AndironError):
+        print(f"error: {error}", file=sys.stderr)
+        name = "diverged" if isinstance(error, errors.NonFiniteError) else "error"
+        problems = error.problems if isinstance(error, errors.ConfigError) else [str(error)]
+        reply({name: "; ".join(problems)})
+        return signals.exit_code(error)
+    traceback.print_exception(error)
+    reply({"error": errors.reason(error)})
+    return signals.EXIT_FAILED
+
+
+def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
+    version.setbase("1.3")
+    setup_globals()
+    composition.register_resolvers()
+    config, known, problems = request.composed
+    if config is None or problems:
+        raise errors.ConfigError(problems)
+    JobRuntime.instance().set("name", config.hydra.job.name)
+    with open_dict(config):
+        config.hydra.job.id = config.hydra.job.num = request.job.number
+    sweep_folder.check_subdir(config)
+
+    def train_job(config: Train, run_dir: Path, record: dict[str, str]) -> composition.Returned:
+        folder = RunFolder(run_dir)
+        _wait_for_lock(folder)
+        resumes = _holds_run_of_job(folder, request.job, config)
+        reply({"folder": str(run_dir)})
+        train = train_run.Training(request.arguments, job_signals, resumes)
+        try:
+            return train(config, run_dir, record)
+        except errors.Paused as error:
+            reply({"paused": str(error)})
+            return _objective_so_far(config, folder)
+
+    check = composition.checked_config if known is None else lambda _: known
+    checked = partial(resume_arguments.checked_start, check=check)
+    return run_job(
+        hydra_context=request.hydra_context,
+        task_function=composition.Composed(train_job, checked, request.command),
+        config=config,
+        job_dir_key="hydra.sweep.dir",
+        job_subdir_key="hydra.sweep.subdir",
+    )
+
+
+def _objective_so_far(config: Train, folder: RunFolder) -> composition.Returned:
+    from andiron.wings.comparison import objective  # few runs pause
+    from andiron.wings.sweep.search import objectives
+
+    directions = {
+        improvement.split_and_metric(goal.name)[1]: goal.direction
+        for goal in objectives.objectives(asdict(config))
+    }
+    return objective.values(folder, config.objective, directions)
+
+
+def _holds_run_of_job(folder: RunFolder, job: Job, config: Train) -> bool:
+    """Whether the folder holds the job's run: the run in the ledger, or one with the job's options.
+
+    Raises: RunFolderError if it holds another run.
+    """
+    if not run_record.holds_run(folder) or status.is_untrained(folder):
+        return False
+    if config.overwrite and not job.rungs:
+        return False
+    is_own = run_record.holds_run(folder, job.run) if job.run else job.starts > 0
+    if is_own or _has_options(folder, config):
+        return True
+    raise errors.RunFolderError(
+        f"{folder.path}: holds a run that is not of this job; nothing there was changed; "
+        "move it away, or choose another sweep_name"
+    )
+
+
+def _has_options(folder: RunFolder, config: Train) -> bool:
+    plain = asdict(config)
+    try:
+        recorded = run_record.config(folder, Trust(tuple(config.trust)).with_config(plain))
+    except errors.AndironError:
+        return False
+    changed = resume_policy.changes(asdict(recorded), plain)
+    return all(path[0] in schema.APART for path in changed)
+
+
+def _wait_for_lock(folder: RunFolder) -> None:
+    """Waits for a job of an earlier sweep, which exits once it has saved the run's state."""
+    deadline = time.monotonic() + SECONDS_FOR_LOCK
+    while is_held(folder.log) and time.monotonic() < deadline:
+        time.sleep(0.1)

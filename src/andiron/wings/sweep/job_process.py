@@ -1,0 +1,180 @@
+"""The process of one job of a sweep: forked from a clean process, and ended with the sweep.
+
+The clean process (multiprocessing's fork server) has imported torch, started no thread and not
+touched a GPU. A job leads a session of its own, so that Ctrl-C reaches it once, through the sweep.
+"""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from andiron.shell.cli.signals import STOPPING
+from andiron.wings.sweep import shares
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+PRELOADED = ["__main__", "andiron.wings.sweep.clean_process"]
+SECONDS_TO_SAVE = 60  # for a job, once its sweep was killed
+_clean_process_variables: dict[str, str | None] = {}  # set once it has started
+Work = Callable[[Any, Callable[[Any], None]], int]  # request, reply -> exit code
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Output file, environment and memory limit of a job's process."""
+
+    output: Path  # receives stdout and stderr
+    environment: Mapping[str, str]
+    memory_bytes: int | None
+
+
+class JobProcess:
+    """A process that runs `work(request, reply)`; `replies` are the facts that it has sent."""
+
+    def __init__(self, work: Work, request: Any, surroundings: Surroundings):
+        context = multiprocessing.get_context("forkserver")
+        self._receiver, sender = context.Pipe(duplex=False)
+        arguments = (work, request, surroundings, sender)
+        self._process = context.Process(target=_run_work, args=arguments)
+        with _from_clean_process():
+            self._process.start()
+        sender.close()
+        self.replies: dict[str, Any] = {}
+        self.pid = self._process.pid or 0  # never 0 once it has started
+        self.sentinel: int = self._process.sentinel
+
+    def poll(self) -> int | None:
+        """Adds new messages to `replies`; returns the exit code, or None while the process runs.
+
+        The code is negative if a signal killed the process.
+        """
+        code: int | None = self._process.exitcode
+        with suppress(EOFError, OSError):
+            while self._receiver.poll():
+                self.replies |= self._receiver.recv()
+        if code is not None:
+            self._receiver.close()
+            self._process.close()
+        return code
+
+    def send(self, number: int) -> bool:
+        """Sends a signal; False if the process is gone. Signal 0 only checks."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+            return True
+        return False
+
+    def kill(self) -> None:
+        """Kills the process and its children."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self.send(signal.SIGKILL)
+
+
+def start_clean_process(threads: str | None) -> str | None:
+    """Starts the process that jobs are forked from, which imports while this one continues.
+
+    Returns the threads of its jobs, for `OMP_NUM_THREADS`; None leaves the number to torch. If the
+    process is already running, its first `threads` apply.
+    """
+    _clean_process_variables.setdefault(shares.THREADS, threads)
+    forkserver.set_forkserver_preload(PRELOADED)
+    with _from_clean_process():
+        forkserver.ensure_running()
+    return _clean_process_variables[shares.THREADS]
+
+
+@contextmanager
+def _from_clean_process() -> Iterator[None]:
+    """Within it, the clean process starts with this process's `sys.path` and blocks signals.
+
+    Signals are for the sweep and its jobs: the clean process must survive to report how jobs end.
+    """
+    resource_tracker.ensure_running()  # starting it later would unblock the signals here
+    own = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **_clean_process_variables}
+    before = {name: os.environ.get(name) for name in own}
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    try:
+        _set_variables(own)
+        yield
+    finally:
+        _set_variables(before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
+
+
+def _set_variables(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def _run_work(work: Work, request: Any, surroundings: Surroundings, sender: Connection) -> None:
+    """Runs in the job's process: redirects output to its file, and ends with the sweep."""
+
+    def reply(message: Any) -> None:
+        with suppress(OSError):  # the sweep was killed
+            sender.send(message)
+
+    os.setsid()
+    try:
+        surroundings.output.parent.mkdir(parents=True, exist_ok=True)
+        output = os.open(surroundings.output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    except OSError as error:
+        reply({"error": f"{surroundings.output} cannot be written ({error.strerror})"})
+        sys.exit(1)
+    for descriptor in (1, 2):
+        os.dup2(output, descriptor)
+    os.close(output)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    os.environ.clear()
+    os.environ.update(surroundings.environment)
+    threading.Thread(target=_end_with_sweep, name="sweep", daemon=True).start()
+    problem = _limit_memory(surroundings.memory_bytes)
+    if problem:
+        print(f"error: {problem}", file=sys.stderr)
+        reply({"error": problem})
+        sys.exit(1)
+    sys.exit(work(request, reply))
+
+
+def _limit_memory(memory_bytes: int | None) -> str | None:
+    """Limits the memory of this process; returns the problem if torch alone takes more."""
+    if memory_bytes is None or resource is None:
+        return None
+    if sys.platform == "linux":
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
+        taken = pages * resource.getpagesize()
+        if taken >= memory_bytes:
+            return (
+                f"the memory limit is {memory_bytes / 2**30:.2f} GiB, and torch alone takes "
+                f"{taken / 2**30:.2f} GiB; give a higher hydra.launcher.job_gib"
+            )
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, hard))
+    return None
+
+
+def _end_with_sweep() -> None:
+    """Once the sweep is gone, interrupts the job, which saves its state."""
+    sweep = multiprocessing.parent_process()
+    if sweep is not None:
+        sweep.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(SECONDS_TO_SAVE)
+        os.killpg(0, signal.SIGKILL)

@@ -1,0 +1,284 @@
+"""Launches the jobs of a sweep that are not done in the ledger, each in its own process."""
+
+import gc
+import os
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.utils import JobReturn, JobRuntime, JobStatus
+from hydra.errors import HydraException
+from hydra.plugins.launcher import Launcher as HydraLauncher
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig, OmegaConf
+
+from andiron import errors
+from andiron.plain.states import State
+from andiron.shell.config import arguments as command_arguments, composition, violations
+from andiron.shell.training import train_run
+from andiron.wings.comparison import objective, recorded_run, run_search
+from andiron.wings.sweep import ledger, shares, sweep_folder, sweep_results
+from andiron.wings.sweep.job import Request, run_request
+from andiron.wings.sweep.job_configs import ComposedJob, JobConfigs
+from andiron.wings.sweep.job_process import JobProcess, Surroundings, start_clean_process
+from andiron.wings.sweep.ledger import Job, Ledger, Sweep
+from andiron.wings.sweep.scheduling import FixedJobs, JobScheduler, JobSource, Limits
+from andiron.wings.sweep.sweep_screen import SweepScreen
+
+MOST_GROUPS = 20  # rows of the final table
+MakeSource = Callable[[Iterable[Job]], JobSource]
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """Launches the jobs of a sweep that Hydra has set up."""
+
+    context: HydraContext
+    training: train_run.Training
+    config: DictConfig
+    job_configs: JobConfigs
+    limits: Limits
+    threads: str | None  # of each job; None: as for a single run
+
+    @property
+    def folder(self) -> Path:
+        """The sweep's folder."""
+        return sweep_folder.of(self.config)
+
+    def launch(self, overrides: Sequence[Sequence[str]], first: int) -> list[JobReturn]:
+        """Runs the jobs that are not done; returns the results of all, in the order of `overrides`.
+
+        Raises: as `train`.
+        """
+        return list(map(self._job_return, self.train(overrides, first)))
+
+    def train(
+        self,
+        overrides: Sequence[Sequence[str]],
+        first: int,
+        make_source: MakeSource = FixedJobs,
+        settled_statuses: Collection[str] = (),
+    ) -> list[Job]:
+        """Runs the jobs from `make_source(jobs)`; returns each with its outcome, in order.
+
+        A job whose status in the ledger is done, or in `settled_statuses`, is not run again.
+        Raises: ConfigError for no jobs, or a problem of all; and as `run`.
+        """
+        self._check(overrides)
+        known = ledger.read(self.folder)  # before locking: closing a file releases its lock
+        jobs = known.numbered(overrides, first)
+        by_identity = {job.identity: self._job_to_run(known, job, settled_statuses) for job in jobs}
+        unique = list(by_identity.values())
+        with closing(Ledger(self.folder)) as book:
+            book.add("sweep", command=sys.argv, objective=self.metric())
+            for job in unique:
+                if job.identity not in known.jobs:
+                    book.plan(job)
+            self.announce(f"{len(unique)} jobs" if len(unique) != 1 else "1 job")
+            if done := sum(job.status == State.DONE for job in unique):
+                print(f"{done} of {len(unique)} jobs are done already", flush=True)
+            self.job_configs.compose_ahead(job.arguments for job in unique if job.status is None)
+            shared = ledger.shared_overrides(unique)
+            view = SweepScreen(unique, shared, self.metric(), as_typed(self.folder))
+            self.run(book, make_source(unique), view, by_identity)
+        return [by_identity[job.identity] for job in jobs]
+
+    def _check(self, overrides: Sequence[Sequence[str]]) -> None:
+        """Raises: ConfigError for no jobs, or a problem that all jobs share."""
+        if not overrides:
+            raise errors.ConfigError(["the sweep has no job: no combination of values"])
+        if len(overrides) > 1 and not self._environment(place=0):
+            if problems := self.job_configs.shared_problems(overrides):
+                raise errors.ConfigError(problems)
+
+    def _environment(self, place: int) -> dict[str, str]:
+        """The environment variables that the job at `place` does not share with the sweep."""
+        gpus = shares.visible_gpus(os.environ)
+        return shares.environment_of(place, gpus=gpus, sharing=self.limits.jobs)
+
+    def _job_to_run(self, known: Sweep, job: Job, settled_statuses: Collection[str]) -> Job:
+        """The job to schedule, without a status unless it is done or settled."""
+        if self.config.overwrite:
+            return Job(
+                job.identity, job.number, job.overrides,
+                arguments=job.arguments, threads=self.threads,
+            )  # fmt: skip
+        job = known.current(job)
+        folder = known.run_of(job)
+        if folder is not None and job.status == State.DONE:
+            return replace(job, objective=objective.value(folder, self.metric()))
+        status = job.status if job.status in settled_statuses else None
+        return replace(job, status=status, pause_at=None, threads=self.threads)
+
+    def announce(self, number: str) -> None:
+        """Prints how many jobs the sweep has, how many run at a time, and its folder."""
+        line = f"{number}, {self.limits.jobs} at a time, in {as_typed(self.folder)}"
+        print(errors.printable(line), flush=True)
+
+    def run(
+        self, book: Ledger, source: JobSource, view: SweepScreen, jobs: dict[str, Job]
+    ) -> list[Job]:
+        """Runs the jobs of `source`; returns those that ended, and updates `jobs`, all by identity.
+
+        At the end, also of an interrupted sweep, compares the jobs if one is done.
+        Raises: Interrupted once running jobs have saved their state; SweepError if the results
+        cannot be written.
+        """
+        interrupter = self.training.signals.interrupter
+        gc.enable()  # each job leaves a configuration of 1 MB as garbage
+        try:
+            with view, interrupter.held_back():
+                scheduler = JobScheduler(self._start, self.limits, book, self.folder, view)
+                ended = scheduler.run(source, interrupter)
+                jobs |= ended
+        except errors.Interrupted as error:
+            number = sum(job.status == State.DONE for job in jobs.values())
+            is_named = self.config.sweep_name is not None
+            place = "" if is_named else f" with hydra.sweep.dir={as_typed(self.folder)}"
+            error.outcome = f"{number} jobs are done; the same command{place} continues the others"
+            with suppress(errors.SelectionError):
+                self._compare(jobs)
+            raise
+        self._compare(jobs)
+        return list(ended.values())
+
+    def _start(self, job: Job, place: int) -> JobProcess:
+        environment = self._environment(place)
+        threads = {} if self.threads is None else {shares.THREADS: self.threads}
+        gib = self.limits.job_gib
+        flags = command_arguments.of_the_configuration(self.training.arguments)
+        composed = self.job_configs.of(job.arguments)
+        if environment and composed.config is not None:  # the job checks its references to it
+            composed = ComposedJob(composed.config)
+        request = Request(
+            job,
+            hydra_context=self.context,
+            composed=composed,
+            arguments=self.training.arguments,
+            command=[sys.argv[0], *job.overrides, *flags],
+        )
+        surroundings = Surroundings(
+            self.folder / ledger.OUTPUT / f"{job.number}.txt",
+            {**os.environ, **threads, **environment},
+            None if gib is None else int(gib * 2**30),
+        )
+        return JobProcess(run_request, request, surroundings)
+
+    def _compare(self, jobs: Mapping[str, Job]) -> None:
+        """Writes and prints the results of the sweep if one of its jobs is done.
+
+        Raises: SweepError if they cannot be written.
+        """
+        if all(job.status != State.DONE for job in jobs.values()):
+            return
+        results = sweep_results.of_folder(self.folder)
+        try:
+            results.write()
+        finally:
+            print(results.as_text(MOST_GROUPS))
+
+    def metric(self) -> str | None:
+        """The metric by which jobs are compared."""
+        names, split, metric = (
+            OmegaConf.select(self.config, name)
+            for name in ("objective", "checkpoint.split", "checkpoint.metric")
+        )
+        first = names[0] if OmegaConf.is_list(names) else names
+        return first or (f"{split}/{metric}" if metric else None)
+
+    def failures(self, jobs: Iterable[Job]) -> list[Exception]:
+        """The errors of failed jobs; a pruned or diverged job is a bad trial, not a failure."""
+        return [self._error_of(job) for job in jobs if job.status and job.status.is_failure]
+
+    def _job_return(self, job: Job) -> JobReturn:
+        """The result of a job, as Hydra's sweepers expect it."""
+        is_done = job.status in (State.DONE, State.PAUSED)
+        return JobReturn(
+            job.arguments,
+            task_name=JobRuntime.instance().get("name"),
+            status=JobStatus.COMPLETED if is_done else JobStatus.FAILED,
+            _return_value=job.objective if is_done else self._error_of(job),
+        )
+
+    def _error_of(self, job: Job) -> errors.SweepError:
+        # without a folder, the job was refused before its run began
+        place = self.folder / (job.folder or f"{ledger.OUTPUT}/{job.number}.txt")
+        texts, reason = " ".join(job.overrides), job.reason
+        if job.status == State.TIMED_OUT:
+            reason = f"{reason}; the same command continues it, for as long again"
+        return errors.SweepError(f"{place} ({texts}): {job.status}: {reason}")
+
+
+def prepare(
+    context: HydraContext, task: TaskFunction, config: DictConfig, options: Mapping[str, Any]
+) -> Launcher:
+    """The launcher of a sweep; starts the process that its jobs are forked from.
+
+    Raises: ConfigError for an invalid limit, or a task other than train.py; Interrupted for a
+    signal that came before.
+    """
+    if not (isinstance(task, composition.Composed) and isinstance(task.task, train_run.Training)):
+        why = "launches runs of train.py only; choose hydra/launcher=basic"
+        raise errors.ConfigError([f"hydra/launcher=andiron: {why}"])
+    task.task.signals.interrupter.begin(config.interrupted_exit_code)
+    limits = violations.checked(Limits, options, prefix="hydra.launcher.")
+    threads = start_clean_process(shares.threads(limits.jobs, os.environ))
+    job_configs = JobConfigs(context.config_loader, config)
+    return Launcher(context, task.task, config, job_configs, limits, threads)
+
+
+@dataclass(frozen=True)
+class HydraSweep:
+    """A sweep that Hydra has set up, with any launcher."""
+
+    loader: ConfigLoader
+    config: DictConfig
+    launcher: HydraLauncher
+
+    @property
+    def own_launcher(self) -> Launcher | None:
+        """The launcher `andiron`, if it is the one."""
+        return getattr(self.launcher, "of_sweep", None)
+
+    def compose(self, overrides: Sequence[str]) -> DictConfig:
+        """The job with these overrides as Hydra composes it."""
+        if (own := self.own_launcher) is not None:
+            return own.job_configs.composed(overrides)
+        return self.loader.load_sweep_config(self.config, list(overrides))
+
+    def job_config(self, overrides: Sequence[str]) -> dict[str, Any]:
+        """The plain configuration of the job with these overrides.
+
+        Raises: ConfigError with all its problems.
+        """
+        return asdict(composition.checked_job(self.compose(overrides)))
+
+    def launch(self, overrides: Sequence[Sequence[str]], first: int) -> list[Any]:
+        """Runs jobs; returns the result or the error of each.
+
+        Raises: SweepError naming the runs that are not done, if the launcher itself fails.
+        """
+        try:
+            results = self.launcher.launch(overrides, initial_job_idx=first)
+            # the public `return_value` of a failed job prints its overrides and raises the error
+            return [job._return_value for job in results]
+        except (errors.AndironError, HydraException, OSError):
+            raise
+        except Exception as error:  # such as a killed worker process, or an unknown cluster
+            name = self.config.hydra.runtime.choices["hydra/launcher"]
+            folder = sweep_folder.of(self.config)
+            runs = recorded_run.read(run_search.run_folders([folder]))
+            states = [(run.path, run.facts["status"]) for run in runs]
+            left = [f"{path}: {state}" for path, state in states if state != State.DONE]
+            failed = f"hydra/launcher={name}: {errors.reason(error)}"
+            raise errors.SweepError("\n".join([failed, *left])) from error
+
+
+def as_typed(folder: Path) -> str:
+    """The folder, relative to the current one if inside it."""
+    here = Path.cwd()
+    return os.fspath(folder.relative_to(here) if folder.is_relative_to(here) else folder)

@@ -1,0 +1,235 @@
+"""Runs jobs side by side in processes of their own, enforces their limits, records how they end."""
+
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from andiron import errors
+from andiron.interrupter import Interrupter
+from andiron.plain import readable
+from andiron.plain.states import State
+from andiron.ranges import Count, Index, Positive
+from andiron.run_folder import RunFolder
+from andiron.wings.sweep import ledger
+from andiron.wings.sweep.job_process import JobProcess
+from andiron.wings.sweep.ledger import Job, Ledger
+
+SECONDS_BETWEEN_LOOKS = 0.2
+SECONDS_TO_EXIT = 1.0  # for a job, after a second Ctrl-C
+# never retried
+EXIT_USAGE = 2  # an invalid configuration: retrying cannot help
+SIGNALLED = 128  # exit codes above it name a signal
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a sweep's jobs; conf/hydra/launcher/andiron.yaml describes each."""
+
+    jobs: Count = 1
+    retries: Index = 0
+    job_minutes: Positive | None = None
+    job_gib: Positive | None = None
+    grace_seconds: Positive = 30
+
+
+@dataclass
+class RunningJob:
+    """A job in its process; `place` numbers the jobs that run side by side."""
+
+    job: Job
+    process: JobProcess
+    place: int
+    since: float
+    stopped_at: float | None = None  # when the process was signalled to save and stop
+    stopped_as: str | None = None  # its final status: timed out or pruned
+    is_wrong: bool = False  # its configuration was refused
+
+    @property
+    def run_folder(self) -> RunFolder | None:
+        """The folder of the run, once the job has reported it."""
+        folder = self.process.replies.get("folder")
+        return RunFolder(Path(folder)) if folder else None
+
+
+@runtime_checkable
+class SweepView(Protocol):
+    """Shows the progress of a sweep to the user."""
+
+    def update(self, running: Sequence[RunningJob]) -> None: ...
+
+    def job_ended(self, job: Job, retried: bool) -> None: ...
+
+
+@runtime_checkable
+class JobSource(Protocol):
+    """Supplies jobs, and is notified when each ends."""
+
+    def next(self) -> Job | None:
+        """The next job to start; None if there is none until another ends."""
+
+    def is_pruned(self, running: RunningJob) -> bool:
+        """Whether to prune a running job, because others are better; by default never."""
+        return False
+
+    def job_ended(self, job: Job) -> None:
+        """Handles a job that ended and is not retried."""
+
+
+class FixedJobs(JobSource):
+    """Supplies a fixed list of jobs, without those that already have a status."""
+
+    def __init__(self, jobs: Iterable[Job]):
+        self._waiting = deque(job for job in jobs if job.status is None)
+
+    def next(self) -> Job | None:
+        """The next job of the list."""
+        return self._waiting.popleft() if self._waiting else None
+
+
+Start = Callable[[Job, int], JobProcess]  # job, place
+
+
+@dataclass
+class JobScheduler:
+    """Runs jobs side by side; records every event in `book`. `folder` is the sweep's folder."""
+
+    start: Start
+    limits: Limits
+    book: Ledger
+    folder: Path
+    view: SweepView
+    _running: list[RunningJob] = field(default_factory=list)
+    _failures: dict[str, int] = field(default_factory=dict)
+
+    def run(self, source: JobSource, interrupter: Interrupter) -> dict[str, Job]:
+        """The jobs that ended, by identity.
+
+        Once the interrupter requests a stop, no job is started, and running jobs save their state
+        and stop. Raises: an error of the source, which stops the sweep in the same way.
+        """
+        to_retry, ended = deque[Job](), dict[str, Job]()
+        failed: errors.AndironError | None = None
+        interrupter.cleanups.append(self._stop_now)
+        while True:
+            try:
+                while not interrupter.asked and len(self._running) < self.limits.jobs:
+                    job = to_retry.popleft() if to_retry else source.next()
+                    if job is None:
+                        break
+                    self._start_job(job)
+                if not self._running:
+                    break
+                wait([running.process.sentinel for running in self._running], SECONDS_BETWEEN_LOOKS)
+                for running in list(self._running):
+                    job = self._poll_job(running, source, interrupter.asked)
+                    if job is not None and self._is_retried(job, running, interrupter.asked):
+                        to_retry.append(job)
+                    elif job is not None:
+                        ended[job.identity] = job
+                        source.job_ended(job)
+                self.view.update(self._running)
+            except errors.AndironError as error:  # of the source, such as a study on a full disk
+                failed = failed or error
+                interrupter.stop(errors.one_line(error))
+        interrupter.cleanups.remove(self._stop_now)
+        if failed is not None:
+            raise failed
+        return ended
+
+    def _start_job(self, job: Job) -> None:
+        places = {running.place for running in self._running}
+        place = min(set(range(self.limits.jobs)) - places)
+        process = self.start(job, place)
+        started = self.book.record(
+            job, "started", pid=process.pid, threads=job.threads, pause_at=job.pause_at
+        )
+        self._running.append(RunningJob(started, process, place, time.monotonic()))
+
+    def _poll_job(
+        self, running: RunningJob, source: JobSource, asked: errors.Interrupted | None
+    ) -> Job | None:
+        """Returns the job once its process has ended.
+
+        Otherwise signals the process if it is over time, pruned, or the sweep stops.
+        """
+        code = running.process.poll()
+        if code is not None:
+            self._running.remove(running)
+            return self._record_end(running, code)
+        now, minutes = time.monotonic(), self.limits.job_minutes
+        if running.stopped_at is None and asked:
+            running.stopped_at = now
+            running.process.send(max(asked.exit_code - SIGNALLED, signal.SIGINT))
+        elif running.stopped_at is None:
+            is_over_time = minutes is not None and now - running.since > 60 * minutes
+            if is_over_time or source.is_pruned(running):
+                running.stopped_at = now
+                running.stopped_as = State.TIMED_OUT if is_over_time else State.PRUNED
+                running.process.send(signal.SIGTERM)
+        elif running.stopped_as and now - running.stopped_at > self.limits.grace_seconds:
+            running.process.kill()
+        return None
+
+    def _record_end(self, running: RunningJob, code: int) -> Job:
+        """Records the end of a job in the ledger; returns the job with its outcome."""
+        if code < 0:  # its child processes end with it
+            running.process.kill()
+        running.is_wrong = code == EXIT_USAGE
+        status, reason = self._outcome(running, code)
+        folder, objective = running.run_folder, running.process.replies.get("objective")
+        return self.book.record(
+            running.job,
+            "ended",
+            exit_code=code,
+            status=status,
+            reason=reason,
+            folder=str(folder.path.relative_to(self.folder)) if folder else running.job.folder,
+            run=ledger.run_in(folder) if folder else None,
+            objective=objective[0] if isinstance(objective, list) else objective,  # of several
+            seconds=round(time.monotonic() - running.since, 3),
+        )
+
+    def _outcome(self, running: RunningJob, code: int) -> tuple[State, str | None]:
+        facts = running.process.replies
+        if "objective" in facts:
+            return (State.PAUSED, facts["paused"]) if "paused" in facts else (State.DONE, None)
+        if running.stopped_as == State.PRUNED:
+            return State.PRUNED, None
+        if running.stopped_as == State.TIMED_OUT:
+            limit = readable.duration(60 * (self.limits.job_minutes or 0))
+            return State.TIMED_OUT, f"took longer than {limit}"
+        if code < 0:
+            name = signal.Signals(-code).name
+            memory = ", perhaps out of memory" if name == "SIGKILL" else ""
+            return State.KILLED, f"killed by {name}{memory}"
+        if "diverged" in facts:
+            return State.DIVERGED, str(facts["diverged"])
+        if "interrupted" in facts:
+            return State.INTERRUPTED, str(facts["interrupted"])
+        return State.FAILED, str(facts.get("error", f"its process ended with exit code {code}"))
+
+    def _is_retried(
+        self, job: Job, running: RunningJob, asked: errors.Interrupted | None
+    ) -> bool:
+        is_hopeless = running.is_wrong or (job.status is not None and job.status.is_final)
+        failures = 0 if is_hopeless else self._failures.get(job.identity, 0) + 1
+        self._failures[job.identity] = failures
+        retried = 0 < failures <= self.limits.retries and not asked
+        self.view.job_ended(job, retried)
+        return retried
+
+    def _stop_now(self) -> None:
+        """On a second Ctrl-C: interrupts the jobs once more, then kills those still running."""
+        deadline = time.monotonic() + SECONDS_TO_EXIT
+        processes = [running.process for running in self._running]
+        left = [process for process in processes if process.send(signal.SIGINT)]
+        while left and time.monotonic() < deadline:
+            time.sleep(0.01)
+            left = [process for process in left if process.send(0)]
+        for process in left:
+            process.kill()

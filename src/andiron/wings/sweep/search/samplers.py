@@ -1,0 +1,125 @@
+"""Samplers and pruners of optuna by name.
+
+Each trial gets a new sampler, seeded by the study's seed and the trial's number: an interrupted
+search continues as it would have.
+"""
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy
+from optuna import create_study, exceptions, logging, pruners, samplers
+# what CMA-ES is given: the public samplers hide it
+from optuna._transform import _SearchSpaceTransform
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial
+
+from andiron import errors
+from andiron.wings.sweep.search.search_options import SearchOptions
+from andiron.wings.sweep.search.search_space import SearchSpace
+
+PRUNERS = {
+    "median": pruners.MedianPruner,
+    "percentile": pruners.PercentilePruner,
+    "hyperband": pruners.HyperbandPruner,
+}
+
+
+def sampler(options: SearchOptions, space: SearchSpace, number: int) -> samplers.BaseSampler:
+    """The sampler for trial `number`.
+
+    Raises: ConfigError for options that it does not accept.
+    """
+    seed = int(numpy.random.SeedSequence([options.seed, number]).generate_state(1)[0])
+    extra = options.sampler_options or {}
+    with _option_errors(f"sampler={options.sampler}", "sampler_options", extra):
+        if options.sampler == "tpe":
+            # running trials count as bad, so that others explore elsewhere
+            return samplers.TPESampler(**{"seed": seed, "constant_liar": True} | extra)
+        if options.sampler == "random":
+            return samplers.RandomSampler(seed=seed, **extra)
+        if options.sampler == "grid":
+            return _Grid(space.grid(), seed=options.seed, **extra)
+        quiet: dict[str, Any] = {
+            "independent_sampler": samplers.RandomSampler(seed=seed),
+            "warn_independent_sampling": False,
+        }
+        if options.sampler == "qmc":
+            scrambled = {"seed": options.seed, "scramble": True}  # one sequence for the study
+            return samplers.QMCSampler(**quiet | scrambled | extra)
+        if extra.get("with_margin"):
+            raise ValueError("with_margin is not supported here")
+        return PickleFreeCmaEs(**quiet | {"seed": seed} | extra)
+
+
+def random_overrides(space: SearchSpace, number: int, seed: int) -> list[list[str]]:
+    """The overrides of `number` jobs with random values; a larger `number` only adds jobs."""
+    logging.set_verbosity(logging.ERROR)
+    study = create_study(sampler=samplers.RandomSampler(seed))
+    return [space.overrides(study.ask({**space.options}).params) for _ in range(number)]
+
+
+def pruner(options: SearchOptions) -> pruners.BasePruner:
+    """The pruner; without a choice, one that never prunes.
+
+    Raises: ConfigError for options that it does not accept.
+    """
+    if options.pruner is None:
+        return pruners.NopPruner()
+    extra = options.pruner_options or {}
+    if options.pruner == "percentile":
+        extra = {"percentile": 25.0} | extra
+    with _option_errors(f"pruner={options.pruner}", "pruner_options", extra):
+        return PRUNERS[options.pruner](**extra)
+
+
+@contextmanager
+def _option_errors(chosen: str, option: str, extra: Mapping[str, Any]) -> Iterator[None]:
+    """Raises: ConfigError naming the `option` whose values `extra` optuna does not accept."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", exceptions.ExperimentalWarning)
+        try:
+            yield
+        except (TypeError, ValueError) as error:
+            why = f"does not fit hydra.sweeper.{chosen}: {error}"
+            raise errors.ConfigError([f"hydra.sweeper.{option}={dict(extra)}: {why}"]) from error
+
+
+class _Grid(samplers.GridSampler):
+    """A grid sampler that leaves the end to the search: `Study.stop` needs optuna's own loop."""
+
+    def after_trial(self, *_: Any) -> None:
+        pass
+
+
+class PickleFreeCmaEs(samplers.CmaEsSampler):
+    """CMA-ES whose state is recomputed from the values of the trials.
+
+    optuna unpickles the state from the storage, which is untrusted. Here each trial replays all
+    complete generations through a new optimizer.
+    """
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, Any]
+    ) -> dict[str, Any]:
+        self._searched = study.direction, search_space
+        return super().sample_relative(study, trial, search_space)
+
+    def _restore_optimizer(self, completed_trials: list[FrozenTrial]) -> Any:
+        direction, space = self._searched
+        transform = _SearchSpaceTransform(space, transform_step=True, transform_0_1=True)
+        sign = 1 if direction == StudyDirection.MINIMIZE else -1
+        optimizer = self._init_optimizer(transform, direction)
+        while len(ended := self._of_generation(completed_trials, optimizer)) > 0:
+            points = [transform.transform(trial.params) for trial in ended]
+            values = [sign * float(trial.value or 0) for trial in ended]
+            optimizer.tell(list(zip(points, values, strict=True)))
+        return optimizer
+
+    def _of_generation(self, trials: list[FrozenTrial], optimizer: Any) -> Sequence[FrozenTrial]:
+        """The trials of the optimizer's generation; empty if it is incomplete."""
+        trials = self._get_solution_trials(trials, optimizer.generation)
+        size = optimizer.population_size
+        return trials[:size] if len(trials) >= size else []

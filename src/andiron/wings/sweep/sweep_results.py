@@ -1,0 +1,168 @@
+"""Compares the jobs of a sweep by objective, grouped over seeds; gives the best job's command.
+
+`summary.csv` has a line for each job, `objective.png` plots the objective over each option.
+"""
+
+import csv
+import io
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from andiron import errors
+from andiron.disk import files
+from andiron.plain.plain_values import as_text
+from andiron.plain.states import State
+from andiron.run_folder import RunFolder
+from andiron.wings.comparison import recorded_run, run_list, run_values, seed_groups
+from andiron.wings.comparison.seed_groups import Row
+from andiron.wings.sweep import ledger, option_effects, shares
+from andiron.wings.sweep.ledger import Job
+
+MOST_OPTIONS = 200
+SUMMARY, PICTURE = "summary.csv", "objective.png"
+FACTS = ("number", "status", "objective", "seconds", "starts", "threads", "folder", "reason")
+
+
+@dataclass(frozen=True)
+class Results:
+    """The jobs of a sweep with their objective, a value of `metric`; best row first."""
+
+    folder: Path
+    jobs: Sequence[Job]
+    metric: str
+    rows: Sequence[Row]
+    best: Job | None
+    command: Sequence[str]  # of the sweep
+    changes: Mapping[str, Any]  # options with which the best run was resumed
+    is_by_objective: bool  # `metric` is the sweep's own
+
+    def write(self) -> None:
+        """Writes the summary and, if an option was varied, the plot.
+
+        Raises: SweepError if they cannot be written.
+        """
+        options = varied(self.jobs)
+        summary = as_csv(self.jobs, options, self.metric)
+        values = {job.identity: job.objective for job in self.jobs if job.objective is not None}
+        paused = {job.identity for job in self.jobs if job.status == State.PAUSED}
+        picture = option_effects.picture(options, values, self.metric, paused)
+        contents = {SUMMARY: errors.printable(summary).encode(), PICTURE: picture}
+        try:
+            for name, content in contents.items():
+                if content is not None:
+                    files.write(self.folder / name, content)
+        except OSError as error:
+            why = f"could not be written ({files.reason(error)})"
+            raise errors.SweepError(f"{error.filename} {why}") from error
+
+    def as_text(self, most: int | None = None) -> str:
+        """The table of all groups or the `most` best, and the command that repeats the best run."""
+        parts = [seed_groups.as_table(self.rows[:most], most)]
+        if most is not None and sum(len(row.runs) for row in self.rows) > most:
+            parts.append(errors.printable(f"all jobs are in {self.folder / SUMMARY}"))
+        states = Counter(job.status or "not ended" for job in self.jobs)
+        if states.keys() != {State.DONE}:
+            counts = (f"{number} {status}" for status, number in states.items())
+            parts.append(errors.printable(f"of {len(self.jobs)} jobs: {', '.join(counts)}"))
+        if self.best is not None:
+            parts.append(f"the best again: {command_of(self.best, self.command)}")
+        if self.changes:
+            texts = (f"{name}={as_text(value)}" for name, value in self.changes.items())
+            line = f"the best was resumed since, with {' '.join(texts)}"
+            parts.append(errors.printable(line.replace("\n", "\\n")))
+        return "\n\n".join(parts)
+
+
+def of_folder(folder: Path, metric: str | None = None, direction: str | None = None) -> Results:
+    """The results of a sweep folder, by `metric` or else by the sweep's objective.
+
+    The table has done jobs only; paused jobs also have an objective, the last that they reached.
+    Raises: SelectionError if no job is done, or no done job has this metric.
+    """
+    sweep = ledger.read(folder)
+    jobs = [*map(sweep.current, sweep.jobs.values())]
+    by_path = {
+        run.path: job
+        for job in jobs
+        if job.status in (State.DONE, State.PAUSED) and (run := sweep.run_of(job))
+    }
+    runs = recorded_run.read(map(RunFolder, by_path))
+    measured = [run for run in runs if run.metrics]
+    done = [run for run in measured if by_path[run.path].status == State.DONE]
+    if not done:
+        raise errors.SelectionError(f"{folder}: no job of the sweep is done and has metrics")
+    objective = sweep.facts.get("objective")
+    own = objective if isinstance(objective, str) else None
+    name = run_list.metric_of(done, metric or own)
+    is_by_objective = metric is None or name == run_list.metric_of(done, own)
+    direction = direction or run_values.known_direction(name, done)
+    rows = seed_groups.compared(done, name, direction, measured)
+    values = {by_path[run.path].identity: run_values.value_of(run, name) for run in measured}
+    compared = [replace(job, objective=values.get(job.identity)) for job in jobs]
+    best = run_values.best_first(rows[0].runs, name, direction)[0] if direction else None
+    changes = recorded_run.changes(best.folder) if best else {}
+    best_job = by_path[best.path] if best else None
+    command = _command(sweep.facts)
+    return Results(folder, compared, name, rows, best_job, command, changes, is_by_objective)
+
+
+def _command(facts: Mapping[str, Any]) -> list[str]:
+    """The recorded command of a sweep; that of a checkout if the ledger has none."""
+    command = facts.get("command")
+    texts = command if isinstance(command, list) else []
+    return texts if texts and all(isinstance(text, str) for text in texts) else ["train.py"]
+
+
+def as_csv(
+    jobs: Sequence[Job], options: Mapping[str, Mapping[str, str]], metric: str
+) -> str:
+    """A line for each job: its values of the varied options, and its outcome.
+
+    `metric` is the metric of the objective.
+    """
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["job", *options, *FACTS, "metric"])
+    for job in sorted(jobs, key=lambda job: job.number):
+        values = [texts.get(job.identity) for texts in options.values()]
+        table.writerow([job.identity, *values, *(getattr(job, name) for name in FACTS), metric])
+    return text.getvalue()
+
+
+def varied(jobs: Sequence[Job]) -> dict[str, dict[str, str]]:
+    """The values of each option in which jobs differ, by job identity; at most `MOST_OPTIONS`."""
+    options: dict[str, dict[str, str]] = {}
+    shared = ledger.shared_overrides(jobs)
+    for job in jobs:
+        for text in job.overrides:
+            option, _, value = text.partition("=")
+            name = option.lstrip("+~")
+            if text not in shared and (name in options or len(options) < MOST_OPTIONS):
+                options.setdefault(name, {})[job.identity] = value
+    return options
+
+
+def command_of(job: Job, sweep: Sequence[str]) -> str:
+    """The command that trains the job's run alone, bit for bit.
+
+    `sweep` is the command of the sweep: its script, and its flags that say where the configuration
+    is, are repeated.
+    """
+    # Hydra takes 90 ms; runs needs none
+    from andiron.shell.config import arguments as command_arguments
+
+    threads = "" if job.threads is None else f"{shares.THREADS}={shlex.quote(job.threads)} "
+    script, *arguments = sweep
+    start = ["python"] * script.endswith(".py") + [script]
+    if script.endswith("__main__.py"):
+        start = ["python", "-m", "andiron"]
+    flags: list[str] = []
+    with suppress(errors.ConfigError):  # a damaged ledger
+        flags = command_arguments.of_the_configuration(arguments)
+    line = f"{threads}{shlex.join([*start, *job.overrides, *flags])}"
+    return errors.printable(line.replace("\n", "\\n"))

@@ -1,0 +1,117 @@
+"""Shows a sweep: a live table on a terminal, elsewhere a line for each job that ends."""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from andiron import errors
+from andiron.plain import improvement, readable
+from andiron.plain.states import State
+from andiron.wings.screen.watch import WatchedRun
+from andiron.wings.sweep.ledger import Job
+from andiron.wings.sweep.scheduling import RunningJob
+
+SECONDS_BETWEEN_DRAWINGS = 0.5
+MOST_ROWS = 30  # of running jobs
+MOST_OF_A_REASON = 80  # characters; the job's log and summary.csv have all
+
+
+class SweepScreen:
+    """Shows jobs as they run and end.
+
+    `planned` are all jobs of the sweep, also done ones; a search proposes `proposed` more later.
+    `shared` are the overrides of all jobs, which are not shown.
+    """
+
+    def __init__(
+        self,
+        planned: Sequence[Job],
+        shared: Collection[str],
+        metric: str | None,
+        folder: str,
+        *,
+        proposed: int = 0,
+    ):
+        self._shared = shared
+        self._metric = metric
+        self._folder = folder
+        self._states = Counter(job.status or "waiting" for job in planned)
+        self._states["waiting"] += proposed
+        self._paused = {job.identity for job in planned if job.status == State.PAUSED}
+        self._watched: dict[str, WatchedRun] = {}
+        self._drawn_at = 0.0
+        self._live = Live(console=Console(), auto_refresh=False, transient=True)
+
+    def __enter__(self) -> "SweepScreen":
+        if sys.stdout.isatty():
+            self._live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._live.stop()
+
+    def update(self, running: Sequence[RunningJob]) -> None:
+        """Redraws the table at most every `SECONDS_BETWEEN_DRAWINGS`."""
+        if self._live.is_started and time.monotonic() - self._drawn_at > SECONDS_BETWEEN_DRAWINGS:
+            self._drawn_at = time.monotonic()
+            self._live.update(self._table(running), refresh=True)
+
+    def job_ended(self, job: Job, retried: bool) -> None:
+        """Prints a line about the job."""
+        self._states[self._state_before(job)] -= 1
+        self._states["waiting" if retried else str(job.status)] += 1
+        self._paused.discard(job.identity)
+        if job.status == State.PAUSED:
+            self._paused.add(job.identity)
+        metric, number = self._metric or "objective", self._states.total()
+        words = [
+            f"[{number - self._states['waiting']}/{number}]",
+            self._differing(job),
+            str(job.status),
+            f"{metric} {readable.number(job.objective)}" if job.objective is not None else "",
+            f"in {readable.duration(job.seconds or 0)}," if job.status == State.DONE else "",
+            f"({readable.shortened(job.reason, MOST_OF_A_REASON)})" if job.reason else "",
+            f"{self._folder}/{job.folder}" if job.folder else f"job {job.number}",
+            "; tried again" if retried else "",
+        ]
+        print(errors.printable_line(" ".join(filter(None, words))), flush=True)  # seen if killed
+
+    def _state_before(self, job: Job) -> str:
+        return State.PAUSED if job.identity in self._paused else "waiting"
+
+    def _differing(self, job: Job) -> str:
+        return " ".join(text for text in job.overrides if text not in self._shared)
+
+    def _job_row(self, running: RunningJob) -> tuple[str, ...]:
+        job, folder = running.job, running.run_folder
+        overrides = self._differing(job)
+        if folder is None:
+            return str(job.number), overrides, "", "", ""
+        view = self._watched.setdefault(job.identity, WatchedRun(folder)).view()
+        split, metric = improvement.split_and_metric(self._metric or "valid/loss")
+        value = view.curves.latest.get(split, {}).get(metric)
+        return (
+            str(job.number),
+            overrides,
+            f"{view.epoch}/{view.num_epochs}" if view.num_epochs else f"{view.updates:,}",
+            "" if value is None else readable.number(value),
+            "" if view.left is None else readable.duration(view.left),
+        )
+
+    def _table(self, running: Sequence[RunningJob]) -> Table:
+        before = Counter(self._state_before(entry.job) for entry in running)
+        states = self._states - before + Counter(running=len(running))
+        counts = (f"{number} {state}" for state, number in states.items())
+        title = f"{self._folder}: {', '.join(counts)}"
+        metric = self._metric or "valid/loss"
+        headers = ("job", "differs in", "epoch", metric, "left")
+        table = Table(*headers, title=Text(errors.printable(title)), title_justify="left")
+        for row in map(self._job_row, running[:MOST_ROWS]):
+            table.add_row(*(Text(errors.printable(cell), overflow="ellipsis") for cell in row))
+        return table

@@ -1,0 +1,140 @@
+"""Evaluates a trained run on a part of its or other data: metrics, classes, worst errors."""
+
+import logging
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from andiron import errors, randomness
+from andiron.data import Concatenated, DataLoader, Splits
+from andiron.data.composed.composed_datasets import sample_name
+from andiron.data.dataset import Dataset
+from andiron.learner import evaluation
+from andiron.metrics import Tally, pictures
+from andiron.metrics.classification.class_tables import ClassScores
+from andiron.metrics.sequence.decoded_text import decoded
+from andiron.protocols import Values
+from andiron.shell.assembly import configured_learner
+from andiron.tasks import LanguageModel, MultiLabelClassifier, Regressor
+from andiron.wings.trained import predictions
+from andiron.wings.trained.evaluation_metrics import Details
+from andiron.wings.trained.predictions import Prediction
+from andiron.wings.trained.trained_run import Run
+
+log = logging.getLogger("andiron")
+
+
+@dataclass(frozen=True)
+class WorstError:
+    """A sample with one of the highest losses; `index` is its place in the part, from 0."""
+
+    index: int
+    loss: float
+    true: str
+    prediction: Prediction
+    picture: Tensor | None  # uint8 [channels, height, width], as stored
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The results of a run on one part of the data.
+
+    `values` are the run's metrics, `classes` the scores of every class of a classifier; some
+    metrics also have `texts` and `pictures`.
+    """
+
+    part: str
+    samples: int
+    values: Values
+    classes: list[ClassScores]
+    worst: list[WorstError]
+    texts: Mapping[str, str]
+    pictures: Mapping[str, Tensor]
+
+
+def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -> Evaluation:
+    """The run's metrics on one part of the data, or on `all`, prepared as in training.
+
+    Raises: DataError for an unknown part, or samples that cannot be evaluated.
+    """
+    dataset = _part_of(splits, part, run.config.valid_sets_every or {})
+    data, precision = run.preprocessing, run.precision
+    by_name = configured_learner.measured(run.config.metrics, data.offered)
+    for option in run.unrecorded:
+        if option.startswith("metrics."):
+            log.warning("%s is not measured: %s", option, run.unrecorded[option])
+    metrics = configured_learner.metrics_of(part, by_name, run.config.valid_sets_metrics)
+    details, tally = Details(), Tally(metrics)
+    loader = DataLoader(dataset, data.batcher, batch_size=run.batch_size, device=run.device)
+    precision.apply()
+    randomness.start_stream(run.config.seed, part)  # for networks that sample, such as a GAN
+    values = evaluation.measure(
+        run.model, loader, tally, autocast=precision.autocast, after=details.add
+    )
+    classes = details.scores(data.facts.get("class_names"))
+    worst_errors = [_worst_error(run, dataset, *pair) for pair in details.worst(worst)]
+    return Evaluation(
+        part, len(dataset), values, classes, worst_errors, dict(tally.texts), dict(tally.images)
+    )
+
+
+def _part_of(splits: Splits, part: str, sets: Container[str]) -> Dataset:
+    """The samples of a part; `sets` are the run's further validation sets.
+
+    Raises: DataError for an unknown part.
+    """
+    if part in splits.by_name:
+        return splits.by_name[part]
+    if part != "all":
+        known = [*splits.by_name, "all"]
+        hint = errors.nearest(part, known)
+        reason = f"should be one of {', '.join(known)}{hint}"
+        if part in sets:
+            reason = (
+                "the run measured this set, but its code gave the samples to fit: they are not on "
+                f"record; there is {', '.join(known)}, and other data: data=<name> ... split=all"
+            )
+        raise errors.DataError(f"split={part}: {reason}")
+    if splits.train is splits.test:
+        return splits.train
+    rest = [] if splits.validates_on_test else [splits.valid]
+    return Concatenated([splits.train, *rest, splits.test])
+
+
+def _worst_error(run: Run, dataset: Dataset, index: int, loss: float) -> WorstError:
+    """The sample at `index`, read and predicted again."""
+    raw = dataset.__getitems__([index])
+    batch = run.preprocessing.batcher(raw, run.device)
+    outputs = predictions.outputs_of(run.model, batch, run.precision)
+    facts = run.preprocessing.facts
+    name = sample_name(dataset, index) or str(index)
+    if isinstance(run.model, LanguageModel):
+        name = decoded(raw.inputs[0].tolist(), facts.get("vocabulary"))
+    (prediction,) = predictions.of_batch(run.model, outputs, facts, [name])
+    true = _target_text(run, batch.targets[0], prediction)
+    return WorstError(index, loss, true, prediction, _picture(raw.inputs))
+
+
+def _target_text(run: Run, target: Tensor, prediction: Prediction) -> str:
+    """A target as text, with the class names of its prediction, or tokens."""
+    names = [*prediction.probabilities]
+    if isinstance(run.model, Regressor):
+        return ", ".join(f"{value:.6g}" for value in target.reshape(-1)[:8].tolist())
+    if isinstance(run.model, MultiLabelClassifier):
+        return ";".join(name for name, value in zip(names, target, strict=True) if value >= 0.5)
+    if isinstance(run.model, LanguageModel):
+        return decoded(target[-1:].tolist(), run.preprocessing.facts.get("vocabulary"))
+    if target.dim() == 0 and not target.is_floating_point() and 0 <= int(target) < len(names):
+        return names[int(target)]
+    return str(target.item()) if target.dim() == 0 else ""
+
+
+def _picture(inputs: Any) -> Tensor | None:
+    """The picture of one stored sample; None if its inputs are not an image."""
+    if not (isinstance(inputs, Tensor) and inputs.dim() == 4 and inputs.shape[1] in (1, 3)):
+        return None
+    images: Tensor = pictures.pixels(inputs.float(), largest=max(inputs.shape[2:]))
+    return images[0].to(torch.uint8).cpu()

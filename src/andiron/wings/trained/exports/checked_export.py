@@ -1,0 +1,163 @@
+"""Writes a model to its own folder after reading it back and comparing it on real inputs."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from andiron import errors, inference, serialization
+from andiron.data.splitting.described import Described
+from andiron.disk import files
+from andiron.tasks import Adversarial, LanguageModel
+from andiron.tasks.criterion import Supervised
+from andiron.wings.trained.exports import programs, stored_inputs
+from andiron.wings.trained.exports.model_card import Card
+from andiron.wings.trained.exports.output_agreement import Agreement, Program, measured
+
+README = "README.md"  # the model card
+BATCH_SIZES = (1, 5)  # compared; programs are traced with TRACED
+TRACED = 2
+CHUNK_BYTES = 2**24
+
+
+class Preprocessed(nn.Module):
+    """`model` applied to inputs as stored."""
+
+    def __init__(self, preprocessing: nn.Module, model: nn.Module):
+        super().__init__()
+        self.preprocessing = preprocessing
+        self.model = model
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.model(self.preprocessing(inputs))
+
+
+def export(
+    model: nn.Module,
+    described: Described,
+    stored: Any,
+    card: Card,
+    *,
+    kind: str,
+    path: Path,
+    with_preprocessing: bool,
+) -> Agreement:
+    """Writes `model` to a new folder, as the file `path` of this `kind`, with a model card.
+
+    Both are compared on `stored`, raw samples for the batcher.
+    Raises: DataError if the model cannot be exported, or the export's outputs differ;
+    RunFolderError if it cannot be written. No folder is left then.
+    """
+    raw, inputs = _inputs(model, described, stored)
+    exported_inputs, module = inputs, model
+    if with_preprocessing:
+        module = _add_preprocessing(model, described, raw, kind)
+        exported_inputs = raw
+    axes, name, output = _axes(model, described), path.name, path.parent
+    expected = _outputs(model, _batches(inputs, axes))
+    titles = {axis: title for axis, (title, _) in axes.items()}
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            program = _write_program(kind, module, exported_inputs, axes, Path(folder, name))
+            with inference.valid(model):
+                agreement = measured(program, _batches(exported_inputs, axes), expected, name)
+            text = card.text(
+                name, agreement, exported_inputs, expected[0],
+                axes=titles, is_stored=with_preprocessing,
+            )  # fmt: skip
+            contents = {file.name: _chunks(file) for file in sorted(Path(folder).iterdir())}
+            files.write_folder(output.absolute(), contents | {README: [text.encode()]})
+    except OSError as error:
+        raise errors.RunFolderError(f"{output}: cannot be written ({error})") from error
+    return agreement
+
+
+def _inputs(model: nn.Module, described: Described, stored: Any) -> tuple[Tensor, Tensor]:
+    """The stored inputs, and the inputs of the model; both latents for a generator."""
+    if isinstance(model, Adversarial):
+        latents = torch.randn(
+            max(BATCH_SIZES), model.latent, generator=torch.Generator().manual_seed(0)
+        )
+        return latents, latents
+    raw = getattr(stored, "inputs", None)
+    inputs = getattr(described.batcher(stored, torch.device("cpu")), "inputs", None)
+    if not isinstance(raw, Tensor) or not isinstance(inputs, Tensor):
+        raise errors.DataError(
+            f"the batches of {described.name} have no tensor `inputs`; only models of one tensor "
+            "are exported"
+        )
+    return raw, inputs
+
+
+def _add_preprocessing(model: nn.Module, described: Described, raw: Tensor, kind: str) -> nn.Module:
+    if kind == "safetensors" or isinstance(model, Adversarial):
+        problem = "a generator's inputs are latents, which are not preprocessed"
+        if kind == "safetensors":
+            problem = "safetensors has weights and no program; choose --format torch or onnx"
+        raise errors.DataError(f"--preprocessing: {problem}, or leave it out")
+    return Preprocessed(stored_inputs.preprocessing(described.batcher, raw), model).eval()
+
+
+def _outputs(model: nn.Module, batches: list[Tensor]) -> list[Tensor]:
+    """Raises: DataError if the model rejects a batch, or returns anything but a tensor."""
+    try:
+        with inference.valid(model):
+            outputs = [model(batch) for batch in batches]
+    except (RuntimeError, ValueError, IndexError) as error:
+        shape = [*batches[0].shape]
+        raise errors.DataError(
+            f"{type(model).__name__} does not take the inputs of the data, {shape} "
+            f"({errors.first_line(error)})"
+        ) from error
+    for output in outputs:
+        if not isinstance(output, Tensor):
+            raise errors.DataError(
+                f"{type(model).__name__} gives {type(output).__name__}; only models whose output "
+                "is one tensor are exported"
+            )
+    return outputs
+
+
+def _batches(inputs: Tensor, axes: programs.Axes) -> list[Tensor]:
+    """A batch of each size; also one of half the length if time may vary."""
+    batches = [inputs[:size] for size in dict.fromkeys(min(s, len(inputs)) for s in BATCH_SIZES)]
+    return [*batches, inputs[:, : inputs.shape[1] // 2]] if 1 in axes else batches
+
+
+def _axes(model: nn.Module, described: Described) -> programs.Axes:
+    """The batch axis, and for language models time up to the context length."""
+    context_length = described.facts.get("context_length")
+    is_text = isinstance(model, LanguageModel)
+    if is_text and isinstance(context_length, int) and context_length > 1:
+        return {0: ("batch", None), 1: ("time", context_length)}
+    return {0: ("batch", None)}
+
+
+def _write_program(
+    kind: str, module: nn.Module, inputs: Tensor, axes: programs.Axes, path: Path
+) -> Program:
+    """Writes the model; returns a function that runs the written program."""
+    if kind == "safetensors":
+        return _write_weights(module, path)
+    write = programs.torch_program if kind == "torch" else programs.onnx_program
+    example = torch.cat([inputs] * TRACED)[:TRACED]  # there may be one sample only
+    return write(module, example, axes, path)
+
+
+def _write_weights(model: nn.Module, path: Path) -> Program:
+    """Writes the network's weights; returns the model with the weights read back."""
+    network = model.network if isinstance(model, Supervised) else model
+    serialization.save_tensors(path, network.state_dict())
+    with torch.no_grad():
+        for tensor in network.state_dict().values():
+            tensor.zero_()
+    network.load_state_dict(serialization.load_tensors(path))
+    return model
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        yield from iter(lambda: file.read(CHUNK_BYTES), b"")

@@ -1,0 +1,91 @@
+"""Exports the model of a run to its own folder, and checks it on the run's data."""
+
+import argparse
+import dataclasses
+import importlib.util
+import os
+from functools import partial
+from pathlib import Path
+
+from andiron import errors
+from andiron.plain import readable
+from andiron.plain.plain_values import strict_json
+from andiron.shell.cli import process
+from andiron.wings.trained import named_output, run_arguments
+
+FORMATS = {"safetensors": "model.safetensors", "torch": "model.pt2", "onnx": "model.onnx"}
+ONNX_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
+SAMPLES = 5  # of the test set, on which the export is compared
+
+
+@errors.exits_refused()
+def export(options: argparse.Namespace) -> None:
+    """Writes the export and prints how far its outputs are from the model's.
+
+    Raises: AndironError if the run cannot be loaded, or its model cannot be exported.
+    """
+    output, kind = options.output.absolute(), options.format
+    hint = ", or allow it with --inside-run"
+    named_output.check_folder(output, is_inside_allowed=options.inside_run, hint=hint)
+    _check_target(output, kind)
+    run = run_arguments.loaded(options)
+    from andiron.shell.run import provenance  # torch is imported only once the run is found
+    from andiron.wings.trained.exports import checked_export
+    from andiron.wings.trained.exports.model_card import Card
+
+    card = Card(run.model, run.weights, run.preprocessing, run.config, run.summary,
+                provenance.read(run.folder))  # fmt: skip
+    test = run.data.test
+    stored = test.__getitems__(range(min(SAMPLES, len(test))))
+    path = output / FORMATS[kind]
+    agreement = checked_export.export(
+        run.model, run.preprocessing, stored, card,
+        kind=kind, path=path, with_preprocessing=options.preprocessing,
+    )  # fmt: skip
+    if options.json:
+        head = {"run": str(run.folder.path), "weights": run.weights, "format": kind}
+        print(strict_json(head | {"path": str(path)} | dataclasses.asdict(agreement)))
+    else:
+        print(errors.printable(f"{path}: {agreement}"))
+
+
+def _check_target(output: Path, kind: str) -> None:
+    """Checks that `output` can take an export of this `kind`.
+
+    Raises: RunFolderError for a link or a folder with files; DataError for missing packages.
+    """
+    if os.path.isdir(output) and (entries := sorted(path.name for path in output.iterdir())):
+        problem = f"holds {readable.joined(entries, 1)}"
+        raise errors.RunFolderError(f"{output}: {problem}; give --output another folder")
+    if os.path.islink(output):
+        raise errors.RunFolderError(f"{output}: is a link; give --output another name")
+    missing = [name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None]
+    if kind == "onnx" and missing:
+        problem = f"--format onnx needs {', '.join(missing)}"
+        raise errors.DataError(f"{problem}: pip install andiron[onnx]")
+
+
+@partial(process.command, interrupted="interrupted; nothing was written")
+def main() -> int:
+    """Runs `python scripts/export.py`; returns the exit code."""
+    parser = run_arguments.parser(
+        "Export the model of a run, and compare it with the original on the run's data."
+    )
+    parser.add_argument(
+        "--format",
+        choices=list(FORMATS),
+        required=True,
+        help="safetensors (weights only), torch (a torch.export program), or onnx",
+    )
+    parser.add_argument("--output", type=Path, required=True, help="a new or empty folder")
+    parser.add_argument(
+        "--preprocessing",
+        action="store_true",
+        help="include preprocessing: the program takes stored inputs, such as pixel bytes",
+    )
+    inside = "allow an --output inside a run folder"
+    parser.add_argument("--inside-run", action="store_true", help=inside)
+    parser.add_argument("--json", action="store_true", help="print the result as a JSON object")
+    parser.set_defaults(device="cpu")
+    export(parser.parse_args())
+    return 0

@@ -1,0 +1,78 @@
+"""Generates text with a trained language model, printed while it is sampled."""
+
+import argparse
+import math
+import sys
+from functools import partial
+
+from andiron import errors
+from andiron.disk import files
+from andiron.plain.plain_values import strict_json
+from andiron.shell.cli import command_line, process
+from andiron.wings.trained import run_arguments
+
+
+@errors.exits_refused()
+def generate(options: argparse.Namespace) -> None:
+    """Prints the prompt and its continuation, or both as one JSON object.
+
+    Raises: AndironError if the run cannot be loaded, or cannot continue the prompt.
+    """
+    run = run_arguments.loaded(options)
+    prompt = _read_stdin() if options.prompt == "-" else options.prompt
+    from andiron.tasks.language import start_of
+    from andiron.wings.trained import text_generation
+
+    if prompt is None:
+        prompt = start_of(getattr(run.model, "vocabulary", None))
+    settings = {name: getattr(options, name) for name in ("temperature", "top_k", "seed")}
+    pieces = text_generation.pieces(run.model, prompt, options.length, **settings)
+    if options.json:
+        head = {"run": str(run.folder.path), "weights": run.weights, "prompt": prompt}
+        print(strict_json({**head, "text": "".join(pieces), "length": options.length, **settings}))
+        return
+    for number, piece in enumerate(pieces):
+        if number == 0:  # the prompt was accepted
+            print(errors.printable(prompt), end="")
+        print(errors.printable(piece), end="", flush=True)
+    print()
+
+
+def _read_stdin() -> str:
+    content = sys.stdin.buffer.read(files.TEXT_LIMIT + 1)
+    if len(content) > files.TEXT_LIMIT:
+        raise errors.DataError(f"stdin: holds more than {files.TEXT_LIMIT:,} bytes")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        problem = f"stdin: is not UTF-8 at byte {error.start} ({error.reason}); convert it"
+        raise errors.DataError(problem) from error
+
+
+def _temperature(text: str) -> float:
+    value = float(text)
+    if not (value >= 0 and math.isfinite(value)):
+        raise argparse.ArgumentTypeError(f"{text}: should be 0 or more")
+    return value
+
+
+@partial(process.command, interrupted="\ninterrupted")
+def main() -> int:
+    """Runs `python scripts/generate.py`; returns the exit code."""
+    parser = run_arguments.parser("Continue a text with a trained language model.")
+    prompt = "the text to continue, by default a line break if the text had any; - reads stdin"
+    parser.add_argument("--prompt", metavar="TEXT", help=prompt)
+    length = "number of tokens to sample (default: 200)"
+    parser.add_argument("--length", type=command_line.count, default=200, metavar="N", help=length)
+    temperature = "of the softmax; 0 takes the most likely token (default: 1)"
+    parser.add_argument(
+        "--temperature", type=_temperature, default=1.0, metavar="T", help=temperature
+    )
+    top_k = "sample only from the K most likely tokens"
+    parser.add_argument("--top-k", type=command_line.count, metavar="K", help=top_k)
+    seed = "seed of the sampling (default: 0)"
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help=seed)
+    run_arguments.add_device(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
+    generate(parser.parse_args())
+    return 0

@@ -1,0 +1,141 @@
+"""Other data for a trained run, from overrides of the group `data`; its facts must match.
+
+>>> _fact_differences({"num_classes": 3, "mean": [1.0]}, {"num_classes": 4, "mean": [2.0]})
+['num_classes is 4, where the run has 3']
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from andiron import errors
+from andiron.data import Mapped, RawBatch, Splits
+from andiron.data.on_disk import csv_file, table_splits
+from andiron.data.on_disk.columns import Layout
+from andiron.data.on_disk.table_encoding import TableEncoding
+from andiron.data.splitting import fingerprint
+from andiron.data.splitting.described import Described
+from andiron.shell.assembly import components
+from andiron.shell.config import arguments, composition, schema, user_files
+from andiron.shell.config.leaves import leaves, nested
+from andiron.shell.config.schema import Train
+
+# the facts that define a sample and a target
+DECIDING = (
+    "input_shape", "num_classes", "num_outputs", "class_names", "columns", "target_columns",
+    "vocabulary_size", "vocabulary", "context_length", "encoding",
+)  # fmt: skip
+CSV = "andiron.data.csv"
+MOST_SHOWN = 200  # characters of a value
+
+
+def splits(
+    config: Train, overrides: Sequence[str], data: Described, part: str = "test"
+) -> Splits:
+    """The data of `overrides`: a choice of the group, or changed options of the run's own data.
+
+    Classes are matched by name. For the `part` "all", every part of a table has all its rows.
+    A choice is composed as for training, and may download.
+    Raises: ConfigError for wrong overrides; DataError for data that the run does not fit.
+    """
+    is_chosen = any(text.partition("=")[0] == "data" for text in overrides)
+    if is_chosen:
+        node = composition.composed(user_files.default_conf_dir(), [*overrides]).data
+        other = dataclasses.replace(config, data=node)
+    else:
+        other = _with_overrides(config, overrides)
+    if other.data["_target_"] == CSV and "columns" in data.facts:
+        return _with_run_classes(_encoded_table(other.data, data, part), data)
+    with nullcontext() if is_chosen else components.unwritten():
+        return _with_run_classes(components.data(other), data)
+
+
+def _encoded_table(node: schema.Node, data: Described, part: str) -> Splits:
+    """The rows of a CSV file, encoded as the training rows were."""
+    encoding = TableEncoding.of_facts(data.facts)
+    targets = [node["target"]] if isinstance(node["target"], str) else [*node["target"]]
+    path = Path(node["path"])
+    same = {"missing": node.get("missing"), "max_bad_lines": node.get("max_bad_lines", 0)}
+    same["layout"] = Layout.of(node)
+    table = csv_file.read_as(path, data.facts, targets, **same)
+    encoding.warn_of_unknown_categories(table)
+    named: dict[str, Any] = {"name": path.name, "fingerprint": fingerprint.of_file(path)}
+    test = node.get("test", 0.1)
+    if part == "all":
+        rows = table_splits.further_set(table, targets, data.facts)
+        return Splits(
+            train=rows, valid=rows, test=rows, batcher=data.batcher, facts=data.facts, **named
+        )
+    try:
+        other = table_splits.of_columns(
+            table,
+            targets,
+            kind="classification" if "class_names" in data.facts else "regression",
+            encoding=encoding,
+            test=None if isinstance(test, str) else test,
+            **{name: node[name] for name in ("valid", "split_seed") if name in node},
+            **named,
+        )
+    except errors.DataError as error:
+        raise errors.DataError(f"{error}; split=all measures all rows") from error
+    return csv_file.with_files(other, targets, test, node.get(schema.SETS), **same)
+
+
+def _with_overrides(config: Train, overrides: Sequence[str]) -> Train:
+    """The configuration with these options of its data set changed."""
+    flat = dict(leaves(config.data))
+    problems = []
+    for text in overrides:
+        override = arguments.parsed_override(text)
+        path = tuple(text.partition("=")[0].lstrip("+").split(".")[1:])
+        if override is None or override.is_sweep_override() or not path:
+            problems.append(f"{text}: cannot be read as data.<option>=<value>")
+        else:
+            flat[path] = override.value()
+    changed = dataclasses.replace(config, data=nested(flat))
+    found = schema.problems(dataclasses.asdict(changed)).items()
+    problems += [line for option, line in found if option.partition(".")[0] == "data"]
+    if problems:
+        raise errors.ConfigError(problems)
+    return changed.with_absolute_paths()
+
+
+def _with_run_classes(other: Splits, data: Described) -> Splits:
+    """The data set with targets renumbered to the classes of the run.
+
+    Raises: DataError for samples or classes other than the run's.
+    """
+    ours, theirs = data.facts.get("class_names"), other.facts.get("class_names")
+    facts = {**other.facts}
+    if ours and theirs and ours != theirs and set(theirs) <= set(ours):
+        places = torch.tensor([ours.index(name) for name in theirs])
+
+        def renumbered(raw: RawBatch) -> RawBatch:
+            return RawBatch(raw.inputs, places[raw.targets])
+
+        other = other.mapped(lambda part: Mapped(part, renumbered))
+        facts |= {name: data.facts[name] for name in ("class_names", "num_classes")}
+    if differences := _fact_differences(data.facts, facts):
+        raise errors.DataError(
+            f"data {other.name}: {'; '.join(differences)}: the run cannot be measured on it"
+        )
+    return other
+
+
+def _fact_differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """A line for each deciding fact that differs."""
+
+    def plain(value: Any) -> Any:
+        return json.loads(json.dumps(value))  # as data.json has it
+
+    return [
+        f"{name} is {str(plain(theirs.get(name)))[:MOST_SHOWN]}, where the run has "
+        f"{str(plain(ours[name]))[:MOST_SHOWN]}"
+        for name in DECIDING
+        if name in ours and plain(theirs.get(name)) != plain(ours[name])
+    ]

@@ -1,0 +1,158 @@
+"""Predicts with a trained run for pictures, table rows or texts, as CSV or JSON lines."""
+
+import argparse
+import csv
+import io
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from andiron import errors
+from andiron.plain.plain_values import strict_json
+from andiron.shell.cli import command_line, process
+from andiron.shell.cli.signals import EXIT_FAILED
+from andiron.wings.trained import named_output, run_arguments
+from andiron.wings.trained.named_output import STDIN
+
+# the last four are full-width, as in Japanese; numbers are not formulas
+FORMULA = re.compile(r"(?![+-]?[\d.]+(e[+-]?\d+)?$)\s*[=+\-@\t\r\uff0b\uff0d\uff1d\uff20]")
+SECONDS_BETWEEN_COUNTS = 0.2  # on a terminal
+Row = dict[str, Any]
+
+
+@errors.exits_refused()
+def predict(options: argparse.Namespace) -> int:
+    """Writes the predictions, then reports unreadable inputs; returns the exit code.
+
+    Raises: AndironError if the run cannot be loaded, or an input is unsuitable.
+    """
+    if options.output is not None:
+        named_output.check(options.output, options.inputs)
+    run = run_arguments.loaded(options)
+    samples = run.samples(list(_inputs(options.inputs, run)), options.keep)
+    predictions = _with_progress(run.predictions(samples, options.batch_size), len(samples.names))
+    rows = (_row(prediction, options.top, as_json=options.json) for prediction in predictions)
+    # ASCII: no control characters of a terminal
+    as_json = (strict_json(row) + "\n" for row in rows)
+    lines = as_json if options.json else _csv_lines(rows, inert=options.spreadsheet)
+    if options.output is None:
+        for line in lines:
+            sys.stdout.write(line)
+    else:
+        read = [*options.inputs, *samples.names]  # with the pictures in folders
+        named_output.write(options.output, (line.encode() for line in lines), read)
+    for problem in samples.problems:
+        print(errors.printable(f"error: {problem}"), file=sys.stderr)
+    return EXIT_FAILED if samples.problems else 0
+
+
+def _inputs(arguments: list[str], run: Any) -> Iterator[Any]:
+    """The inputs for `Run.samples`: texts, the content of a table, or paths of files."""
+    facts = run.preprocessing.facts
+    for argument in arguments:
+        if argument != STDIN:
+            is_file = "vocabulary_size" in facts and Path(argument).is_file()
+            yield Path(argument) if is_file else argument
+        elif "vocabulary_size" in facts:
+            yield sys.stdin.read()
+        elif "columns" in facts:
+            yield sys.stdin.buffer.read()
+        else:
+            yield from filter(None, sys.stdin.read().split("\n"))
+
+
+def _row(prediction: Any, top: int, *, as_json: bool) -> Row:
+    """A prediction as an output row: nested values for JSON, a column for each value for CSV."""
+    head, fields = {"input": prediction.name}, _fields(prediction, top, as_json=as_json)
+    if as_json:
+        return head | ({"kept": dict(prediction.kept)} if prediction.kept else {}) | fields
+    taken = {*head, *fields}
+    kept = {
+        f"input.{name}" if name in taken else name: text for name, text in prediction.kept.items()
+    }
+    return head | kept | fields
+
+
+def _fields(prediction: Any, top: int, *, as_json: bool) -> Row:
+    if prediction.label is not None:
+        likeliest = sorted(prediction.probabilities.items(), key=lambda item: -item[1])[:top]
+        row = {"label": prediction.label, "probability": prediction.probability}
+        if as_json:
+            return row | {"probabilities": dict(likeliest)}
+        for place, (name, probability) in enumerate(likeliest[1:], 2):
+            row |= {f"label_{place}": name, f"probability_{place}": probability}
+        return row
+    if prediction.probabilities:
+        probabilities = dict(prediction.probabilities)
+        labels = list(prediction.labels)
+        return ({"labels": labels, "probabilities": probabilities} if as_json else
+                {"labels": ";".join(labels), **probabilities})  # fmt: skip
+    if prediction.values:
+        return {"values": dict(prediction.values)} if as_json else dict(prediction.values)
+    values = prediction.output.float().flatten().tolist()
+    return ({"output": prediction.output.tolist()} if as_json else
+            {f"output_{number}": value for number, value in enumerate(values)})  # fmt: skip
+
+
+def _csv_lines(rows: Iterable[Row], *, inert: bool) -> Iterator[str]:
+    """A line for each row, as soon as it is predicted; the first has the header before it."""
+    for number, row in enumerate(rows):
+        lines = io.StringIO()
+        writer = csv.writer(
+            lines,
+            lineterminator="\n",
+            quoting=csv.QUOTE_NONNUMERIC if inert else csv.QUOTE_MINIMAL,
+        )
+        if number == 0:
+            writer.writerow(_cell(name, inert) for name in row)
+        writer.writerow(_cell(value, inert) for value in row.values())
+        yield lines.getvalue()
+
+
+def _cell(cell: Any, inert: bool) -> Any:
+    """A cell; if `inert`, spreadsheets do not read its text as a formula."""
+    if not isinstance(cell, str):
+        return cell
+    text = errors.printable(cell)
+    return f"'{text}" if inert and FORMULA.match(cell) else text
+
+
+def _with_progress(predictions: Iterable[Any], total: int) -> Iterator[Any]:
+    """Passes the predictions on; shows their number on a terminal."""
+    is_terminal, shown_at = sys.stderr.isatty(), 0.0
+    for number, prediction in enumerate(predictions, 1):
+        if is_terminal and (now := time.monotonic()) > shown_at + SECONDS_BETWEEN_COUNTS:
+            print(f"\r{number:,} of {total:,}", end="", file=sys.stderr, flush=True)
+            shown_at = now
+        yield prediction
+    if is_terminal and shown_at:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+@process.command
+def main() -> int:
+    """Runs `python scripts/predict.py`; returns the exit code."""
+    parser = run_arguments.parser("Predict with a trained run from raw inputs.")
+    parser.add_argument(
+        "inputs",
+        nargs="+",
+        metavar="input",
+        help="pictures, folders of pictures, CSV files, or texts (an existing file is read); "
+        "- reads stdin: picture paths, one per line; the rows of a CSV file; or one text",
+    )
+    output = "output file (default: standard output)"
+    parser.add_argument("--output", type=Path, metavar="FILE", help=output)
+    parser.add_argument("--json", action="store_true", help="print JSON lines instead of CSV")
+    inert = "in CSV, quote texts, and put ' before texts that a spreadsheet takes for formulas"
+    parser.add_argument("--spreadsheet", action="store_true", help=inert)
+    keep = "column of a table to print beside its predictions, such as an id; may be repeated"
+    parser.add_argument("--keep", action="append", default=[], metavar="COLUMN", help=keep)
+    top = "print the N most likely classes of each input (default: 1)"
+    parser.add_argument("--top", type=command_line.count, default=1, metavar="N", help=top)
+    size = "inputs per batch (default: the validation batch size, for identical bits)"
+    parser.add_argument("--batch-size", type=command_line.count, metavar="N", help=size)
+    run_arguments.add_device(parser)
+    return predict(parser.parse_args())

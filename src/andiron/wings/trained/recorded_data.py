@@ -1,0 +1,115 @@
+"""The data set that a run's data.json describes, read back; the file is untrusted.
+
+>>> from andiron.data import digits
+>>> from andiron.data.splitting import described
+>>> from_plain("digits", described.as_plain(digits(valid=0.1, split_seed=0))).batcher
+ImageBatcher(mean=0.3053, std=0.376, scale=16.0, channels_last=False)
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, TypeAdapter
+
+from andiron import errors
+from andiron.data.dataset import Batcher
+from andiron.data.on_disk.table_encoding import TableEncoding
+from andiron.data.splitting.described import BATCHERS, Described, PREPROCESSING
+from andiron.data.splitting.standardisation import FLOAT32
+from andiron.ranges import Number
+
+MOST_DIMENSIONS = 8  # of a sample
+SMALLEST = FLOAT32.smallest_normal * FLOAT32.eps  # a standard deviation that float32 can hold
+
+Positive = Annotated[int, Field(ge=1)]
+
+
+@dataclass(frozen=True)
+class _Preprocessing:
+    """The recorded preprocessing, in the types that `as_plain` writes."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    batcher: dict[str, Any]
+    evaluation_batch_size: Positive
+    input_dtype: str | None
+    class_counts: list[Annotated[int, Field(ge=0)]] | None
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """The facts that Andiron's data sets give; a user's own facts are not checked."""
+
+    input_shape: Annotated[tuple[Positive, ...], Field(max_length=MOST_DIMENSIONS)] | None = None
+    num_classes: Positive | None = None
+    num_outputs: Positive | None = None
+    vocabulary_size: Positive | None = None
+    context_length: Positive | None = None
+    class_names: list[str] | None = None
+    columns: list[str] | None = None
+    target_columns: list[str] | None = None
+    vocabulary: list[str] | None = None
+    bytes_per_token: list[Positive] | None = None
+    target_mean: list[Number] | None = None
+    target_std: list[Number] | None = None
+
+    def __post_init__(self) -> None:
+        sizes = [self.num_classes, *([len(self.class_names)] if self.class_names else [])]
+        if len({size for size in sizes if size is not None}) > 1:
+            raise ValueError(f"class_names has {sizes[1]} names for {sizes[0]} classes")
+
+
+def from_plain(name: str, plain: Mapping[str, Any]) -> Described | None:
+    """The data set that a data.json describes; None if it has no preprocessing.
+
+    Raises: DataError for values that `as_plain` never writes.
+    """
+    facts = {key: value for key, value in plain.items() if key != PREPROCESSING}
+    if PREPROCESSING not in plain:
+        return None
+    try:
+        typed_facts = _validated(_Facts, facts)
+        stored = _validated(_Preprocessing, plain[PREPROCESSING])
+        settings = dict(stored.batcher)
+        kind = BATCHERS[settings.pop("kind")]
+        if settings.keys() != {field.name for field in dataclasses.fields(kind)}:
+            raise ValueError(f"{kind.__name__} has not the settings {', '.join(settings)}")
+        batcher = _validated(kind, settings)
+        _check_numbers(batcher, facts, typed_facts.input_shape)
+    except (ValueError, KeyError, TypeError) as error:  # pydantic's is a ValueError
+        why = errors.one_line(error)[:200]
+        raise errors.DataError(
+            f"{name}: is malformed ({why}); restore it from a copy"
+        ) from error
+    if typed_facts.input_shape is not None:
+        facts["input_shape"] = typed_facts.input_shape  # a tuple, as data sets give it
+    return Described(
+        name, batcher, facts, stored.evaluation_batch_size, stored.input_dtype, stored.class_counts
+    )
+
+
+def _check_numbers(
+    batcher: Batcher, facts: Mapping[str, Any], shape: tuple[int, ...] | None
+) -> None:
+    """Refuses numbers that float32 inputs cannot be divided by or centred on, or too many."""
+    channels = shape[0] if shape else 1
+    for name, lowest in {"mean": -FLOAT32.max, "std": SMALLEST, "scale": SMALLEST}.items():
+        statistic = getattr(batcher, name, 1.0)
+        numbers = statistic if isinstance(statistic, tuple) else (statistic,)
+        if len(numbers) not in (1, channels):
+            raise ValueError(f"{name} has {len(numbers)} numbers for {channels} channels")
+        for place, number in enumerate(numbers):
+            if not lowest <= number <= FLOAT32.max:
+                names = TableEncoding.of_facts(facts).names if "columns" in facts else []
+                column = f" of column {names[place]!r}" if len(names) == len(numbers) else ""
+                raise ValueError(
+                    f"{name}{column} is {number}, not from {lowest:.1e} to {FLOAT32.max:.1e}"
+                )
+
+
+def _validated(kind: Any, plain: Any) -> Any:
+    """Validates plain values as a dataclass; lists become tuples where its types say so."""
+    return TypeAdapter(kind).validate_json(json.dumps(plain), strict=True)

@@ -1,0 +1,1 @@
+"""The writers of logged values, one a module."""
