@@ -28,7 +28,7 @@ from andiron.shell.config.rules import ParamGroup  # noqa: E402
 from andiron.shell.config.signatures import signature  # noqa: E402
 
 CONF = ROOT / "conf"
-OPTIONS = ROOT / "src" / "andiron" / "config" / "options.py"
+OPTIONS = ROOT / "src" / "andiron" / "shell" / "config" / "options.py"
 BUILDER = ROOT / "src" / "andiron" / "learner" / "builder.py"
 HELP = CONF / "hydra" / "help" / "andiron.yaml"
 BEGIN = "# the options: generated from src/andiron by scripts/generate_reference.py"
@@ -199,7 +199,9 @@ def _builder(text: str) -> str:
         "        resume_allow: Sequence[str] = (),\n"
         f"{keywords}    ):\n        options = LearnerOptions(\n{given}        )  # fmt: skip\n"
         "        folder = folder_at(run_dir)\n"
-        "        self._chosen = Choices(folder, options, overwrite, resume, resume_allow)\n"
+        "        self._chosen = Choices(\n"
+        "            folder, options, default_writers, Answers, overwrite, resume, resume_allow,\n"
+        "            renderer=render.for_python(),\n        )  # fmt: skip\n"
     )
     methods = [_method(field, kinds[field.name]) for field in options]
     end = "    # end of the options" + rest.partition("    # end of the options")[2]

@@ -111,8 +111,8 @@ def test_no_module_names_pickle_but_the_importer_of_strangers_files():
             for word in ("torch.load(path", "pickle.load", "np.load(", "allow_pickle")
         )
     ]
-    assert naming == ["trained/import_state_dict.py"]
+    assert naming == ["wings/trained/import_state_dict.py"]
     assert (
         "weights_only=True"
-        in (ROOT / "src" / "andiron" / "trained" / "import_state_dict.py").read_text()
+        in (ROOT / "src" / "andiron" / "wings" / "trained" / "import_state_dict.py").read_text()
     )

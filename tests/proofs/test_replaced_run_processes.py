@@ -16,7 +16,7 @@ from andiron.disk import files
 from andiron.run_folder import RunFolder
 from andiron.shell.run import claim, replaced_run, run_record, status
 
-SOURCE = str(Path(claim.__file__).parents[2])
+SOURCE = str(Path(claim.__file__).parents[3])
 REPLACING = """
 import sys
 from pathlib import Path

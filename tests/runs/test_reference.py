@@ -57,7 +57,7 @@ def test_a_new_option_of_the_learner_stands_in_options_py_alone(tmp_path):
     for name in ("src", "conf", "scripts"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "docs").mkdir()
-    options = tmp_path / "src" / "andiron" / "config" / "options.py"
+    options = tmp_path / "src" / "andiron" / "shell" / "config" / "options.py"
     text = options.read_text(encoding="utf-8")
     assert text.count("\n    def __post_init__(") == 1
     assert "import Count," in text and "Proportion" not in text  # a type that is new to both files

@@ -3,10 +3,10 @@
 >>> State.TIMED_OUT.is_failure, State.PRUNED.is_failure, f"{State.TIMED_OUT}"
 (True, False, 'timed out')
 
-`run/status.py` sets the state of a run, `sweep/scheduling.py` that of a job (`_is_retried` decides
-whether it is tried again); `sweep/ledger.py` and `comparison/recorded_run.py` find missing, killed
-and damaged runs. Hydra gets it in `_job_return` of `sweep/launching.py`, a search in
-`job_ended` of `sweep/searching.py`.
+`shell/run/status.py` sets the state of a run, `wings/sweep/scheduling.py` that of a job
+(`_is_retried` decides whether it is tried again); `wings/sweep/ledger.py` and
+`wings/comparison/recorded_run.py` find missing, killed and damaged runs. Hydra gets it in
+`_job_return` of `wings/sweep/launching.py`, a search in `job_ended` of `wings/sweep/searching.py`.
 """
 
 from enum import StrEnum

@@ -482,8 +482,8 @@ def test_uncommitted_code_changes_are_reported_and_kept(train_py, stopped, monke
     def with_patch(patch):
         name = f"dirty-{patch}.patch" if patch else None
 
-        def gathered(**facts):
-            origin, _ = gather(**facts)
+        def gathered(*facts):
+            origin, _ = gather(*facts)
             origin["git"]["uncommitted"] = name
             return origin, {name: patch.encode()} if patch else {}
 

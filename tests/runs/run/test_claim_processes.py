@@ -33,7 +33,7 @@ with claim.claimed(folder):
 
 
 def test_a_run_that_another_process_is_still_at_is_not_overwritten(tmp_path):
-    source = str(Path(claim.__file__).parents[2])
+    source = str(Path(claim.__file__).parents[3])
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDING, tmp_path],
         stdin=subprocess.PIPE,
