@@ -55,6 +55,13 @@ def test_commands_without_a_configuration_do_not_import_hydra():
     assert not loaded & {"hydra", "omegaconf"}
 
 
+def test_the_first_line_leaves_pythons_generator_as_it_was():
+    """rich draws from it when it is imported."""
+    first = "import random; from andiron.render import Plain; before = random.getstate()"
+    loaded = modules_after(f"{first}; Plain()._console; assert random.getstate() == before")
+    assert "rich" in loaded
+
+
 def test_a_learner_is_imported_without_hydra_and_rich_with_the_first_line():
     builder = "import andiron.learner; andiron.learner.LearnerBuilder('run')"
     assert not modules_after(builder) & {"hydra", "omegaconf", "rich"}

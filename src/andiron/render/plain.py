@@ -3,6 +3,7 @@
 from functools import cached_property
 from typing import Any
 
+from andiron import randomness
 from andiron.protocols import Progress
 from andiron.render import text
 
@@ -18,7 +19,8 @@ class Plain:
 
     @cached_property
     def _console(self) -> Any:
-        from rich.console import Console
+        with randomness.global_generators_restored():  # the import draws from Python's
+            from rich.console import Console
 
         return self._given or Console(width=100)
 
@@ -35,6 +37,7 @@ class Plain:
 
     def show(self, summary: dict[str, Any]) -> None:
         """Prints the summary table."""
-        from andiron.render import summary_table  # which imports rich
+        console = self._console  # rich is imported
+        from andiron.render import summary_table
 
-        summary_table.show(summary, self._console)
+        summary_table.show(summary, console)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import rich.console  # noqa: F401  # its import draws from Python's generator: before the seed
 from torch import nn
 
 from andiron import errors, randomness
