@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from operator import is_
 from typing import Any, TypeVar
 
 from torch import Tensor, nn
@@ -72,7 +73,7 @@ class GroupedOptimizer:
         without = {name for name, group in self.groups.items() if group.optimizer is None}
         self.frozen_modules = FrozenModules(model)
         self._frozen: set[str] = set()
-        self._lr: float | None = None  # the rate from which the groups' were last computed
+        self._rated: list[Any] = []  # the run's rate and the groups that gave `_rates`
         self._rates: Rates = {}
         for group in self.groups.values():
             for tensor in group.parameters.values():
@@ -96,14 +97,15 @@ class GroupedOptimizer:
 
     def learning_rates(self, lr: float, updates: int) -> Rates:
         """Each group's learning rate if the run's is `lr`; frozen groups have no entry."""
-        if lr is self._lr:
+        rated = [lr, *self.groups.values()]
+        if len(rated) == len(self._rated) and all(map(is_, rated, self._rated)):
             return self._rates
         rates = {
             name: (lr if group.schedule is None else group.schedule(updates)) * group.lr_scale
             for name, group in self.groups.items()
             if name not in self._frozen
         }
-        self._lr, self._rates = None if self.schedules else lr, rates
+        self._rated, self._rates = [] if self.schedules else rated, rates
         return rates
 
     def step(
@@ -272,7 +274,7 @@ class GroupedOptimizer:
 
     def _freeze(self, names: set[str]) -> None:
         changed = names ^ self._frozen  # a flag that the user set on another group stays
-        self._frozen, self._lr = names, None
+        self._frozen, self._rated = names, []
         for name in changed:
             for tensor in self.groups[name].parameters.values():
                 tensor.requires_grad_(name not in names)

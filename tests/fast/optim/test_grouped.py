@@ -1,6 +1,7 @@
 """Several optimizers as one: the same bits as several torch optimizers in a loop by hand; and what
 freezing may do."""
 
+import dataclasses
 import functools
 import inspect
 
@@ -362,3 +363,15 @@ def test_two_groups_resume_bit_for_bit():
     assert same(straight.state_dict(), stopped.state_dict())
     with pytest.raises(KeyError, match="'nothing/exp_avg' is for no parameter"):
         two.load_state_dict({"nothing/exp_avg": torch.zeros(1)})
+
+
+def test_a_group_that_is_replaced_between_two_updates_has_its_new_rate():
+    model = nn.Linear(2, 1)
+    own = Optimizer(torch.optim.SGD, model)
+    optimizer = GroupedOptimizer.of(own, model)
+    lr = 0.1
+    (name, before), *_ = optimizer.learning_rates(lr, 0).items()
+
+    optimizer.groups[name] = dataclasses.replace(optimizer.groups[name], lr_scale=0.5)
+
+    assert optimizer.learning_rates(lr, 1) == {name: before / 2}
