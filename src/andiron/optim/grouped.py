@@ -73,8 +73,7 @@ class GroupedOptimizer:
         without = {name for name, group in self.groups.items() if group.optimizer is None}
         self.frozen_modules = FrozenModules(model)
         self._frozen: set[str] = set()
-        self._rated: list[Any] = []  # the run's rate and the groups that gave `_rates`
-        self._rates: Rates = {}
+        self._rated, self._rates = list[Any](), Rates()  # the rate and groups that gave the rates
         for group in self.groups.values():
             for tensor in group.parameters.values():
                 tensor.requires_grad_(True)
