@@ -66,16 +66,6 @@ def test_items_and_names_that_are_numbers_are_shown_as_texts():
     assert name.endswith(f"""{REMEDY}'name="7"'""")
 
 
-def test_a_job_of_a_sweep_shows_the_argument_too_and_the_next_job_trains(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    trained = []
-    sweep = ["-m", *CSV, "data.target=2020,a", "hydra/launcher=basic", "hydra.sweep.dir=sweep"]
-    with pytest.raises(errors.SweepError) as refused:
-        composition.run(lambda config, *_: trained.append(config.data), ROOT / "conf", sweep)
-    assert str(refused.value).endswith(f"""{REMEDY}'data.target="2020"'""")
-    assert [data["target"] for data in trained] == ["a"]
-
-
 def test_a_choice_of_a_group_is_no_text():
     with pytest.raises(errors.ConfigError) as refused:
         arguments = ["-m", "optimizer=adam,adamm", "hydra/launcher=basic"]

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import hydra
+import pytest
 from hydra.core.global_hydra import GlobalHydra
 from hydra.types import RunMode
 
+from andiron import errors
 from andiron.shell.config import composition
 from andiron.wings.sweep.job_configs import JobConfigs
 
@@ -41,3 +43,14 @@ def test_shared_problems_occur_in_the_first_and_the_last_job():
         assert shared.startswith("name=a/b: ")
         assert configs.shared_problems([["lr=-1"], ["lr=1"]]) == []
         assert configs.shared_problems([["lr=-1"], ["lr=-2"]]) == []
+
+
+def test_a_job_shows_how_to_quote_a_text_and_the_next_job_trains(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    trained, data = [], ["data=csv_regression", "data.path=t.csv", "data.target=2020,a"]
+    sweep = ["-m", *data, "hydra/launcher=basic", "hydra.sweep.dir=sweep"]
+    with pytest.raises(errors.SweepError) as refused:
+        composition.run(lambda config, *_: trained.append(config.data), CONF, sweep)
+    quoted = """a text is quoted for Hydra too: 'data.target="2020"'"""
+    assert str(refused.value).endswith(quoted)
+    assert [data["target"] for data in trained] == ["a"]
