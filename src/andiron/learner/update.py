@@ -142,7 +142,7 @@ class Updater:
             optimizer.thaw(updates)
         if optimizer.frozen_modules.held:
             optimizer.frozen_modules.hold()
-        rates = optimizer.learning_rates(self.schedule(updates), updates)
+        rates = self.rates(updates)
         before = self._state_before() if self.nonfinite.checks else None
         gradients, items = self.gradients(batches, position, loader)
         if not self.nonfinite.passes(gradients):

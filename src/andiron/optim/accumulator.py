@@ -67,7 +67,7 @@ def divide(gradients: Gradients, divisor: float | Tensor) -> None:
     """
     if gradients.loss is not None:
         gradients.loss = gradients.loss.clone()  # it may be an item's
-    tensors = [*gradients.values(), *([] if gradients.loss is None else [gradients.loss])]
+    tensors = gradients.with_loss
     if not tensors:
         return
     device = tensors[0].device

@@ -103,9 +103,13 @@ def config_of(built: Built, train: Any) -> dict[str, Any]:
     components.add_task(built.model)
     sets = _add_metrics(components, chosen)
     components.add("scheduler", built.schedule)
-    transforms = {str(number): each for number, each in enumerate(chosen.transforms)}
-    for group in ("averages", "early_stopping", "gradients"):
-        for name, value in getattr(chosen, group, transforms).items():
+    named: dict[str, Mapping[str, Any]] = {
+        "averages": chosen.averages,
+        "early_stopping": chosen.early_stopping,
+        "gradients": {str(number): each for number, each in enumerate(chosen.transforms)},
+    }
+    for group, parts in named.items():
+        for name, value in parts.items():
             components.add(f"{group}.{name}", value)
     if chosen.strategy is not None:
         components.add("checkpoint", _as_configured(chosen.strategy))
