@@ -4,9 +4,11 @@ import shlex
 
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
 from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
+from omegaconf.errors import ConfigAttributeError
 
 from andiron import errors
 from andiron.shell.config import composition, diagnosis, quoting
@@ -49,6 +51,31 @@ def test_a_value_that_is_misread_is_shown_as_it_works(text):
     composition.composed(ROOT / "conf", [*CSV, shown[0]])
     as_list = text.replace("a (b)", quoting.quoted("a (b)"))
     assert shown[1:] in ([], ["or", f"data.target={as_list}"])
+
+
+def test_of_an_unreadable_value_that_no_quotes_help_the_reason_is_named():
+    given = ["data.separator=;", "data.delimiter=a;b", "data.target=y"]
+    with pytest.raises(errors.ConfigError) as refused:
+        composition.composed(ROOT / "conf", [*CSV, *given])
+    unknown, long = refused.value.problems
+    unreadable = "cannot be read as option=value: token recognition error at: ';'; as a text, "
+    assert unknown.startswith(f"{given[0]}: {unreadable}data.separator: no such option; allowed")
+    assert long.startswith(f"{given[1]}: {unreadable}data.delimiter=a;b: ") and REMEDY not in long
+
+
+def test_the_error_of_hydra_and_of_the_schema_is_the_cause_of_the_one_with_the_quotes(monkeypatch):
+    for override in ("data.delimiter=;", "data.target=2020", "lr=[1"):
+        with pytest.raises(errors.ConfigError) as refused:
+            composition.composed(ROOT / "conf", [*CSV, override])
+        causes = [refused.value]
+        while causes[-1].__cause__ is not None:
+            causes.append(causes[-1].__cause__)
+        is_readable = override == "data.target=2020"
+        assert isinstance(causes[-1], errors.ConfigError if is_readable else HydraException)
+        assert causes[1:], override
+    monkeypatch.setattr(composition, "checked_config", lambda config: config.no_such_option)
+    with pytest.raises(ConfigAttributeError):  # a fault of Andiron's is no mistake of the user
+        composition.composed(ROOT / "conf", [*CSV, "data.target=y"])
 
 
 def test_a_list_in_place_of_a_text_is_named_once_the_data_have_that_text():

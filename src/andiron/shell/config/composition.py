@@ -47,11 +47,12 @@ def composed(conf_dir: Path, overrides: list[str]) -> schema.Train:
 
     Raises: ConfigError with every mistake in them.
     """
-    try:
-        return checked_config(diagnosis.composed_by_hydra(overrides, conf_dir))
-    except Exception as error:  # Hydra's: an assertion or a TypeError may be among them
-        user_error = _user_error(error, overrides, conf_dir)
-    raise diagnosis.with_quoting(user_error, overrides, [conf_dir])
+    with _quoting_shown(overrides, [conf_dir]):
+        try:
+            config = diagnosis.composed_by_hydra(overrides, conf_dir)
+        except Exception as error:  # Hydra's: an assertion or a TypeError may be among them
+            raise _user_error(error, overrides, conf_dir)  # with its cause
+        return checked_config(config)
 
 
 def unused_parts(target: str, overrides: Iterable[str]) -> list[str]:
@@ -100,8 +101,8 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
     finally:
         sys.argv = as_called
     if len(job.failures) == 1:
-        overrides = command_arguments.parsed(arguments).overrides
-        raise diagnosis.with_quoting(job.failures[0], overrides, conf_dirs)
+        with _quoting_shown(command_arguments.parsed(arguments).overrides, conf_dirs):
+            raise job.failures[0]
     if job.failures:
         raise errors.SweepError("\n".join(map(str, job.failures)))
 
@@ -173,17 +174,26 @@ def _user_error(error: Exception, arguments: list[str], conf_dir: Path) -> error
     """An error of Hydra, as one that says what the user can do; one of Andiron stays."""
     if isinstance(error, errors.AndironError):  # of a job in another process, or of a launcher
         return error
-    if not isinstance(error, OSError) or isinstance(error, HydraException):
-        return errors.ConfigError(diagnosis.explain(arguments, conf_dir, error))
-    option = "sweep" if command_arguments.parsed(arguments).multirun else "run"
+    user_error: errors.AndironError
+    if isinstance(error, OSError) and not isinstance(error, HydraException):
+        is_sweep = command_arguments.parsed(arguments).multirun
+        user_error = errors.RunFolderError(_unmade(error, "sweep" if is_sweep else "run"))
+    else:
+        user_error = errors.ConfigError(diagnosis.explain(arguments, conf_dir, error))
+    user_error.__cause__ = error
+    return user_error
+
+
+def _unmade(error: OSError, option: str) -> str:
+    """Why the folder of a run or a sweep, the `option`, cannot be made or used."""
     reason = error.strerror or error
     if not error.filename:  # a pipe to a job's process, such as one that was killed
-        return errors.RunFolderError(
+        return (
             f"the {option} cannot go on ({reason}): a process ended before its job, with its own "
             "message above; can this user read that python, and write here? repeat the command"
         )
     place, remedy = os.path.abspath(error.filename), f"another place with hydra.{option}.dir=..."
-    return errors.RunFolderError(f"{place} cannot be made ({reason}); choose {remedy}")
+    return f"{place} cannot be made ({reason}); choose {remedy}"
 
 
 def _call_hydra(conf_dir: Path, arguments: list[str], job: TaskFunction) -> None:
@@ -224,6 +234,15 @@ def sweep_folder(name: object, otherwise: str) -> str:
 def debug_folder(debug: object) -> str:
     """The folder above the date of a run with debug=true, for conf/hydra/output."""
     return "debug/" if debug is True else ""
+
+
+@contextmanager
+def _quoting_shown(overrides: list[str], conf_dirs: list[Path]) -> Iterator[None]:
+    """Adds to an error of the body how to type the texts that Hydra misreads."""
+    try:
+        yield
+    except Exception as error:
+        raise diagnosis.with_quoting(error, overrides, conf_dirs)  # with its cause
 
 
 @contextmanager

@@ -75,19 +75,25 @@ def with_quoting(error: Exception, overrides: list[str], conf_dirs: list[Path]) 
     """The error, with the argument to type for each value that Hydra reads otherwise than as text.
 
     For a ConfigError about an option that would take the text, and a DataError that has the text.
+    An error with such arguments has the given one as its cause.
     """
+    shown = error
     if isinstance(error, errors.ConfigError):
         lines = dict.fromkeys(error.problems, "")
         for text in overrides:
             wrong = [line for line in lines if _option(line) == _option(text)]
             if wrong and (_value(text) != text.partition("=")[2] or "${" in text):
                 lines[wrong[0]] = _remedy(text, overrides, conf_dirs)
-        return errors.ConfigError(map("".join, lines.items())) if any(lines.values()) else error
+        if any(lines.values()):
+            shown = errors.ConfigError(map("".join, lines.items()))
     for text in overrides if isinstance(error, errors.DataError) else ():
         value, given = _value(text), text.partition("=")[2]
         if value is not None and given and str(value) != given and given in str(error):
-            return errors.DataError(f"{error}{quoting.remedy(quoting.as_text(text)[:1])}")
-    return error
+            shown = errors.DataError(f"{error}{quoting.remedy(quoting.as_text(text)[:1])}")
+            break
+    if shown is not error:
+        shown.__cause__ = error
+    return shown
 
 
 def _value(text: str) -> Any:
@@ -97,18 +103,26 @@ def _value(text: str) -> Any:
 
 
 def _remedy(text: str, overrides: list[str], conf_dirs: list[Path]) -> str:
-    """The ways to type the value of an override as text that its option accepts; may be empty."""
+    """The ways to type the value of an override as text that its option accepts; may be empty.
+
+    Of an override that Hydra cannot read, and no option accepts: why not.
+    """
     option = _option(text)
     is_choice = "/" in option or option in groups(*conf_dirs)
     owners = {option.partition(".")[0], "experiment"} - {option}
     choices = [each for each in overrides if _option(each) in owners]
-    accepted = [
-        form
+    refused = {
+        form: [
+            line
+            for line in _schema_problems([*choices, f"++{form.lstrip('+')}"], conf_dirs)
+            if _option(line) == option
+        ]
         for form in ([] if is_choice else quoting.as_text(text))
-        if option
-        not in map(_option, _schema_problems([*choices, f"++{form.lstrip('+')}"], conf_dirs))
-    ]
-    return quoting.remedy(accepted)
+    }
+    accepted = [form for form, lines in refused.items() if not lines]
+    if accepted or command_arguments.parsed_override(text) is not None:
+        return quoting.remedy(accepted)
+    return "".join(f"; as a text, {lines[0]}" for lines in [*refused.values()][:1])
 
 
 def _option(text: str) -> str:
