@@ -21,20 +21,19 @@ class Agenda:
         clock: Clock,
     ):
         self._options = options
-        self._logs = Ticker(Cadence.of(options.log_every), clock)
+        self.logs = Ticker(Cadence.of(options.log_every), clock)
         self._validations = validations
         self._saves = saves
         self.max_time = options.max_time
         self._clock = clock
         self._deadline = math.inf
         self.updates_per_epoch = 0  # of the data, known at `start`
-        self.next_log: float = 0  # the update after which to log next within an epoch
         self.quiet_until: float = 0  # nothing else is due within an epoch before this update
 
     def start(self, at: Position, batches: int) -> tuple[int, int]:
         """Resolves cadences to updates; returns the run's length in epochs and in updates."""
         self.updates_per_epoch = math.ceil(batches / self._options.grads_accumulation)
-        for ticker in (self._logs, *self._validations.values(), self._saves):
+        for ticker in (self.logs, *self._validations.values(), self._saves):
             ticker.resolve(self.updates_per_epoch)
         if self.max_time is not None:
             self._deadline = self._clock() + seconds_of(self.max_time)
@@ -46,19 +45,14 @@ class Agenda:
 
     def look_ahead(self, at: Position) -> None:
         """Finds the next log point and other event; a cadence in minutes is always checked."""
-        tickers = self._logs, *self._validations.values(), self._saves
-        self.next_log, *others = [ticker.next_update(at.updates) for ticker in tickers]
+        tickers = self.logs, *self._validations.values(), self._saves
+        _, *others = [ticker.look_ahead(at.updates) for ticker in tickers]
         is_timed = self.max_time or any(each.cadence.minutes is not None for each in tickers)
         self.quiet_until = 0 if is_timed else min(self._options.num_updates or math.inf, *others)
 
-    def logged(self, at: Position) -> None:
-        """Counts a log point."""
-        self._logs.done(at.updates)
-        self.next_log = self._logs.next_update(at.updates)
-
     def is_time_over(self) -> bool:
         """Whether this process has trained for `max_time`; under several, by rank 0's clock."""
-        return self._clock() >= self._deadline
+        return self.max_time is not None and self._clock() >= self._deadline
 
     def due_sets(self, at: Position, epochs: int | None = None) -> list[str]:
         """The validation sets to measure: within an epoch, or at the end of one, after `epochs`.

@@ -151,7 +151,7 @@ def _state(
         nonfinite,
         Position(chosen.options.seed),
         {n: Ticker(Cadence.of(every), world.clock) for n, every in chosen.cadences.items()},
-        Observers(chosen.observers, world.clock),
+        Observers(chosen.observers, world.clock) if chosen.observers else None,
     )
 
 

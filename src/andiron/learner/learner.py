@@ -15,7 +15,7 @@ from andiron.data.loading.foreign_loader import ForeignLoader
 from andiron.interrupter import Interrupter
 from andiron.learner.evaluation import named_sets
 from andiron.learner.extras import summary
-from andiron.learner.extras.observers import Step
+from andiron.learner.extras.observers import Observers, Step
 from andiron.learner.loop import Loop
 from andiron.learner.run_host import NoHost, RunHost
 from andiron.learner.saving import Saver
@@ -160,7 +160,8 @@ class Learner(AbstractContextManager["Learner"]):
         tested = None if test is None else self._adapted(test)
         steps = self._loop.steps(trained, adapted, tested)
         self._steps = weakref.ref(steps)  # weak, so that `break` closes it at once
-        return self._observed(steps) if self._state.observers else steps
+        observers = self._state.observers
+        return self._observed(steps, observers) if observers else steps
 
     def end(self, reason: str) -> None:
         """Ends the run after the current update: it is validated, saved and tested.
@@ -199,8 +200,8 @@ class Learner(AbstractContextManager["Learner"]):
         last, saver = self.updater.rates(max(self.updates - 1, 0)), self._saver
         tested = saver.tested_epoch, saver.tested_average
         content = summary.summarise(self.metric_log, self.model, groups, last, *tested)
-        observed = self._state.observers.summary()
-        return content | ({"observers": observed} if observed else {})
+        observers = self._state.observers
+        return content | ({"observers": observers.summary()} if observers else {})
 
     def write_results(self, class_names: Sequence[str] | None = None) -> None:
         """Writes the summary and all weights to the run's folder; shows and logs the summary.
@@ -257,9 +258,11 @@ class Learner(AbstractContextManager["Learner"]):
             lost += self.metric_log.close()
         return lost
 
-    def _observed(self, steps: Generator[Step, None, None]) -> Generator[Step, None, None]:
+    def _observed(
+        self, steps: Generator[Step, None, None], observers: Observers
+    ) -> Generator[Step, None, None]:
         """The same steps, after the observers; an end that one of them asks for is agreed on."""
-        progress, observers = self.metric_log.progress, self._state.observers
+        progress = self.metric_log.progress
         for step in steps:
             is_last, world = step.batch == progress.num_batches, self.world
             if observers.show(self, step, is_last=is_last) and world.any(self.ending is not None):

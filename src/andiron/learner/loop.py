@@ -61,7 +61,8 @@ class Loop:
     @property
     def is_over(self) -> bool:
         """Whether all updates are completed."""
-        is_ended = bool(self._state.early_stopping.decision or self.ending)
+        stopping = self._state.early_stopping
+        is_ended = bool(self.ending or (stopping.rules and stopping.decision))
         return is_ended or self._agenda.is_length_reached(self._position)
 
     def end(self, reason: str) -> None:
@@ -73,7 +74,7 @@ class Loop:
 
     def steps(self, train: Loader, sets: Sets, test: Loader | None) -> Generator[Step, None, None]:
         """Trains to the end; the state is saved if the caller leaves. See `Learner.steps`."""
-        at, agenda, size = self._position, self._agenda, len(train)
+        at, agenda, logs, size = self._position, self._agenda, self._agenda.logs, len(train)
         updater, snapshot, interrupter = self._updater, self._state.copies, self._interrupter
         tests = [] if test is None else [test]
         with self.training(train, *sets.values(), *tests), self._saved_if_left():
@@ -82,7 +83,7 @@ class Loop:
             while not self.is_over:
                 for batches in self.batches_of_epoch(train):
                     is_last = at.batch == size
-                    is_log_point = is_last or at.updates + 1 == agenda.next_log
+                    is_log_point = is_last or at.updates + 1 == logs.next_update
                     updated = updater.update(batches, at, train, is_log_point, snapshot)
                     self._count(updated, batches)
                     yield self._step(updated)
@@ -124,10 +125,11 @@ class Loop:
         (at := self._position).enter(train)
         self.ending, self._train = None, train
         length = self._agenda.start(at, len(train))
-        self._state.observers.start(per_epoch := self._agenda.updates_per_epoch)
+        if self._state.observers:
+            self._state.observers.start(self._agenda.updates_per_epoch)
         for schedule in stateful(self._state.schedule):
             if hasattr(schedule, "start"):  # a torch scheduler that steps after each epoch
-                schedule.start(per_epoch)
+                schedule.start(self._agenda.updates_per_epoch)
         epoch = at.epoch - (self.is_over and at.batch == 0)  # the last of a run that is over
         with self._host.training(train, at, is_over=self.is_over) as session:
             self._begins = session
@@ -155,9 +157,11 @@ class Loop:
         at = self._position
         self._metric_log.start_epoch(at.epoch, at.batch)
         self._stop_if_asked()
-        batches = train.epoch(at.epoch, at.batch) if at.batch else train.epoch(at.epoch)
-        updater, is_whole = self._updater, self._agenda.is_whole(at, len(train))
-        batches = lone_samples.refused(iter(batches), train, updater.model, updater.world, is_whole)
+        batches = iter(train.epoch(at.epoch, at.batch) if at.batch else train.epoch(at.epoch))
+        if at.updates == self._metric_log.progress.first_updates:  # later epochs are alike
+            model, world = self._updater.model, self._updater.world
+            is_whole = self._agenda.is_whole(at, len(train))
+            batches = lone_samples.refused(batches, train, model, world, is_whole)
         batches = self._metric_log.traced(batches)
         asked = time.perf_counter()
         while group := list(islice(batches, self._accumulation)):
@@ -170,7 +174,7 @@ class Loop:
         """Makes one update outside `fit`, inside `training`; returns False if it was skipped."""
         at, agenda = self._position, self._agenda
         agenda.look_ahead(at)
-        is_log_point = at.batch == len(train) or at.updates + 1 == agenda.next_log
+        is_log_point = at.batch == len(train) or at.updates + 1 == agenda.logs.next_update
         updated = self._updater.update(batches, at, train, is_log_point, self._state.copies)
         self._count(updated, batches)
         return updated is not None
@@ -196,7 +200,8 @@ class Loop:
         progress.new_updates += 1
         if updated.readings is not None:
             metric_log.log_window(updated.readings, updated.histograms)
-            self._agenda.logged(at)
+            self._agenda.logs.done(at.updates)
+            self._agenda.logs.look_ahead(at.updates)
 
     def _step(self, updated: Updated | None) -> Step:
         """The event of an update; None stands for a skipped one."""
@@ -217,7 +222,7 @@ class Loop:
 
     def _validate_if_due(self, sets: Sets) -> Sets:
         """Measures the validation sets that are due within an epoch, and returns them."""
-        if due := _chosen(sets, self._agenda.due_sets(self._position)):
+        if due := {n: sets[n] for n in self._agenda.due_sets(self._position)}:
             with self._saved_if_interrupted():
                 self.evaluator.validate(due)
             for split in due:
@@ -228,7 +233,7 @@ class Loop:
     def _end_epoch(self, sets: Sets) -> Sets:
         """Closes an epoch; measures the validation sets that are due, and returns them."""
         at = self._position
-        due = _chosen(sets, self._agenda.due_sets(at, at.epoch + 1))
+        due = {n: sets[n] for n in self._agenda.due_sets(at, at.epoch + 1)}
         with self._saved_if_interrupted():
             self._metric_log.close_epoch()
             self.evaluator.validate(due)
@@ -242,7 +247,7 @@ class Loop:
         at = self._position
         if self._agenda.is_length_reached(at):
             self.ending = None
-        due = _chosen(sets, self._agenda.unmeasured_sets(at))
+        due = {n: sets[n] for n in self._agenda.unmeasured_sets(at)}
         with self._saved_if_interrupted():
             was_open = at.batch > 0 and self._metric_log.close_epoch()
             self.evaluator.validate(due)
@@ -254,7 +259,7 @@ class Loop:
     def _observe(self, sets: Sets) -> None:
         """Passes the values of these sets to their early stopping rules."""
         at, state = self._position, self._state
-        if not sets:
+        if not sets or not state.early_stopping.rules:
             return
         with state.optimizer.evaluated():
             state.early_stopping.observe(
@@ -291,7 +296,3 @@ class Loop:
             self._evaluation.close()
             self._saver.save(before)
             raise
-
-
-def _chosen(sets: Sets, names: Iterable[str]) -> Sets:
-    return {name: sets[name] for name in names}

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -43,7 +43,7 @@ class LearnerState:
     nonfinite: Nonfinite
     position: Position
     validations: Mapping[str, Ticker]  # by set, `valid` first
-    observers: Observers = field(default_factory=lambda: Observers({}))
+    observers: Observers | None = None
 
     def set_of(self, split: str) -> str:
         """The validation set that a split is measured with: night for night-ema, valid for train.
@@ -63,6 +63,7 @@ class LearnerState:
         model = self.evaluation_weights()
         averages = {name: average.state_dict() for name, average in self.averages.items()}
         sets = {name: ticker.state_dict() for name, ticker in self.validations.items()}
+        stopping = self.early_stopping
         state: dict[str, Any] = {
             "format": state_format.FORMAT,
             **self.position.state_dict(),
@@ -70,7 +71,7 @@ class LearnerState:
             "frozen": self.optimizer.frozen,
             "stateless": slot_checks.without_state(self.optimizer, optimizer),
             "schedules": [*plain["schedules"].values()],
-            "early_stopping": self.early_stopping.state_dict(),
+            "early_stopping": stopping.state_dict() if stopping.rules else {},
             "averages": {name: average.count for name, average in self.averages.items()},
             "random": randomness.global_generator_state(),
             "metric_log": {**logged, "writers": plain["writers"]},
@@ -80,7 +81,7 @@ class LearnerState:
             state["observers"] = plain["observers"]
         if sets:
             state["parts"]["sets"] = sets
-        weights = averages | self.early_stopping.weights()
+        weights = averages | (stopping.weights() if stopping.rules else {})
         return Checkpoint(model, optimizer, state, weights, windows | tensors)
 
     def user_states(
@@ -93,7 +94,7 @@ class LearnerState:
         schedules = enumerate(self._stateful_schedules())
         named = {f"{number} {type(s).__name__}": s.state_dict() for number, s in schedules}
         positions = self.metric_log.writers.positions() if positions is None else positions
-        observers = self.observers.state_dict()
+        observers = self.observers.state_dict() if self.observers else {}
         return user_states.encoded(
             {"schedules": named, "writers": positions, "observers": observers}
         )
@@ -137,7 +138,8 @@ class LearnerState:
         self.early_stopping.load_state_dict(state["early_stopping"], saved.averages)
         randomness.restore_global_generators(state["random"])
         self.position.load_state_dict(state)
-        self.observers.load_state_dict(state.get("observers", {}))
+        if self.observers:
+            self.observers.load_state_dict(state.get("observers", {}))
         parts = state["parts"]
         self.nonfinite.load_state_dict(parts["nonfinite"])
         sets = {**parts.get("sets", {}), "valid": parts["validation"]}

@@ -88,6 +88,7 @@ class Ticker:
 
     def __init__(self, cadence: Cadence, clock: Clock = time.monotonic):
         self.cadence = cadence
+        self.next_update: float = 0  # to be due within an epoch; set by `look_ahead`
         self._clock = clock
         self.done(-1)
 
@@ -107,10 +108,11 @@ class Ticker:
             or self._is_time
         )
 
-    def next_update(self, updates: int) -> float:
-        """The first update after `updates` to be due within an epoch, as far as the clock says."""
+    def look_ahead(self, updates: int) -> float:
+        """Finds the first update after `updates` to be due, as far as the clock says."""
         every = 1 if self._is_time else self.cadence.updates or math.inf
-        return (updates // every + 1) * every
+        self.next_update = (updates // every + 1) * every
+        return self.next_update
 
     @property
     def _is_time(self) -> bool:

@@ -79,9 +79,6 @@ class Observers:
         self.seconds = dict.fromkeys(self._observers, 0.0)
         self.calls = dict.fromkeys(self._observers, 0)
 
-    def __bool__(self) -> bool:
-        return bool(self._observers)
-
     def start(self, updates_per_epoch: int) -> None:
         """Resolves fractional epochs to updates."""
         for ticker in self._tickers.values():

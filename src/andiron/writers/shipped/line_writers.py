@@ -12,12 +12,13 @@
 import csv
 import hashlib
 import io
+import json
+import math
 from abc import ABC, abstractmethod
 from pathlib import Path
 
 from andiron import errors
 from andiron.disk import append_only
-from andiron.plain.plain_values import strict_json
 from andiron.protocols import Point, Position
 from andiron.run_folder import CSV_HEADER, MOST_IN_A_LINE, RunFolder
 
@@ -93,7 +94,8 @@ class JsonLinesWriter(LineWriter):
 
     def lines(self, point: Point) -> str:
         """The line of a point: its coordinates, and its values by name."""
-        return strict_json({**_coordinates(point), **point.values}) + "\n"
+        values = {n: v if math.isfinite(v) else None for n, v in point.values.items()}
+        return json.dumps({**_coordinates(point), **values}) + "\n"
 
 
 class CsvWriter(LineWriter):
