@@ -28,7 +28,7 @@ PLAN = {
         "andiron.data": "batchers dataset gathering loader prefetch",
         "andiron.learner": "agenda construction evaluation learner loop metric_log nonfinite "
         "precision run_host saving state state_format update user_states",
-        "andiron.metrics": "history sliced_window tally tally_state",
+        "andiron.metrics": "history sliced_window tally tally_checks",
         "andiron.optim": "accumulator early_exchange grouped model_weights optimizer "
         "running_statistics sliced_mean transformations",
         "andiron.plain": "cadence fast_paths improvement",
@@ -65,7 +65,7 @@ PLAN = {
         "andiron.data.composed": WHOLE,
         "andiron.data.on_disk": WHOLE,
         "andiron.data.sources": WHOLE,
-        "andiron.metrics": "__init__ pictures",
+        "andiron.metrics": "__init__",
         "andiron.metrics.adapted": WHOLE,
         "andiron.metrics.classification": WHOLE,
         "andiron.metrics.regression": WHOLE,
@@ -75,7 +75,8 @@ PLAN = {
         "andiron.optim.foreign": "torch_optimizer",
         "andiron.optim.own": "adaptive layer_rates",
         "andiron.render": WHOLE,
-        "andiron.schedules": WHOLE,
+        "andiron.schedules": "__init__",
+        "andiron.schedules.phased": WHOLE,
         "andiron.serialization": WHOLE,
         "andiron.tasks": "__init__ adversarial classifier language regressor",
         "andiron.writers": "__init__",

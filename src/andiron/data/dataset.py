@@ -45,6 +45,21 @@ class Dataset(Protocol):
         ...
 
 
+def drawn(dataset: Dataset, indices: Indices, draws: Any) -> Any:
+    """The samples at `indices`; random transforms of the data set take their numbers from `draws`.
+
+    `draws` has an index for each sample; without `draws`, this is `__getitems__`.
+    """
+    if draws is None or not uses_default_generators(dataset):
+        return dataset.__getitems__(indices)
+    return dataset.drawn(indices, draws)  # type: ignore[attr-defined]
+
+
+def uses_default_generators(dataset: Dataset) -> bool:
+    """Whether samples may draw from the generators of torch, NumPy and Python."""
+    return bool(getattr(dataset, "uses_default_generators", False))
+
+
 class ArrayDataset:
     """Samples in memory, by index; a whole batch is one gather.
 

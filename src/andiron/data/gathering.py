@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import torch
 
 from andiron import errors
-from andiron.data.augment.sample_random import Augmentation, Draws, drawn
-from andiron.data.dataset import Dataset, RawBatch, WeightedBatch
+from andiron.data.augment.sample_random import Augmentation, Draws
+from andiron.data.dataset import Dataset, RawBatch, WeightedBatch, drawn
 
 
 class Request(NamedTuple):

@@ -24,9 +24,9 @@ from torch import Tensor
 
 from andiron import distributed, errors, randomness
 from andiron.data import gathering, prefetch
-from andiron.data.augment.sample_random import Augmentation, uses_default_generators
+from andiron.data.augment.sample_random import Augmentation
 from andiron.data.batchers import ArrayBatcher, ImageBatcher
-from andiron.data.dataset import ArrayDataset, Batch, Batcher, Dataset
+from andiron.data.dataset import ArrayDataset, Batch, Batcher, Dataset, uses_default_generators
 from andiron.data.gathering import Request
 from andiron.data.loading import worker_limits, worker_signals
 from andiron.distributed import ALONE, Sliced, World

@@ -1,6 +1,6 @@
 """Learning rate schedules: functions of the number of completed updates, t = 0, 1, 2, ..."""
 
-from andiron.schedules.combinations import (
+from andiron.schedules.phased.combinations import (
     Composed,
     Sequential,
     Warmup,
@@ -8,6 +8,8 @@ from andiron.schedules.combinations import (
     peak_rate,
     warn_of_length,
 )
+from andiron.schedules.phased.multi_phase import CosineRestarts, OneCycle, WarmupStableDecay
+from andiron.schedules.phased.plateau import Plateau
 from andiron.schedules.single_curve import (
     Constant,
     Cosine,
@@ -20,8 +22,6 @@ from andiron.schedules.single_curve import (
     from_value,
     stateful,
 )
-from andiron.schedules.multi_phase import CosineRestarts, OneCycle, WarmupStableDecay
-from andiron.schedules.plateau import Plateau
 
 __all__ = [
     "Composed",

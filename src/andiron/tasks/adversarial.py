@@ -18,7 +18,7 @@ from torch.nn import functional
 from andiron import errors, randomness
 from andiron.data.dataset import Batch
 from andiron.gradients import Gradients, backward
-from andiron.metrics.pictures import tiled
+from andiron.metrics.classification.pictures import tiled
 from andiron.outputs import AdversarialOutput, Scalar, Weight
 from andiron.protocols import TrainOutput
 from andiron.ranges import Count

@@ -7,7 +7,7 @@ from classification_items import LOSS
 from andiron.data import Batch
 from andiron.errors import MismatchError
 from andiron.metrics import PrecisionRecallCurve, RocCurve, Tally, WorstErrors
-from andiron.metrics.pictures import COLOURS, line_chart, pixels, tiled
+from andiron.metrics.classification.pictures import COLOURS, line_chart, pixels, tiled
 from andiron.outputs import IGNORED, BinaryClassificationOutput, ClassificationOutput
 
 

@@ -3,14 +3,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from andiron import randomness
-from andiron.data.dataset import Dataset, Indices, RawBatch
+from andiron.data.dataset import RawBatch
 
 
 @dataclass(frozen=True)
@@ -31,18 +30,3 @@ class Draws:
 
 
 Augmentation = Callable[[RawBatch, Draws], RawBatch]  # of stored samples, on their device
-
-
-def drawn(dataset: Dataset, indices: Indices, draws: Draws | None) -> Any:
-    """The samples at `indices`; random transforms of the data set take their numbers from `draws`.
-
-    `draws` has an index for each sample; without `draws`, this is `__getitems__`.
-    """
-    if draws is None or not uses_default_generators(dataset):
-        return dataset.__getitems__(indices)
-    return dataset.drawn(indices, draws)  # type: ignore[attr-defined]
-
-
-def uses_default_generators(dataset: Dataset) -> bool:
-    """Whether samples may draw from the generators of torch, NumPy and Python."""
-    return bool(getattr(dataset, "uses_default_generators", False))

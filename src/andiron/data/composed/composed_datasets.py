@@ -18,9 +18,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron.data.augment.sample_random import Draws, drawn, uses_default_generators
+from andiron.data.augment.sample_random import Draws
 from andiron.data.dataset import (
-    ArrayDataset, Classes, Dataset, Indices, RawBatch, WeightedBatch, all_targets,
+    ArrayDataset, Classes, Dataset, Indices, RawBatch, WeightedBatch, all_targets, drawn,
+    uses_default_generators,
 )  # fmt: skip
 from andiron.data.on_disk.stored import StoredDataset
 

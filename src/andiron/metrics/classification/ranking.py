@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from andiron.metrics.classification.class_averages import averaged, named
 from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, kind_of, rows
-from andiron.metrics.pictures import COLOURS, line_chart
+from andiron.metrics.classification.pictures import COLOURS, line_chart
 from andiron.outputs import IGNORED
 from andiron.plain.markdown import table
 from andiron.protocols import Decisions, Parts, Result

@@ -10,7 +10,7 @@ from torch import Tensor
 from andiron import errors
 from andiron.metrics.classification.class_averages import named
 from andiron.metrics.classification.classifier_rows import CLASSES, rows
-from andiron.metrics.pictures import pixels, tiled
+from andiron.metrics.classification.pictures import pixels, tiled
 from andiron.outputs import IGNORED
 from andiron.plain.markdown import table
 from andiron.protocols import Parts, Result

@@ -11,7 +11,7 @@ from torch.nn.modules import module as hooks
 
 from andiron import errors, inference
 from andiron.metrics.classification.class_averages import named
-from andiron.metrics.pictures import pixels, tiled
+from andiron.metrics.classification.pictures import pixels, tiled
 from andiron.outputs import ClassificationOutput
 from andiron.protocols import Embeddings, Loader
 

@@ -13,7 +13,8 @@ from andiron.data import Concatenated, DataLoader, Splits
 from andiron.data.composed.composed_datasets import sample_name
 from andiron.data.dataset import Dataset
 from andiron.learner import evaluation
-from andiron.metrics import Tally, pictures
+from andiron.metrics import Tally
+from andiron.metrics.classification import pictures
 from andiron.metrics.classification.class_tables import ClassScores
 from andiron.metrics.sequence.decoded_text import decoded
 from andiron.protocols import Values

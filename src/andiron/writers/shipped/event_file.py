@@ -24,6 +24,7 @@ from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, Summar
 from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
 from tensorboard.compat.proto.versions_pb2 import VersionDef
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
+from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams import metadata, plugin_data_pb2
 from tensorboard.plugins.pr_curve import metadata as pr_curve
 from tensorboard.summary.writer.record_writer import RecordWriter
@@ -39,6 +40,18 @@ BUCKETS = 64  # of a histogram
 GRAPH_VERSION = 22  # of TensorFlow's GraphDef, as torch.utils.tensorboard writes it
 MOST_BYTES = 2**30  # of a file: a million log points
 MOST_RECORD_BYTES = 2**26  # of one record, such as a picture or a page of text
+OF_TRAINING = {  # charts by title, with their tags
+    "learning rate": ["lr/.*"],
+    "gradient norm": ["grad_norm/.*"],
+    "update ratio": ["update_ratio/.*"],
+}
+OF_THE_MACHINE = {
+    "samples per second": ["time/samples_per_second"],
+    "seconds for a step": ["time/step"],
+    "share of time waiting": ["time/data.*", "time/exchange.*"],
+    "memory in GiB": ["system/.*_gib"],
+    "load in percent": ["system/.*_percent"],
+}
 _serial = itertools.count()  # distinguishes files of one process, folder and second
 
 
@@ -110,9 +123,30 @@ def session(tag: str, **info: Any) -> bytes:
     return _summary(tag=tag, metadata=summary_metadata, tensor=metadata.NULL_TENSOR)
 
 
-def charts(layout: bytes) -> bytes:
-    """The layout of the Custom Scalars tab."""
-    return _plugin_summary("custom_scalars", "custom_scalars__config__", layout)
+def charts(metrics: Iterable[str]) -> bytes:
+    """The layout of the Custom Scalars tab: each metric with every split on one chart.
+
+    Parts of a metric, such as recall/cat, share its chart.
+    """
+    names = dict.fromkeys(name.partition("/")[0] for name in metrics)
+    categories = {
+        "metrics": {name: [f"{re.escape(name)}(/.*)?"] for name in names},
+        "training": OF_TRAINING,
+        "machine": OF_THE_MACHINE,
+    }
+    layout = layout_pb2.Layout(
+        category=[
+            layout_pb2.Category(title=title, chart=[_chart(*item) for item in shown.items()])
+            for title, shown in categories.items()
+        ]
+    )
+    content = layout.SerializeToString()
+    return _plugin_summary("custom_scalars", "custom_scalars__config__", content)
+
+
+def _chart(title: str, tags: list[str]) -> layout_pb2.Chart:
+    patterns = [f"^{tag}$" for tag in tags]
+    return layout_pb2.Chart(title=title, multiline=layout_pb2.MultilineChartContent(tag=patterns))
 
 
 def graph(operations: Sequence[Operation]) -> bytes:

@@ -16,7 +16,7 @@ from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
 from andiron.disk import append_only, guarded_folders
 from andiron.disk.append_only import AppendOnlyFile
 from andiron.protocols import Embeddings, Hyperparameters, Operation, Pages, Point, Position
-from andiron.writers.shipped import chart_layout, event_file, projector
+from andiron.writers.shipped import event_file, projector
 from andiron.writers.shipped.event_file import PREFIX
 
 HPARAMS = "hparams"  # the folder with a run's row of the HParams tab
@@ -70,7 +70,7 @@ class TensorBoardWriter:
         if split.startswith("test") or (split == "train" and point.whole_epoch):
             return
         if split == "valid" and point.whole_epoch and not self._has_charts:
-            self._root.append(event_file.charts(chart_layout.layout(point.values)))
+            self._root.append(event_file.charts(point.values))
             self._has_charts = True
         file = self._file(split)
         if point.values:

@@ -1,11 +1,9 @@
-"""Converts a tally's counts to plain values and tensors, and back; checks the values of a file.
-"""
+"""Checks the counts of a tally that a file holds, and blames what fails later on the file."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from andiron import errors
@@ -14,29 +12,6 @@ from andiron.plain import readable
 WHERE = "state.json: metric_log.tally"
 NUMBERS = (int, float)
 FAILURES = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RuntimeError)
-
-
-def plain(value: Any, tensors: dict[str, Tensor]) -> Any:
-    """The value as JSON, with a name and device in place of each tensor; `tensors` gets those."""
-    if isinstance(value, Tensor):
-        name = str(len(tensors))
-        tensors[name] = value.detach()
-        return {"tensor": name, "device": value.device.type}
-    if isinstance(value, tuple):
-        return {"tuple": plain([*value], tensors)}
-    return [plain(inner, tensors) for inner in value] if isinstance(value, list) else value
-
-
-def restored(value: Any, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
-    """The original value; a tensor that was not on the CPU is moved to `device`."""
-    if isinstance(value, list):
-        return [restored(inner, tensors, device) for inner in value]
-    if not isinstance(value, dict):
-        return value
-    if "tuple" in value:
-        return tuple(restored(value["tuple"], tensors, device))
-    tensor = tensors[value["tensor"]]
-    return tensor.clone() if value["device"] == "cpu" else tensor.to(device)
 
 
 def check(
@@ -99,7 +74,7 @@ def _check_parts(metric: Any, parts: Any, tensors: Mapping[str, Tensor], where: 
 
 
 def _as_list(parts: Any) -> list[Any] | None:
-    """The parts of one metric, which are a list, or a tuple as `plain` writes it."""
+    """The parts of one metric, which are a list, or a tuple as a tally writes it."""
     if isinstance(parts, dict) and parts.keys() == {"tuple"}:
         parts = parts["tuple"]
     return parts if isinstance(parts, list) else None

@@ -1,0 +1,1 @@
+"""Schedules of several phases, and one that observes validations."""
