@@ -29,8 +29,8 @@ PLAN = {
         "andiron.learner": "agenda construction evaluation learner loop metric_log nonfinite "
         "precision run_host saving state state_format update user_states",
         "andiron.metrics": "history sliced_window tally tally_checks",
-        "andiron.optim": "accumulator early_exchange grouped model_weights optimizer "
-        "running_statistics sliced_mean transformations",
+        "andiron.optim": "early_exchange gradient_mean grouped model_weights optimizer "
+        "running_statistics transformations",
         "andiron.plain": "cadence fast_paths improvement",
         "andiron.schedules": "single_curve",
         "andiron.tasks": "criterion",

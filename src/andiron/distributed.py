@@ -1,6 +1,6 @@
 """Which process this is, of how many that train one run, and what they decide together.
 
-Alone, torch.distributed is not imported and every verb returns its argument. optim/sliced_mean.py
+Alone, torch.distributed is not imported and every verb returns its argument. `optim.gradient_mean`
 adds up gradients, training/ranks.py starts the processes, assembly/division.py checks `strategy`.
 
 >>> World().decided(lambda: 3), World().gathered("a"), World(slices=2).parts([1, 2, 3])

@@ -22,8 +22,7 @@ BACKWARD = Tensor.backward
 Tensors = Mapping[str, Tensor]  # by name, of parameters for the most part
 # of a step's weight: a context in which processes exchange gradients, and the loss's factor
 During = Callable[[Any], AbstractContextManager[Any]]
-_loss_scale: ContextVar[float] = ContextVar("loss_scale", default=1.0)
-_exchange: ContextVar[During | None] = ContextVar("exchange", default=None)
+_around: ContextVar[tuple[float, During | None]] = ContextVar("around", default=(1.0, None))
 
 
 class Gradients(dict[str, Tensor]):
@@ -34,7 +33,7 @@ class Gradients(dict[str, Tensor]):
     `loss`, if known, is the loss (or mean of losses) without its graph.
     """
 
-    found_inf: Tensor | None = None  # 1 if any was inf or NaN when `optim.accumulator` divided them
+    found_inf: Tensor | None = None  # 1 if any was inf or NaN when the mean was divided
 
     def __init__(self, tensors: Tensors, model: nn.Module, loss: Tensor | None = None):
         super().__init__(tensors)
@@ -87,12 +86,11 @@ def backward(loss: Tensor, model: nn.Module, weight: Tensor | float | None = Non
     while others are computed; they are then multiplied by `weight`, and a step returns them as they
     are. One process ignores it.
     """
-    scale = _loss_scale.get()
-    exchange = None if weight is None or scale != 1.0 else _exchange.get()
+    scale, exchange = _around.get()
     scaled = loss if scale == 1.0 else loss * scale
     # the gradients are moved off `.grad`: torch.autograd.grad would bypass the hooks by which
     # DistributedDataParallel averages them
-    if exchange is None:
+    if exchange is None or weight is None or scale != 1.0:
         _run_backward(scaled)
     else:
         with exchange(weight) as factor:
@@ -164,41 +162,29 @@ class Detachable:
 
     def detached(self) -> Any:
         """The same values without their graph, safe from later updates of the weights."""
-        return type(self)(**{
-            name: _detached(value) if isinstance(value, Tensor) and value.requires_grad else value
-            for name, value in vars(self).items()
-        })  # fmt: skip
-
-
-def _detached(value: Tensor) -> Tensor:
-    base = private_torch.base(value)
-    if (value if base is None else base).is_leaf:
-        # a network that returns its own weights, which the update overwrites
-        return value.detach().clone()
-    return value.detach()
+        values = {**vars(self)}
+        for name, value in values.items():
+            if isinstance(value, Tensor) and value.requires_grad:
+                base = private_torch.base(value)
+                values[name] = value.detach()
+                if (value if base is None else base).is_leaf:
+                    # a network that returns its own weights, which the update overwrites
+                    values[name] = value.detach().clone()
+        return type(self)(**values)
 
 
 @contextmanager
-def loss_scaled(scale: float) -> Iterator[None]:
+def loss_scaled(scale: float, during: During | None = None) -> Iterator[None]:
     """A context in which `backward` scales the loss by `scale`, and the gradients by 1 / `scale`.
 
     Small gradients then do not underflow in half precision; large ones overflow to inf or NaN.
+    With a scale of 1, a `backward` with a weight runs in the context of `during`.
     """
-    token = _loss_scale.set(scale)
+    token = _around.set((scale, during))
     try:
         yield
     finally:
-        _loss_scale.reset(token)
-
-
-@contextmanager
-def exchanged(during: During) -> Iterator[None]:
-    """A context in which `backward` with a weight runs in that of `during`."""
-    token = _exchange.set(during)
-    try:
-        yield
-    finally:
-        _exchange.reset(token)
+        _around.reset(token)
 
 
 def global_norm(gradients: Tensors) -> Float[Tensor, ""]:

@@ -2,7 +2,6 @@
 
 import copy
 import itertools
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,12 @@ from torch.utils.checkpoint import checkpoint
 from andiron import errors
 from andiron.data import ArrayBatcher, ArrayDataset, DataLoaderBuilder
 from andiron.distributed import ALONE, Sliced, World
-from andiron.gradients import backward
+from andiron.gradients import backward, loss_scaled
 from andiron.interrupter import SharedInterrupter
 from andiron.metrics import Accuracy, AUROC, Loss, Tally
 from andiron.optim import early_exchange
 from andiron.optim.early_exchange import EarlyExchange
-from andiron.optim.sliced_mean import SlicedMean
+from andiron.optim.gradient_mean import SlicedMean
 from andiron.outputs import ClassificationOutput
 from andiron.plain import fast_paths
 from andiron.shell.assembly import division
@@ -83,13 +82,13 @@ def mean_gradients(world, inputs, prototype=UNEVEN, is_early=True, change=lambda
     mean, items = SlicedMean(world, model), []
     batches = [Sliced({n: p for n, p in world.parts(half) if len(p)}) for half in inputs]
     for _, _, part in mean.steps(batches):
-        with mean.step_context(nullcontext)():
+        with loss_scaled(1.0, mean.during_backward):
             loss = model(part).square().mean()
             gradients = backward(loss, model, len(part) if is_early else None)
         change(gradients)
         mean.add(gradients, len(part))
         items.append(loss.detach())
-    return mean.mean(), model, mean.by_slice(items)
+    return mean.mean(), model, mean.by_batch(items)
 
 
 INPUTS = [torch.randn(9, 3, generator=torch.Generator().manual_seed(5)) for _ in range(2)]
@@ -118,7 +117,7 @@ def test_gradients_exchanged_during_backward_equal_a_later_exchange(size, protot
     monkeypatch.setattr(early_exchange, "LARGE_BYTES", 0)
     begun = []
     monkeypatch.setattr(
-        EarlyExchange, "_take", spied(EarlyExchange._take, lambda _, name, __: begun.append(name))
+        EarlyExchange, "_take", spied(EarlyExchange._take, lambda _, name, *__: begun.append(name))
     )
     early = in_threads(lambda world: mean_gradients(world, INPUTS[:1], prototype), size)
     assert begun
@@ -236,19 +235,20 @@ def test_a_gradient_changed_during_its_exchange_is_refused(change, monkeypatch):
         in_threads(lambda world: mean_gradients(world, INPUTS[:1], PLAIN, change=change), 2)
 
 
-@pytest.mark.parametrize(
-    "weights, problem",
-    [((3,), "has weight=4, backward was given weight=3"), ((4, 4), "with a weight twice")],
-)
-def test_a_step_with_two_weights_is_refused(weights, problem):
+@pytest.mark.parametrize("weights, returned, problem", [
+    ((3,), 4, "has weight=4, backward was given weight=3"),
+    ((3,), 0, "has weight=0, backward was given weight=3"),
+    ((4, 4), 4, "with a weight twice"),
+])  # fmt: skip
+def test_a_step_with_two_weights_is_refused(weights, returned, problem):
     def act(world):
         model = copy.deepcopy(PLAIN)
         mean = SlicedMean(world, model)
         for _, _, part in mean.steps([Sliced(world.parts(INPUTS[0]))]):
-            with mean.step_context(nullcontext)():
+            with loss_scaled(1.0, mean.during_backward):
                 for weight in weights:
                     gradients = backward(model(part).square().mean(), model, weight)
-            mean.add(gradients, 4)
+            mean.add(gradients, returned)
 
     with pytest.raises(ValueError, match=problem):
         in_threads(act, 2)
@@ -272,7 +272,7 @@ def test_a_slice_whose_targets_are_all_ignored_counts_nothing():
     for weight, (_, _, part) in zip((0, 9), steps, strict=True):
         loss = model(part).square().mean() * (1 if weight else float("nan"))
         mean.add(backward(loss, model), weight)
-    assert mean.by_slice(["none", "some"]) == [{1: "some"}]
+    assert mean.by_batch(["none", "some"]) == [{1: "some"}]
     assert mean.mean().loss.isfinite()
 
 

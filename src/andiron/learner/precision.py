@@ -7,6 +7,7 @@ from typing import Any, Literal
 import torch
 
 from andiron import gradients
+from andiron.gradients import During
 from andiron.plain.memory import keep_freed_memory
 
 Name = Literal["fp32", "tf32", "bf16", "fp16"]
@@ -45,10 +46,10 @@ class Precision:
             return nullcontext()
         return torch.autocast(self.device_type, AUTOCAST[self.name])
 
-    def step(self) -> AbstractContextManager[object]:
-        """The context of a forward and backward pass."""
+    def step(self, during: During | None = None) -> AbstractContextManager[object]:
+        """The context of a forward and backward pass; see `gradients.loss_scaled`."""
         stack = ExitStack()
-        stack.enter_context(gradients.loss_scaled(self.scale))
+        stack.enter_context(gradients.loss_scaled(self.scale, during))
         stack.enter_context(self.autocast())
         return stack
 

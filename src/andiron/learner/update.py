@@ -2,9 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
-from itertools import count, repeat
 from typing import Any
 
 from torch import Tensor, nn
@@ -17,16 +15,14 @@ from andiron.learner.extras.group_statistics import GroupStatistics
 from andiron.learner.nonfinite import Nonfinite, StateBefore, Step
 from andiron.learner.precision import Precision
 from andiron.optim import model_weights
-from andiron.optim.accumulator import GradientsAccumulator
+from andiron.optim.gradient_mean import reduction_for
 from andiron.optim.grouped import GroupedOptimizer
 from andiron.optim.owners import ownership
-from andiron.optim.sliced_mean import SlicedMean
 from andiron.optim.transformations import Chain
 from andiron.plain import private_torch
 from andiron.protocols import Loader, TrainOutput, Values
 from andiron.schedules.single_curve import Schedule
 
-NO_CONTEXT = nullcontext()
 log = logging.getLogger("andiron")
 
 
@@ -211,36 +207,34 @@ class Updater:
 
         They are the same when recomputed for one update.
         """
-        divided = SlicedMean(self.world, self.model) if self.world.is_divided else None
-        accumulator = divided or (GradientsAccumulator() if len(batches) > 1 else None)
-        context = self.precision.step if self.precision.changes_step else None
-        if divided is not None:
-            context = divided.step_context(context or nullcontext)
+        reduction = reduction_for(self.world, self.model)
+        model: Any = self.model
         items: list[Any] = []
-        whole = zip(count(), repeat(()), batches)  # no slice numbers
-        for number, slice_number, batch in divided.steps(batches) if divided else whole:
+        for number, slice_number, batch in reduction.steps(batches):
             counters = (number, *slice_number) if number or slice_number else ()
             randomness.start_stream(position.seed, "update", position.updates, *counters)
             try:
-                with NO_CONTEXT if context is None else context():
-                    output: TrainOutput = self.model.train_step(batch)  # type: ignore[operator]
+                during = reduction.during_backward
+                if during is None and not self.precision.changes_step:
+                    output: TrainOutput = model.train_step(batch)
+                else:
+                    with self.precision.step(during):
+                        output = model.train_step(batch)
                 items.append(output.item)
             except errors.SampleError as error:
                 place = position.epoch, position.first_batch + number
                 raise error.located(loader, *place, *slice_number) from error
             except Exception as error:
-                explain_step(error, self.model, batch)
+                explain_step(error, model, batch)
                 raise
-            if accumulator is not None:
-                accumulator.add(output.gradients, output.weight)
-        mean = output.gradients if accumulator is None else accumulator.mean()
-        if divided is not None:
-            items = divided.by_slice(items)
+            reduction.add(output.gradients, output.weight)
+        mean, items = reduction.mean(), reduction.by_batch(items)
+        if self.world.is_divided:
             # an optimizer that draws must not depend on which slices this process computed
             randomness.start_stream(position.seed, "step", position.updates)
         # weights moved by an overflow would be NaN, and no smaller loss scale would help
         if self.sam is not None and not is_perturbed and self.nonfinite.passes(mean):
-            with model_weights.perturbed(self.model, mean, self.sam):
+            with model_weights.perturbed(model, mean, self.sam):
                 mean, _ = self.gradients(batches, position, loader, is_perturbed=True)
         return mean, items
 

@@ -1,6 +1,6 @@
 """Optimizers that take gradients and a learning rate as arguments, and who owns which parameter."""
 
-from andiron.optim.accumulator import GradientsAccumulator
+from andiron.optim.gradient_mean import GradientsAccumulator
 from andiron.optim.grouped import Group, GroupedOptimizer
 from andiron.optim.optimizer import Optimizer
 from andiron.optim.own.adaptive import Adan, Lamb

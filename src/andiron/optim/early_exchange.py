@@ -34,44 +34,30 @@ class EarlyExchange:
         }
         self.names = self._parameters.keys()  # looked up for every parameter of an update
         self._buckets = _buckets(self._parameters)
-        self._weight: Weight | None = None  # of the step whose gradients are added up early
         self._computed: dict[str, tuple[Tensor, int]] = {}  # and the version of each tensor
         self._begun: list[Callable[[], None]] = []  # by bucket, what ends its exchange
 
     @contextmanager
-    def during_backward(self, weight: Weight) -> Iterator[Weight | None]:
-        """A context for `backward` of a loss that is a mean over `weight` targets; its factor.
-
-        A step without targets that count adds nothing.
-        Raises: ValueError if the step has called `backward` with a weight before.
-        """
-        if self._weight is not None:
-            raise ValueError(
-                "a train_step called backward with a weight twice; leave weight out of both, or "
-                "add the losses first"
-            )
-        if not _is_on_gpu(weight) and not weight:
-            yield None
-            return
-        self._weight = weight
+    def begun_in_backward(self, weight: Weight) -> Iterator[None]:
+        """A context for `backward` of a loss multiplied by `weight`, which begins the exchanges."""
         hooks = []
         # begun in backward or by `finish`, the exchanges are the same
         is_early = fast_paths.on["early exchange"]
         for name, parameter in self._parameters.items() if is_early else ():
             register: Any = parameter.register_post_accumulate_grad_hook  # untyped
-            hooks.append(register(partial(self._take, name)))
+            hooks.append(register(partial(self._take, name, weight)))
         try:
-            yield weight
+            yield
         finally:
             for hook in hooks:
                 hook.remove()
 
-    def _take(self, name: str, parameter: Tensor) -> None:
+    def _take(self, name: str, weight: Weight, parameter: Tensor) -> None:
         """Takes a weighted gradient, and begins the exchanges that are next in order."""
-        gradient, weight = parameter.grad, self._weight
-        if gradient is None or weight is None or gradient.layout is not torch.strided:
+        gradient = parameter.grad
+        if gradient is None or gradient.layout is not torch.strided:
             return
-        if isinstance(weight, Tensor) and _is_on_gpu(weight):  # a wait for its value costs more
+        if isinstance(weight, Tensor) and is_on_gpu(weight):  # a wait for its value costs more
             gradient.masked_fill_(weight == 0, NO_ENTRY)
         if not any(name in bucket for bucket in self._buckets[: len(self._begun)]):
             self._computed[name] = gradient, private_torch.version(gradient)
@@ -80,11 +66,8 @@ class EarlyExchange:
                 break
             self._begin([self._computed[name][0] for name in bucket])
 
-    def has_weighted(self, gradients: Gradients, weight: Weight) -> bool:
-        """Whether `backward` has multiplied the gradients of a step by their weight.
-
-        Raises: ValueError if a step changed one of them, or its weight, after `backward`.
-        """
+    def check_unchanged(self, gradients: Gradients) -> None:
+        """Raises: ValueError if a step changed a gradient after its exchange may have begun."""
         for name, (tensor, version) in self._computed.items():
             if gradients.get(name) is not tensor or private_torch.version(tensor) != version:
                 raise ValueError(
@@ -92,12 +75,6 @@ class EarlyExchange:
                     "add it up over all processes (by train_step, or by a later part of backward); "
                     f"leave weight out of backward, or set {fast_paths.VARIABLE}=0"
                 )
-        if self._weight is not None and weight is not self._weight and weight != self._weight:
-            raise ValueError(
-                f"TrainOutput has weight={weight}, backward was given weight={self._weight}; give "
-                "both the number of targets that count"
-            )
-        return self._weight is not None
 
     def finish(self, entries: Mapping[str, Tensor]) -> None:
         """Replaces the weighted gradients of large parameters by their sums over all processes."""
@@ -126,5 +103,6 @@ def _buckets(parameters: Mapping[str, Tensor]) -> list[list[str]]:
     return buckets
 
 
-def _is_on_gpu(weight: Weight) -> bool:
+def is_on_gpu(weight: Weight) -> bool:
+    """Whether reading the weight waits for a device."""
     return isinstance(weight, Tensor) and weight.device.type != "cpu"

@@ -71,7 +71,7 @@ class Optimizer:
         own = ("torch.optim.", "andiron.optim.")
         self._lends_copies = not kind.step.__module__.startswith(own)
         self._inner = inner
-        self._step, self._no_grad = TorchStep(kind, inner), torch.no_grad()
+        self._step = TorchStep(kind, inner)
         options = {name: inner.param_groups[0].get(name) for name in inner.defaults}
         self.options = torch_class.public_options(kind, options)
         self.takes_sparse_gradients = issubclass(kind, torch.optim.SparseAdam)
@@ -122,7 +122,7 @@ class Optimizer:
         is_whole = [*gradients] == self._names
         try:
             self._lend(gradients)  # torch checks their shapes, dtypes and devices
-            with self._no_grad:
+            with torch.set_grad_enabled(False):
                 if not (is_whole and self._step.by_kernel(parameters, tensors, lr)):
                     again = [self._evaluations(gradients, closure)] if self.needs_closure else []
                     self._step.public(*again)
