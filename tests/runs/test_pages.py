@@ -56,6 +56,7 @@ SHORTER = {  # by an override of a command: what makes it short enough, given af
     "resume=latest": ("num_epochs=2",),
     "scripts/plan.py": (),
     "data=mnist": ("num_updates=3",),
+    "param_groups=muon": ("num_updates=1",),  # an update takes seconds on a CPU
     "num_updates=5000": ("num_updates=3",),
     "train.py": ("num_epochs=1",),
 }

@@ -1,10 +1,12 @@
 """A record says what happened: changed options stand in it with the updates they applied to.
 
-Each change is made from Python and on the command line, to a finished, an interrupted and a killed
-run.
+Each change is made from Python, alone, and on the command line, beside others, to a finished, an
+interrupted and a killed run.
 """
 
+import functools
 import json
+import re
 import shutil
 from dataclasses import dataclass
 from unittest import mock
@@ -46,9 +48,6 @@ class Change:
     allow: str | None = None  # None: it may change freely
     trains: bool = True  # whether the weights depend on it
 
-    def __str__(self):
-        return self.option
-
 
 def ask(option, word, *, trains=True, more=(), **arguments):
     return Change(option, (word, *more), arguments, option.partition(".")[0], trains)
@@ -79,6 +78,8 @@ CHANGES = [
         {"rules": {"goal": EarlyStopping("loss", goal=0.1)}}, trains=False,
     ),
 ]  # fmt: skip
+ALONE = [[change] for change in CHANGES]
+TOGETHER = [[each for each in CHANGES if each.trains is trains] for trains in (True, False)]
 NEVER = [
     ask("model.hidden", "model.hidden=[9]", hidden=[9]),
     ask("optimizer._target_", "optimizer=adamax", kind=torch.optim.Adamax),
@@ -93,9 +94,7 @@ WRITTEN_ONLY_BY_UPDATES = (
 class Python:
     """Runs built in Python."""
 
-    @staticmethod
-    def refusal(change):
-        return f"give resume_allow=[{change.allow}] to resume with the new value"
+    changes = ALONE
 
     @staticmethod
     def train(folder, interrupter=None, allow=(), **changed):
@@ -105,15 +104,15 @@ class Python:
     def start(self, folder, interrupter=None):
         self.train(folder, interrupter)
 
-    def resume(self, folder, change=None, *, allow=False, interrupter=None):
-        allowed = [change.allow] if allow and change.allow else []
-        self.train(folder, interrupter, allowed, **(change.arguments if change else {}))
+    def resume(self, folder, changes=(), *, allow=False, interrupter=None):
+        arguments = {name: each for change in changes for name, each in change.arguments.items()}
+        self.train(folder, interrupter, allowed(changes) if allow else [], **arguments)
 
 
 class CommandLine:
     """Runs of `train.py`."""
 
-    refusal = staticmethod(Python.refusal)
+    changes = TOGETHER
 
     @staticmethod
     def train(*words, interrupter=None):
@@ -131,10 +130,15 @@ class CommandLine:
     def start(self, folder, interrupter=None):
         self.train(f"hydra.run.dir={folder}", *RUN, interrupter=interrupter)
 
-    def resume(self, folder, change=None, *, allow=False, interrupter=None):
-        allowed = [f"resume_allow=[{change.allow}]"] if allow and change.allow else []
-        words = change.words if change else ()
-        self.train(f"resume={folder}", *words, *allowed, interrupter=interrupter)
+    def resume(self, folder, changes=(), *, allow=False, interrupter=None):
+        words = [word for change in changes for word in change.words]
+        if allow and allowed(changes):
+            words.append(f"resume_allow=[{','.join(allowed(changes))}]")
+        self.train(f"resume={folder}", *words, interrupter=interrupter)
+
+
+def allowed(changes):
+    return sorted({change.allow for change in changes} - {None})
 
 
 SPLITS = digits(valid=0.1, split_seed=0)
@@ -172,14 +176,25 @@ class built:
         self.learner.close()
 
 
-@pytest.fixture(scope="module", params=[Python, CommandLine], ids=["Python", "command line"])
-def runs(request, tmp_path_factory):
-    """A door, with a finished and an interrupted run to copy."""
-    door, folder = request.param(), tmp_path_factory.mktemp("runs")
-    door.start(folder / "finished")
-    with pytest.raises(errors.Interrupted):
-        door.start(folder / "stopped", StopsAt("train", updates=STOPPED))
-    return door, folder
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """By door: a finished, an interrupted and an unchanged resumed run to copy."""
+
+    @functools.cache
+    def by_door(kind):
+        door, folder = kind(), tmp_path_factory.mktemp("runs")
+        door.start(folder / "finished")
+        with pytest.raises(errors.Interrupted):
+            door.start(folder / "stopped", StopsAt("train", updates=STOPPED))
+        door.resume(shutil.copytree(folder / "stopped", folder / "unchanged"))
+        return door, folder
+
+    return by_door
+
+
+@pytest.fixture(params=[Python, CommandLine])
+def runs(request, made):
+    return made(request.param)
 
 
 def record_of(folder):
@@ -207,14 +222,15 @@ def test_an_option_that_may_not_change_is_refused_and_changes_nothing(runs, tmp_
     for state in ("finished", "stopped"):
         run = shutil.copytree(folder / state, tmp_path / state)
         before = record_of(run)
-        for change in CHANGES:
-            if change.allow is not None:
+        for changes in door.changes:
+            if allowed(changes):
                 with pytest.raises(errors.ConfigError) as refused:
-                    door.resume(run, change)
-                assert door.refusal(change) in str(refused.value), change
+                    door.resume(run, changes)
+                for name in allowed(changes):
+                    assert f"give resume_allow=[{name}] to resume with" in str(refused.value)
         for change in NEVER:
             with pytest.raises(errors.ConfigError, match="a resumed run keeps it; start another"):
-                door.resume(run, change, allow=change.option.startswith("optimizer"))
+                door.resume(run, [change], allow=change.option.startswith("optimizer"))
         assert record_of(run) == before
 
 
@@ -222,52 +238,63 @@ def test_a_change_of_a_finished_run_that_no_update_follows_changes_nothing(runs,
     door, folder = runs
     run = shutil.copytree(folder / "finished", tmp_path / "run")
     before = record_of(run)
-    for change in CHANGES:
-        if change.option != "num_epochs":
-            door.resume(run, change, allow=True)
-            assert record_of(run) == before, change
+    for changes in door.changes:
+        door.resume(run, [each for each in changes if each.option != "num_epochs"], allow=True)
+        assert record_of(run) == before, changes
     door.resume(run)
     assert record_of(run) == before
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=str)
-def test_a_change_stands_in_the_record_with_its_update_and_the_bits(runs, tmp_path, change):
+@pytest.mark.parametrize(
+    ("runs", "changes"),
+    [
+        pytest.param(door, changes, id=f"{door.__name__}-{changes[0].option}")
+        for door in (Python, CommandLine)
+        for changes in door.changes
+    ],
+    indirect=["runs"],
+)
+def test_a_change_stands_in_the_record_with_its_update_and_the_bits(runs, tmp_path, changes):
     door, folder = runs
+    options = [change.option for change in changes]
     run = shutil.copytree(folder / "stopped", tmp_path / "run")
-    before, old = record_of(run), value(run, change.option)
+    before, old = record_of(run), [value(run, option) for option in options]
     with pytest.raises(errors.Interrupted):  # before the first new update
-        door.resume(run, change, allow=True, interrupter=StopsAt("train", updates=STOPPED))
+        door.resume(run, changes, allow=True, interrupter=StopsAt("train", updates=STOPPED))
     logged = record_of(run)  # a validation may be due
     assert all(logged[name].startswith(before[name]) for name in before)
 
-    killed = snapshots(run, tmp_path, lambda: door.resume(run, change, allow=True))
+    killed = snapshots(run, tmp_path, lambda: door.resume(run, changes, allow=True))
     unchanged = record_of(killed[0])
     assert all(
         unchanged[name] == before[name] for name in before if name.name in WRITTEN_ONLY_BY_UPDATES
     )
-    new = value(run, change.option)
-    assert new != old
+    new = [value(run, option) for option in options]
+    assert all(each != other for each, other in zip(new, old, strict=True))
     resumes = json.loads((run / "provenance.json").read_text())["resumes"]
     assert [resume["updates"] for resume in resumes] == [STOPPED]
-    assert any(name.startswith(change.option) for name in resumes[0]["changes"])
     summary = json.loads((run / "summary.json").read_text())
-    assert any(f", from update {STOPPED} " in text for text in summary["changes"].values())
+    for option in options:
+        assert any(name.startswith(option) for name in resumes[0]["changes"])
+        names = [name for name in summary["changes"] if name.startswith(option)]
+        assert any(f", from update {STOPPED} " in summary["changes"][name] for name in names)
 
     # a kill after the first new update, before a checkpoint: the record has the change
-    door.resume(killed[1], change)
+    door.resume(killed[1], changes)
     assert same(weights(killed[1]), weights(run))
-    assert value(killed[1], change.option) == new
+    assert [value(killed[1], option) for option in options] == new
 
-    same_run = shutil.copytree(folder / "stopped", tmp_path / "unchanged")
-    door.resume(same_run)
-    assert same(weights(same_run), weights(run)) is not change.trains
+    same_run = folder / "unchanged"
+    assert same(weights(same_run), weights(run)) is not any(each.trains for each in changes)
     shown = [run_details.details(RunFolder(each)) for each in (same_run, run)]
     differing = run_details.differences_of(*shown)["options"]
     assert any(f", from update {STOPPED} " in str(other) for _, other in differing.values())
     assert f", from update {STOPPED} " in " ".join(run_details.as_text_of(shown[1]).split())
     if isinstance(door, CommandLine):
-        with pytest.raises(errors.RunFolderError, match=f"{change.option}.*, from update"):
+        with pytest.raises(errors.RunFolderError) as refused:
             rerun.rerun(run, tmp_path / "again")
+        for option in options:
+            assert re.search(f"{option}.*, from update", str(refused.value), re.DOTALL)
 
 
 def snapshots(run, folder, resume):
