@@ -112,6 +112,14 @@ def test_the_trial_changes_no_bit(monkeypatch):
         assert torch.equal(tensor, tried[name])
 
 
+def test_only_the_first_epoch_of_a_process_is_tried(monkeypatch):
+    tried = []
+    refused = lone_samples.refused
+    monkeypatch.setattr(lone_samples, "refused", lambda *given: tried.append(1) or refused(*given))
+    fitted(flat, loader(10, 4), num_epochs=3)
+    assert tried == [1]
+
+
 def test_an_epoch_without_a_batch_left_is_tried_on_nothing():
     """As a run that is resumed in the validation after its last batch."""
     left = lone_samples.refused(iter(()), loader(5, 2), Classifier(flat()), ALONE, is_whole=True)

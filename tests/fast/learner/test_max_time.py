@@ -50,6 +50,14 @@ def test_a_resumed_run_has_the_whole_time_again(tmp_path):
         assert (learner.updates, learner.ending) == (14, None)
 
 
+def test_without_max_time_no_clock_is_read(tmp_path, monkeypatch):
+    world, readings = Clocked(), []
+    monkeypatch.setattr(world, "clock", lambda: readings.append(1) or 0.0)
+    with made(tmp_path, world, max_time=None) as learner:
+        learner.fit(*loaders())
+    assert (learner.updates, readings) == (14, [])
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [("90s", 90), ("1second", 1), ("30min", 1800), ("2minutes", 120), ("0.5h", 1800),
