@@ -1,7 +1,6 @@
 """Errors that a user can correct: each names the thing, the value, what is allowed, the remedy."""
 
 import difflib
-import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,23 +13,6 @@ from andiron.plain import memory, readable
 
 # an error raised inside one of them is about its arguments
 LIBRARIES = ("torch", "torchvision", "torchmetrics", "numpy", "jaxtyping", "safetensors", "PIL")
-# control characters except tab and newline, line separators, and Unicode's format characters,
-# which are invisible or reorder the text around them. Joiners of emoji and words are allowed.
-CONTROL = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e"
-    r"\u2060-\u206f\ufeff\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    r"\U000e0000-\U000e007f]"
-)
-
-
-def printable(text: str) -> str:
-    """Untrusted text for a terminal, with invisible characters as escapes."""
-    return CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
-
-
-def printable_line(text: str) -> str:
-    """The same on one line."""
-    return printable(text.replace("\n", " ").replace("\t", " "))
 
 
 def first_line(error: BaseException) -> str:
@@ -47,7 +29,7 @@ class AndironError(Exception):
     """A run that cannot start or continue; its message is shown without a traceback."""
 
     def __str__(self) -> str:
-        return printable(super().__str__())
+        return readable.printable(super().__str__())
 
 
 class ConfigError(AndironError):

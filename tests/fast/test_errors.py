@@ -4,6 +4,7 @@ import sys
 import unicodedata
 
 from andiron import errors
+from andiron.plain import readable
 
 # signs that are drawn, in Arabic, Syriac, Kaithi and Egyptian, though they are format characters
 VISIBLE = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD,
@@ -16,7 +17,7 @@ def test_no_invisible_character_is_printed():
     printed = {
         code
         for code in range(sys.maxunicode + 1)
-        if unicodedata.category(chr(code)) in hidden and errors.printable(chr(code)) == chr(code)
+        if unicodedata.category(chr(code)) in hidden and readable.printable(chr(code)) == chr(code)
     }
     assert printed <= {ord("\t"), ord("\n")} | JOINERS | VISIBLE
 
@@ -24,10 +25,10 @@ def test_no_invisible_character_is_printed():
 def test_text_that_reverses_or_breaks_a_line_is_escaped():
     hostile = "invoice\u202egnp.exe\u2028error: done\u2066x\u2069\x85\U000e0041"
     shown = r"invoice\u202egnp.exe\u2028error: done\u2066x\u2069\x85\U000e0041"
-    assert errors.printable(hostile) == shown
+    assert readable.printable(hostile) == shown
     assert str(errors.DataError(hostile)) == shown
 
 
 def test_readable_text_stays_as_it_is():
     text = "naïve 漢字 עברית العربية می\u200cخواهم 👩\u200d🔬 ❤\ufe0f\t1\u00a0000\u202f€\n"
-    assert errors.printable(text) == text
+    assert readable.printable(text) == text

@@ -1,4 +1,4 @@
-"""Numbers, durations and long lists for people to read.
+"""Numbers, durations, long lists and untrusted texts for people to read.
 
 >>> duration(200), number(0.12345), number(1e-9)
 ('3m20s', '0.1235', '1.000e-09')
@@ -6,10 +6,18 @@
 ('4, 7', '4, and 2 more', 'abc…', '…def')
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 MOST_LISTED = 20  # lines in a message
+# control characters except tab and newline, line separators, and Unicode's format characters,
+# which are invisible or reorder the text around them. Joiners of emoji and words are allowed.
+CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e"
+    r"\u2060-\u206f\ufeff\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e007f]"
+)
 
 
 def number(value: float) -> str:
@@ -49,3 +57,13 @@ def shortened(text: str, most: int = 60) -> str:
 def ending(text: str, most: int) -> str:
     """The end of a text, which identifies a file in its folder."""
     return text if len(text) <= most else f"…{text[1 - most :]}"
+
+
+def printable(text: str) -> str:
+    """Untrusted text for a terminal, with invisible characters as escapes."""
+    return CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
+
+
+def printable_line(text: str) -> str:
+    """The same on one line."""
+    return printable(text.replace("\n", " ").replace("\t", " "))

@@ -8,8 +8,7 @@ from rich.console import Console, Group
 from rich.table import Column, Table
 from rich.text import Text
 
-from andiron import errors
-from andiron.plain.readable import duration, number
+from andiron.plain.readable import duration, number, printable
 
 MOST_SHOWN = 6  # parameters of a group; param_groups.json has them all
 # optimizer options and values that are not shown
@@ -95,7 +94,7 @@ def groups(param_groups: dict[str, Any], title: str | None = None, *, lr: str) -
 
 def _plain(content: str, **options: Any) -> Text:
     """Untrusted text: without markup and without control characters."""
-    return Text(errors.printable(content), **options)
+    return Text(printable(content), **options)
 
 
 def _optimizer_text(group: dict[str, Any]) -> str:

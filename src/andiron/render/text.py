@@ -6,8 +6,7 @@
 
 import itertools
 
-from andiron import errors
-from andiron.plain.readable import number
+from andiron.plain.readable import number, printable
 from andiron.protocols import Progress, Values
 
 
@@ -34,7 +33,7 @@ class TimeLeft:
 
 def values(measured: Values) -> str:
     """`loss 0.1234  accuracy 0.9876`, without non-metrics (`lr/base`, `time/...`)."""
-    return errors.printable(
+    return printable(
         "  ".join(f"{name} {number(value)}" for name, value in measured.items() if "/" not in name)
     )
 
@@ -62,7 +61,7 @@ def splits(progress: Progress) -> str:
     """The latest values of every split that has any."""
     shown = {split: values(measured) for split, measured in progress.latest.items()}
     parts = (f"{split} {metrics}" for split, metrics in shown.items() if metrics)
-    return errors.printable("  |  ".join(parts))
+    return printable("  |  ".join(parts))
 
 
 def tight_splits(progress: Progress, columns: int) -> str:
@@ -70,10 +69,10 @@ def tight_splits(progress: Progress, columns: int) -> str:
     """
     latest = progress.latest
     names = [name for name in dict.fromkeys(itertools.chain(*latest.values())) if "/" not in name]
-    line = errors.printable("|".join(latest))
+    line = printable("|".join(latest))
     for place, name in enumerate(names):
         sides = (number(side[name]) if name in side else "-" for side in latest.values())
-        longer = f"{line}{'  ' if place else ' '}{errors.printable(name)} {'|'.join(sides)}"
+        longer = f"{line}{'  ' if place else ' '}{printable(name)} {'|'.join(sides)}"
         if place and len(longer) + 3 * (name != names[-1]) > columns:
             return f"{line}  …"
         line = longer
@@ -86,7 +85,7 @@ def side_by_side(progress: Progress, between: str) -> list[str]:
     names = [name for name in sides[0] | sides[1] if "/" not in name]
     shown = sorted(names, key=lambda name: name != "loss")[:2]
     return [
-        f"{errors.printable(name)} "
+        f"{printable(name)} "
         + between.join(number(side[name]) for side in sides if name in side)
         for name in shown
     ]

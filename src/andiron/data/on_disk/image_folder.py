@@ -143,7 +143,7 @@ def _check_number(images: ImageFolderDataset, unreadable: Mapping[str, str], mos
             f"{found}{allowed}:\n{listed}\nreplace or remove them, or skip them with "
             f"data.max_unreadable={len(unreadable)}"
         )
-    log.warning("%s, and are skipped:\n%s", found, errors.printable(listed))
+    log.warning("%s, and are skipped:\n%s", found, readable.printable(listed))
 
 
 def _parts(tree: image_tree.ImageTree, valid: Validation, test: float, split_seed: int) -> Parts:

@@ -162,7 +162,7 @@ class TableLines:
         record: dict[str, Any] = {}
         if bad:
             record["skipped_lines"] = sorted(bad)
-            listed = errors.printable(readable.listed(self._places(bad)))
+            listed = readable.printable(readable.listed(self._places(bad)))
             log.warning("%s: %d lines are skipped:\n%s", self.source, len(bad), listed)
         if dropped:
             record["dropped_rows"] = dropped

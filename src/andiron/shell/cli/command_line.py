@@ -6,8 +6,9 @@ import logging
 import sys
 from pathlib import Path
 
-from andiron import __version__, errors
+from andiron import __version__
 from andiron.interrupter import Interrupter
+from andiron.plain import readable
 from andiron.ranges import MOST
 from andiron.shell.cli.signals import Signals, installed
 from andiron.shell.config import (
@@ -102,4 +103,4 @@ class Printer(logging.Handler):
     """Prints messages with `print`, so that a live display stays at the bottom."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print(errors.printable(record.getMessage()))
+        print(readable.printable(record.getMessage()))

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from andiron import errors
 from andiron.disk import files
+from andiron.plain import readable
 from andiron.ranges import Count, Device, Every, Index, Positive, RunName, SetName
 from andiron.shell.config import misplaced, node_checks, rules, violations
 from andiron.shell.config.options import LearnerOptions, Resume, option
@@ -198,7 +199,7 @@ class Train(LearnerOptions):
             entry = plain[FROM_PYTHON]
             built = entry.get("built_at") if isinstance(entry, dict) else None
             is_place = isinstance(built, str) and len(built) <= MOST_TEXT
-            code = f" ({errors.printable_line(str(built))})" if is_place else ""
+            code = f" ({readable.printable_line(str(built))})" if is_place else ""
             remedy = "with resume=True to resume it, in another run_dir to repeat it"
             reason = f"a run started from Python; run its code again{code}, {remedy}"
             raise errors.ConfigError([f"{path}: {reason}"])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from andiron import errors
 from andiron.disk import append_only
+from andiron.plain import readable
 
 try:
     import fcntl
@@ -47,7 +48,7 @@ class LogFile(logging.Handler):
         if self._file.is_closed:  # a message about closing this very file
             return
         try:
-            line = errors.printable(self.format(record))
+            line = readable.printable(self.format(record))
         except (TypeError, ValueError, KeyError):  # arguments that do not fit their message
             self.handleError(record)
             return

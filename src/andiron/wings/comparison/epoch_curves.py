@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from andiron import errors
+from andiron.plain import readable
 from andiron.wings.comparison import figures, recorded_run
 from andiron.wings.comparison.seed_groups import Row, label
 
@@ -52,9 +52,9 @@ def as_text(curves: Sequence[Curve], metric: str) -> str:
     lines = [(mark, curve.updates, curve.means) for mark, curve in marked_curves]
     chart_rows = chart.chart(reversed(lines), COLUMNS, ROWS, is_marked=True)
     if not chart_rows:
-        return f"{errors.printable(metric)}: no curve"
+        return f"{readable.printable(metric)}: no curve"
     texts = (rows.written(row, None).rstrip() for row in chart_rows)
-    return "\n".join([errors.printable(metric), *texts])
+    return "\n".join([readable.printable(metric), *texts])
 
 
 def picture(curves: Sequence[Curve], metric: str) -> bytes:

@@ -3,7 +3,7 @@
 import io
 from typing import Any
 
-from andiron import errors
+from andiron.plain import readable
 
 
 def as_png(figure: Any, **options: Any) -> bytes:
@@ -15,4 +15,4 @@ def as_png(figure: Any, **options: Any) -> bytes:
 
 def label(text: str) -> str:
     """Text on one line that matplotlib does not read as a formula."""
-    return errors.printable_line(text).replace("$", r"\$")
+    return readable.printable_line(text).replace("$", r"\$")

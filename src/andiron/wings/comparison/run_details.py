@@ -11,7 +11,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.plain.plain_values import as_text, is_finite
-from andiron.plain.readable import duration, number
+from andiron.plain.readable import duration, number, printable, printable_line
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
 from andiron.shell.config.leaves import by_name, differences, leaves
@@ -94,7 +94,7 @@ def as_text_of_differences(
     one: Details, other: Details, differing: Mapping[str, Mapping[str, list[Any]]]
 ) -> str:
     """A table for each kind of difference."""
-    parts = [errors.printable(f"A: {one.run.path}\nB: {other.run.path}")]
+    parts = [printable(f"A: {one.run.path}\nB: {other.run.path}")]
     for kind, pairs in differing.items():
         rows = [[name, *sides] for name, sides in pairs.items()]
         parts.append(text_table.table([kind, "A", "B"], rows) or f"{kind}: no difference")
@@ -123,7 +123,7 @@ def _status_lines(run: Run) -> str:
         ", ".join(counts),
         facts.get("reason") or "",
     ]
-    return "\n".join(errors.printable(line) for line in lines if line)
+    return "\n".join(printable(line) for line in lines if line)
 
 
 def _times(run: Run) -> str:
@@ -177,9 +177,9 @@ def _value_lines(values: Any) -> str:
     """A line for each name and value; a long value is wrapped within its column."""
     lines, indent = [], "\n" + " " * (NAME + 2)
     for name, value in dict(values).items():
-        text = errors.printable_line(as_text(value)[:MOST_TEXT])
+        text = printable_line(as_text(value)[:MOST_TEXT])
         pieces = re.findall(f".{{1,{WIDTH - NAME - 2}}}", text)
-        name = errors.printable(name)
+        name = printable(name)
         head = f"{name:{NAME}}  " if len(name) <= NAME else name + indent
         lines.append((head + indent.join(pieces)).rstrip())
     return "\n".join(lines)

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from andiron import errors
 from andiron.plain.plain_values import as_text, is_number
-from andiron.plain.readable import number, shortened
+from andiron.plain.readable import number, printable, printable_line, shortened
 
 WIDEST = 48  # characters of a cell
 NOTHING = "-"
@@ -40,8 +39,8 @@ def cell(value: Any) -> str:
     if value is None:
         return NOTHING
     if isinstance(value, Path):  # never shortened, to be copied
-        return errors.printable(str(value).replace("\n", "\\n"))
-    return shortened(errors.printable_line(as_text(value)[: 2 * WIDEST]), WIDEST)
+        return printable(str(value).replace("\n", "\\n"))
+    return shortened(printable_line(as_text(value)[: 2 * WIDEST]), WIDEST)
 
 
 def measured(value: float | None) -> str | None:

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from andiron import errors
+from andiron.plain import readable
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import process
 from andiron.shell.run import run_record
@@ -26,5 +26,5 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_UNUSABLE
     lines = "\n".join(f"accepted: {name}" for name in changed)
-    print(errors.printable(lines) or "nothing was changed")
+    print(readable.printable(lines) or "nothing was changed")
     return EXIT_DONE

@@ -32,7 +32,7 @@ def remove(runs: Sequence[Run], *, is_agreed: bool) -> int:
             code = EXIT_FAILED
         else:
             left = f" (left there: {readable.joined(remaining)})" if remaining else ""
-            print(f"removed: {cell(run.path)}{errors.printable(left)}")
+            print(f"removed: {cell(run.path)}{readable.printable(left)}")
     return code
 
 
@@ -41,7 +41,7 @@ def reason(error: errors.AndironError | OSError) -> str:
     if not isinstance(error, OSError):
         return str(error)
     prefix = f"{error.filename}: " if error.filename else ""
-    return errors.printable(f"{prefix}{files.reason(error)}")
+    return readable.printable(f"{prefix}{files.reason(error)}")
 
 
 def _confirm(runs: Sequence[Run]) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors
-from andiron.plain import improvement
+from andiron.plain import improvement, readable
 from andiron.plain.plain_values import is_finite, strict_json
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder, is_sweep
@@ -113,7 +113,7 @@ def best(options: Options) -> None:
     direction = options.direction or run_values.direction_of(metric, runs)
     run = run_values.best_first(valued, metric, direction)[0]
     path = str(run.path)
-    if errors.printable(path) != path or "\n" in path:
+    if readable.printable(path) != path or "\n" in path:
         raise errors.SelectionError(f"{path}: has control characters in its name; rename it")
     value = run_values.value_of(run, metric)
     selection = {"metric": metric, "direction": direction, "value": value, "runs": len(valued)}

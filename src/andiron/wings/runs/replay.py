@@ -12,6 +12,7 @@ from andiron import checkpoint, errors
 from andiron.checkpoint import contents
 from andiron.data.dataset import tensors_in
 from andiron.learner import nonfinite, state_format
+from andiron.plain import readable
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, configured_learner
 from andiron.shell.assembly.network import SizeLimit
@@ -66,7 +67,7 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
         where = f"first output of nan or inf: {bad_modules[0]}"
     replayed, recorded_gradients = nonfinite.fingerprint(gradients), recorded["gradients"]
     comparison = _comparison(replayed, recorded_gradients)
-    print(errors.printable(f"{step}\n{diagnosis}\n{where}\n{comparison}"))
+    print(readable.printable(f"{step}\n{diagnosis}\n{where}\n{comparison}"))
     return bool(replayed == recorded_gradients)
 
 

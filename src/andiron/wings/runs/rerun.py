@@ -10,6 +10,7 @@ from pathlib import Path
 
 from andiron import errors, serialization
 from andiron.interrupter import Interrupter
+from andiron.plain import readable
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, configured_store
 from andiron.shell.assembly.network import SizeLimit
@@ -44,7 +45,7 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
     config = _config(folder, trusted)
     changed = list(changes(folder, config, trusted))
     report = "\n  ".join(["changed since:", *changed]) if changed else f"changed since: {UNCHANGED}"
-    print(errors.printable(report))
+    print(readable.printable(report))
     signals = Signals(Interrupter())
     with installed(signals):
         train_run.train(config, into, {}, signals.interrupter, trusted)
@@ -53,9 +54,9 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
     if not differences:
         print(f"exact: {bit_comparison.counts(path, stores)} are the same bits")
         return True
-    print(errors.printable(f"not exact: {differences[0]}\nand {len(differences) - 1:,} more"))
+    print(readable.printable(f"not exact: {differences[0]}\nand {len(differences) - 1:,} more"))
     cause = f"likely cause: changed since: {'; '.join(changed)}" if changed else IRREPRODUCIBLE
-    print(errors.printable(cause))
+    print(readable.printable(cause))
     return False
 
 
@@ -107,7 +108,7 @@ def main() -> int:
         return EXIT_UNUSABLE
     except KeyboardInterrupt as error:
         notice = f"interrupted; the unfinished repeated run is in {into}"
-        print(errors.printable(notice), file=sys.stderr)
+        print(readable.printable(notice), file=sys.stderr)
         return exit_code(error)
-    print(errors.printable(f"the repeated run is in {into}"))
+    print(readable.printable(f"the repeated run is in {into}"))
     return EXIT_EXACT if is_exact else EXIT_DIFFERENT

@@ -17,9 +17,8 @@ from rich.table import Column, Table
 from rich.text import Text
 from torch import nn
 
-from andiron import errors
 from andiron.data.dataset import tensors_in
-from andiron.plain import memory
+from andiron.plain import memory, readable
 from andiron.protocols import Layer
 
 MOST_SHOWN = 60
@@ -71,7 +70,7 @@ def layer_table(layers: Sequence[Layer], title: str) -> Table:
     for layer in rows:
         if layer is layers[-1] and len(rows) < len(layers):
             table.add_row(f"... {len(layers) - len(rows):,} more ...")
-        name = Text(errors.printable(f"{layer.name.removeprefix('network.')} {layer.kind}"))
+        name = Text(readable.printable(f"{layer.name.removeprefix('network.')} {layer.kind}"))
         shape = "x".join(map(str, layer.shape))
         table.add_row(name, shape, *_costs([layer]))
     table.add_section()

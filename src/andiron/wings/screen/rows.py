@@ -9,7 +9,6 @@ from rich.color import ColorSystem
 from rich.segment import Segment
 from rich.style import Style
 
-from andiron import errors
 from andiron.plain import readable
 
 Row = list[Segment]
@@ -19,7 +18,7 @@ SHORTEST_NAME = 12  # columns; where less is left, a column of numbers is left o
 
 def piece(text: str, look: str = "") -> Segment:
     """Untrusted text on one line, without control characters."""
-    return Segment(errors.printable_line(text), Style.parse(look) if look else None)
+    return Segment(readable.printable_line(text), Style.parse(look) if look else None)
 
 
 def fitted(row: Row, width: int) -> Row:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from andiron import errors
+from andiron.plain import readable
 from andiron.plain.plain_values import strict_json
 from andiron.shell.cli import command_line, process
 from andiron.shell.config.schema import Train
@@ -56,7 +57,7 @@ def find_lr(config: Train, run_dir: Path, span: Range) -> None:
     content = {"lr": best, "rates": rates, "losses": losses}
     named_output.write(values, [f"{strict_json(content, 2)}\n".encode()])
     named_output.write(picture, [loss_curve.picture(rates, losses, best)])
-    print(errors.printable(f"picture: {picture}"))
+    print(readable.printable(f"picture: {picture}"))
 
 
 @process.command

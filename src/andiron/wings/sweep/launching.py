@@ -17,6 +17,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
 from andiron import errors
+from andiron.plain import readable
 from andiron.plain.states import State
 from andiron.shell.config import arguments as command_arguments, composition, violations
 from andiron.shell.training import train_run
@@ -117,7 +118,7 @@ class Launcher:
     def announce(self, number: str) -> None:
         """Prints how many jobs the sweep has, how many run at a time, and its folder."""
         line = f"{number}, {self.limits.jobs} at a time, in {as_typed(self.folder)}"
-        print(errors.printable(line), flush=True)
+        print(readable.printable(line), flush=True)
 
     def run(
         self, book: Ledger, source: JobSource, view: SweepScreen, jobs: dict[str, Job]

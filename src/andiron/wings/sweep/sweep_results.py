@@ -15,6 +15,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.disk import files
+from andiron.plain import readable
 from andiron.plain.plain_values import as_text
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
@@ -51,7 +52,7 @@ class Results:
         values = {job.identity: job.objective for job in self.jobs if job.objective is not None}
         paused = {job.identity for job in self.jobs if job.status == State.PAUSED}
         picture = option_effects.picture(options, values, self.metric, paused)
-        contents = {SUMMARY: errors.printable(summary).encode(), PICTURE: picture}
+        contents = {SUMMARY: readable.printable(summary).encode(), PICTURE: picture}
         try:
             for name, content in contents.items():
                 if content is not None:
@@ -64,17 +65,17 @@ class Results:
         """The table of all groups or the `most` best, and the command that repeats the best run."""
         parts = [seed_groups.as_table(self.rows[:most], most)]
         if most is not None and sum(len(row.runs) for row in self.rows) > most:
-            parts.append(errors.printable(f"all jobs are in {self.folder / SUMMARY}"))
+            parts.append(readable.printable(f"all jobs are in {self.folder / SUMMARY}"))
         states = Counter(job.status or "not ended" for job in self.jobs)
         if states.keys() != {State.DONE}:
             counts = (f"{number} {status}" for status, number in states.items())
-            parts.append(errors.printable(f"of {len(self.jobs)} jobs: {', '.join(counts)}"))
+            parts.append(readable.printable(f"of {len(self.jobs)} jobs: {', '.join(counts)}"))
         if self.best is not None:
             parts.append(f"the best again: {command_of(self.best, self.command)}")
         if self.changes:
             texts = (f"{name}={as_text(value)}" for name, value in self.changes.items())
             line = f"the best was resumed since, with {' '.join(texts)}"
-            parts.append(errors.printable(line.replace("\n", "\\n")))
+            parts.append(readable.printable(line.replace("\n", "\\n")))
         return "\n\n".join(parts)
 
 
@@ -165,4 +166,4 @@ def command_of(job: Job, sweep: Sequence[str]) -> str:
     with suppress(errors.ConfigError):  # a damaged ledger
         flags = command_arguments.of_the_configuration(arguments)
     line = f"{threads}{shlex.join([*start, *job.overrides, *flags])}"
-    return errors.printable(line.replace("\n", "\\n"))
+    return readable.printable(line.replace("\n", "\\n"))

@@ -10,7 +10,6 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from andiron import errors
 from andiron.plain import improvement, readable
 from andiron.plain.states import State
 from andiron.wings.screen.watch import WatchedRun
@@ -80,7 +79,7 @@ class SweepScreen:
             f"{self._folder}/{job.folder}" if job.folder else f"job {job.number}",
             "; tried again" if retried else "",
         ]
-        print(errors.printable_line(" ".join(filter(None, words))), flush=True)  # seen if killed
+        print(readable.printable_line(" ".join(filter(None, words))), flush=True)  # seen if killed
 
     def _state_before(self, job: Job) -> str:
         return State.PAUSED if job.identity in self._paused else "waiting"
@@ -111,7 +110,7 @@ class SweepScreen:
         title = f"{self._folder}: {', '.join(counts)}"
         metric = self._metric or "valid/loss"
         headers = ("job", "differs in", "epoch", metric, "left")
-        table = Table(*headers, title=Text(errors.printable(title)), title_justify="left")
+        table = Table(*headers, title=Text(readable.printable(title)), title_justify="left")
         for row in map(self._job_row, running[:MOST_ROWS]):
-            table.add_row(*(Text(errors.printable(cell), overflow="ellipsis") for cell in row))
+            table.add_row(*(Text(readable.printable(cell), overflow="ellipsis") for cell in row))
         return table

@@ -10,7 +10,7 @@ from typing import Any
 from andiron import errors
 from andiron.disk import png
 from andiron.plain.plain_values import strict_json
-from andiron.plain.readable import ending, number
+from andiron.plain.readable import ending, number, printable
 from andiron.shell.cli import command_line, process
 from andiron.wings.comparison.text_table import measured, table
 from andiron.wings.trained import named_output, run_arguments
@@ -97,7 +97,7 @@ def _predicted_text(prediction: Any) -> str:
 
 
 def _show(head: dict[str, str], evaluation: Any) -> None:
-    print(errors.printable(
+    print(printable(
         f"{head['run']}, weights {head['weights']}: {evaluation.part} of {head['data']}, "
         f"{evaluation.samples:,} samples\n"
     ))
@@ -119,7 +119,7 @@ def _show(head: dict[str, str], evaluation: Any) -> None:
         headers = ["worst errors", "true", "predicted", "probability", "loss"]
         print(table(headers, [_worst_row(error) for error in evaluation.worst]), end="\n\n")
     for name, text in evaluation.texts.items():
-        print(errors.printable(f"{name}\n{text}\n"))
+        print(printable(f"{name}\n{text}\n"))
 
 
 def _worst_row(error: Any) -> list[str | None]:

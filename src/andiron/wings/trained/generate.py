@@ -7,6 +7,7 @@ from functools import partial
 
 from andiron import errors
 from andiron.disk import files
+from andiron.plain import readable
 from andiron.plain.plain_values import strict_json
 from andiron.shell.cli import command_line, process
 from andiron.wings.trained import run_arguments
@@ -33,8 +34,8 @@ def generate(options: argparse.Namespace) -> None:
         return
     for number, piece in enumerate(pieces):
         if number == 0:  # the prompt was accepted
-            print(errors.printable(prompt), end="")
-        print(errors.printable(piece), end="", flush=True)
+            print(readable.printable(prompt), end="")
+        print(readable.printable(piece), end="", flush=True)
     print()
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from andiron import errors, serialization
 from andiron.disk import files
-from andiron.plain.readable import joined
+from andiron.plain.readable import joined, printable
 from andiron.serialization import module_file, recorder
 from andiron.shell.cli import process
 from andiron.wings.trained import named_output
@@ -190,9 +190,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     number, left_out = import_state_dict(
         options.source, options.target, key=options.key, rename=renames
     )
-    print(errors.printable(f"{options.target}: {number} tensors"))
+    print(printable(f"{options.target}: {number} tensors"))
     for name in left_out:
-        print(errors.printable(f"left out: {name}"))
+        print(printable(f"left out: {name}"))
     return 0
 
 

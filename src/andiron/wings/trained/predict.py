@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors
+from andiron.plain import readable
 from andiron.plain.plain_values import strict_json
 from andiron.shell.cli import command_line, process
 from andiron.shell.cli.signals import EXIT_FAILED
@@ -45,7 +46,7 @@ def predict(options: argparse.Namespace) -> int:
         read = [*options.inputs, *samples.names]  # with the pictures in folders
         named_output.write(options.output, (line.encode() for line in lines), read)
     for problem in samples.problems:
-        print(errors.printable(f"error: {problem}"), file=sys.stderr)
+        print(readable.printable(f"error: {problem}"), file=sys.stderr)
     return EXIT_FAILED if samples.problems else 0
 
 
@@ -116,7 +117,7 @@ def _cell(cell: Any, inert: bool) -> Any:
     """A cell; if `inert`, spreadsheets do not read its text as a formula."""
     if not isinstance(cell, str):
         return cell
-    text = errors.printable(cell)
+    text = readable.printable(cell)
     return f"'{text}" if inert and FORMULA.match(cell) else text
 
 

@@ -46,7 +46,7 @@ def export(options: argparse.Namespace) -> None:
         head = {"run": str(run.folder.path), "weights": run.weights, "format": kind}
         print(strict_json(head | {"path": str(path)} | dataclasses.asdict(agreement)))
     else:
-        print(errors.printable(f"{path}: {agreement}"))
+        print(readable.printable(f"{path}: {agreement}"))
 
 
 def _check_target(output: Path, kind: str) -> None:

@@ -8,9 +8,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from andiron import errors
 from andiron.data.splitting.described import Described
-from andiron.plain import markdown
+from andiron.plain import markdown, readable
 from andiron.plain.plain_values import or_nan
 from andiron.serialization.record import dtype_name
 from andiron.shell.assembly import targets
@@ -219,7 +218,7 @@ def _plain(text: str) -> str:
 
 def _json(value: Any) -> str:
     text = json.dumps(value, indent=2, default=str, ensure_ascii=False)
-    return _fenced(errors.printable(text), "json")
+    return _fenced(readable.printable(text), "json")
 
 
 def _fenced(text: str, language: str) -> str:
