@@ -25,7 +25,8 @@ from torch import Tensor  # noqa: E402
 import rounds  # noqa: E402
 from andiron import checkpoint  # noqa: E402
 from andiron.checkpoint import Checkpoint, FileCheckpointer, KeepLast  # noqa: E402
-from andiron.checkpoint import checkpointer, manifest  # noqa: E402
+from andiron.checkpoint import checkpointer  # noqa: E402
+from andiron.checkpoint.on_disk import manifest  # noqa: E402
 
 NUMBERS = 2**18  # float32, a megabyte
 Sides = dict[str, Callable[[], float]]

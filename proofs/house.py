@@ -22,18 +22,16 @@ PLAN = {
     "kernel": {
         "andiron": "distributed gradients inference interrupter outputs protocols "
         "randomness",
-        "andiron.checkpoint": "background_writer checkpoint_files checkpointer contents directory "
-        "host_copy manifest policy store strategies",
+        "andiron.checkpoint": "background_writer checkpointer contents directory host_copy "
+        "policy store strategies",
         "andiron.shell.config": "options",
         "andiron.data": "batchers dataset gathering loader prefetch",
         "andiron.learner": "agenda construction evaluation learner loop metric_log nonfinite "
-        "precision run_host saving state state_format update user_states",
-        "andiron.metrics": "history sliced_window tally tally_checks",
-        "andiron.optim": "early_exchange gradient_mean grouped model_weights optimizer "
-        "running_statistics transformations",
+        "precision run_host saving state update user_states",
+        "andiron.metrics": "history tally",
+        "andiron.optim": "gradient_mean grouped model_weights optimizer transformations",
         "andiron.plain": "cadence fast_paths improvement",
         "andiron.schedules": "single_curve",
-        "andiron.tasks": "criterion",
         "andiron.writers": "fanout",
     },
     "shell": {
@@ -46,17 +44,20 @@ PLAN = {
         "hydra_plugins": WHOLE,
     },
     "frame": {
+        "andiron.checkpoint.on_disk": WHOLE,
         "andiron.data.loading": WHOLE,
         "andiron.data.splitting": WHOLE,
         "andiron.data.augment": "sample_random",
         "andiron.learner.extras": WHOLE,
         "andiron.metrics": "direction sums",
+        "andiron.metrics.windows": WHOLE,
         "andiron.optim.foreign": "__init__ slot_checks torch_class torch_step",
+        "andiron.optim.divided": WHOLE,
         "andiron.optim.own": "__init__ averaging flat_state frozen_modules",
         "andiron.optim.owners": WHOLE,
         "andiron.render": "interactive text",
         "andiron.serialization": "layouts matching number_formats record",
-        "andiron.tasks": "target_checks",
+        "andiron.tasks": "criterion target_checks",
     },
     "leaf": {
         "andiron.checkpoint": "__init__",

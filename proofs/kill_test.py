@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import IO
 
 from andiron import errors
-from andiron.checkpoint import directory, manifest
+from andiron.checkpoint import directory
+from andiron.checkpoint.on_disk import manifest
 from andiron.disk import files
 from andiron.shell.config import quoting
 from proofs import kill_ways, observed_phase

@@ -19,12 +19,13 @@ from typing import Any
 
 import torch
 
-from andiron import distributed, errors
+from andiron import errors
 from andiron.distributed import Sliced, World
 from andiron.interrupter import Interrupter, SharedInterrupter
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 from andiron.shell.training import experiment
+from andiron.shell.training.joining import joined
 
 TRUSTED = Trust(("torchmetrics", "schedulefree", "proofs"))  # as naming their classes in conf/ does
 SECONDS_TO_ANSWER = 300.0  # a process that does not by then has failed
@@ -70,7 +71,7 @@ def main(folder: Path) -> None:
 
     store = next(rendezvous("env://", rank, size))[0]
     options = {"on_gpu": False, "timeout_seconds": SECONDS_TO_ANSWER}
-    with distributed.joined(store, rank, size, None, **options) as world:  # type: ignore[arg-type]
+    with joined(store, rank, size, None, **options) as world:  # type: ignore[arg-type]
         _train_all(jobs, world, done)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from andiron import errors
-from andiron.checkpoint import manifest
+from andiron.checkpoint.on_disk import manifest
 from andiron.run_folder import RunFolder
 from andiron.shell.run import status as run_status
 

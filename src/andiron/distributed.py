@@ -1,21 +1,17 @@
 """Which process this is, of how many that train one run, and what they decide together.
 
 Alone, torch.distributed is not imported and every verb returns its argument. `optim.gradient_mean`
-adds up gradients, training/ranks.py starts the processes, assembly/division.py checks `strategy`.
+adds up gradients; in shell/, training/joining.py joins the processes, training/ranks.py starts
+them, assembly/division.py checks `strategy`.
 
 >>> World().decided(lambda: 3), World().gathered("a"), World(slices=2).parts([1, 2, 3])
 (3, ['a'], [(0, [1]), (1, [2, 3])])
 """
 
-import json
-import os
-import socket
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from datetime import timedelta
-from typing import Any, TypeVar
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -25,8 +21,18 @@ from andiron.plain import fast_paths, private_torch
 
 BUCKET_BYTES = 25 * 2**20  # reduced at once, as in DistributedDataParallel
 SECONDS_TO_SETTLE = 0.05
-SECONDS_TO_EXPLAIN = 5.0  # how long the survivors of a failure wait for its cause
 Value = TypeVar("Value")
+
+
+@runtime_checkable
+class Reports(Protocol):
+    """The exit messages of the processes of a run."""
+
+    def fail(self, rank: int, error: BaseException) -> None:
+        """Leaves the cause for which this process ends."""
+
+    def cause(self, rank: int) -> str:
+        """Why an exchange failed; empty if unknown."""
 
 
 class Sliced(dict[int, Any]):
@@ -48,7 +54,7 @@ class World:
         rank: int = 0,
         size: int = 1,
         slices: int | None = None,
-        reports: "Reports | None" = None,
+        reports: Reports | None = None,
     ):
         self.rank, self.size, self.slices = rank, size, slices
         self.is_divided = size > 1 or slices is not None
@@ -219,80 +225,6 @@ def settle() -> None:
     """
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         time.sleep(SECONDS_TO_SETTLE)
-
-
-class Reports:
-    """The exit messages of processes in torchrun's store; `names` are by rank."""
-
-    def __init__(self, store: Any, names: Sequence[str]):
-        self._store, self._names = store, names
-
-    def fail(self, rank: int, error: BaseException) -> None:
-        """Leaves the cause for which this process ends."""
-        with suppress(RuntimeError):  # torchrun is gone, and its store with it
-            self._store.set(f"failed/{rank}", json.dumps(errors.reason(error)))
-
-    def cause(self, rank: int) -> str:
-        """Why an exchange failed: the processes that failed, or else those that do not answer.
-
-        The store is asked in a thread: on a host that cannot be reached it never answers.
-        """
-        failed, silent = dict[int, str](), set(range(len(self._names))) - {rank}
-        asking = threading.Thread(target=self._ask, args=(rank, failed, silent), daemon=True)
-        asking.start()
-        asking.join(2 * SECONDS_TO_EXPLAIN)
-        if failed:
-            return "; ".join(f"{self._names[other]} failed: {failed[other]}" for other in failed)
-        gone = ", ".join(self._names[other] for other in sorted(silent))
-        remedy = "it was killed, is stopped, or its host cannot be reached"
-        return f"{gone} no longer answers: {remedy}" if gone else ""
-
-    def _ask(self, rank: int, failed: dict[int, str], silent: set[int]) -> None:
-        """Finds the processes that failed, and why, and takes off those that answer."""
-        until = time.monotonic() + SECONDS_TO_EXPLAIN
-        with suppress(RuntimeError):
-            self._store.set(f"survived/{rank}", "")
-            while silent and not failed and time.monotonic() < until:
-                for other in sorted(silent):
-                    if self._store.check([f"failed/{other}"]):
-                        failed[other] = json.loads(self._store.get(f"failed/{other}"))
-                    elif self._store.check([f"survived/{other}"]):
-                        silent.discard(other)
-                time.sleep(0.05)
-
-
-@contextmanager
-def joined(
-    store: Any, rank: int, size: int, slices: int | None, *, on_gpu: bool, timeout_seconds: float
-) -> Iterator[World]:
-    """This process as one of the run's, which leaves the others at the end, however it ends."""
-    # its functions default to the group that there is when it is imported: imported later, by a
-    # package, it kept the group, whose threads aborted the process at its exit
-    import torch.distributed.nn.functional  # noqa: F401
-    from torch import distributed
-    from torch.distributed.distributed_c10d import PrefixStore
-
-    if on_gpu:
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
-    distributed.init_process_group(
-        "cpu:gloo,cuda:nccl" if on_gpu else "gloo",
-        store=PrefixStore("group", store),
-        rank=rank,
-        world_size=size,
-        timeout=timedelta(seconds=timeout_seconds),
-    )
-    try:
-        names: list[Any] = [None] * size
-        me = f"rank {rank} (host {socket.gethostname()}, process {os.getpid()})"
-        distributed.all_gather_object(names, me)
-        world = World(rank, size, slices, Reports(PrefixStore("reports", store), names))
-        try:
-            yield world
-        except BaseException as error:
-            world.fail(error)
-            raise
-    finally:
-        distributed.destroy_process_group()
 
 
 ALONE = World()

@@ -15,8 +15,8 @@ from andiron.distributed import ALONE, Sliced, World
 from andiron.gradients import backward, loss_scaled
 from andiron.interrupter import SharedInterrupter
 from andiron.metrics import Accuracy, AUROC, Loss, Tally
-from andiron.optim import early_exchange
-from andiron.optim.early_exchange import EarlyExchange
+from andiron.optim.divided import early_exchange
+from andiron.optim.divided.early_exchange import EarlyExchange
 from andiron.optim.gradient_mean import SlicedMean
 from andiron.outputs import ClassificationOutput
 from andiron.plain import fast_paths

@@ -329,12 +329,12 @@ def test_what_the_page_shows_runs(tmp_path, capsys):
 LEFT = """
 from pathlib import Path
 from torch.distributed import HashStore
-from andiron import distributed
+from andiron.shell.training.joining import joined
 
 def threads():
     return [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
 
-with distributed.joined(HashStore(), 0, 1, None, on_gpu=False, timeout_seconds=60):
+with joined(HashStore(), 0, 1, None, on_gpu=False, timeout_seconds=60):
     assert "pt_gloo_runloop" in threads()
     import torch.distributed.nn.functional
 assert "pt_gloo_runloop" not in threads(), threads()

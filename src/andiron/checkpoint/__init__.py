@@ -1,6 +1,6 @@
 """Checkpoints: their contents, their stores, and the strategies that choose which to keep."""
 
-from andiron.checkpoint.checkpoint_files import load, write
+from andiron.checkpoint.on_disk.checkpoint_files import load, write
 from andiron.checkpoint.checkpointer import FileCheckpointer
 from andiron.checkpoint.contents import Checkpoint
 from andiron.checkpoint.directory import names, newest_whole

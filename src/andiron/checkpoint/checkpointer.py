@@ -18,10 +18,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from andiron import errors
-from andiron.checkpoint import checkpoint_files, contents, directory, manifest
+from andiron.checkpoint import contents, directory
 from andiron.checkpoint.background_writer import Background
 from andiron.checkpoint.contents import Checkpoint
 from andiron.checkpoint.host_copy import HostBuffers, HostCopy
+from andiron.checkpoint.on_disk import checkpoint_files, manifest
 from andiron.checkpoint.policy import EVERY_EPOCH
 from andiron.checkpoint.store import LATEST, Store
 from andiron.checkpoint.strategies import Saved, Strategy

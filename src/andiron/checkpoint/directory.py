@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from andiron import errors
-from andiron.checkpoint import checkpoint_files, contents, manifest
+from andiron.checkpoint import contents
 from andiron.checkpoint.contents import Checkpoint
+from andiron.checkpoint.on_disk import checkpoint_files, manifest
 from andiron.checkpoint.store import LocalStore, NamedErrors, Store
 
 log = logging.getLogger("andiron")

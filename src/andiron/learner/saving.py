@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors
-from andiron.checkpoint import checkpoint_files, directory, strategies
+from andiron.checkpoint import directory, strategies
 from andiron.checkpoint.contents import Checkpoint
+from andiron.checkpoint.on_disk import checkpoint_files
 from andiron.checkpoint.store import Checkpointer
 from andiron.distributed import World
 from andiron.learner import user_states

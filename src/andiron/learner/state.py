@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from andiron import errors, randomness
 from andiron.checkpoint import contents
 from andiron.checkpoint.contents import Checkpoint
-from andiron.learner import state_format, user_states
+from andiron.learner import user_states
+from andiron.learner.extras import state_format
 from andiron.learner.extras.early_stopping import BEST, StoppingRules
 from andiron.learner.extras.observers import Observers
 from andiron.learner.metric_log import Measured, MetricLog

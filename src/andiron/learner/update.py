@@ -12,7 +12,8 @@ from andiron.checkpoint.contents import Checkpoint
 from andiron.distributed import ALONE, World
 from andiron.gradients import Gradients
 from andiron.learner.extras.group_statistics import GroupStatistics
-from andiron.learner.nonfinite import Nonfinite, StateBefore, Step
+from andiron.learner.extras.nonfinite_cause import Step
+from andiron.learner.nonfinite import Nonfinite, StateBefore
 from andiron.learner.precision import Precision
 from andiron.optim import model_weights
 from andiron.optim.gradient_mean import reduction_for

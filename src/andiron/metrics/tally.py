@@ -20,8 +20,8 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.distributed import ALONE, Sliced, World
-from andiron.metrics import sliced_window, tally_checks
 from andiron.metrics.sums import sum_dtype
+from andiron.metrics.windows import sliced_window, tally_checks
 from andiron.outputs import ClassificationOutput
 from andiron.plain import fast_paths, readable
 from andiron.protocols import Decisions, Metric, Parts, Values

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from andiron.distributed import Sliced, World
 from andiron.gradients import During, Gradients
-from andiron.optim.early_exchange import NO_ENTRY, EarlyExchange, is_on_gpu
-from andiron.optim.running_statistics import RunningStatistics
+from andiron.optim.divided.early_exchange import NO_ENTRY, EarlyExchange, is_on_gpu
+from andiron.optim.divided.running_statistics import RunningStatistics
 from andiron.outputs import Weight
 from andiron.plain import fast_paths, private_torch
 

@@ -8,7 +8,8 @@ import pytest
 from checkpoints_made import ALL_FILES, checkpoint, equal, rich
 
 from andiron import errors
-from andiron.checkpoint import load, manifest, write
+from andiron.checkpoint import load, write
+from andiron.checkpoint.on_disk import manifest
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from typing import Any
 
 from andiron import errors
 from andiron.checkpoint import Checkpoint, Store, contents, directory
-from andiron.learner import Learner, state_format
+from andiron.learner import Learner
+from andiron.learner.extras import state_format
 from andiron.shell.assembly import components, targets
 from andiron.shell.assembly.components import Components
 from andiron.shell.config.options import LearnerOptions

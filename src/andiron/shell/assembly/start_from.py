@@ -7,7 +7,8 @@ from pathlib import Path
 from torch import nn
 
 from andiron import errors, serialization
-from andiron.checkpoint import LocalStore, Store, contents, directory, manifest
+from andiron.checkpoint import LocalStore, Store, contents, directory
+from andiron.checkpoint.on_disk import manifest
 from andiron.run_folder import RunFolder
 from andiron.serialization.matching import shown
 from andiron.shell.assembly import configured_store

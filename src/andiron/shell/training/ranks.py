@@ -107,8 +107,8 @@ class Leader:
 
     def share(self, build: Callable[..., Any], config: Train) -> Callable[..., Any]:
         """`build` or `resume` of `experiment`, to be called in all processes."""
-        from andiron import distributed
         from andiron.shell.assembly import devices
+        from andiron.shell.training.joining import joined
 
         on_gpu = config.device != "cpu" and devices.resolve("auto").type == "cuda"
         start: dict[str, Any] = {"on_gpu": on_gpu, "slices": config.slices}
@@ -116,8 +116,7 @@ class Leader:
         store = _store(0, self._size)
         store.set(START, json.dumps(start))
         self._interrupter.join()
-        joined = distributed.joined(store, 0, self._size, **start)
-        self._world = self._at_end.enter_context(joined)
+        self._world = self._at_end.enter_context(joined(store, 0, self._size, **start))
         self._interrupter.connect(self._world)
         _end_with_parent(signal.SIGTERM, os.getppid())  # the run is then stopped and saved
 
@@ -140,9 +139,9 @@ class Leader:
 
 def follow(signals: Signals, rank: int, size: int) -> int:
     """Runs another rank, which waits for rank 0 and writes only its log."""
-    from andiron import distributed
     from andiron.shell.assembly import devices
     from andiron.shell.training import experiment
+    from andiron.shell.training.joining import joined
 
     store = _store(rank, size)
     interrupter: Any = signals.interrupter
@@ -153,7 +152,7 @@ def follow(signals: Signals, rank: int, size: int) -> int:
         start = json.loads(store.get(START))
         if "exit_code" in start:
             return int(start["exit_code"])
-        with distributed.joined(store, rank, size, **start) as world:
+        with joined(store, rank, size, **start) as world:
             interrupter.connect(world)
             _end_with_parent(signal.SIGTERM, os.getppid())
             name, (config, run_dir, *args), options = world.decided(_not_called)

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from andiron import checkpoint, errors, serialization
-from andiron.checkpoint import LocalStore, Store, contents, manifest
+from andiron.checkpoint import LocalStore, Store, contents
+from andiron.checkpoint.on_disk import manifest
 from andiron.run_folder import RunFolder
 from andiron.shell.config.leaves import leaves
 from andiron.wings.comparison.logged_values import Logged, curves, lines

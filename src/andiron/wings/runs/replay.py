@@ -11,7 +11,9 @@ from torch import nn
 from andiron import checkpoint, errors
 from andiron.checkpoint import contents
 from andiron.data.dataset import tensors_in
-from andiron.learner import nonfinite, state_format
+from andiron.learner import nonfinite
+from andiron.learner.extras import state_format
+from andiron.learner.extras.nonfinite_cause import Step, diagnosis, fingerprint
 from andiron.plain import readable
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, configured_learner
@@ -38,7 +40,7 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
         raise errors.DataError(f"{folder}: {why}; name a folder below {place}")
     state = state_format.checked(saved.state, saved.place(contents.STATE))
     recorded = state["step"]
-    step = nonfinite.Step(**{name: recorded[name] for name in nonfinite.Step.__annotations__})
+    step = Step(**{name: recorded[name] for name in Step.__annotations__})
     run = RunFolder(folder.parents[1])
     recorded_options = run_record.read_json(run, run.config)
     if isinstance(recorded_options, dict) and FROM_PYTHON in recorded_options:
@@ -61,13 +63,13 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
         bad_modules = _watch_outputs(learner.model)
         with learner.training(built.train):
             gradients, _ = learner.updater.gradients(batches, learner.position, built.train)
-        diagnosis = nonfinite.diagnosis(step, learner.model, gradients, batches)
+        cause = diagnosis(step, learner.model, gradients, batches)
     where = "every module's output is finite"
     if bad_modules:
         where = f"first output of nan or inf: {bad_modules[0]}"
-    replayed, recorded_gradients = nonfinite.fingerprint(gradients), recorded["gradients"]
+    replayed, recorded_gradients = fingerprint(gradients), recorded["gradients"]
     comparison = _comparison(replayed, recorded_gradients)
-    print(readable.printable(f"{step}\n{diagnosis}\n{where}\n{comparison}"))
+    print(readable.printable(f"{step}\n{cause}\n{where}\n{comparison}"))
     return bool(replayed == recorded_gradients)
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from andiron import checkpoint, errors
-from andiron.checkpoint import LocalStore, Saved, Store, contents, manifest, strategies
+from andiron.checkpoint import LocalStore, Saved, Store, contents, strategies
+from andiron.checkpoint.on_disk import manifest
 from andiron.checkpoint.checkpointer import KEPT_WITH_IT
 from andiron.data.splitting.described import Described
-from andiron.learner import state_format
+from andiron.learner.extras import state_format
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import configured_learner, configured_store
 from andiron.shell.config.schema import Train

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from andiron import errors
-from andiron.checkpoint import contents, manifest
+from andiron.checkpoint import contents
 from andiron.checkpoint.contents import MANIFEST, STATE, Checkpoint
-from andiron.checkpoint.manifest import Digested, Manifest
+from andiron.checkpoint.on_disk import manifest
+from andiron.checkpoint.on_disk.manifest import Digested, Manifest
 from andiron.disk import checksums, files
 from andiron.serialization import safetensors_codec
 

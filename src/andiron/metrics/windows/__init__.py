@@ -1,0 +1,1 @@
+"""Windows of a tally that several processes share, or that a file holds."""
