@@ -98,6 +98,12 @@ def has_hooks(inner: Any) -> bool:
     )
 
 
+def is_scheduler_step(step: Any, kind: Any) -> bool:
+    """Whether a `step` on an optimizer is its class's own, wrapped by torch's schedulers alone."""
+    own = getattr(step, "__dict__", {})
+    return "_wrapped_by_lr_sched" in own and own.get("__wrapped__") is kind.step
+
+
 def mark_stepped(optimizer: Any) -> None:
     """Notes a step that did not pass the wrapper by which torch's schedulers see steps."""
     optimizer._opt_called = True

@@ -764,3 +764,16 @@ def test_more_images_than_threads_take_at_once_keep_their_order(tmp_path, monkey
     load(root, decoded="once")
     (file,) = (root / ".andiron").glob("*.safetensors")
     assert torch.equal(safetensors.torch.load_file(file)["inputs"], expected(root)[0])
+
+
+@pytest.mark.parametrize("name", ["__MACOSX", "@eaDir", "lost+found", "$RECYCLE.BIN", ".cache"])
+@pytest.mark.parametrize("parts", [[""], ["train", "test"], ["ant"]])
+def test_a_folder_that_a_system_adds_is_no_class(tmp_path, name, parts):
+    root = tmp_path / "pictures"
+    for part in {"train", "test"} & {*parts} or {""}:
+        fill(root / part, COUNTS)
+    for part in ["", *parts]:
+        fill(root / part, {name: 4})
+    tree = image_tree.find(root)
+    assert tree.class_names == ("ant", "bee", "cat")
+    assert not any(name in path for path in tree.names)

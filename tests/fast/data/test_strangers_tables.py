@@ -207,6 +207,35 @@ def test_an_index_is_no_feature(tmp_path, caplog, name):
     assert ("taken for the index of a data frame" in caplog.text) == (name != "last")
 
 
+@pytest.mark.parametrize("name", ["index", "level_0", "row_nr", "id", "Kunden-Nr."])
+@pytest.mark.parametrize(
+    "numbers", [range(40), range(1, 41), range(0, 120, 3), [9, *range(20, 59)]]
+)
+def test_a_feature_that_counts_the_rows_is_named(tmp_path, caplog, name, numbers):
+    rows = [f"{number},{row % 7},{row > 20:d}" for row, number in enumerate(numbers)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([f"{name},a,y", *rows]) + "\n")
+    assert load(path, "y").facts["columns"] == [name, "a"]
+    assert f"t.csv: column {name!r} increases with each row" in caplog.text
+    assert f"set 'data.exclude=[\"{name}\"]'" in caplog.text
+    caplog.clear()
+    load(path, "y", exclude=[name])
+    load(path, "y", features=[name, "a"])
+    assert "increases" not in caplog.text
+
+
+@pytest.mark.parametrize("column", [
+    [row % 39 for row in range(40)], [row / 4 for row in range(40)], [-row for row in range(40)],
+    [f"2024-01-{1 + row:02d}" for row in range(31)], [f"t{row}" for row in range(10)] * 4,
+])  # fmt: skip
+def test_other_features_are_not_taken_for_a_counter_of_rows(tmp_path, caplog, column):
+    rows = [f"{value},{row % 2}" for row, value in enumerate(column)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["index,y", *rows]) + "\n")
+    load(path, "y")
+    assert "increases" not in caplog.text
+
+
 @pytest.mark.parametrize("quote", ["", '"'])
 @pytest.mark.parametrize("header", ["a,y", "a,y,"])
 def test_a_late_value_in_a_column_without_a_name_is_refused(tmp_path, header, quote):
@@ -439,6 +468,8 @@ def test_rows_of_nothing_are_ignored_with_read(tmp_path):
 
 @pytest.mark.parametrize("numbers, is_warned", [
     (["850", "2.400", "1.234"], True), (["850", "", "2.400", "1.234"], True),
+    (["850", "1.251", "2.437"], True), (["-7", "-1.234"], True), (["0", "999", "123.456"], True),
+    (["1250", "2.437"], False), (["850", "1.251", "1.5"], False), (["850", "25", "7"], False),
     (["0.850", "2.400", "1"], False), (["1.234", "2.400"], False), (["850", "2.45"], False),
 ])  # fmt: skip
 def test_points_that_may_separate_thousands_are_named(tmp_path, caplog, numbers, is_warned):

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import types
 
 import pytest
 import torch
@@ -314,3 +315,86 @@ def test_rates_and_options_that_the_users_loop_sets_are_followed(tmp_path, group
     assert [*made.rates.values()] == rates
     for name, tensor in plainly.state_dict().items():
         assert torch.equal(trained.state_dict()[name], tensor)
+
+
+def clamping(optimizer, parameters):
+    """Puts a `step` on the optimizer that clamps the weights after its earlier step."""
+    before = optimizer.step
+
+    def step(*arguments):
+        before(*arguments)
+        with torch.no_grad():
+            for parameter in parameters:
+                parameter.clamp_(-0.2, 0.2)
+
+    optimizer.step = step
+
+
+def replacing(optimizer, parameters):
+    """Puts another algorithm on the optimizer."""
+
+    def step(self, closure=None):
+        with torch.no_grad():
+            for parameter in parameters:
+                parameter -= 0.1 * parameter.grad.sign()
+
+    optimizer.step = types.MethodType(step, optimizer)
+
+
+def marked(optimizer, parameters):
+    """As `clamping`, with the attributes of a scheduler's wrapper."""
+    clamping(optimizer, parameters)
+    vars(optimizer.step).update(vars(type(optimizer).step))  # as functools.wraps does
+    optimizer.step._wrapped_by_lr_sched = True
+
+
+STEPPED = {
+    "adam": lambda p: torch.optim.Adam(p, lr=0.01, fused=True),
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, fused=True),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.01),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*lr_scheduler.step")
+@pytest.mark.parametrize("after", [0, 3])
+@pytest.mark.parametrize("has_scheduler", [False, True])
+@pytest.mark.parametrize("change", [clamping, replacing, marked])
+@pytest.mark.parametrize("kind", STEPPED)
+def test_a_step_that_the_user_puts_on_an_optimizer_is_taken(kind, change, has_scheduler, after):
+    batches = [(SET[number : number + 10]) for number in range(0, 50, 10)] * 2
+    mine, own = plain(), plain()
+    made, bare = (STEPPED[kind](task.parameters()) for task in (mine, own))
+    schedulers = [lr_scheduler.StepLR(o, 1) for o in (made, bare)] if has_scheduler else [None]
+    builder = LearnerBuilder(num_epochs=1).renderer(None).unrecorded()
+    builder.metric_valid_numeric(Loss())
+    if not after:
+        change(made, [*mine.parameters()])
+    with builder.build(mine, made, schedulers[0]) as learning:
+        for step in learning.steps(batches, VALID):
+            if step.kind == "update" and step.updates == after:
+                change(made, [*mine.parameters()])
+    for number, (inputs, targets) in enumerate(batches):
+        if number == after:
+            change(bare, [*own.parameters()])
+        bare.zero_grad()
+        cross_entropy(own.network(inputs), targets).backward()
+        bare.step()
+    assert all(map(torch.equal, mine.parameters(), own.parameters()))
+
+
+@pytest.mark.parametrize("after", [0, 3])
+@pytest.mark.parametrize("name", [None, *SCHEDULERS])
+def test_a_step_of_ones_own_for_several_groups_is_refused(name, after):
+    batches = [(SET[number : number + 10]) for number in range(0, 50, 10)]
+    mine = plain()
+    optimizer = two_groups(mine)
+    scheduler = SCHEDULERS[name](optimizer) if name else None
+    builder = LearnerBuilder(num_epochs=1).renderer(None).unrecorded()
+    builder.metric_valid_numeric(Loss())
+    if not after:
+        clamping(optimizer, [*mine.parameters()])
+    with pytest.raises(errors.MismatchError, match="`step` of this AdamW was replaced"):
+        with builder.build(mine, optimizer, scheduler) as learning:
+            for step in learning.steps(batches, VALID):
+                if step.kind == "update" and step.updates == after:
+                    clamping(optimizer, [*mine.parameters()])

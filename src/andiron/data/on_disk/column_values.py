@@ -38,6 +38,7 @@ FORMATS: tuple[Mapping[str, Any], ...] = (  # by preference
     {"decimal": ",", "thousands": "'"}, {"thousands": "."}, {"decimal": "."},
 )  # fmt: skip
 MARKS = {",": "comma", ".": "point", " ": "space", "'": "quote"}
+SHORT = re.compile(r"[+-]?\d{1,3}")
 POINTED = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
 GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 SEPARATORS = {".": r"\.", ",": ",", " ": r"\s", "'": "['\u2019]"}  # as patterns
@@ -209,10 +210,10 @@ def most_read(texts: polars.Series, reading: Reading) -> Format:
 
 
 def may_be_thousands(texts: Iterable[str]) -> bool:
-    """Whether some whole numbers have no point, and others only one before three digits."""
-    kinds = {("whole" if "." not in text else "grouped" if POINTED.fullmatch(text) else "decimal",
-              text.endswith("0")) for text in texts if text}  # fmt: skip
-    return ("grouped", True) in kinds and {kind for kind, _ in kinds} == {"whole", "grouped"}
+    """Whether some numbers have up to three digits, and all others a point before three digits."""
+    kinds = {"short" if SHORT.fullmatch(text) else "grouped" if POINTED.fullmatch(text) else "other"
+             for text in texts if text}  # fmt: skip
+    return kinds == {"short", "grouped"}
 
 
 def hint(options: Mapping[str, Any], text: str) -> str:

@@ -1,5 +1,6 @@
 """Any table in a delimited text or parquet file, its columns by name; problems by line."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from andiron.data.splitting.splits import Splits, with_sets
 from andiron.ranges import Index, Number, Proportion, Seed, SetName, Validation
 from andiron.recording import keep_arguments
 
+log = logging.getLogger("andiron")
 Names = Annotated[Sequence[str], Field(min_length=1)]
 Text = Annotated[str, Field(min_length=1)]
 
@@ -89,19 +91,22 @@ def csv(
     kinds: dict[str, Kind] = dict.fromkeys(categories or (), "text")
     reading = Reading(text, kinds, date_format, decimal, thousands, units or None, missing_values)
     layout = Layout(delimiter, encoding, header)
+    table = read(
+        file,
+        features=features,
+        exclude=[*(exclude or ()), *beside],
+        texts=targets,
+        kept=beside,
+        layout=layout,
+        reading=reading,
+        missing=missing,
+        max_bad_lines=max_bad_lines,
+        has_number_targets=kind == "regression",
+    )
+    if features is None:
+        _warn_of_counters(table)
     splits = table_splits.of_columns(
-        read(
-            file,
-            features=features,
-            exclude=[*(exclude or ()), *beside],
-            texts=targets,
-            kept=beside,
-            layout=layout,
-            reading=reading,
-            missing=missing,
-            max_bad_lines=max_bad_lines,
-            has_number_targets=kind == "regression",
-        ),
+        table,
         targets,
         kind=kind,
         weight=weight,
@@ -116,6 +121,21 @@ def csv(
     )
     same = {"missing": missing, "max_bad_lines": max_bad_lines, "layout": layout}
     return splits.then(lambda made: with_files(made, targets, test, valid_sets, **same))
+
+
+def _warn_of_counters(table: Columns) -> None:
+    """Names the columns of whole numbers that increase with each row, as an index does."""
+    from andiron.data.on_disk.column_values import arguments  # polars takes 0.2 s
+
+    for name in table.names:
+        if name in table.texts or name in table.dates:
+            continue
+        values = table.column(name)
+        if len(values) > 1 and (values.diff() > 0).all() and (values == values.round()).all():
+            log.warning(
+                "%s: column %r increases with each row, and is a feature; if it numbers the rows, "
+                "set %s", table.source, name, arguments({"exclude": [name]}),
+            )  # fmt: skip
 
 
 def with_files(

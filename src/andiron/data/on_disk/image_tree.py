@@ -29,6 +29,8 @@ MEANINGS = {  # of a folder's name without WORDS
 }  # fmt: skip
 NAMES = ", ".join(name for name in MEANINGS if name not in PARTS)
 WORDS = re.compile("[^a-z]|set|seg|data|images?")
+# hidden folders, and those that archives, NAS boxes and file systems add
+OF_SYSTEM = re.compile(r"\..*|__MACOSX|@eaDir|\$RECYCLE\.BIN|System Volume Information|lost\+found")
 log = logging.getLogger("andiron")
 EXAMPLE = "labels.csv, with the columns file and label"
 PREFERRED = ("labels.csv", "metadata.csv")
@@ -106,7 +108,7 @@ def _folders(folder: Path) -> list[str]:
     return sorted(
         entry.name
         for entry in os.scandir(folder)
-        if entry.is_dir() and not entry.name.startswith(".")
+        if entry.is_dir() and not OF_SYSTEM.fullmatch(entry.name)
     )
 
 
@@ -208,7 +210,7 @@ def _tree(
 def _files(root: Path, folder: Path, ignored: list[str]) -> Iterator[str]:
     """The images in `folder`, as paths from the root; other files are added to `ignored`."""
     for parent, folders, files in os.walk(folder, followlinks=True):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        folders[:] = [name for name in folders if not OF_SYSTEM.fullmatch(name)]
         for file in files:
             name = Path(parent, file).relative_to(root).as_posix()
             if file.startswith("."):

@@ -8,6 +8,7 @@ from torch import nn
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from andiron import errors
+from andiron.optim.foreign.torch_step import WHOLE
 from andiron.optim.grouped import Group, GroupedOptimizer
 from andiron.optim.optimizer import Optimizer
 from andiron.optim.owners.ownership import BASE
@@ -86,8 +87,8 @@ def _kept(group: dict[str, Any]) -> Schedule:
 def _part(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> Any:
     """The optimizer with one of its groups, whose options it shares, and that group's state."""
     part: Any = object.__new__(type(optimizer))
-    vars(part).update({**vars(optimizer), "param_groups": [group]})
-    vars(part).pop("step", None)  # a scheduler's wrapper of the whole optimizer's
+    vars(part).update({**vars(optimizer), "param_groups": [group], WHOLE: optimizer})
+    vars(part).pop("step", None)  # of the whole optimizer
     part.state = defaultdict(dict)
     part.state.update({p: optimizer.state[p] for p in group["params"] if p in optimizer.state})
     return part

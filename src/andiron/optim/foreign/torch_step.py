@@ -15,9 +15,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from andiron import errors
 from andiron.optim.foreign import torch_class
 from andiron.plain import fast_paths, private_torch
 
+WHOLE = "_andiron_whole"  # attribute of a part of an optimizer: the optimizer itself
+SEVERAL_GROUPS = (
+    "the `step` of this {} was replaced on the object, and steps all groups; a learner steps each "
+    "group by itself: override `step` in a subclass, or use `register_step_pre_hook` and "
+    "`register_step_post_hook`"
+)
 MODES = ("fused", "differentiable", "capturable")
 ADAM = (*MODES, "eps", "weight_decay", "amsgrad", "maximize", "decoupled_weight_decay")  # and betas
 SGD = (*MODES, "momentum", "dampening", "nesterov", "weight_decay", "maximize")
@@ -50,8 +57,14 @@ class TorchStep:
 
         Torch's fused SGD refuses parameters with momentum beside others whose first gradient comes
         now: it steps those by themselves.
+        Raises: MismatchError for a `step` of one's own, put on an optimizer of several groups.
         """
         inner = self._inner
+        if (own := own_step(inner)) is not None:
+            if WHOLE in vars(inner):
+                raise errors.MismatchError(SEVERAL_GROUPS.format(type(inner).__name__))
+            own(*closure)
+            return
         is_wrapped = private_torch.has_hooks(inner) or not fast_paths.on["plain step"]
         step = type(inner).step if is_wrapped else self.plain
         late = {parameter: parameter.grad for parameter in _without_momentum(inner)}
@@ -67,8 +80,8 @@ class TorchStep:
         """Whether the fused kernel made the step; else nothing has changed.
 
         It does not for parameters on several devices, of several types, in subclasses of Parameter
-        or without state, for options that are tensors, with hooks, and where torch's kernel in this
-        version differs from its optimizer.
+        or without state, for options that are tensors, with hooks or a `step` that was replaced,
+        and where torch's kernel in this version differs from its optimizer.
         """
         inner = self._inner
         group, state, own = inner.param_groups[0], inner.state, vars(inner)
@@ -77,6 +90,7 @@ class TorchStep:
             or not isinstance(lr, float)
             or group["lr"] is not lr  # a tensor that was filled with it
             or len(inner.param_groups) > 1
+            or own_step(inner) is not None
             or own.get("grad_scale") is not None
             or own.get("found_inf") is not None
             or private_torch.has_hooks(inner)
@@ -113,6 +127,15 @@ class TorchStep:
         ):
             return None
         return _kernel(self._kind, inner, [inner.state.get(parameter) for parameter in parameters])
+
+
+def own_step(inner: Any) -> Callable[..., Any] | None:
+    """The `step` that the user's code has put on the optimizer itself, over that of its class."""
+    whole = vars(inner).get(WHOLE) or inner
+    step = vars(whole).get("step")
+    if step is None or private_torch.is_scheduler_step(step, type(whole)):
+        return None
+    return step
 
 
 def set_rate(group: dict[str, Any], lr: float) -> None:
