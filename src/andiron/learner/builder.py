@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,23 +20,18 @@ from andiron.learner.construction import Choices, FurtherSet, construct
 from andiron.learner.extras.early_stopping import EarlyStopping
 from andiron.learner.extras.observers import Observer
 from andiron.learner.learner import Learner
+from andiron.learner.state import LearnerState
 from andiron.metrics.classification.worst_classes import Answers
 from andiron.optim import GroupedOptimizer, Optimizer
 from andiron.optim.own.averaging import Rule
 from andiron.optim.transformations import Transformation
 from andiron.plain.cadence import Cadence
 from andiron.protocols import Metric, Renderer, Writer
-from andiron.ranges import (
-    Count,
-    Duration,
-    Every,
-    Positive,
-    Seed,
-    Traced,
-)
+from andiron.ranges import Count, Duration, Every, Positive, Seed, Traced
 from andiron.schedules import Schedule
 from andiron.shell.config.options import Clip, LearnerOptions
-from andiron.shell.run.session import folder_at, host_of, resume_or_start
+from andiron.shell.run.folder_host import FolderHost, folder_at, host_of, resume_or_start
+from andiron.shell.run.python_record import Built, Code
 from andiron.writers import default_writers
 
 DEFAULT_STRATEGY = last_and_best(last=2, metric="loss", split="valid", direction="lowest")
@@ -285,7 +279,14 @@ class LearnerBuilder:
         stopping needs a metric that is not measured.
         """
         chosen = self._chosen
-        learner = construct(chosen, model, optimizer, lr, partial(host_of, chosen))
+        code = Code.of_caller()
+
+        def host(state: LearnerState, checkpointer: Checkpointer | None) -> FolderHost | None:
+            schedule = getattr(state.schedule, "at_start", state.schedule)
+            built = Built(chosen, state.model, state.optimizer.groups, schedule, code)
+            return host_of(built, state.metric_log.writers, checkpointer)
+
+        learner = construct(chosen, model, optimizer, lr, host)
         if chosen.resume and learner.checkpointer:
             resume_or_start(learner.resume, chosen.folder, learner.checkpointer.store)
         return learner

@@ -62,6 +62,10 @@ class Writers:
         if self._make is not None:
             self._writers, self._make = dict(self._make()), None
 
+    def add(self, name: str, writer: Writer) -> None:
+        """Adds a writer, which gets the points from now on."""
+        self._writers[name] = writer
+
     def write(self, point: Point) -> None:
         """Passes the point to every writer."""
         for name, writer in self._writers.items():

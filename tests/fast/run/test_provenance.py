@@ -102,7 +102,7 @@ def test_the_recorded_patch_restores_any_bytes_under_any_git_settings(
     git(checkout, "add", "src/package/added.txt")
 
     (tmp_path / "run").mkdir()
-    experiment.build(CONFIG, tmp_path / "run").learner.close()
+    experiment.build(CONFIG, tmp_path / "run").run()
 
     git(tmp_path, "clone", "-q", checkout, "again")
     record = json.loads((tmp_path / "run" / "provenance.json").read_text())

@@ -9,8 +9,8 @@ import os
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Collection, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from itertools import islice
@@ -41,18 +41,41 @@ DIFF = (  # the user's git settings must not change the patch
 )
 Patches = dict[str, bytes]  # by file name
 Gathered = tuple[dict[str, Any], Patches]
+# of git in one repository: the commit, the patch, untracked and tracked files
+Answers = tuple[Future[bytes | None], Future[bytes | None], Future[list[str]], Future[list[str]]]
+COMMANDS = 4  # at once in one repository
 
 
-def gather_beside() -> Callable[[], Gathered]:
-    """Starts `gather` in a thread; the returned function waits for it.
+class Gathering:
+    """`gather` in a thread: git takes 0.1 s for each repository, in which a run starts.
 
-    git takes 0.1 s, in which a run claims its folder. If modules of the user are imported
-    meanwhile, it gathers again.
+    Call it for the code; it waits. Modules of the user that are imported until `fix` count.
     """
-    known, pool = {*sys.modules}, ThreadPoolExecutor(1)
-    code = pool.submit(gather, config_dirs())
-    pool.shutdown(wait=False)
-    return lambda: gather(config_dirs()) if _own_modules(known) else code.result()
+
+    def __init__(self) -> None:
+        self._known = {*sys.modules}
+        self._is_fixed = False
+        self._start()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether a call does not wait."""
+        return self._code.done()
+
+    def fix(self) -> None:
+        """From here on, modules that are imported do not count."""
+        if not self._is_fixed and _own_modules(self._known):
+            self._start()
+        self._is_fixed = True
+
+    def __call__(self) -> Gathered:
+        self.fix()
+        return self._code.result()
+
+    def _start(self) -> None:
+        pool = ThreadPoolExecutor(1)
+        self._code = pool.submit(gather, config_dirs())
+        pool.shutdown(wait=False)
 
 
 def gather(config_dirs: Iterable[Path] = ()) -> Gathered:
@@ -67,14 +90,16 @@ def gather(config_dirs: Iterable[Path] = ()) -> Gathered:
     with suppress(FileNotFoundError):  # the working folder was removed
         config_dirs = [*config_dirs, Path.cwd()]
     repositories, projects = dict[str, Any](), dict[str, Any]()
-    for root in filter(None, dict.fromkeys([*with_code, *map(_root, config_dirs)])):
-        revision = _git(root, "rev-parse HEAD")
-        if revision is None:
-            continue
-        uncommitted = _uncommitted_changes(root, patches, has_code=root in with_code)
-        repositories[root] = {"root": root, "revision": revision.decode().strip(), **uncommitted}
-        for name in _list_files(root):
-            modules.pop(os.path.join(root, name), None)
+    roots = [*filter(None, dict.fromkeys([*with_code, *map(_root, config_dirs)]))]
+    with ThreadPoolExecutor(COMMANDS * max(1, len(roots))) as pool:  # git mostly waits
+        asked = [(root, _ask(pool, root, has_code=root in with_code)) for root in roots]
+        for root, (revision, patch, others, tracked) in asked:
+            if (commit := revision.result()) is None:
+                continue
+            changes = _uncommitted_changes(root, patch.result(), others.result(), patches)
+            repositories[root] = {"root": root, "revision": commit.decode().strip(), **changes}
+            for name in tracked.result():
+                modules.pop(os.path.join(root, name), None)
     git = repositories.pop(own, None) if own else None
     for root, record in repositories.items():
         name = os.path.basename(root)
@@ -124,8 +149,19 @@ def _root(folder: str | Path) -> str | None:
     return next(roots, None)
 
 
-def _uncommitted_changes(root: str, patches: Patches, *, has_code: bool) -> dict[str, Any]:
-    """The changes since the commit of a repository; its patch is added to `patches`.
+def _ask(pool: Executor, root: str, *, has_code: bool) -> Answers:
+    """The commit, the patch, the untracked and the tracked files of a repository, to come."""
+    untracked = "--others --exclude-standard --directory"
+    return (
+        pool.submit(_git, root, "rev-parse HEAD"),
+        pool.submit(_patch, root, has_code=has_code),
+        pool.submit(_list_files, root, untracked),
+        pool.submit(_list_files, root),
+    )
+
+
+def _patch(root: str, *, has_code: bool) -> bytes | None:
+    """The patch from the commit of a repository to its files; empty without changes.
 
     Without imported code, the filter programs of the repository's settings are not run.
     """
@@ -136,13 +172,19 @@ def _uncommitted_changes(root: str, patches: Patches, *, has_code: bool) -> dict
         filters = [name for scope, name in pairs if scope in ("local", "worktree")]
         required = [f"{name.rpartition('.')[0]}.required" for name in filters]
         settings = [f"--config-env={name}={UNSET}" for name in (*filters, *required)]
-    patch = _git(root, DIFF, settings)
+    return _git(root, DIFF, settings)
+
+
+def _uncommitted_changes(
+    root: str, patch: bytes | None, others: list[str], patches: Patches
+) -> dict[str, Any]:
+    """The changes since the commit of a repository; its patch is added to `patches`."""
     file = f"dirty-{hashlib.sha256(patch).hexdigest()[:16]}.patch" if patch else None
     patches |= {file: patch} if file and patch else {}
     generated = cache(_is_generated)
     names = [
         name
-        for name in _list_files(root, "--others --exclude-standard --directory")
+        for name in others
         if not any(generated(Path(root, place)) for place in _with_folders(name))
     ]
     return {"dirty": patch != b"", "uncommitted": file, "untracked": names[:MOST_UNTRACKED]}

@@ -4,7 +4,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,19 +20,21 @@ from andiron.disk import files
 from andiron.optim.owners import group_table
 from andiron.plain import readable
 from andiron.plain.markdown import fenced
-from andiron.protocols import Sessions
+from andiron.protocols import Sessions, ShowsPages
 from andiron.run_folder import RunFolder
 from andiron.shell.config import schema
 from andiron.shell.config.leaves import leaves
 from andiron.shell.run import provenance, run_record
-from andiron.shell.run.code_origin import Gathered, Patches
+from andiron.shell.run.code_origin import Gathering, Patches
 
 DECISIVE = re.compile(  # parts of the code and the machine that can change results
     r"(git|projects\..+)\.(revision|uncommitted)|modules\..+|packages\..+|python"
     r"|hardware\.(threads|device|device_name|cuda)"
 )
 MOST_NAMED = 20  # changes in a warning; `rerun` and `runs diff` list all
+PROVENANCE = "provenance"  # the name of its page
 Plain = bool | int | float | str
+Files = Mapping[Path, bytes]
 log = logging.getLogger("andiron")
 
 
@@ -45,35 +47,57 @@ class Facts:
     device: torch.device
     groups: dict[str, Any]
     processes: int
-    code: Gathered | None = None  # if it was gathered beside
+    code: Gathering | None = None  # if it is gathered beside
 
-    def origin(self) -> Gathered:
+    def origin(self) -> tuple[dict[str, Any], Patches]:
         """The content of provenance.json, and patches of uncommitted changes by file name."""
+        return provenance.gather(*self._surroundings, self.code)
+
+    def origin_later(self) -> Callable[[], tuple[dict[str, Any], Patches]]:
+        """`origin` as of now, but for the code: a call waits until that is gathered."""
+        code, known = self.code or Gathering(), provenance.surroundings(*self._surroundings)
+        code.fix()
+        return lambda: provenance.with_code(known, code())
+
+    @property
+    def _surroundings(self) -> tuple[int, dict[str, Any], torch.device, int]:
+        """The seed, the data, the device and the number of processes."""
         splits = self.splits
         data: dict[str, Any] = {"name": splits.name, "sha256": None}
         if isinstance(splits, Splits):
             data |= {"sha256": splits.fingerprint, "sizes": _sizes(splits)}
             if splits.more_fingerprints:
                 data["valid_sets"] = dict(splits.more_fingerprints)
-        seed = self.plain["seed"]
-        return provenance.gather(seed, data, self.device, self.processes, self.code)
+        return self.plain["seed"], data, self.device, self.processes
 
 
-def record_start(folder: RunFolder, facts: Facts, session: Sessions) -> None:
-    """Writes provenance, data facts and parameter owners, as files and to `session`."""
-    origin, patches = facts.origin()
-    contents = {
-        folder.provenance: origin,
-        folder.data: described.as_plain(facts.splits),
-        folder.param_groups: facts.groups,
-    }
-    run_record.write(folder, _as_files(folder, contents, patches))
+def record_start(
+    folder: RunFolder, facts: Facts, session: Sessions, others: Files, *, has_code: bool = True
+) -> None:
+    """Writes provenance, data facts and parameter owners, as files and to `session`.
+
+    Writes `others` with them. Without `has_code`, `record_code` writes the provenance later.
+    """
+    contents = {folder.data: described.as_plain(facts.splits), folder.param_groups: facts.groups}
     texts = {
         "config": fenced(json.dumps(facts.plain, indent=2), "json"),
         "param_groups": group_table.as_markdown(facts.groups),
-        "provenance": fenced(json.dumps(origin, indent=2), "json"),
     }
+    patches = Patches()
+    if has_code:
+        origin, patches = facts.origin()
+        contents = {folder.provenance: origin} | contents
+        texts[PROVENANCE] = _page(origin)
+    run_record.write(folder, {**others, **_as_files(folder, contents, patches)})
     session.start_session(hyperparameters(facts.plain), texts)
+
+
+def record_code(
+    folder: RunFolder, origin: Mapping[str, Any], patches: Patches, pages: ShowsPages
+) -> None:
+    """Writes the provenance of a run that trains already, as files and to `pages`."""
+    run_record.write(folder, _as_files(folder, {folder.provenance: origin}, patches))
+    pages.show_page(PROVENANCE, _page(origin), 0)
 
 
 def check_data(folder: RunFolder, splits: Splits, changes: Mapping[str, list[Any]]) -> None:
@@ -206,6 +230,10 @@ def _decisive_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> 
 
 def _sizes(splits: Splits) -> dict[str, int]:
     return {part: len(dataset) for part, dataset in splits.by_name.items()}
+
+
+def _page(origin: Mapping[str, Any]) -> str:
+    return fenced(json.dumps(origin, indent=2), "json")
 
 
 def _as_files(

@@ -4,7 +4,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -16,6 +16,7 @@ from andiron import errors
 from andiron.run_folder import RunFolder
 from andiron.shell.config import leaves
 from andiron.shell.run import code_origin, run_record
+from andiron.shell.run.code_origin import Gathered, Patches
 
 CODE = ("git", "projects", "modules")
 COMPARED = ("andiron", "python", "packages", "hardware", "data")
@@ -29,18 +30,24 @@ def gather(
     data: dict[str, Any],
     device: torch.device,
     processes: int = 1,
-    gathered: code_origin.Gathered | None = None,
-) -> tuple[dict[str, Any], code_origin.Patches]:
+    code: Callable[[], Gathered] | None = None,
+) -> tuple[dict[str, Any], Patches]:
     """The content of provenance.json, and patches from the commits to the code that ran.
 
-    Call it once everything is built, so that the user's own modules are imported. `gathered` is
-    the code, if it was gathered beside.
+    Call it once everything is built, so that the user's own modules are imported. `code` gives the
+    code, if it is gathered beside.
     """
-    code, patches = gathered or code_origin.gather(code_origin.config_dirs())
+    known = surroundings(seed, data, device, processes)
+    return with_code(known, code() if code else code_origin.gather(code_origin.config_dirs()))
+
+
+def surroundings(
+    seed: int, data: dict[str, Any], device: torch.device, processes: int
+) -> dict[str, Any]:
+    """The content of provenance.json without the code."""
     return {
-        "command": sys.argv,
+        "command": [*sys.argv],
         "andiron": andiron.__version__,
-        **code,
         "python": platform.python_version(),
         "packages": versions(),
         "hardware": _hardware(device),
@@ -48,7 +55,13 @@ def gather(
         "seed": seed,
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "data": data,
-    }, patches
+    }
+
+
+def with_code(known: dict[str, Any], code: Gathered) -> tuple[dict[str, Any], Patches]:
+    """The `surroundings` with the code, and the patches of its uncommitted changes."""
+    origin, patches = code
+    return {name: known[name] for name in ("command", "andiron")} | origin | known, patches
 
 
 def read(folder: RunFolder) -> dict[str, Any]:

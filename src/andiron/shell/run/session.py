@@ -1,243 +1,138 @@
-"""A run's folder as the host of its learner: claimed while it trains, then given the results."""
+"""The session of a run in its claimed folder: recorded, begun by its first update, given results.
 
-import logging
+A run of the command and a run from Python train in the same session. The order of writing: the
+manifest and the status (`claim`), the record, after the first update the status without
+`untrained`, at the end the results and the last status.
+"""
+
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from datetime import datetime
-from pathlib import Path
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from torch import Tensor
 
-from andiron import errors
-from andiron.checkpoint import Checkpointer, Store, directory
-from andiron.disk import files
-from andiron.protocols import Loader
+from andiron.protocols import Point
 from andiron.run_folder import RunFolder
 from andiron.serialization.safetensors_codec import save_tensors
-from andiron.shell.config import leaves
-from andiron.shell.run import (
-    applied_changes, claim, code_origin, finished_run, metadata, provenance, python_changes,
-    python_record, resume_policy, run_record, status, written_files,
-)  # fmt: skip
-from andiron.shell.run.code_origin import Gathered
-from andiron.shell.run.python_record import Built, Code
+from andiron.shell.run import applied_changes, metadata, provenance, run_record, status
+from andiron.shell.run.code_origin import Gathering
+from andiron.shell.run.metadata import Facts, Files
 from andiron.writers import Writers
 
-log = logging.getLogger("andiron")
+Summary = dict[str, Any]
+Show = Callable[[Summary], None]
+Weights = Mapping[str, Mapping[str, Tensor]]  # by name: `model`, and each average
 
 
-def folder_at(path: Path | str | None) -> RunFolder:
-    """The folder at `path`, or outputs/<date>/<time>, as train.py names the folder of a run."""
-    new = Path("outputs") / datetime.now().strftime("%Y-%m-%d/%H-%M-%S-%f")
-    return RunFolder(new if path is None else Path(path))
+@dataclass(frozen=True)
+class Record:
+    """The record of a run that starts, or resumes after `updates` with other options.
 
-
-def resume_or_start(resume: Callable[[], Path], folder: RunFolder, store: Store) -> None:
-    """Calls `resume` if the store has a checkpoint, else leaves a new run to be started.
-
-    Raises: RunFolderError if the run in the folder has trained.
-    """
-    if directory.names(store):
-        resume()
-    elif run_record.holds_run(folder) and not status.is_untrained(folder):
-        raise errors.RunFolderError(
-            f"{folder.path}: holds a run that has trained, and {store} has no checkpoint of it: "
-            "restore one, make its place reachable, or give overwrite=True instead of resume=True "
-            "to start again"
-        )
-
-
-def host_of(chosen: Any, state: Any, checkpointer: Checkpointer | None) -> "FolderHost | None":
-    """The host of a learner with this state and the `Choices` of a builder.
-
-    None if this process writes nothing to the folder.
-    """
-    writes = checkpointer or chosen.writers is None or not chosen.claims
-    return FolderHost(chosen, state, checkpointer) if writes and chosen.world.rank == 0 else None
-
-
-class FolderHost:
-    """Claims the folder of a run while its learner trains, and keeps its status and log.
-
-    The first training begins a new run, unless the learner has resumed; later ones continue it.
-    Changes of a resumed run's options are recorded after the first update that has them.
+    `others` are files that are written with it. Where `awaits_code` is false, training does not
+    wait for git: the provenance of a new run is written at the first log point that has it.
     """
 
-    def __init__(self, chosen: Any, state: Any, checkpointer: Checkpointer | None):
-        self.folder: RunFolder = chosen.folder
-        self.is_recorded: bool = chosen.is_recorded and chosen.claims
-        self._chosen = chosen
-        self._writers: Writers = state.metric_log.writers
-        self._checkpointer = checkpointer
-        schedule = getattr(state.schedule, "at_start", state.schedule)
-        parts = state.model, state.optimizer.groups, schedule
-        # None once it is recorded
-        self._unrecorded = Built(chosen, *parts, Code.of_caller()) if self.is_recorded else None
-        self._has_run = False
-        self._checkpoint: Path | None = None  # from which the run was resumed
-
-    def resume(self, load: Callable[[], Path], at: Any) -> Path:
-        """The checkpoint that `load` continues from, `at` a position; training continues the run.
-
-        Raises: RunFolderError if another process trains it; ConfigError if options differ from
-        the record and are not allowed to.
-        """
-        if not self._chosen.claims:
-            return load()
-        claim.settle(self.folder)
-        claim.refuse_if_running(self.folder)
-        if not run_record.holds_run(self.folder):  # written before Python runs had manifests
-            run_record.begin(self.folder, lists_files=False)
-        self._has_run = True
-        self._changes(None)
-        with written_files.guarded(self.folder):
-            self._checkpoint = load()
-        config = self.folder.config
-        if self.is_recorded and at.batch_size is None and config.exists():  # of an earlier version
-            at.batch_size = run_record.read_json(self.folder, config).get("batch_size")
-        return self._checkpoint
-
-    @contextmanager
-    def training(
-        self, train: Loader, at: Any, *, is_over: bool
-    ) -> Iterator[status.Report | None]:
-        """Claims the folder, and records the run; call the report's `updated` after an update.
-
-        An error before that removes the new run, or restores the run that it replaces or resumes.
-        A finished run that `is_over` stays as it is: None.
-        Raises: RunFolderError if the folder holds a run and the learner neither replaces nor
-        resumes it, holds files that no run wrote, or another process trains there; ConfigError as
-        `resume`.
-        """
-        if not self._chosen.claims:  # its caller has
-            yield status.Report(lambda: None)
-            return
-        folder = self.folder
-        holds_run = run_record.holds_run(folder)
-        is_new, changes = not self._has_run, self._changes(train)
-        with _messages_shown(), ExitStack() as stack:
-            if self._has_run and is_over and holds_run:
-                if finished_run.is_whole(folder):
-                    finished_run.log_end(folder, self._chosen.options)
-                    yield None
-                    return
-                resume_policy.check_applied(leaves.by_name(changes))
-            code = code_origin.gather_beside() if self._unrecorded else None
-            report = stack.enter_context(self._claimed(holds_run))
-            if self._checkpointer is not None:
-                self._checkpointer.sign(run_record.identity(folder))
-            self._writers.open()
-            with status.write_errors_explained(folder):
-                self._record(report, train, at, changes, code)
-            stack.enter_context(self._writers.session())
-            try:
-                yield report
-                report()
-            except errors.Interrupted:
-                if not holds_run:
-                    report()  # its state was saved
-                raise
-            finally:
-                if is_new and not report.is_untrained:  # further trainings continue the run
-                    self._has_run, self._unrecorded = True, None
-
-    def write_results(
-        self,
-        summary: dict[str, Any],
-        show: Callable[[dict[str, Any]], None],
-        weights: Mapping[str, Mapping[str, Tensor]],
-    ) -> None:
-        """Writes summary.json, with the folder and the options that changed; then the weights.
-
-        Raises: RunFolderError if a file cannot be written.
-        """
-        folder = self.folder
-        content = {"run_dir": str(folder.path), **summary}
-        if changes := applied_changes.texts(provenance.resumes(folder)):
-            content["changes"] = changes
-        content["worst_classes"] = content.pop("worst_classes")  # the last
-        with status.write_errors_explained(folder):
-            run_record.write_json(folder, {folder.summary: content})
-        show(content)
-        paths = {folder.weights(name): tensors for name, tensors in weights.items()}
-        with status.write_errors_explained(folder):
-            run_record.announce(folder, *paths)
-            for path, tensors in paths.items():
-                save_tensors(path, tensors)
-            run_record.add(folder, *paths)
-
-    def _claimed(self, holds_run: bool) -> AbstractContextManager[status.Report]:
-        """Claims the folder to resume the run there, or for a new one."""
-        folder = self.folder
-        is_free = self._has_run or self._chosen.overwrite or status.is_untrained(folder)
-        if holds_run and not is_free:
-            raise errors.RunFolderError(
-                f"{folder.path} already holds a run: give LearnerBuilder resume=True to continue "
-                "it, overwrite=True to replace it, or no run_dir for a new folder"
-            )
-        if self._has_run:
-            return claim.resumed(folder)
-        logs = (folder.metrics, folder.metrics_csv, folder.tensorboard)
-        opened = logs if self._writers.are_made else ()
-        return claim.claimed(folder, overwrite=self._chosen.overwrite, opened=opened)
-
-    def _changes(self, train: Loader | None) -> leaves.Differences:
-        """The changes since the run was recorded, as far as they are known without a loader.
-
-        Raises: ConfigError if they are not allowed; DataError for other data.
-        """
-        if self._unrecorded is None or not (self._has_run and self.folder.config.exists()):
-            return {}
-        changes = python_changes.changes(self.folder, self._unrecorded, train)
-        resume_policy.check(changes, self._chosen.resume_allow, "in another run_dir")
-        return changes
-
-    def _record(
-        self,
-        report: status.Report,
-        train: Loader,
-        at: Any,
-        changes: leaves.Differences,
-        code: Callable[[], Gathered] | None,
-    ) -> None:
-        """Records a new run now, and a resumed one after its first update."""
-        if self._checkpoint is not None:
-            resume_policy.log.info("resuming from %s: %s", self._checkpoint, at.within(train))
-            for line in resume_policy.described(changes):
-                resume_policy.log.info("changed: %s", line)
-            resume_policy.warn_of_order(leaves.by_name(changes), at.batch)
-            self._checkpoint = None
-        if self._unrecorded is None or code is None:
-            return
-        folder, facts = self.folder, python_record.facts(self._unrecorded, train, code())
-        contents = python_record.code_file(folder, self._unrecorded)
-        if not folder.config.exists():
-            config = {folder.config: files.as_indented_json(facts.plain)}
-            run_record.write(folder, config | contents)
-            metadata.record_start(folder, facts, self._writers)
-            return
-        contents |= metadata.resumed(folder, facts, at.updates, leaves.by_name(changes))
-
-        def record() -> None:
-            with status.write_errors_explained(folder):
-                run_record.write(folder, contents)
-            self._unrecorded = None
-
-        report.record = record
+    facts: Facts
+    others: Files = field(default_factory=dict)
+    updates: int | None = None  # of a resumed run
+    changes: Mapping[str, list[Any]] = field(default_factory=dict)  # both values by option
+    awaits_code: bool = True
 
 
 @contextmanager
-def _messages_shown() -> Iterator[None]:
-    """Prints warnings and how a run is resumed to stderr, unless the program logs itself."""
-    handler, level = logging.StreamHandler(), resume_policy.log.level
-    name = resume_policy.log.name
-    handler.addFilter(lambda record: record.levelno >= logging.WARNING or record.name == name)
-    if not log.parent or not log.parent.hasHandlers():  # else the program prints them already
-        log.addHandler(handler)
-        resume_policy.log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        resume_policy.log.setLevel(level)
-        log.removeHandler(handler)
+def training(
+    folder: RunFolder, report: status.Report, writers: Writers, record: Record | None
+) -> Iterator[None]:
+    """Trains a run whose folder is claimed; call `report.updated` after the first update.
+
+    A new run is recorded before the body, a resumed one after its first update. None: the process
+    records nothing.
+    Raises: RunFolderError if the record cannot be written.
+    """
+    late = None
+    if record is not None:
+        with status.write_errors_explained(folder):
+            late = _record(folder, report, writers, record)
+    with writers.session():
+        try:
+            yield
+        except BaseException:
+            if late is not None and not report.is_untrained:
+                with suppress(OSError):  # the error of the run stays
+                    late.record()
+            raise
+        if late is not None:
+            with status.write_errors_explained(folder):
+                late.record()
+        report()
+
+
+def write_results(folder: RunFolder, summary: Summary, show: Show, weights: Weights) -> None:
+    """Writes summary.json, with the folder and the options that changed; then the weights.
+
+    Raises: RunFolderError if a file cannot be written.
+    """
+    content = {"run_dir": str(folder.path), **summary}
+    if changes := applied_changes.texts(provenance.resumes(folder)):
+        content["changes"] = changes
+    content["worst_classes"] = content.pop("worst_classes")  # the last
+    with status.write_errors_explained(folder):
+        run_record.write_json(folder, {folder.summary: content})
+    show(content)
+    paths = {folder.weights(name): tensors for name, tensors in weights.items()}
+    with status.write_errors_explained(folder):
+        run_record.announce(folder, *paths)
+        for path, tensors in paths.items():
+            save_tensors(path, tensors)
+        run_record.add(folder, *paths)
+
+
+def _record(
+    folder: RunFolder, report: status.Report, writers: Writers, record: Record
+) -> "LateCode | None":
+    """Records a new run now, and a resumed one after its first update."""
+    facts = record.facts
+    if record.updates is not None:
+        resumed = metadata.resumed(folder, facts, record.updates, record.changes)
+        report.record = partial(_write, folder, {**record.others, **resumed})
+        return None
+    is_late = not record.awaits_code
+    origin = facts.origin_later() if is_late else None
+    metadata.record_start(folder, facts, writers, record.others, has_code=not is_late)
+    if origin is None or facts.code is None:
+        return None
+    late = LateCode(facts.code, lambda: metadata.record_code(folder, *origin(), writers))
+    writers.add(metadata.PROVENANCE, late)
+    return late
+
+
+def _write(folder: RunFolder, contents: Files) -> None:
+    with status.write_errors_explained(folder):
+        run_record.write(folder, contents)
+
+
+class LateCode:
+    """A writer that records where the code comes from, at the first log point after git answered.
+    """
+
+    sends_data = False
+
+    def __init__(self, code: Gathering, record: Callable[[], None]):
+        self._code = code
+        self._record: Callable[[], None] | None = record
+
+    def record(self) -> None:
+        """Records the code unless it is recorded; waits for git."""
+        if self._record is not None:
+            self._record()
+            self._record = None
+
+    def write(self, point: Point) -> None:
+        """Records the code if git has answered."""
+        if self._code.is_done:
+            self.record()
+
+    def close(self) -> None:
+        """Does nothing: the session has recorded the code, or the run has left nothing."""

@@ -78,6 +78,7 @@ class Report:
     begin: Callable[[], None]
     record: Callable[[], None] = lambda: None
     is_untrained: bool = False
+    has_updated: bool = False
     note: str | None = None
     started: str = field(default_factory=now)
     earlier: Mapping[str, Any] = field(default_factory=dict)
@@ -89,6 +90,7 @@ class Report:
         """After the first update, to which the options of a resumed run have applied."""
         self.record()
         self()
+        self.has_updated = True
 
     def write(self, folder: RunFolder, **ended: Any) -> None:
         """Writes status.json: the run is running, or `ended`."""

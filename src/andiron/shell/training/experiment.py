@@ -2,9 +2,9 @@
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,11 @@ from andiron.shell.assembly.components import Components
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
-from andiron.shell.run import metadata, resume_policy, run_record
-from andiron.shell.run.metadata import Facts
-from andiron.shell.run.status import write_errors_explained
+from andiron.shell.run import metadata, resume_policy, run_record, session
+from andiron.shell.run.code_origin import Gathering
+from andiron.shell.run.metadata import Facts, Files
+from andiron.shell.run.session import Record
+from andiron.shell.run.status import Report, write_errors_explained
 from andiron.writers import Writers
 
 MODEL_VIEWS = "screen.model_views"  # layers, graph and embeddings of a model
@@ -40,14 +42,13 @@ log = logging.getLogger("andiron")
 class Experiment:
     """A run that is built; `run` trains it.
 
-    `record` is the record of a resumed run, to be written after its first update; `is_done` says
-    that its updates and results are complete.
+    `record` is recorded then, by rank 0; `is_done` says that its updates and results are complete.
     """
 
     folder: RunFolder
     components: Components
     learner: Learner
-    record: Mapping[Path, bytes] = field(default_factory=dict)
+    record: Record | None = None
     is_done: bool = False
 
     @property
@@ -55,34 +56,44 @@ class Experiment:
         """The writers of the logged values."""
         return self.learner.metric_log.writers
 
-    def facts(self, plain: Mapping[str, Any]) -> Facts:
+    def facts(self, plain: Mapping[str, Any], code: Gathering | None) -> Facts:
         """The facts for the record, with the options `plain`, before the first update."""
         built, rates = self.components, self.learner.rates
         groups = group_table.param_groups(built.optimizer.groups, rates, built.schedule)
-        return Facts(plain, built.splits, built.device, groups, built.world.size)
+        return Facts(plain, built.splits, built.device, groups, built.world.size, code)
 
-    def run(self, begun: Callable[[], None] | None = None) -> nn.Module:
+    def run(self, report: Report | None = None) -> nn.Module:
         """The trained model; the summary and all weights are written to the folder.
 
-        `begun` is called after the first update: a run that cannot be trained has failed by then.
+        Updates `report` after the first update: a run that cannot be trained has failed by then.
         A run that is done stays as it is.
         """
         if self.is_done:
             self.learner.close()
             return self.learner.model
-        built = self.components
+        report = report or Report(lambda: None)
         with self._closed_after(), ExitStack() as at_end:
-            for loader in built.loaders:
+            for loader in self.components.loaders:
                 at_end.callback(loader.close)
-            at_end.enter_context(self.writers.session())
-            for step in self.learner.steps(built.train, built.valid, built.test, more=built.more):
-                if begun is not None and step.kind in ("update", "skipped"):
-                    self.learner.wait()
-                    begun()
-                    begun = None
-            if built.world.rank == 0:
-                self._write_results()
+            recorded = session.training(self.folder, report, self.writers, self.record)
+            at_end.enter_context(recorded)
+            self._train(report)
         return self.learner.model
+
+    def _train(self, report: Report) -> None:
+        """Trains to the end, and writes the results."""
+        built, learner = self.components, self.learner
+        is_new = self.record is not None and self.record.updates is None
+        if is_new and (views := wings.optional(MODEL_VIEWS)):
+            self.writers.show_graph(lambda: views.graph(built))
+        for step in learner.steps(built.train, built.valid, built.test, more=built.more):
+            if not report.has_updated and step.kind in ("update", "skipped"):
+                learner.wait()
+                learner.interrupter.has_begun = True  # before: a signal meanwhile saves the run
+                report.updated()
+        if built.world.rank == 0:
+            self._write_results()
+        report.note = learner.ending
 
     @contextmanager
     def _closed_after(self) -> Iterator[None]:
@@ -129,23 +140,21 @@ def build(
     In a `world` of several processes, all call it; rank 0 writes the record.
     Raises: ConfigError, DataError or DeviceError.
     """
-    folder = RunFolder(run_dir)
+    code, folder = _code_of(world), RunFolder(run_dir)
     randomness.seed_others(config.seed)
     built = components.build(config, trusted, world=world)
     with _assemble(config, folder, built, interrupter) as experiment:
         if built.world.rank:
             return experiment
-        facts, writers = experiment.facts(dataclasses.asdict(config)), experiment.writers
-        metadata.record_start(folder, facts, writers)
-        if views := wings.optional(MODEL_VIEWS):
-            writers.show_graph(lambda: views.graph(built))
-    return experiment
+        record = Record(experiment.facts(dataclasses.asdict(config), code))
+    return dataclasses.replace(experiment, record=record)
 
 
 def resume(
     config: Train,
     run_dir: Path,
     changes: Mapping[str, list[Any]],
+    others: Files | None = None,
     *,
     is_whole: bool = False,
     interrupter: Interrupter | None = None,
@@ -154,12 +163,13 @@ def resume(
 ) -> Experiment:
     """The run in `run_dir` at its newest intact checkpoint; `changes` are its changed options.
 
+    `others` are files that are recorded with them.
     If it `is_whole`, with all its results, it is done unless the changes give it more to do.
     In a `world` of several processes, all call it; rank 0 reads the checkpoint. With `trusted`, the
     configuration was read from the folder.
     Raises: ConfigError, DataError or DeviceError.
     """
-    folder = RunFolder(run_dir)
+    code, folder = _code_of(world), RunFolder(run_dir)
     randomness.seed_others(config.seed)
     world = world or World(slices=config.slices)
     path, checkpoint = saved = world.decided(
@@ -174,7 +184,7 @@ def resume(
     resume_point.check(config, built, checkpoint, changes)
     with _assemble(config, folder, built, interrupter) as experiment:
         learner = experiment.learner
-        facts = experiment.facts(config.recorded())  # with the rates of the first update
+        facts = experiment.facts(config.recorded(), code)  # with the rates of the first update
         resume_point.resume(learner, config, saved, changes)
         if learner.is_over:
             if is_whole:
@@ -185,8 +195,13 @@ def resume(
         resume_policy.warn_of_order(changes, learner.position.batch)
         if world.rank:
             return experiment
-        record = metadata.resumed(folder, facts, learner.updates, changes)
+        record = Record(facts, others or {}, learner.updates, changes)
     return dataclasses.replace(experiment, record=record)
+
+
+def _code_of(world: World | None) -> Gathering | None:
+    """The code, gathered while the run is built; None in the processes that record nothing."""
+    return None if world and world.rank else Gathering()
 
 
 @contextmanager

@@ -73,17 +73,11 @@ def _start(
     with ExitStack() as at_end, exhausted.explained(config.demands):
         with interrupter.held_back():
             report = at_end.enter_context(claim.claimed(folder, overwrite=config.overwrite))
-            _record(config, folder, hydra_record, {})
+            _record(config, folder, hydra_record)
         build = _imported("build", config, interrupter, share, at_end)
         built = build(config, folder.path, interrupter=interrupter, trusted=trusted)
         interrupter.hear()
-
-        def updated() -> None:
-            interrupter.has_begun = True  # before the write: a signal during it saves the run
-            report.updated()
-
-        built.run(updated)
-        report.note = built.learner.ending
+        built.run(report)
 
 
 def _resume(
@@ -110,6 +104,7 @@ def _resume(
             config,
             folder.path,
             leaves.by_name(changes),
+            _record_files(config, folder, hydra_record),
             interrupter=interrupter,
             is_whole=is_whole,
             # resume=auto: the whole configuration comes from the command line
@@ -123,19 +118,20 @@ def _resume(
             return
         for line in resume_policy.described(changes):
             log.info("changed: %s", line)
-        report.record = partial(_record, config, folder, hydra_record, resumed.record)
-        resumed.run(report.updated)
-        report()
-        report.note = resumed.learner.ending
+        resumed.run(report)
 
 
-def _record(
-    config: Train, folder: RunFolder, hydra_record: HydraRecord, others: Mapping[Path, bytes]
-) -> None:
-    hydra_files = {folder.hydra / name: text.encode() for name, text in hydra_record.items()}
-    contents = {folder.config: files.as_indented_json(config.recorded()), **hydra_files, **others}
+def _record(config: Train, folder: RunFolder, hydra_record: HydraRecord) -> None:
     with status.write_errors_explained(folder):
-        run_record.write(folder, contents)
+        run_record.write(folder, _record_files(config, folder, hydra_record))
+
+
+def _record_files(
+    config: Train, folder: RunFolder, hydra_record: HydraRecord
+) -> dict[Path, bytes]:
+    """The configuration and Hydra's record of it, by file."""
+    hydra_files = {folder.hydra / name: text.encode() for name, text in hydra_record.items()}
+    return {folder.config: files.as_indented_json(config.recorded()), **hydra_files}
 
 
 def _outcome(config: Train, folder: RunFolder, trusted: Trust | None) -> str:
