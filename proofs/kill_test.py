@@ -302,7 +302,7 @@ def _differences(straight: Path, run_dir: Path) -> list[str]:
 
 
 def main() -> int:
-    """Runs `python scripts/kill_test.py`; returns the exit code."""
+    """Runs `python scripts/kill_test.py`, also as a module; returns the exit code."""
     options, overrides = _parser().parse_known_args(sys.argv[1:])
     now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f")
     below = (options.keep or Path("outputs", "kill_test", now)).absolute()
@@ -358,3 +358,7 @@ def _parser() -> argparse.ArgumentParser:
         help="create the runs there, and keep the uninterrupted one",
     )
     return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
