@@ -5,17 +5,12 @@ import math
 import numpy
 import pytest
 import torch
-from classification_items import (
-    LOSS, binary, classes, close, labels, laws, measured, on_meta, padded, shuffled,
-)  # fmt: skip
+from classification_items import LOSS, binary, classes, close, labels, laws, measured, shuffled
 from hypothesis import given
 from hypothesis import strategies as st
 
 from andiron.metrics.classification.calibration import BrierScore, ExpectedCalibrationError
-from andiron.outputs import (
-    IGNORED, BinaryClassificationOutput, ClassificationOutput, MultiLabelClassificationOutput,
-)  # fmt: skip
-from andiron.protocols import Metric, Statistic
+from andiron.outputs import IGNORED, BinaryClassificationOutput, ClassificationOutput
 
 # at most 55 float32 probabilities are added up, each right to 1e-7
 rounded = {"rel": 1e-5, "abs": 1e-6}
@@ -113,34 +108,6 @@ def test_a_brier_score_by_hand():
     assert measured(BrierScore(), [item]) == pytest.approx((0.0625 + 0.36) / 2, **rounded)
 
 
-@pytest.mark.parametrize("metric", [ExpectedCalibrationError(), BrierScore()])
-@laws
-@given(drawn=drawn_items)
-def test_padding_counts_nowhere(metric, drawn):
-    padding = measured(metric, [padded(item) for item in drawn.items])
-    assert padding == close(measured(metric, drawn.items), **rounded)
-
-
-@pytest.mark.parametrize("metric", [ExpectedCalibrationError(), BrierScore()])
-def test_a_batch_is_counted_without_reading_or_shapes_that_hang_on_values(metric, host_reads):
-    for has_ignored in (False, True):
-        items = [
-            ClassificationOutput(
-                LOSS, torch.zeros(5, 3), torch.tensor([0, 1, 2, 1, 0]), has_ignored=has_ignored
-            ),
-            BinaryClassificationOutput(
-                LOSS, torch.zeros(5), torch.tensor([0, 1, 1, 1, 0]), has_ignored=has_ignored
-            ),
-            MultiLabelClassificationOutput(
-                LOSS, torch.zeros(3, 2), torch.ones(3, 2).long(), has_ignored=has_ignored
-            ),
-        ]
-        with host_reads() as reads:
-            parts = [metric(item)[0] for item in items]
-        assert reads.number == 0
-        assert [part.shape for part in parts] == [metric(on_meta(item))[0].shape for item in items]
-
-
 def test_half_precision_logits_are_added_up_in_float64():
     for dtype in (torch.bfloat16, torch.float16):
         item = ClassificationOutput(
@@ -159,12 +126,3 @@ def test_a_nan_logit_leaves_no_calibration_error():
     )
     assert measured(ExpectedCalibrationError(), [item]) is None
     assert math.isnan(measured(BrierScore(), [item]))  # as the loss is: a mean of what is no number
-
-
-def test_less_is_better():
-    assert isinstance(ExpectedCalibrationError(), Statistic) and isinstance(BrierScore(), Metric)
-    assert not ExpectedCalibrationError().higher_is_better and not BrierScore().higher_is_better
-    assert (ExpectedCalibrationError().name, BrierScore().name) == (
-        "calibration_error",
-        "brier_score",
-    )

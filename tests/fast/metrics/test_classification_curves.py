@@ -13,11 +13,8 @@ from hypothesis import strategies as st
 
 from andiron.metrics.classification.ranking import AUROC, AveragePrecision
 from andiron.outputs import (
-    BinaryClassificationOutput,
-    ClassificationOutput,
-    MultiLabelClassificationOutput,
-)
-from andiron.protocols import Statistic
+    BinaryClassificationOutput, ClassificationOutput, MultiLabelClassificationOutput,
+)  # fmt: skip
 
 sklearn = pytest.importorskip("sklearn.metrics")
 
@@ -67,9 +64,8 @@ def test_an_area_of_classes_is_the_average_of_each_against_the_rest(
 ):
     value = shuffled(build(average=average), drawn.items, data)
     truths, scores = (
-        drawn.true[:, None] == numpy.arange(drawn.logits.shape[1]),
-        drawn.kept.softmax(-1).numpy(),
-    )
+        drawn.true[:, None] == numpy.arange(drawn.logits.shape[1]), drawn.kept.softmax(-1).numpy(),
+    )  # fmt: skip
     if average == "micro":
         expected = reference(truths.ravel(), scores.ravel()) if len(truths) else None
     else:
@@ -180,10 +176,6 @@ def test_classes_have_their_names():
     item = ClassificationOutput(LOSS, torch.eye(3)[[0, 1, 1, 0]], torch.tensor([0, 0, 1, 1]))
     names = ["ant", "bee", "cat"]
     assert measured(AUROC(average="none", class_names=names), [item]) == {"ant": 0.5, "bee": 0.5}
-    with pytest.raises(
-        ValueError, match=r"^class_names=\['ant'\]: 1 names for 3 classes; give one for each"
-    ):
-        measured(AUROC(average="none", class_names=["ant"]), [item])
 
 
 @areas
@@ -228,24 +220,3 @@ def test_a_batch_is_kept_without_reading(build, reference, host_reads):
         TIED.output.data_ptr(),
         TIED.targets.data_ptr(),
     )
-
-
-@areas
-def test_it_gathers_and_more_is_better(build, reference):
-    assert isinstance(build(), Statistic)
-    assert (build().gathers, build().higher_is_better) == (True, True)
-    assert {name: made().name for name, (made, _) in AREAS.items()} == {
-        name: name for name in AREAS
-    }
-
-
-@areas
-def test_an_unknown_average_is_refused(build, reference):
-    item = ClassificationOutput(LOSS, torch.eye(3), torch.arange(3))
-    metric = build()
-    metric.average = "samples"  # the type checker of the tests refuses it as an argument
-    with pytest.raises(
-        ValueError,
-        match="^average=samples: should be micro or macro or weighted or none; choose one of these",
-    ):
-        measured(metric, [item])

@@ -3,9 +3,7 @@
 import numpy
 import pytest
 import torch
-from classification_items import (
-    LOSS, binary, classes, labels, laws, measured, on_meta, padded, shuffled,
-)  # fmt: skip
+from classification_items import LOSS, binary, classes, labels, laws, measured, shuffled
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +11,6 @@ from andiron.metrics import Accuracy, ExactMatch, HammingAccuracy, HammingLoss, 
 from andiron.outputs import (
     IGNORED, BinaryClassificationOutput, ClassificationOutput, MultiLabelClassificationOutput,
 )  # fmt: skip
-from andiron.protocols import Metric, Statistic
 
 sklearn = pytest.importorskip("sklearn.metrics")
 
@@ -105,76 +102,3 @@ def test_the_accuracy_of_yes_or_no_by_hand():
     item = BinaryClassificationOutput(LOSS, torch.tensor([2.0, -1.0, 0.5]), torch.tensor([1, 1, 0]))
     assert measured(HammingAccuracy(), [item]) == 1 / 3
     assert measured(HammingAccuracy(threshold=0.7), [item]) == 2 / 3
-
-
-@pytest.mark.parametrize(
-    "metric", [HammingAccuracy(), HammingLoss(), ExactMatch(), TopKAccuracy(k=2)]
-)
-@laws
-@given(data=st.data())
-def test_padding_counts_nowhere(metric, data):
-    drawn = data.draw(classes() if isinstance(metric, TopKAccuracy) else labels(ignored=True))
-    assert measured(metric, [padded(item) for item in drawn.items]) == measured(metric, drawn.items)
-
-
-@pytest.mark.parametrize(
-    "metric", [HammingAccuracy(), HammingLoss(), ExactMatch(), TopKAccuracy(k=2)]
-)
-def test_a_batch_is_counted_without_reading_or_shapes_that_hang_on_values(metric, host_reads):
-    for has_ignored in (False, True):
-        if isinstance(metric, TopKAccuracy):
-            item = ClassificationOutput(
-                LOSS, torch.zeros(3, 2), torch.tensor([0, 1, 1]), has_ignored=has_ignored
-            )
-        else:
-            item = MultiLabelClassificationOutput(
-                LOSS, torch.zeros(3, 2), torch.ones(3, 2).long(), has_ignored=has_ignored
-            )
-        with host_reads() as reads:
-            total, _ = metric(item)
-        assert reads.number == 0
-        assert total.shape == metric(on_meta(item))[0].shape
-
-
-def test_they_are_means_under_their_natural_names_unless_given():
-    metrics = [
-        HammingAccuracy(), HammingLoss(), ExactMatch(), TopKAccuracy(),
-        TopKAccuracy(k=3, name="mine"),
-    ]  # fmt: skip
-    assert all(
-        isinstance(metric, Metric) and not isinstance(metric, Statistic) for metric in metrics
-    )
-    assert [metric.name for metric in metrics] == [
-        "hamming_accuracy", "hamming_loss", "exact_match", "top_5_accuracy", "mine",
-    ]  # fmt: skip
-    assert [metric.name for metric in metrics if not metric.higher_is_better] == ["hamming_loss"]
-
-
-def test_a_k_that_no_number_of_classes_allows_is_refused():
-    with pytest.raises(ValueError, match="^k=5: should be at most 3, the number of classes$"):
-        TopKAccuracy(k=5, num_classes=3)
-
-
-@pytest.mark.parametrize("build", [HammingAccuracy, HammingLoss, ExactMatch])
-def test_a_threshold_that_all_are_above_is_refused(build):
-    item = MultiLabelClassificationOutput(LOSS, torch.zeros(3, 2), torch.ones(3, 2).long())
-    with pytest.raises(
-        ValueError,
-        match="^threshold=0.0: should be between 0 and 1, both excluded; 0.5 is the usual one",
-    ):
-        build(threshold=0.0)(item)
-
-
-def test_what_a_metric_has_no_meaning_for_is_refused():
-    one = ClassificationOutput(LOSS, torch.zeros(3, 2), torch.tensor([0, 1, 1]))
-    several = MultiLabelClassificationOutput(LOSS, torch.zeros(3, 2), torch.ones(3, 2).long())
-    with pytest.raises(
-        ValueError,
-        match="^exact_match: measures answers that are any of several labels, not one of several",
-    ):
-        ExactMatch()(one)
-    with pytest.raises(
-        ValueError,
-        match="^top_5_accuracy: measures answers that are one of several classes, not any of",
-    ):
-        TopKAccuracy()(several)

@@ -32,13 +32,6 @@ def test_loss_is_weighted_by_the_size_of_its_batch():
     assert (float(total), count) == (3.75, 5)
 
 
-def test_less_loss_and_more_accuracy_are_better():
-    assert {metric.name: metric.higher_is_better for metric in (Loss(), Accuracy())} == {
-        "loss": False,
-        "accuracy": True,
-    }
-
-
 def test_a_batch_whose_targets_are_all_ignored_leaves_the_mean_as_it_was():
     ignored = torch.full((2,), IGNORED)
     tally = Tally([Loss(), Accuracy()])

@@ -6,23 +6,18 @@ import numpy
 import pytest
 import torch
 from classification_items import (
-    LOSS, averages, binary, classes, close, labels, laws, measured, on_meta, padded, shuffled,
-    unwarned,
+    LOSS, averages, binary, classes, close, labels, laws, measured, padded, shuffled, unwarned,
 )  # fmt: skip
 from hypothesis import given
 from hypothesis import strategies as st
 
 from andiron.metrics.classification.agreement import (
-    BalancedAccuracy,
-    CohenKappa,
-    MatthewsCorrelation,
-)
+    BalancedAccuracy, CohenKappa, MatthewsCorrelation,
+)  # fmt: skip
 from andiron.metrics.classification.decision_scores import FBeta, Precision, Recall, Specificity
 from andiron.outputs import (
     IGNORED, BinaryClassificationOutput, ClassificationOutput, MultiLabelClassificationOutput,
-    RegressionOutput,
 )  # fmt: skip
-from andiron.protocols import Statistic
 
 sklearn = pytest.importorskip("sklearn.metrics")
 
@@ -131,10 +126,9 @@ def test_specificity_is_the_recall_of_the_rest(drawn, average, data):
     right, negatives = tables[:, 0, 0], tables[:, 0].sum(axis=1)
     ratios = right / numpy.where(negatives == 0, 1, negatives)
     expected = {
-        "micro": right.sum() / max(negatives.sum(), 1),
-        "macro": ratios.mean(),
+        "micro": right.sum() / max(negatives.sum(), 1), "macro": ratios.mean(),
         "weighted": numpy.average(ratios, weights=tables[:, 1].sum(axis=1)),
-    }
+    }  # fmt: skip
     present = sorted({*drawn.true.tolist(), *drawn.predicted.tolist()})
     assert same(value, expected[average] if average in expected else by_class(ratios, present))
 
@@ -244,100 +238,3 @@ def test_many_classes_take_memory_for_each_once():
     item = ClassificationOutput(LOSS, torch.zeros(3, 5000), torch.tensor([1, 0, 4999]))
     (part,) = FBeta()(item)
     assert part.shape == (3, 5000)
-
-
-def test_a_target_that_is_neither_class_nor_ignored_is_an_error():
-    for target in (3, -1, IGNORED):
-        item = ClassificationOutput(LOSS, torch.zeros(2, 3), torch.tensor([0, target]))
-        with pytest.raises(RuntimeError, match="out of bounds"):
-            Precision()(item)
-
-
-@every
-def test_a_batch_is_counted_without_reading_or_shapes_that_hang_on_values(metric, host_reads):
-    for has_ignored in (False, True):
-        items = [
-            ClassificationOutput(
-                LOSS, torch.zeros(5, 3), torch.tensor([0, 1, 2, 1, 0]), has_ignored=has_ignored
-            ),
-            BinaryClassificationOutput(
-                LOSS, torch.zeros(5), torch.tensor([0, 1, 1, 1, 0]), has_ignored=has_ignored
-            ),
-        ]
-        with host_reads() as reads:
-            parts = [metric(item) for item in items]
-        assert reads.number == 0
-        assert [part.shape for (part,) in parts] == [
-            part.shape for (part,) in map(metric, map(on_meta, items))
-        ]
-
-
-@every
-def test_it_is_a_statistic_of_sums_and_more_is_better(metric):
-    assert isinstance(metric, Statistic)
-    assert (getattr(metric, "gathers", False), metric.higher_is_better) == (False, True)
-
-
-def test_names_are_the_natural_ones_unless_given():
-    assert [FBeta(beta=beta).name for beta in (1.0, 2, 0.5)] == ["f1", "f2", "f0.5"]
-    assert FBeta(name="mine").name == "mine"
-    assert [metric().name for metric in (Precision, Recall, Specificity)] == [
-        "precision", "recall", "specificity",
-    ]  # fmt: skip
-    assert {name: metric().name for name, (metric, _) in AGREEMENTS.items()} == {
-        name: name for name in AGREEMENTS
-    }
-
-
-def test_an_unknown_average_is_answered_by_the_known_ones():
-    item = ClassificationOutput(LOSS, torch.eye(3), torch.arange(3))
-    metric = Precision()
-    metric.average = "makro"  # the type checker of the tests refuses it as an argument
-    with pytest.raises(
-        ValueError,
-        match="^average=makro: should be micro or macro or weighted or none; did you mean 'macro'?",
-    ):
-        measured(metric, [item])
-
-
-@pytest.mark.parametrize("threshold", [0.0, 1.0, -0.5, 1, math.nan])
-@pytest.mark.parametrize(
-    "build",
-    [Precision, Recall, FBeta, Specificity, BalancedAccuracy, MatthewsCorrelation, CohenKappa],
-)
-def test_a_threshold_that_all_or_none_are_above_is_refused(build, threshold):
-    item = BinaryClassificationOutput(LOSS, torch.zeros(3), torch.tensor([0, 1, 1]))
-    with pytest.raises(
-        ValueError, match=f"^threshold={threshold}: should be between 0 and 1, both excluded"
-    ):
-        build(threshold=threshold)(item)
-
-
-def test_names_for_another_number_of_classes_are_refused():
-    with pytest.raises(
-        ValueError, match=r"^class_names=\['a', 'b'\]: 2 names for 4 classes; give one for each"
-    ):
-        measured(Precision(average="none", class_names=["a", "b"]), [SMALL])
-
-
-@pytest.mark.parametrize("build", [BalancedAccuracy, MatthewsCorrelation, CohenKappa])
-def test_agreement_on_labels_is_refused(build):
-    item = MultiLabelClassificationOutput(
-        LOSS, torch.zeros(5, 3), torch.zeros(5, 3, dtype=torch.long)
-    )
-    with pytest.raises(
-        ValueError,
-        match=f"^{build().name}: measures answers that are one of several classes, or "
-        f"yes or no, not",
-    ):
-        build()(item)
-
-
-def test_a_regression_is_refused():
-    item = RegressionOutput(LOSS, torch.zeros(5, 1), torch.zeros(5, 1))
-    with pytest.raises(
-        ValueError,
-        match=r"^output \[5, 1\] with float32 targets \[5, 1\]: not a classifier's; "
-        r"give integer targets",
-    ):
-        Precision()(item)

@@ -11,6 +11,7 @@ from andiron.metrics.sequence.decoded_text import decoded
 from andiron.models import GAN
 from andiron.outputs import IGNORED, AdversarialOutput, ClassificationOutput, SequenceOutput
 from andiron.tasks import Adversarial
+from refusals import message_of
 
 torchmetrics = pytest.importorskip("torchmetrics")
 classification = pytest.importorskip("torchmetrics.classification")
@@ -123,11 +124,7 @@ PREDICTED = ["the cat sat on the cat", "a cat sat in a red mat", "dogs lie here 
 
 @pytest.mark.parametrize("vocabulary", [None, VOCABULARY], ids=["bytes", "characters"])
 @pytest.mark.parametrize("build", [
-    text.BLEUScore,
-    text.CHRFScore,
-    text.WordErrorRate,
-    text.EditDistance,
-    text.TranslationEditRate,
+    text.BLEUScore, text.CHRFScore, text.WordErrorRate, text.EditDistance, text.TranslationEditRate,
     text.ExtendedEditDistance,
     lambda: text.ROUGEScore(rouge_keys=("rouge1", "rougeL")),
 ])  # fmt: skip
@@ -225,7 +222,6 @@ def test_an_error_of_the_users_own_metric_or_function_stays_his():
         raise IndexError("mine")
 
     item = ClassificationOutput(LOSS, torch.zeros(5, 4), torch.zeros(5, dtype=torch.long))
-    with pytest.raises(KeyError, match="mine"):
-        Torchmetrics(Own())(item)
+    assert "mine" in message_of(KeyError, Torchmetrics(Own()), item)
     with pytest.raises(IndexError, match="mine"):
         adapted(regression.MeanSquaredError(), inputs=inputs)(item)

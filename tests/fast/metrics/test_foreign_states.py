@@ -43,17 +43,13 @@ MASKS = torch.randint(3, (NUMBER, 8, 8), generator=RANDOM)
 GUESSED = torch.where(torch.rand(MASKS.shape, generator=RANDOM) < 0.2, 0, MASKS)
 GIVEN = {  # the kind of item, its output and targets, and what torchmetrics gets of them
     "classes": (ClassificationOutput, LOGITS, CLASSES, (LOGITS.softmax(-1), CLASSES)),
-    "answers": (
-        BinaryClassificationOutput,
-        ANSWER_LOGITS,
-        ANSWERS,
-        (ANSWER_LOGITS.sigmoid(), ANSWERS),
-    ),
+    "answers": (BinaryClassificationOutput, ANSWER_LOGITS, ANSWERS,
+                (ANSWER_LOGITS.sigmoid(), ANSWERS)),
     "value": (RegressionOutput, PREDICTED[:, :1], VALUES[:, :1], (PREDICTED[:, 0], VALUES[:, 0])),
     "values": (RegressionOutput, PREDICTED, VALUES, (PREDICTED, VALUES)),
     "images": (RegressionOutput, BLURRED, PICTURES, (BLURRED, PICTURES)),
     "masks": (Pair, GUESSED, MASKS, (GUESSED, MASKS)),
-}
+}  # fmt: skip
 PAIRS = [
     ("images", lambda: image.PeakSignalNoiseRatio(data_range=1.0)),
     ("images", lambda: image.PeakSignalNoiseRatio(data_range=(0.0, 1.0))),
@@ -69,13 +65,11 @@ PAIRS = [
     ("answers", lambda: classification.BinaryRecallAtFixedPrecision(0.5)),
     ("answers", lambda: classification.BinarySensitivityAtSpecificity(0.5)),
     ("classes", lambda: clustering.HomogeneityScore()),
-    (
-        "classes",
-        lambda: wrappers.ClasswiseWrapper(classification.MulticlassRecall(4, average=None)),
-    ),
+    ("classes",
+     lambda: wrappers.ClasswiseWrapper(classification.MulticlassRecall(4, average=None))),
     ("values", lambda: wrappers.MultioutputWrapper(regression.R2Score(), 2)),
     ("value", lambda: regression.MeanSquaredError() + regression.MeanAbsoluteError()),
-]
+]  # fmt: skip
 pairs = pytest.mark.parametrize(
     "given, build", PAIRS, ids=[f"{given} {type(build()).__name__}" for given, build in PAIRS]
 )

@@ -55,11 +55,9 @@ def measured(metric, items=ITEMS):
 
 def node(of, **more):
     return {
-        "_target_": "andiron.metrics.adapted.function_mean.Mean",
-        "of": of,
-        "higher_is_better": False,
-        **more,
-    }
+        "_target_": "andiron.metrics.adapted.function_mean.Mean", "of": of,
+        "higher_is_better": False, **more,
+    }  # fmt: skip
 
 
 def test_the_mean_is_over_all_values_not_over_batch_means(own):

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from andiron.metrics.regression import regression_errors
 from andiron.metrics.tally import Tally
-from andiron.outputs import ClassificationOutput, RegressionOutput
-from andiron.protocols import Metric, Statistic
+from andiron.outputs import RegressionOutput
 
 METRICS = {
     regression_errors.MeanAbsoluteError: "mean_absolute_error",
@@ -171,44 +170,3 @@ def test_of_several_outputs_rmse_is_the_mean_of_their_roots():
     assert measured(regression_errors.MeanSquaredError(), output, targets, sizes=(1,)) == {
         "mse": 5.0
     }
-
-
-@pytest.mark.parametrize("kind", METRICS)
-def test_a_batch_reads_nothing_back(kind, host_reads):
-    metric, batch = kind(), item(*draw(1, 5, 2))
-    with host_reads() as reads:
-        metric(batch)
-    assert reads.number == 0
-
-
-@pytest.mark.parametrize("kind", METRICS)
-def test_outputs_of_another_shape_than_the_targets_are_refused(kind):
-    batch = ClassificationOutput(
-        torch.tensor(0.0), torch.zeros(3, 3), torch.zeros(3, dtype=torch.long)
-    )
-    with pytest.raises(
-        ValueError, match=r"^m: .* has an output \[3, 3\] and targets \[3\]; it is for regression$"
-    ):
-        kind(name="m")(batch)
-
-
-@pytest.mark.parametrize("kind", METRICS)
-def test_an_average_that_there_is_not_is_answered_by_those_there_are(kind):
-    metric = kind()
-    metric.average = "uniforn"
-    with pytest.raises(
-        ValueError,
-        match=r"^average=uniforn: should be uniform .* or none .*; did you mean 'uniform'\?$",
-    ):
-        metric.value(*metric(RegressionOutput(torch.tensor(0.0), torch.eye(3), torch.ones(3, 3))))
-
-
-def test_less_error_and_more_explained_are_better():
-    assert {kind().name: kind().higher_is_better for kind in METRICS} == {
-        "mae": False, "mse": False, "rmse": False, "r2": True, "explained_variance": True
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", METRICS)
-def test_each_is_a_statistic(kind):
-    assert isinstance(kind(), Statistic) and isinstance(kind(), Metric)

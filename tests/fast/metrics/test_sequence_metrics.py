@@ -8,14 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from andiron import errors
 from andiron.metrics.classification.accuracy import Accuracy
 from andiron.metrics.sequence.token_metrics import (
     BitsPerByte, CharacterErrorRate, Perplexity, WordErrorRate,
 )  # fmt: skip
 from andiron.metrics.tally import Tally
 from andiron.outputs import IGNORED, SequenceOutput
-from andiron.protocols import Metric, Statistic
 
 CLASSES = 5
 BATCHES = st.lists(
@@ -86,8 +84,7 @@ def table(a, b):
 
 
 def sides(items, end):
-    """Predictions and targets of every sequence up to its end, without padding.
-    """
+    """Predictions and targets of every sequence up to its end, without padding."""
     for item in items:
         for logits, targets in zip(item.output, item.targets.tolist(), strict=True):
             counted = [
@@ -194,15 +191,6 @@ def test_a_batch_in_which_nothing_counts_leaves_the_others_as_they_are():
         assert measured(metric, [empty, item]) == measured(metric, [item])
 
 
-def test_bits_per_byte_needs_the_number_of_bytes():
-    with pytest.raises(errors.DataError) as caught:
-        BitsPerByte(name="bits")(with_loss(0.5, count=3))
-    assert str(caught.value) == (
-        "bits: SequenceOutput has no number of bytes of its targets; "
-        "give it num_bytes, or leave the metric out: ~metrics.bits"
-    )
-
-
 def codes(*texts):
     return [[ord(letter) for letter in text] for text in texts]
 
@@ -236,22 +224,3 @@ def test_word_errors_by_hand():
     item = naming(codes("a b\nc d"), codes("a b c d"))
     assert measured(WordErrorRate(separator=codes(" \n")[0]), [item]) == 0.0
     assert measured(WordErrorRate(separator=ord(" ")), [item]) == 2 / 4  # `b\nc` is one word
-
-
-@pytest.mark.parametrize(
-    "metric",
-    [Perplexity(), BitsPerByte(), CharacterErrorRate(end=1), WordErrorRate(separator=[0, 1])],
-    ids=lambda m: m.name,
-)
-def test_a_batch_reads_nothing_back(metric, host_reads):
-    item = drawn(3, 4, 0)
-    with host_reads() as reads:
-        metric(item)
-    assert reads.number == 0
-    assert not metric.higher_is_better
-
-
-def test_perplexity_is_no_mean_and_the_others_are():
-    assert isinstance(Perplexity(), Statistic)
-    means = (BitsPerByte(), CharacterErrorRate(), WordErrorRate(separator=0))
-    assert all(isinstance(metric, Metric) and not isinstance(metric, Statistic) for metric in means)

@@ -272,24 +272,19 @@ def test_a_state_saved_in_mid_window_has_the_counts_of_each_batch():
             lambda plain: plain["window"][0][0]["tuple"][0].update(tensor="99"),
             "metric_log.tally.window[0], loss: metrics.safetensors has no {'tensor': '99'",
         ),
-        "a batch that is missing": (
-            lambda plain: plain["window"].__setitem__(0, None),
-            "metric_log.tally.window[0] is no list of the parts of 2 metrics",
-        ),
-        "another number of metrics": (
-            lambda plain: plain["window"][0].pop(),
-            "metric_log.tally.window[0] is no list of the parts of 2 metrics",
-        ),
-        "a truth value": (
-            lambda plain: plain["window"][0][0]["tuple"].__setitem__(1, True),
-            "metric_log.tally.window[0], loss: True is neither a number nor a tensor",
-        ),
-        "three parts of a mean": (
-            lambda plain: plain["window"][0][0]["tuple"].append(1),
-            "are no parts of this metric",
-        ),
+        "a batch that is missing": (lambda plain: plain["window"].__setitem__(0, None),
+                                    "metric_log.tally.window[0] is no list of the parts of 2 "
+                                    "metrics"),
+        "another number of metrics": (lambda plain: plain["window"][0].pop(),
+                                      "metric_log.tally.window[0] is no list of the parts of 2 "
+                                      "metrics"),
+        "a truth value": (lambda plain: plain["window"][0][0]["tuple"].__setitem__(1, True),
+                          "metric_log.tally.window[0], loss: True is neither a number nor a "
+                          "tensor"),
+        "three parts of a mean": (lambda plain: plain["window"][0][0]["tuple"].append(1),
+                                  "are no parts of this metric"),
     }.values(),
-)
+)  # fmt: skip
 def test_a_damaged_state_is_refused_with_its_place(damage, words):
     tally = Tally([Loss(), Accuracy()])
     for item in drawn_items([4, 4]):

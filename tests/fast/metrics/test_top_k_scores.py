@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import one_hot
 
-from andiron import errors
 from andiron.metrics import FBeta, PerClass, Precision, Recall, Specificity, TopKAccuracy
-from andiron.outputs import BinaryClassificationOutput, ClassificationOutput
+from andiron.outputs import ClassificationOutput
 
 sklearn = pytest.importorskip("sklearn.metrics")
 SCORES = {Precision: sklearn.precision_score, Recall: sklearn.recall_score, FBeta: sklearn.f1_score}
@@ -80,17 +79,6 @@ def test_a_small_case_by_hand():
     assert measured(FBeta(top_k=2, average="none"), [SMALL]) == {"0": 0.5, "1": 0.4, "2": 2 / 3}
     assert measured(Specificity(top_k=2, average="none"), [SMALL]) == {"0": 1 / 3, "1": 0, "2": 1}
     assert "| 2 | 1.0000 | 0.5000 | 0.6667 | 2 |" in measured(PerClass(top_k=2), [SMALL])
-
-
-@pytest.mark.parametrize("build", [Precision, Recall, FBeta, Specificity, PerClass])
-def test_more_classes_than_there_are_and_a_yes_or_no_are_refused(build):
-    with pytest.raises(ValueError, match="^top_k=4: should be at most 3, the number of classes$"):
-        build(top_k=4, num_classes=3)
-    with pytest.raises(errors.MismatchError, match="top_k=4: there are 3 classes; give a smaller"):
-        build(top_k=4)(SMALL)
-    answers = BinaryClassificationOutput(torch.tensor(0.0), torch.zeros(3), torch.tensor([0, 1, 1]))
-    with pytest.raises(errors.MismatchError, match="with top_k=2: measures .*, not yes or no"):
-        build(top_k=2)(answers)
 
 
 @laws

@@ -32,11 +32,10 @@ def multiclass(stream):
 def with_padding(stream):
     kind, logits, classes, probabilities = multiclass(stream)
     return (
-        kind,
-        logits,
+        kind, logits,
         torch.where(torch.rand(len(classes), generator=stream) < 0.3, IGNORED, classes),
         probabilities,
-    )
+    )  # fmt: skip
 
 
 def binary(stream):
@@ -68,10 +67,8 @@ CASES = {  # class and arguments: what it is given, and whether its states are g
     "classification.MulticlassF1Score num_classes=4 validate_args=false": (multiclass, False),
     "classification.MulticlassCohenKappa num_classes=4": (multiclass, False),
     "classification.MulticlassAccuracy num_classes=4 average=none": (multiclass, False),
-    "classification.MulticlassMatthewsCorrCoef num_classes=4 ignore_index=-100": (
-        with_padding,
-        False,
-    ),
+    "classification.MulticlassMatthewsCorrCoef num_classes=4 ignore_index=-100": (with_padding,
+                                                                                  False),
     "classification.MulticlassAUROC num_classes=4": (multiclass, True),
     "classification.MulticlassAUROC num_classes=4 thresholds=20": (multiclass, False),
     "classification.MulticlassCalibrationError num_classes=4 n_bins=5": (multiclass, True),
@@ -82,7 +79,7 @@ CASES = {  # class and arguments: what it is given, and whether its states are g
     "regression.R2Score": (values, False),
     "regression.KendallRankCorrCoef": (values, True),
     "text.Perplexity": (tokens, False),
-}
+}  # fmt: skip
 
 
 def node(case):
@@ -100,9 +97,8 @@ def adapted(case, **more):
     """The adapter as a config names it."""
     own = {
         "_target_": "andiron.metrics.adapted.torchmetrics_adapter.Torchmetrics",
-        "metric": node(case),
-        "higher_is_better": True,
-    }
+        "metric": node(case), "higher_is_better": True,
+    }  # fmt: skip
     return targets.build("metrics.theirs", {**own, **more}, name="theirs")
 
 
@@ -291,10 +287,9 @@ def test_an_argument_that_torchmetrics_does_not_know_is_reported_by_the_option()
         adapted("classification.MulticlassF1Score num_classes=4 num_clases=4")
 
 
-@pytest.mark.parametrize(
-    "case",
-    ["classification.MulticlassF1Score num_classes=4 validate_args=false", "regression.R2Score"],
-)
+@pytest.mark.parametrize("case", [
+    "classification.MulticlassF1Score num_classes=4 validate_args=false", "regression.R2Score",
+])  # fmt: skip
 def test_a_batch_reads_nothing_back_unless_torchmetrics_examines_it(case, host_reads):
     kind, output, wanted, _ = CASES[case][0](torch.Generator().manual_seed(2))
     metric, item = adapted(case), kind(LOSS, output, wanted)
