@@ -1,5 +1,9 @@
 """An interrupter that stops a run at one chosen place."""
 
+import contextlib
+from collections.abc import Iterator
+from unittest import mock
+
 from andiron.interrupter import Interrupter
 
 
@@ -16,3 +20,19 @@ class StopsAt(Interrupter):
         if split == self.split and self.updates in (None, updates) and self.batch in (None, batch):
             self.stop(f"at {split}, update {updates}, batch {batch}")
         return super().at(split, updates, batch)
+
+
+@contextlib.contextmanager
+def stopping(updates: int, seed: int | None = None) -> Iterator[None]:
+    """Runs of `train.py` in this process stop after `updates`: all, or only runs with the seed."""
+    from andiron.shell.training import train_run
+
+    whole = train_run.train
+
+    def train(config, run_dir, record, interrupter, trusted, share):
+        if seed in (None, config.seed):
+            interrupter = StopsAt("train", updates=updates)
+        return whole(config, run_dir, record, interrupter, trusted)
+
+    with mock.patch.object(train_run, "train", train):
+        yield

@@ -82,9 +82,7 @@ def ended_by(own, monkeypatch, end):
 
 # not GeneratorExit: generators that tests check by their annotations replace it
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, StopIteration, asyncio.CancelledError])
-def test_an_exception_that_ends_a_loop_fails_the_run_and_names_the_function(
-    own, kind, monkeypatch
-):
+def test_an_exception_that_ends_a_loop_fails_the_run_and_names_the_function(own, kind, monkeypatch):
     def end(task):
         raise kind
 

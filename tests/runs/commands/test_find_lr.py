@@ -55,10 +55,8 @@ def test_it_finds_a_rate_for_adam_and_writes_a_picture_and_a_curve(tmp_path):
     (["--first", "1", "--last", "0.1"], "should be 0 < first < last, and at least 10 updates"),
     (["--updates", "3"], "should be 0 < first < last, and at least 10 updates"),
     (["optimizer=adamm"], "optimizer=adamm: no such optimizer; did you mean 'adam'?"),
-    (
-        ["--first", "1e30", "--last", "1e31", "optimizer=sgd"],
-        "--first=1e+30: the loss diverged after",
-    ),
+    (["--first", "1e30", "--last", "1e31", "optimizer=sgd"],
+     "--first=1e+30: the loss diverged after"),
 ])  # fmt: skip
 def test_nonsense_is_refused_by_its_words(tmp_path, options, words):
     ended = called(find_lr.main, f"hydra.run.dir={tmp_path}", *options)

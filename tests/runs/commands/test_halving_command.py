@@ -19,44 +19,34 @@ ASHA = ("-m", "hydra/sweeper=asha", "hydra.sweep.dir=halved", "lr=1e-3,1e-2", "n
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     {
-        "a launcher that cannot pause": (
-            ["hydra/launcher=basic"],
-            "hydra/sweeper=asha: this launcher cannot stop one run alone; choose",
-        ),
-        "runs whose metrics are not logged as lines": (
-            ["writers=tensorboard"],
-            "hydra/sweeper=asha: reads metrics.jsonl, which is not written; choose",
-        ),
-        "an interval without a number of jobs": (
-            ["lr=interval(1e-3,1)"],
-            "lr=interval(1e-3,1): an interval has no grid; hydra.sweeper.n_trials=27 draws",
-        ),
-        "a factor that reduces nothing": (
-            ["hydra.sweeper.reduction_factor=1"],
-            "hydra.sweeper.reduction_factor=1: should be greater than or equal to 2",
-        ),
-        "runs of different length": (
-            ["num_epochs=4,9"],
-            "num_epochs=4,9: all jobs of successive halving must have the same; give one",
-        ),
-        "no rung": (
-            ["hydra.sweeper.min_epochs=4"],
-            "hydra.sweeper.min_epochs=4: no rung below num_epochs=4; give a smaller one",
-        ),
-        "rungs in another unit": (
-            ["num_epochs=null", "num_updates=100"],
-            "num_updates=100: the rungs are in updates too; give hydra.sweeper.min_updates=10",
-        ),
-        "rungs without a validation": (
-            ["validate_every=2epochs"],
-            "validate_every=2epochs: jobs are compared after 1, 3 epochs, and must be validated",
-        ),
-        "an objective of the end": (
-            ["objective=test/accuracy"],
-            "objective=test/accuracy: is measured at the end of a run only; choose one of valid/",
-        ),
+        "a launcher that cannot pause": (["hydra/launcher=basic"],
+                                         "hydra/sweeper=asha: this launcher cannot stop one run "
+                                         "alone; choose"),
+        "runs whose metrics are not logged as lines": (["writers=tensorboard"],
+                                                       "hydra/sweeper=asha: reads metrics.jsonl, "
+                                                       "which is not written; choose"),
+        "an interval without a number of jobs": (["lr=interval(1e-3,1)"],
+                                                 "lr=interval(1e-3,1): an interval has no grid; "
+                                                 "hydra.sweeper.n_trials=27 draws"),
+        "a factor that reduces nothing": (["hydra.sweeper.reduction_factor=1"],
+                                          "hydra.sweeper.reduction_factor=1: should be greater "
+                                          "than or equal to 2"),
+        "runs of different length": (["num_epochs=4,9"],
+                                     "num_epochs=4,9: all jobs of successive halving must have "
+                                     "the same; give one"),
+        "no rung": (["hydra.sweeper.min_epochs=4"],
+                    "hydra.sweeper.min_epochs=4: no rung below num_epochs=4; give a smaller one"),
+        "rungs in another unit": (["num_epochs=null", "num_updates=100"],
+                                  "num_updates=100: the rungs are in updates too; give "
+                                  "hydra.sweeper.min_updates=10"),
+        "rungs without a validation": (["validate_every=2epochs"],
+                                       "validate_every=2epochs: jobs are compared after 1, 3 "
+                                       "epochs, and must be validated"),
+        "an objective of the end": (["objective=test/accuracy"],
+                                    "objective=test/accuracy: is measured at the end of a run "
+                                    "only; choose one of valid/"),
     }.values(),
-)
+)  # fmt: skip
 def test_an_invalid_halving_is_refused(here, arguments, problem):
     ended = called(train.main, *ASHA, *arguments)
 

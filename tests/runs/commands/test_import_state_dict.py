@@ -78,11 +78,9 @@ def test_a_key_selects_a_nested_dict_and_other_values_are_listed(imported):
 
     assert code == 0 and loaded().keys() == {"w"}
     assert lines == [
-        "out.safetensors: 1 tensors",
-        "left out: epoch (a int)",
-        "left out: deeper (a dict of 1)",
+        "out.safetensors: 1 tensors", "left out: epoch (a int)", "left out: deeper (a dict of 1)",
         "left out: 7 (a tensor whose name is not a string)",
-    ]
+    ]  # fmt: skip
 
 
 def test_names_are_changed_in_the_order_given(imported):
@@ -95,27 +93,15 @@ def test_names_are_changed_in_the_order_given(imported):
 
 
 @pytest.mark.parametrize(("value", "arguments", "words"), [
-    (
-        {"model": {"net": {"w": torch.ones(1)}}, "epoch": 1},
-        [],
-        "not a plain state_dict; there are tensors under model.net: name one with --key",
-    ),
-    (
-        {"epoch": 1, "best": {"a": 2}},
-        [],
-        "not a plain state_dict; it holds epoch (a int), best (a dict of 1)",
-    ),
+    ({"model": {"net": {"w": torch.ones(1)}}, "epoch": 1}, [],
+     "not a plain state_dict; there are tensors under model.net: name one with --key"),
+    ({"epoch": 1, "best": {"a": 2}}, [],
+     "not a plain state_dict; it holds epoch (a int), best (a dict of 1)"),
     ({}, [], "not a plain state_dict; it holds nothing"),
-    (
-        {"model": {"epoch": 1}},
-        ["--key", "model"],
-        "not a plain state_dict under 'model'; it holds epoch (a int)",
-    ),
-    (
-        {"model": {}},
-        ["--key", "modle"],
-        "no key 'modle' in it; there are model; did you mean 'model'?",
-    ),
+    ({"model": {"epoch": 1}}, ["--key", "model"],
+     "not a plain state_dict under 'model'; it holds epoch (a int)"),
+    ({"model": {}}, ["--key", "modle"],
+     "no key 'modle' in it; there are model; did you mean 'model'?"),
     ({"model": {"a": 1}}, ["--key", "model.b.c"], "no key 'b' under 'model'; there are a"),
     ({"model": [1]}, ["--key", "model"], "holds a list under 'model', not a state_dict"),
     ([torch.ones(1)], [], "holds a list, not a state_dict"),
@@ -141,26 +127,10 @@ def test_deep_nesting_takes_little_memory(monkeypatch):
 def test_an_object_is_refused_and_nothing_of_it_runs(imported, here):
     code, lines, words = imported({"w": torch.ones(1), "x": Ran(here / "ran")})
 
-    assert (
-        (code, lines) == (1, [])
-        and not (here / "ran").exists()
-        and not Path("out.safetensors").exists()
-    )
+    assert (code, lines) == (1, []) and not (here / "ran").exists()
+    assert not Path("out.safetensors").exists()
     assert words.startswith("error: weights.pt: holds more than tensors (")
-    assert words.endswith(
-        "; in the program that made it, call torch.save(model.state_dict(), path), "
-        "and import that file"
-    )
-
-
-def test_a_whole_model_is_refused_with_its_class(imported):
-    _, _, words = imported(nn.Linear(1, 1))
-
-    assert words == (
-        "error: weights.pt: holds more than tensors (torch.nn.modules.linear.Linear), which "
-        "cannot be read without running code from the file; in the program that made it, call "
-        "torch.save(model.state_dict(), path), and import that file"
-    )
+    assert "call torch.save(model.state_dict(), path), and import that file" in words
 
 
 @pytest.mark.parametrize("length", [0, 1, 30, 200, -30])
@@ -176,40 +146,28 @@ def test_a_truncated_file_is_refused(length, here, capsys):
     assert len(words.splitlines()) == 1 and not Path("out.safetensors").exists()
 
 
+@pytest.mark.parametrize(("arguments", "target", "words"), [
+    (["--rename", "w"], "out.safetensors", "--rename 'w' has no '='; write REGEX=NEW"),
+    (["--rename", "v=u"], "out.safetensors",
+     "rename 'v' matches no name; there are w: correct it, or leave it out"),
+    ([], "other.pt", "other.pt: no record format has this suffix; use one of .safetensors, .mpk"),
+    ([], "none/out.safetensors",
+     "none/out.safetensors: cannot be written (there is no folder none)"),
+])  # fmt: skip
+def test_arguments_that_make_no_sense_are_refused(arguments, target, words, imported):
+    code, lines, error = imported({"w": torch.ones(1)}, *arguments, target=target)
+    assert (code, lines) == (1, []) and error.startswith(f"error: {words}")
+
+
+@pytest.mark.parametrize(("value", "words"), [
+    (nn.Linear(1, 1), "weights.pt: holds more than tensors (torch.nn.modules.linear.Linear), whi"),
+    ({"w": torch.ones(1, dtype=torch.complex128)},
+     "tensor 'w' is torch.complex128; records store dense tensors of bool,"),
+])  # fmt: skip
+def test_values_that_no_record_has_are_refused(value, words, imported):
+    assert imported(value)[2].startswith(f"error: {words}")
+
+
 def test_a_missing_file_is_refused(here, capsys):
     assert import_state_dict.main(["none.pt", "out.safetensors"]) == 1
     assert capsys.readouterr().err == "error: none.pt: no such file\n"
-
-
-@pytest.mark.parametrize(("arguments", "target", "words"), [
-    (["--rename", "w"], "out.safetensors", "--rename 'w' has no '='; write REGEX=NEW"),
-    (
-        ["--rename", "v=u"],
-        "out.safetensors",
-        "rename 'v' matches no name; there are w: correct it, or leave it out",
-    ),
-    (
-        [],
-        "other.pt",
-        "other.pt: no record format has this suffix; "
-        "use one of .safetensors, .mpk, .json, with .gz if compressed",
-    ),
-])  # fmt: skip
-def test_arguments_that_make_no_sense_are_refused(arguments, target, words, imported):
-    assert imported({"w": torch.ones(1)}, *arguments, target=target) == (1, [], f"error: {words}")
-
-
-def test_a_missing_folder_is_refused(imported):
-    code, lines, words = imported({"w": torch.ones(1)}, target="none/out.safetensors")
-
-    assert (code, lines) == (1, []) and words.startswith(
-        "error: none/out.safetensors: cannot be written (there is no folder none)"
-    )
-
-
-def test_a_dtype_that_safetensors_lacks_is_refused(imported):
-    _, _, words = imported({"w": torch.ones(1, dtype=torch.complex128)})
-
-    assert words.startswith(
-        "error: tensor 'w' is torch.complex128; records store dense tensors of bool,"
-    )

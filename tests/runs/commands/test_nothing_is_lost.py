@@ -104,9 +104,10 @@ def test_a_run_with_a_damaged_manifest_is_refused_and_kept(finished, damage):
         called(runs.main, "rm", "run", "--yes", cwd=finished.parent),
     ):
         assert ended.code == 1 and "manifest.json: missing or damaged" in ended.errors
-    assert content(finished) == before and "run" in called(
-        runs.main, "list", "run", cwd=finished.parent
-    ).output
+    assert (
+        content(finished) == before
+        and "run" in called(runs.main, "list", "run", cwd=finished.parent).output
+    )
 
 
 @pytest.mark.parametrize("name", ["data.json", "model-mine.safetensors", "checkpoints/step-9/a"])

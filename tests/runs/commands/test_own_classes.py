@@ -42,9 +42,7 @@ def own_run(here):
     return here / "run"
 
 
-def test_a_class_named_only_by_the_folder_is_refused_with_the_trust_option(
-    here, own_run
-):
+def test_a_class_named_only_by_the_folder_is_refused_with_the_trust_option(here, own_run):
     for ended, option in (
         (trained(here, "resume=run"), "trust=[my_networks]"),
         (called(rerun.main, "run", "--into", "again", cwd=here), "--trust my_networks"),

@@ -6,10 +6,10 @@ import shutil
 import archive_store
 import pytest
 from in_process import called
-from stops_at import StopsAt
+from stops_at import stopping
 
 from andiron.run_folder import RunFolder
-from andiron.shell.training import train, train_run
+from andiron.shell.training import train
 from andiron.wings.runs import rerun
 from andiron.wings.trained import evaluate
 
@@ -37,15 +37,9 @@ def finished(here):
 
 
 @pytest.fixture
-def stopped(here, monkeypatch):
+def stopped(here):
     """A run that was stopped after four updates, as it would be after SIGKILL."""
-    whole = train_run.train
-
-    def stopping(config, run_dir, record, interrupter, trusted, share):
-        return whole(config, run_dir, record, StopsAt("train", updates=4), trusted)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(train_run, "train", stopping)
+    with stopping(updates=4):
         ended = trained(here, *RUN)
     assert "resumes the run from its newest checkpoint" in ended.errors
     folder = RunFolder(here / "run")

@@ -86,7 +86,7 @@ def test_the_memory_is_counted_to_the_byte(planned):
     # what linear layers and ReLU keep of a batch of 64
     inputs, hidden = (64 * 64 * 4, 64 * (512 + 256) * 4)
     # the log-probabilities, the targets, two scalars of the loss
-    logits = (64 * 10 * 4 + 64 * 8 + 2 * 4)
+    logits = 64 * 10 * 4 + 64 * 8 + 2 * 4
     kept = float(rows["activations saved for backward (per batch)"].removesuffix(" MiB")) * 2**20
     assert kept == pytest.approx(inputs + hidden + logits, abs=0.02 * 2**20)
 

@@ -14,6 +14,7 @@ from andiron.shell.run import run_record
 from andiron.shell.training import train
 from andiron.wings.runs import rerun
 from proofs.exact_resume import verify_resume
+from refusals import message_of
 
 
 def change(path, changed):
@@ -45,9 +46,7 @@ def changes(folder):
     return list(rerun.changes(RunFolder(folder), Train.load(folder / "config.json")))
 
 
-def test_other_results_report_the_first_difference_and_what_changed(
-    finished, tmp_path
-):
+def test_other_results_report_the_first_difference_and_what_changed(finished, tmp_path):
     change(finished / "config.json", lambda plain: plain["data"].update(seed=1))
     change(finished / "provenance.json", lambda plain: plain["packages"].update(numpy="1.0"))
     assert run_record.accept(RunFolder(finished)) == ["config.json", "provenance.json"]
@@ -130,9 +129,7 @@ def test_a_run_resumed_with_other_options_is_refused_naming_them(tmp_path):
         changes={"lr": [0.1, 0.01], "num_workers": [0, 2], "scheduler.factor": [1, 2]},
     )
 
-    with pytest.raises(errors.RunFolderError) as refused:
-        rerun.rerun(folder, tmp_path / "again")
-    assert str(refused.value) == (
+    assert message_of(errors.RunFolderError, rerun.rerun, folder, tmp_path / "again") == (
         f"{folder}: was resumed with other options (lr: 0.1, from update 40 0.01; "
         "scheduler.factor: 1, from update 40 2); no single configuration describes such a run, so "
         "it cannot be repeated from its record"
@@ -140,51 +137,35 @@ def test_a_run_resumed_with_other_options_is_refused_naming_them(tmp_path):
     assert not (tmp_path / "again").exists()
 
 
-def said_by(main, *arguments, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["rerun.py", *map(str, arguments)])
-    code = main()
-    return code, capsys.readouterr().err
-
-
-def test_what_is_no_record_of_a_finished_run_is_refused_with_the_reason(
-    tmp_path, monkeypatch, capsys
-):
+def test_what_is_no_record_of_a_finished_run_is_refused_with_the_reason(tmp_path):
     def refusal(folder):
-        code, error = said_by(
-            rerun.main, folder, "--into", tmp_path / "again", monkeypatch=monkeypatch, capsys=capsys
-        )
-        assert code == 2 and not (tmp_path / "again").exists()
-        return error.removeprefix("error: ").removesuffix("\n")
+        ended = called(rerun.main, folder, "--into", tmp_path / "again")
+        assert ended.code == 2 and not (tmp_path / "again").exists()
+        return ended.errors.removeprefix("error: ").removesuffix("\n")
 
     nowhere = tmp_path / "nowhere"
-    assert (
-        refusal(nowhere)
-        == f"{nowhere}: there is no such folder; name the folder of a run that is finished"
+    assert refusal(nowhere) == (
+        f"{nowhere}: there is no such folder; name the folder of a run that is finished"
     )
-
     folder = record(tmp_path / "run")
-    assert f"{folder / 'config.json'}: " in refusal(folder) or "in the configuration" in refusal(
-        folder
-    )
+    said = refusal(folder)
+    assert f"{folder / 'config.json'}: " in said or "in the configuration" in said
     origin = {"data": {"sha256": "0"}, "git": {"untracked": [3]}}
     nested = origin | {"git": None, "projects": {"a": {"b": {"c": {"d": 1}}}}}
-    for damaged in ([], origin, nested, origin | {"git": None, "resumes": [{"changes": 3}]}):
-        (folder / "provenance.json").write_text(json.dumps(damaged))
+    for damaged in ([], origin, nested, origin | {"git": None, "resumes": [{"changes": 3}]}, '{"'):
+        text = damaged if isinstance(damaged, str) else json.dumps(damaged)
+        (folder / "provenance.json").write_text(text)
         run_record.accept(RunFolder(folder))
-        assert (
-            refusal(folder)
-            == f"{folder / 'provenance.json'}: damaged: "
-            "code, data or resumes are malformed; restore it"
+        words = (
+            "missing or damaged ("
+            if isinstance(damaged, str)
+            else ("damaged: code, data or resumes are malformed; restore it")
         )
-    (folder / "provenance.json").write_text('{"git')
-    run_record.accept(RunFolder(folder))
-    assert refusal(folder).startswith(f"{folder / 'provenance.json'}: missing or damaged (")
-    (folder / "config.json").unlink()
-    assert (
-        refusal(folder)
-        == f"{folder / 'config.json'}: no such file; without it the run cannot be repeated"
-    )
-    (folder / "model.safetensors").unlink()
-    assert refusal(folder).endswith(
-        "there is no model.safetensors in it; name the folder of a run that is finished"
-    )
+        assert refusal(folder).startswith(f"{folder / 'provenance.json'}: {words}")
+    for name, words in {
+        "config.json": "config.json: no such file; without it the run cannot be repeated",
+        "model.safetensors": "there is no model.safetensors in it; name the folder of a run that "
+                             "is finished",
+    }.items():  # fmt: skip
+        (folder / name).unlink()
+        assert refusal(folder).endswith(words)

@@ -44,9 +44,7 @@ def trained(finished_digits, tmp_path_factory):
         for row in summary["metrics"]:
             row |= {value: row[value] * (1 - number / 10) for value in ("best", "last")}
         status["started"] = f"2026-11-22T07:{10 + number}:00+00:00"
-        for path, content in (
-            (run.config, config), (run.summary, summary), (run.status, status),
-        ):  # fmt: skip
+        for path, content in ((run.config, config), (run.summary, summary), (run.status, status)):
             path.write_text(json.dumps(content, indent=2))
         run_record.accept(run)
     return folder

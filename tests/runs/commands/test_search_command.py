@@ -23,31 +23,23 @@ BASIC = ("hydra/launcher=basic",)
         "a value out of range": (["lr=interval(-1,1)"], "lr=-1.0: should be greater than 0"),
         "an invalid choice": (["optimizer=adam,sdg"], "optimizer=sdg: no such optimizer; did"),
         "a tag": (["lr=tag(ln,range(3))"], "lr=tag(ln,range(3)): cannot be searched: tag ln"),
-        "a grid of an interval": (
-            ["lr=interval(1e-3,1)", "hydra.sweeper.sampler=grid"],
-            "lr: an interval has no grid; give values as lr=1,2,3",
-        ),
-        "an unknown sampler": (
-            ["lr=interval(1e-3,1)", "hydra.sweeper.sampler=gp"],
-            "hydra.sweeper.sampler=gp: should be 'tpe', 'cmaes', 'random', 'grid' or 'qmc'",
-        ),
-        "a pruner that cannot stop a run": (
-            ["lr=interval(1e-3,1)", "hydra.sweeper.pruner=median"],
-            "hydra.sweeper.pruner=median: this launcher cannot stop one run alone; choose",
-        ),
-        "a pruner that sees nothing": (
-            [
-                "lr=interval(1e-3,1)", "hydra.sweeper.pruner=median", "writers=tensorboard",
-                "hydra/launcher=andiron",
-            ],
-            "hydra.sweeper.pruner=median: reads metrics.jsonl, which is not written; choose",
-        ),
-        "an unmeasured objective": (
-            ["lr=interval(1e-3,1)", "objective=valid/f1"],
-            "objective=valid/f1: no metric of the configuration that says which value is best",
-        ),
+        "a grid of an interval": (["lr=interval(1e-3,1)", "hydra.sweeper.sampler=grid"],
+                                  "lr: an interval has no grid; give values as lr=1,2,3"),
+        "an unknown sampler": (["lr=interval(1e-3,1)", "hydra.sweeper.sampler=gp"],
+                               "hydra.sweeper.sampler=gp: should be 'tpe', 'cmaes', 'random', "
+                               "'grid' or 'qmc'"),
+        "a pruner that cannot stop a run": (["lr=interval(1e-3,1)", "hydra.sweeper.pruner=median"],
+                                            "hydra.sweeper.pruner=median: this launcher cannot "
+                                            "stop one run alone; choose"),
+        "a pruner that sees nothing": (["lr=interval(1e-3,1)", "hydra.sweeper.pruner=median",
+                                        "writers=tensorboard", "hydra/launcher=andiron"],
+                                       "hydra.sweeper.pruner=median: reads metrics.jsonl, which "
+                                       "is not written; choose"),
+        "an unmeasured objective": (["lr=interval(1e-3,1)", "objective=valid/f1"],
+                                    "objective=valid/f1: no metric of the configuration that "
+                                    "says which value is best"),
     }.values(),
-)
+)  # fmt: skip
 def test_an_invalid_search_is_refused(command, here, arguments, problem):
     launcher = BASIC if "hydra/launcher=andiron" not in arguments else ()
     ended = command(*SEARCH, *launcher, *arguments)
@@ -60,11 +52,9 @@ def test_an_invalid_search_is_refused(command, here, arguments, problem):
 @pytest.mark.parametrize(("versions", "problem"), [
     ({}, "optuna is not installed; pip install andiron[optuna]"),
     ({"optuna": "6.0"}, "needs optuna 4 or 5, and 6.0 is installed; pip install andiron[optuna]"),
-    (
-        {"optuna": "2.10.1", "hydra-optuna-sweeper": "1.3.0"},
-        "hydra-optuna-sweeper 1.3.0 has the same name, and needs optuna 2; "
-        "pip uninstall hydra-optuna-sweeper; pip install andiron[optuna]",
-    ),
+    ({"optuna": "2.10.1", "hydra-optuna-sweeper": "1.3.0"},
+     "hydra-optuna-sweeper 1.3.0 has the same name, and needs optuna 2; pip uninstall "
+     "hydra-optuna-sweeper; pip install andiron[optuna]"),
 ])  # fmt: skip
 def test_another_optuna_is_refused(command, monkeypatch, versions, problem):
     def version(package):

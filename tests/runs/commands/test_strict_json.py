@@ -46,9 +46,7 @@ def diverged(tmp_path_factory):
     (folder / "rows.csv").write_text(ROWS)
     (folder / "text.txt").write_text("to be or not to be\n" * 40)
     shared = "on_nonfinite=ignore", "num_epochs=2", "batch_size=8", "render=plain"
-    table = (
-        "data=csv", "data.path=rows.csv", "data.target=label", "model.hidden=[8]", "lr=1e25",
-    )  # fmt: skip
+    table = ("data=csv", "data.path=rows.csv", "data.target=label", "model.hidden=[8]", "lr=1e25")
     text = (
         "data=text", "data.path=text.txt", "data.level=characters", "data.context_length=4",
         "task=language_model", "task.sample_length=1", "metrics=language", "model=gpt",
