@@ -28,11 +28,9 @@ def rich(updates):
         "Gödel": torch.tensor(0.5),
     }  # fmt: skip
     state = {
-        "updates": updates,
-        "epoch": 2,
-        "seed": 2**63 - 1,
+        "updates": updates, "epoch": 2, "seed": 2**63 - 1,
         "history": {"valid": {"loss": [0.1, {"best": 1 / 3}]}},
-    }
+    }  # fmt: skip
     averages = {"ema": {"tied": torch.randn(5, 7)}}
     return Checkpoint(
         model, {"tied/exp_avg": torch.randn(5, 7)}, state, averages,
@@ -78,8 +76,6 @@ def equal(found, expected):
 
 def _parts(each):
     return [
-        each.model,
-        each.optimizer,
-        each.metrics,
+        each.model, each.optimizer, each.metrics,
         *(each.averages[name] for name in sorted(each.averages)),
-    ]
+    ]  # fmt: skip

@@ -18,10 +18,7 @@ class Kept(list):
         """The written values, without times and the machine's usage."""
         return [
             (
-                point.split,
-                point.updates,
-                point.epoch,
-                point.whole_epoch,
+                point.split, point.updates, point.epoch, point.whole_epoch,
                 {
                     name: value
                     for name, value in point.values.items()
@@ -29,7 +26,7 @@ class Kept(list):
                 },
             )
             for point in self
-        ]
+        ]  # fmt: skip
 
 
 class Rewound(Kept):

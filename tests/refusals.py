@@ -5,7 +5,9 @@ from collections.abc import Callable
 import pytest
 
 
-def message_of(kind: type[Exception], call: Callable[..., object], *arguments, **options) -> str:
+def message_of(
+    kind: type[Exception], call: Callable[..., object], /, *arguments, **options
+) -> str:
     """The message of the error of this class that the call raises; without one the test fails."""
     with pytest.raises(kind) as raised:
         call(*arguments, **options)

@@ -29,7 +29,7 @@ def installed(folder, *, gpus=1, hosts_of=None):
     """The environment in which the commands are found; `hosts_of` is the process with the hosts."""
     (folder / "jobs").mkdir()
     for name in COMMANDS:
-        script = f"#!/bin/sh\nexec {sys.executable} {Path(__file__)} {name} \"$@\"\n"
+        script = f'#!/bin/sh\nexec {sys.executable} {Path(__file__)} {name} "$@"\n'
         (folder / name).write_text(script)
         (folder / name).chmod(0o755)
     path = [folder, Path(sys.executable).parent, os.environ["PATH"]]

@@ -41,6 +41,7 @@ class Tmux:
 
     def until(self, condition):
         """The screen as soon as it holds the words, or fits the condition."""
+
         def has_words(screen):
             return condition in screen.replace("\n", "")  # a line may wrap
 

@@ -90,8 +90,7 @@ def trained(cwd, *overrides):
 
 
 def in_two(cwd, *overrides, **environment):
-    """`train.py` in two processes of torchrun: its exit code and its standard error.
-    """
+    """`train.py` in two processes of torchrun: its exit code and its standard error."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command = [*launcher, "--nproc-per-node=2", str(ROOT / "train.py"), *overrides]
     own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(cwd), **environment}

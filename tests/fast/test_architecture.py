@@ -51,9 +51,8 @@ EXCEPTIONS = {  # to become fewer
     # an optimizer and scheduler of torch's are given as they are
     "andiron.learner.construction": {"andiron.optim.foreign.torch_optimizer"},
     # the door: what a builder hands to the learner unless something else is chosen
-    "andiron.learner.builder": {
-        "andiron.metrics.classification.worst_classes", "andiron.render", "andiron.writers",
-    },
+    "andiron.learner.builder": {"andiron.metrics.classification.worst_classes", "andiron.render",
+                                "andiron.writers"},
     # the vocabulary that data.json holds
     "andiron.data.splitting.described": {"andiron.data.on_disk.text_file"},
     # pictures and texts that a model shows are those that metrics show

@@ -3,6 +3,9 @@
 import sys
 import unicodedata
 
+import pytest
+import torch
+
 from andiron import errors
 from andiron.plain import readable
 
@@ -32,3 +35,11 @@ def test_text_that_reverses_or_breaks_a_line_is_escaped():
 def test_readable_text_stays_as_it_is():
     text = "naïve 漢字 עברית العربية می\u200cخواهم 👩\u200d🔬 ❤\ufe0f\t1\u00a0000\u202f€\n"
     assert readable.printable(text) == text
+
+
+def test_an_error_of_the_users_own_code_is_kept_and_says_what_did_not_fit():
+    with pytest.raises(RuntimeError) as raised:
+        torch.ones(2) + torch.ones(3)
+
+    assert errors.explain(raised.value, "task Own with inputs [2]", "choose others") is None
+    assert raised.value.__notes__ == ["task Own with inputs [2]; choose others"]

@@ -261,9 +261,7 @@ def test_a_folder_whose_own_name_is_not_durable_is_not_there(
     assert names(tmp_path) == []
 
 
-def test_remove_folder_removes_named_files_and_the_folder_only(
-    tmp_path: Path,
-) -> None:
+def test_remove_folder_removes_named_files_and_the_folder_only(tmp_path: Path) -> None:
     files.write_folder(tmp_path / "step-7", pieces())
     files.write_folder(tmp_path / "step-8", pieces())
     assert files.remove_folder(tmp_path / "step-7", CONTENTS) == []
@@ -277,9 +275,8 @@ def test_remove_folder_leaves_what_is_not_named_where_it_was_and_says_what(tmp_p
     (tmp_path / "step-7" / "notes" / "state.json").write_bytes(b"somebody's")
     (tmp_path / "step-7" / "thoughts").write_bytes(b"somebody's")
     assert files.remove_folder(tmp_path / "step-7", [*CONTENTS, "never there"]) == [
-        "notes",
-        "thoughts",
-    ]
+        "notes", "thoughts",
+    ]  # fmt: skip
     assert names(tmp_path) == ["step-7"]
     assert names(tmp_path / "step-7") == ["notes", "thoughts"]
     assert (tmp_path / "step-7" / "notes" / "state.json").read_bytes() == b"somebody's"

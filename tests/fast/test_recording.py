@@ -15,6 +15,7 @@ from andiron.recording import NotRecordedError, keep_arguments, node_of
 from andiron.schedules import Cosine
 from andiron.shell.assembly import targets
 from andiron.shell.run import metadata
+from refusals import message_of
 
 SMALL = {"input_shape": (1, 8, 8), "num_outputs": 10}
 
@@ -37,9 +38,7 @@ class Value:
 
 
 def reason(value):
-    with pytest.raises(NotRecordedError) as error:
-        node_of(value)
-    return str(error.value)
+    return message_of(NotRecordedError, node_of, value)
 
 
 def test_a_task_with_its_network_and_loss_is_made_again_from_its_node():
@@ -51,22 +50,17 @@ def test_a_task_with_its_network_and_loss_is_made_again_from_its_node():
 
 
 MADE = [
-    lambda: models.MLP(**SMALL),
-    lambda: models.ConvNet((1, 8, 8), 10),
-    lambda: models.LeNet((1, 28, 28), 10),
-    lambda: models.ResNet((3, 8, 8), 10),
-    lambda: models.ViT((1, 8, 8), 10, dim=8, depth=1),
-    lambda: models.GAN((1, 8, 8)),
-    lambda: models.GPT(11, 8, dim=8, heads=2, layers=1),
-    lambda: models.Dropout(0.5),
+    lambda: models.MLP(**SMALL), lambda: models.ConvNet((1, 8, 8), 10),
+    lambda: models.LeNet((1, 28, 28), 10), lambda: models.ResNet((3, 8, 8), 10),
+    lambda: models.ViT((1, 8, 8), 10, dim=8, depth=1), lambda: models.GAN((1, 8, 8)),
+    lambda: models.GPT(11, 8, dim=8, heads=2, layers=1), lambda: models.Dropout(0.5),
     lambda: tasks.Classifier(models.Dropout(0.5)),
     lambda: tasks.BinaryClassifier(models.Dropout(0.5)),
     lambda: tasks.MultiLabelClassifier(models.Dropout(0.5)),
     lambda: tasks.Regressor(models.Dropout(0.5), target_mean=[2.0]),
-    lambda: tasks.LanguageModel(models.Dropout(0.5)),
-    lambda: data.digits(valid=0.1, split_seed=3),
+    lambda: tasks.LanguageModel(models.Dropout(0.5)), lambda: data.digits(valid=0.1, split_seed=3),
     lambda: data.partial(data.digits(valid=0.1, split_seed=3), fraction=0.5, seed=1),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("make", MADE)

@@ -81,9 +81,10 @@ class Cluster:
         found = []
         for path in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                if os.readlink(path / "cwd") == str(self.cwd) and b"RANK=" in (
-                    path / "environ"
-                ).read_bytes():
+                if (
+                    os.readlink(path / "cwd") == str(self.cwd)
+                    and b"RANK=" in (path / "environ").read_bytes()
+                ):
                     found.append(int(path.name))
         return found
 

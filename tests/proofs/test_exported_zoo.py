@@ -35,8 +35,7 @@ CASES = {
     "regression": ("data=diabetes", "task=regression", "loss=mean_squared_error",
                    "metrics=regression"),
     "categories": ("data=csv", "data.path=table.csv", "data.target=y", "data.text=codes",
-                   "model=mlp", "task=regression", "loss=mean_squared_error",
-                   "metrics=regression"),
+                   "model=mlp", "task=regression", "loss=mean_squared_error", "metrics=regression"),
     "labels": ("data=digit_pairs", "task=multilabel", "loss=binary_cross_entropy",
                "metrics=multilabel"),
 }  # fmt: skip
@@ -70,10 +69,9 @@ def test_every_network_has_a_case():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of torch and onnxscript while they translate
 @pytest.mark.parametrize("kind", ["torch", "onnx"])
-@pytest.mark.parametrize(
-    ("case", "is_stored"),
-    [*((case, False) for case in CASES), *((case, True) for case in PREPROCESSED)],
-)
+@pytest.mark.parametrize(("case", "is_stored"), [
+    *((case, False) for case in CASES), *((case, True) for case in PREPROCESSED),
+])  # fmt: skip
 def test_the_program_agrees_with_the_model_on_the_whole_test_set(
     case, kind, is_stored, runs, tmp_path
 ):

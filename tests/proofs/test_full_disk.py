@@ -68,9 +68,7 @@ def test_a_disk_that_is_full_for_a_while_costs_nothing(disk, tmp_path, straight)
     assert "No space left on device" in said and said.count("epoch 60/60") == 1
 
 
-def test_a_full_disk_ends_the_run_with_advice_and_loses_no_whole_file(
-    disk, tmp_path, straight
-):
+def test_a_full_disk_ends_the_run_with_advice_and_loses_no_whole_file(disk, tmp_path, straight):
     run_dir = disk / "run"
     with Training(tmp_path, *RUN, f"hydra.run.dir={run_dir}") as process:
         process.until(lambda: is_in_training(run_dir))
@@ -103,9 +101,7 @@ def test_a_disk_that_is_full_from_the_start_is_reported_at_once(disk, tmp_path):
     assert updates_saved(disk / "run") == []
 
 
-def test_a_resume_on_a_full_disk_reports_it_and_later_continues_exactly(
-    disk, tmp_path, straight
-):
+def test_a_resume_on_a_full_disk_reports_it_and_later_continues_exactly(disk, tmp_path, straight):
     run_dir = disk / "run"
     with Training(tmp_path, *RUN, f"hydra.run.dir={run_dir}") as process:
         process.until(lambda: is_in_training(run_dir) and len(updates_saved(run_dir)) > 1)

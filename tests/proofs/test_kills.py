@@ -126,9 +126,8 @@ def test_state_that_a_run_loses_is_reported_and_its_folder_kept(parts):
     where = r"(train|valid), epoch \d+, of the (window|epoch), update \d+"  # the first after a kill
     assert re.match(rf"run 1: SIG(KILL|TERM) in .*: metrics\.jsonl: {where}: loss is ", said[2])
     assert said[-2:] == [
-        "0 of 1 runs end bit-identical",
-        f"those that do not are in {parts / 'runs'}",
-    ]
+        "0 of 1 runs end bit-identical", f"those that do not are in {parts / 'runs'}",
+    ]  # fmt: skip
     assert sorted(path.name for path in (parts / "runs").iterdir()) == ["run-1", "straight"]
 
 
@@ -185,9 +184,8 @@ def test_a_second_ctrl_c_ends_the_run_at_once_and_it_resumes_exactly(parts):
 
     found = status(run_dir)
     assert [found[key] for key in ("status", "reason")] == [
-        "interrupted",
-        "SIGINT for the second time: ended at once",
-    ]
+        "interrupted", "SIGINT for the second time: ended at once",
+    ]  # fmt: skip
     assert 0 <= updates_saved(run_dir)[-1] <= 3
     (parts / "hold").unlink()
     trained(parts, "resume=run", "trust=[parts]")
@@ -207,9 +205,7 @@ def test_a_second_sigterm_changes_nothing(parts):
 
 
 @pytest.mark.slow
-def test_a_signal_to_the_group_spares_workers_until_the_update_is_saved(
-    tmp_path, straight
-):
+def test_a_signal_to_the_group_spares_workers_until_the_update_is_saved(tmp_path, straight):
     run_dir = tmp_path / "run"
     with Training(tmp_path, *LONG, "num_workers=2", "hydra.run.dir=run") as process:
         process.until(lambda: is_in_training(run_dir))

@@ -78,9 +78,10 @@ def _is_moving(folder):
 
 
 def _has_new_manifest(folder):
-    return _is_moving(folder) and not folder.path.joinpath(
-        f".replaced-{run_record.identity(folder)}"
-    ).exists()
+    return (
+        _is_moving(folder)
+        and not folder.path.joinpath(f".replaced-{run_record.identity(folder)}").exists()
+    )
 
 
 def _has_started(folder):

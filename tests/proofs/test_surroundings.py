@@ -4,7 +4,6 @@ import pytest
 
 from proofs import surroundings
 
-
 CHOSEN = (
     "both outputs to a full device", "SIGTERM until the end", "files smaller than a checkpoint",
     "20 open files, with workers",

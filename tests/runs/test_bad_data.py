@@ -73,54 +73,31 @@ def idx(*, missing=0):
 
 
 CASES = {
-    "truncated IDX": (
-        idx(missing=5),
-        ["data=mnist", "data.root=data"],
-        "/data/MNIST/raw: a file there is damaged (",
-    ),
+    "truncated IDX": (idx(missing=5), ["data=mnist", "data.root=data"],
+                      "/data/MNIST/raw: a file there is damaged ("),
     "truncated image, decoded at every batch": (
-        images(**{"images/dog/07.png": lambda png: png[:40]}),
-        IMAGES,
-        "/images/dog/07.png",
+        images(**{"images/dog/07.png": lambda png: png[:40]}), IMAGES, "/images/dog/07.png",
     ),
-    "truncated image, decoded once": (
-        images(**{"images/dog/07.png": lambda png: png[:40]}),
-        [*IMAGES, "data.decoded=once"],
-        "dog/07.png",
-    ),
-    "class folder without images": (
-        images(**{"images/cow/notes.txt": lambda png: b"none yet"}),
-        IMAGES,
-        "/images/cow: ",
-    ),
+    "truncated image, decoded once": (images(**{"images/dog/07.png": lambda png: png[:40]}),
+                                      [*IMAGES, "data.decoded=once"], "dog/07.png"),
+    "class folder without images": (images(**{"images/cow/notes.txt": lambda png: b"none yet"}),
+                                    IMAGES, "/images/cow: "),
     "missing column": (table(), [*TABLE[:2], "data.target=anwser"], "did you mean 'answer'?"),
-    "text where a number should be": (
-        table(line_7="six,1,no"),
-        TABLE,
-        "table.csv, line 7, column 'height': ",
-    ),
-    "not a number in a table": (
-        table(line_9="nan,1,no"),
-        TABLE,
-        "table.csv, line 9, column 'height': ",
-    ),
+    "text where a number should be": (table(line_7="six,1,no"), TABLE,
+                                      "table.csv, line 7, column 'height': "),
+    "not a number in a table": (table(line_9="nan,1,no"), TABLE,
+                                "table.csv, line 9, column 'height': "),
     "a row that is too short": (table(line_5="1,2"), TABLE, "line 5: "),
     "negative label": (arrays(targets=torch.arange(60) - 1), ARRAYS, "-1"),
-    "label out of range": (
-        arrays(),
-        [*ARRAYS, "task=binary"],
-        "epoch 1, batch 1: sample 47, 3, 8, 5, 35, 21, 16, 43, and 8 more of the data: sample 0 of "
-        "the batch has target 2, ",
-    ),
+    "label out of range": (arrays(), [*ARRAYS, "task=binary"],
+                           "epoch 1, batch 1: sample 47, 3, 8, 5, 35, 21, 16, 43, and 8 more of "
+                           "the data: sample 0 of the batch has target 2, "),
     "not a number in memory": (arrays(nan_at(17)), ARRAYS, "row 17"),
     "not a number in a file": (arrays(nan_at(17)), [*ARRAYS, "data.in_memory=false"], "17"),
     "empty split": (table(rows=ROWS[:4]), TABLE, "divides 4 samples into 4 and 0"),
-    "truncated arrays": (
-        {"arrays.safetensors": arrays()["arrays.safetensors"][:-9]},
-        ARRAYS,
-        "arrays.safetensors: ",
-    ),
-}
+    "truncated arrays": ({"arrays.safetensors": arrays()["arrays.safetensors"][:-9]}, ARRAYS,
+                         "arrays.safetensors: "),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)

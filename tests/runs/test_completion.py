@@ -1,12 +1,16 @@
-"""The tab key in bash, as docs/configuration.md installs it."""
+"""Completion: by the tab key in bash, and in editors."""
 
+import dataclasses
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import jedi
 import pytest
+
+from andiron.shell.config.options import LearnerOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 PRESSED = """
@@ -28,3 +32,20 @@ def test_the_tab_key_completes_a_choice(tmp_path):
         check=True, timeout=300,
     )  # fmt: skip
     assert ended.stdout.split() == ["scheduler=cosine", "scheduler=cosine_restarts"]
+
+
+OPTIONS = {field.name for field in dataclasses.fields(LearnerOptions)}
+IMPORT = "from andiron.learner import LearnerBuilder\n"
+
+
+def completions(line):
+    project = jedi.Project(ROOT, added_sys_path=[str(ROOT / "src")])
+    return jedi.Script(IMPORT + line, project=project).complete(2, len(line))
+
+
+def test_every_option_is_completed_with_its_docstring():
+    methods = {each.name: each.docstring(raw=True) for each in completions("LearnerBuilder('x').")}
+    assert methods.keys() >= OPTIONS
+    assert all("Default: " in " ".join(methods[option].split()) for option in OPTIONS)
+    keywords = {each.name.removesuffix("=") for each in completions("LearnerBuilder('x', ")}
+    assert keywords >= OPTIONS

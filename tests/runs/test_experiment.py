@@ -31,6 +31,7 @@ from andiron.shell.config import diagnosis
 from andiron.shell.config.schema import Train
 from andiron.shell.run import metadata as run_metadata
 from andiron.shell.training import experiment, train
+from refusals import message_of
 
 ROOT = Path(__file__).resolve().parents[2]
 THREE_EPOCHS = ("num_epochs=3", "log_every=9")
@@ -342,16 +343,13 @@ def test_auto_is_the_best_device_there_is():
     best = (
         "cuda"
         if torch.cuda.is_available()
-        else "mps"
-        if torch.backends.mps.is_available()
-        else "cpu"
+        else "mps" if torch.backends.mps.is_available() else "cpu"
     )
     assert devices.resolve("auto").type == best
     assert devices.resolve("cpu") == torch.device("cpu")
-    with pytest.raises(
-        errors.DeviceError, match="^device=cuda:77: this machine has no such device; it has: cpu"
-    ):
-        devices.resolve("cuda:77")
+    assert message_of(errors.DeviceError, devices.resolve, "cuda:77").startswith(
+        "device=cuda:77: this machine has no such device; it has: cpu"
+    )
 
 
 def test_a_run_starts_from_the_weights_of_another_as_far_as_they_fit(folder, tmp_path):
@@ -391,8 +389,7 @@ def test_weights_that_do_not_fit_at_all_are_refused(folder):
     config = Train.load(folder / "config.json")
     slots = folder / "checkpoints" / "step-63" / "optimizer.safetensors"
     with pytest.raises(
-        errors.ConfigError,
-        match=f"start_from={slots}: no tensor fits by name; it has 18: ",
+        errors.ConfigError, match=f"start_from={slots}: no tensor fits by name; it has 18: "
     ):
         components.build(dataclasses.replace(config, start_from=str(slots)))
     with pytest.raises(errors.DataError, match="summary.json: not a whole JSON record"):

@@ -28,9 +28,7 @@ def test_a_process_killed_while_writing_leaves_the_old_content(tmp_path: Path) -
     assert (tmp_path / "status").read_bytes() == b"the old content"
 
 
-def test_partials_are_leftovers_of_killed_writes_and_no_lookalikes(
-    tmp_path: Path,
-) -> None:
+def test_partials_are_leftovers_of_killed_writes_and_no_lookalikes(tmp_path: Path) -> None:
     program = (
         "import os, sys; from pathlib import Path; from andiron.disk import files\nos.fsync = "
         "lambda descriptor: os._exit(9)\nfolder = Path(sys.argv[1])\nif sys.argv[2] == "
@@ -46,11 +44,9 @@ def test_partials_are_leftovers_of_killed_writes_and_no_lookalikes(
             == 9
         )
     for name in (
-        ".step-7.partial",
-        ".step-7.0123456.partial",
-        "step-7.01234567.partial",
+        ".step-7.partial", ".step-7.0123456.partial", "step-7.01234567.partial",
         ".step-7.0123456z.partial",
-    ):
+    ):  # fmt: skip
         (tmp_path / name).write_bytes(b"somebody's")
     found = files.partials(tmp_path)
     assert sorted(found.values()) == ["status", "step-7"]

@@ -65,15 +65,12 @@ def test_only_options_that_were_set_are_hyperparameters(tmp_path):
         name: found[name]
         for name in ("clip", "precision", "param_groups.hidden.lr", "param_groups.hidden.optimizer")
     } == {
-        "clip": 1.0,
-        "precision": "bf16",
-        "param_groups.hidden.lr": 0.02,
+        "clip": 1.0, "precision": "bf16", "param_groups.hidden.lr": 0.02,
         "param_groups.hidden.optimizer": "Muon",
-    }
+    }  # fmt: skip
     assert (
         found["averages.ema"] == "Ema" and "sam" not in found and "grads_accumulation" not in found
     )
     assert sorted(path.name for path in (tmp_path / "run").glob("*.safetensors")) == [
-        "model-ema.safetensors",
-        "model.safetensors",
-    ]
+        "model-ema.safetensors", "model.safetensors",
+    ]  # fmt: skip

@@ -8,6 +8,7 @@ from checkpoints_made import checkpoint, equal, names
 
 from andiron import errors
 from andiron.checkpoint import LocalStore, contents, directory, load, newest_whole, write
+from refusals import message_of
 
 
 @pytest.fixture
@@ -70,8 +71,7 @@ def test_many_damaged_checkpoints_are_listed_once(tmp_path, monkeypatch):
     entries = store.names
     monkeypatch.setattr(store, "names", lambda: listed.append(1) or entries())
 
-    with pytest.raises(errors.DataError, match="nothing to resume from"):
-        directory.newest_whole(store)
+    assert "nothing to resume from" in message_of(errors.DataError, directory.newest_whole, store)
     assert len(listed) == 1
     assert names(tmp_path) == {f"step-{number}.damaged" for number in range(1, 301)}
 
@@ -88,9 +88,7 @@ def test_if_renaming_fails_that_is_only_logged(folder, monkeypatch, caplog):
 
 
 def test_none_at_all_is_an_error_that_says_what_to_do(tmp_path):
-    with pytest.raises(errors.DataError) as raised:
-        newest_whole(tmp_path / "checkpoints")
-    assert str(raised.value) == (
+    assert message_of(errors.DataError, newest_whole, tmp_path / "checkpoints") == (
         f"no checkpoint in {tmp_path / 'checkpoints'}: nothing to resume from; restore one there, "
         "give the checkpoint.store that has one, or start another run"
     )
@@ -148,10 +146,9 @@ def test_a_folder_that_cannot_be_read_is_reported(folder, monkeypatch):
         newest_whole(folder)
 
 
-@pytest.mark.parametrize(
-    "updates, number, name",
-    [(0, 1, "step-0"), (7, 1, "step-7"), (7, 2, "step-7.2"), (120, 31, "step-120.31")],
-)
+@pytest.mark.parametrize("updates, number, name", [
+    (0, 1, "step-0"), (7, 1, "step-7"), (7, 2, "step-7.2"), (120, 31, "step-120.31"),
+])  # fmt: skip
 def test_a_name_and_its_place_are_each_others(updates, number, name):
     assert contents.step_name(updates, number) == name
     assert contents.step_place(name) == (updates, number)

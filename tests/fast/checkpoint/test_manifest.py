@@ -10,6 +10,7 @@ from checkpoints_made import ALL_FILES, checkpoint, equal, rich
 from andiron import errors
 from andiron.checkpoint import load, write
 from andiron.checkpoint.on_disk import manifest
+from refusals import message_of
 
 
 @pytest.fixture
@@ -28,9 +29,7 @@ def rewritten(folder, **changes):
 
 
 def refusal(folder):
-    with pytest.raises(errors.DataError) as raised:
-        load(folder)
-    return str(raised.value)
+    return message_of(errors.DataError, load, folder)
 
 
 def test_the_manifest_has_name_updates_and_checksums_of_other_files(folder):
@@ -69,30 +68,18 @@ def test_a_step_kept_elsewhere_is_a_checkpoint_too(tmp_path):
 
 @pytest.mark.parametrize("changes, why", [
     ({"files": {}}, "does not list model.safetensors"),
-    (
-        {"files": {"../../secret": {"bytes": 1, "sha256": "0"}}},
-        "lists '../../secret', not a file of a checkpoint",
-    ),
-    (
-        {"files": {"model-../x.safetensors": {"bytes": 1, "sha256": "0"}}},
-        "lists 'model-../x.safetensors', not a file of a checkpoint",
-    ),
-    (
-        {"files": {"model-\ud800.safetensors": {"bytes": 1, "sha256": "0"}}},
-        "not a file of a checkpoint",
-    ),
-    (
-        {"files": {"manifest.json": {"bytes": 1, "sha256": "0"}}},
-        "lists 'manifest.json', not a file of a checkpoint",
-    ),
-    (
-        {"files": {"model.safetensors": {"bytes": True, "sha256": "0"}}},
-        "bytes and sha256 of model.safetensors are missing",
-    ),
-    (
-        {"files": {"model.safetensors": [1, "0"]}},
-        "bytes and sha256 of model.safetensors are missing",
-    ),
+    ({"files": {"../../secret": {"bytes": 1, "sha256": "0"}}},
+     "lists '../../secret', not a file of a checkpoint"),
+    ({"files": {"model-../x.safetensors": {"bytes": 1, "sha256": "0"}}},
+     "lists 'model-../x.safetensors', not a file of a checkpoint"),
+    ({"files": {"model-\ud800.safetensors": {"bytes": 1, "sha256": "0"}}},
+     "not a file of a checkpoint"),
+    ({"files": {"manifest.json": {"bytes": 1, "sha256": "0"}}},
+     "lists 'manifest.json', not a file of a checkpoint"),
+    ({"files": {"model.safetensors": {"bytes": True, "sha256": "0"}}},
+     "bytes and sha256 of model.safetensors are missing"),
+    ({"files": {"model.safetensors": [1, "0"]}},
+     "bytes and sha256 of model.safetensors are missing"),
     ({"files": 7}, "name, updates or files have another type"),
     ({"updates": "10"}, "name, updates or files have another type"),
     ({"updates": True}, "name, updates or files have another type"),
@@ -133,9 +120,7 @@ def with_state(folder, content):
     (b'{"updates": 10.0}', "updates are 10.0, not 10: damaged"),
     (b'{"updates": 1e999}', "updates are inf, not 10: damaged"),
 ])  # fmt: skip
-def test_an_absurd_state_is_refused_even_with_a_valid_manifest(
-    folder, content, why
-):
+def test_an_absurd_state_is_refused_even_with_a_valid_manifest(folder, content, why):
     with_state(folder, content)
     said = refusal(folder)
     assert said.startswith(f"{folder / 'state.json'}: ") and why in said
@@ -181,14 +166,12 @@ def replace_by_dead_link(path):
 
 DAMAGES = {
     "missing": (os.unlink, "missing; use another checkpoint"),
-    "truncated": (
-        lambda path: path.write_bytes(path.read_bytes()[:-3]),
-        "; use another checkpoint",
-    ),
+    "truncated": (lambda path: path.write_bytes(path.read_bytes()[:-3]),
+                  "; use another checkpoint"),
     "folder": (replace_by_folder, "cannot be read (Is a directory); use another checkpoint"),
     "pipe": (replace_by_pipe, "damaged (not a file); use another checkpoint"),
     "dead link": (replace_by_dead_link, "missing; use another checkpoint"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -7,6 +7,7 @@ import pytest
 from andiron.checkpoint import (
     Cadence, Checkpointing, AnyOf, KeepBest, KeepEvery, KeepLast, checkpointing,
 )  # fmt: skip
+from refusals import message_of
 
 
 def test_what_is_left_out_is_the_last_two_and_the_best_after_every_epoch():
@@ -48,10 +49,8 @@ def test_a_rule_that_is_null_is_left_out():
     ({"last": 0}, "number=0: should be greater than or equal to 1 (KeepLast)"),
     ({"keep_every_updates": 0}, "updates=0: should be greater than or equal to 1 (KeepEvery)"),
     ({"best": 0}, "number=0: should be greater than or equal to 1 (KeepBest)"),
-    (
-        {"metric": None, "also_best": {"accuracy": "highest"}},
-        "also_best={'accuracy': 'highest'}: metric is null; move one of these there",
-    ),
+    ({"metric": None, "also_best": {"accuracy": "highest"}},
+     "also_best={'accuracy': 'highest'}: metric is null; move one of these there"),
     ({"every_updates": 0}, "updates=0: should be a finite number above 0"),
     ({"every_epochs": -1}, "epochs=-1: should be a finite number above 0"),
     ({"every_minutes": 0}, "minutes=0: should be a finite number above 0"),
@@ -62,9 +61,7 @@ def test_a_rule_that_is_null_is_left_out():
     ({"every": "1hour"}, "1hour: should be like 500 (updates), 2epochs or 10minutes"),
 ])  # fmt: skip
 def test_what_could_keep_or_make_no_checkpoint_is_refused(arguments, said):
-    with pytest.raises(ValueError) as raised:
-        checkpointing(**arguments)
-    assert str(raised.value).startswith(said)
+    assert message_of(ValueError, checkpointing, **arguments).startswith(said)
 
 
 @pytest.mark.parametrize("every, cadence", [

@@ -10,6 +10,7 @@ from andiron.checkpoint import (
     FileCheckpointer, KeepLast, LocalStore, checkpointer, names, newest_whole,
 )  # fmt: skip
 from andiron.checkpoint.directory import as_store
+from refusals import message_of
 
 
 class MemoryStore:
@@ -197,5 +198,4 @@ def test_a_store_that_does_not_return_is_named_and_not_waited_for(tmp_path, capl
 
 def test_an_object_without_the_methods_of_a_store_is_refused():
     for place in (None, "a/text", object()):
-        with pytest.raises(errors.ConfigError, match="is not a store: it lacks methods"):
-            as_store(place)
+        assert "is not a store: it lacks methods" in message_of(errors.ConfigError, as_store, place)

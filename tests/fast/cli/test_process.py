@@ -142,10 +142,9 @@ def test_a_run_killed_before_its_first_checkpoint_is_not_resumed(here):
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "exit_codes"),
-    [([], (1, 0)), (["-m", "lr=1,2"], (1, 0)), (["--help"], (1, 1)), (["--vers"], (1, 1))],
-)
+@pytest.mark.parametrize(("arguments", "exit_codes"), [
+    ([], (1, 0)), (["-m", "lr=1,2"], (1, 0)), (["--help"], (1, 1)), (["--vers"], (1, 1)),
+])  # fmt: skip
 def test_only_training_outlasts_its_output(monkeypatch, arguments, exit_codes):
     for decorator, code in zip(
         (process.command, process.training_command), exit_codes, strict=True

@@ -27,10 +27,9 @@ class Broken(io.StringIO):
             raise self.error
 
 
-@pytest.mark.parametrize(
-    "error",
-    [BrokenPipeError(32, "gone"), OSError(28, "full"), OSError(5, "hung up"), ValueError("closed")],
-)
+@pytest.mark.parametrize("error", [
+    BrokenPipeError(32, "gone"), OSError(28, "full"), OSError(5, "hung up"), ValueError("closed"),
+])  # fmt: skip
 def test_no_error_of_a_stream_reaches_who_prints(monkeypatch, error):
     broken = Broken(error)
     monkeypatch.setattr(sys, "stdout", broken)

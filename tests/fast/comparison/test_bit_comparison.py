@@ -29,19 +29,15 @@ POINTS = [
     Point("test", 6, 2, {"loss": 1.0}, whole_epoch=True),
 ]
 STATE = {
-    "updates": 6,
-    "schedules": [{"lr": 0.125, "best": None}],
+    "updates": 6, "schedules": [{"lr": 0.125, "best": None}],
     "metric_log": {"seconds": 1.5, "writers": [{"bytes": 700}], "window": []},
-    "checkpoints": [{"name": "step-6"}],
-    "observers": {"message": {"sent": 2}},
-}
+    "checkpoints": [{"name": "step-6"}], "observers": {"message": {"sent": 2}},
+}  # fmt: skip
 SUMMARY = {
-    "run_dir": "/somewhere",
-    "updates": 6,
-    "seconds": 1.5,
+    "run_dir": "/somewhere", "updates": 6, "seconds": 1.5,
     "metrics": [{"split": "valid", "best": 0.625}],
     "observers": {"message": {"calls": 2, "seconds": 0.0}},
-}
+}  # fmt: skip
 
 
 def weights():
@@ -154,9 +150,7 @@ def test_two_nans_of_other_bits_and_two_zeros_of_other_signs_differ(straight, ot
     ("empty", torch.zeros(3, 0), ("float32 [0, 3]", "float32 [3, 0]")),
     ("mask", torch.tensor([1, 0], dtype=torch.uint8), ("bool [2]", "uint8 [2]")),
 ])  # fmt: skip
-def test_tensors_of_equal_values_differ_by_type_and_shape(
-    straight, other, name, value, found
-):
+def test_tensors_of_equal_values_differ_by_type_and_shape(straight, other, name, value, found):
     change_tensors(other / "model.safetensors", lambda tensors: tensors.update({name: value}))
 
     (difference,) = bit_comparison.compare(straight, other)
@@ -281,11 +275,9 @@ def test_a_step_that_tensorboard_shows_twice_or_not_at_all_is_a_difference(strai
     assert found == {
         ("tensorboard/valid: loss", 3): "there 2 times",
         ("tensorboard/valid: accuracy", 3): "there 2 times",
-        ("tensorboard/valid: epoch", 3): "there 2 times",
-        ("tensorboard/valid: loss", 6): "missing",
-        ("tensorboard/valid: accuracy", 6): "missing",
-        ("tensorboard/valid: epoch", 6): "missing",
-    }
+        ("tensorboard/valid: epoch", 3): "there 2 times", ("tensorboard/valid: loss", 6): "missing",
+        ("tensorboard/valid: accuracy", 6): "missing", ("tensorboard/valid: epoch", 6): "missing",
+    }  # fmt: skip
 
 
 def test_a_split_that_only_one_run_shows_is_found(straight, other):
@@ -315,9 +307,7 @@ def test_the_first_difference_is_the_earliest(straight, logs_again):
     ]
 
 
-def test_only_values_that_depend_on_time_or_place_are_not_compared(
-    straight, other
-):
+def test_only_values_that_depend_on_time_or_place_are_not_compared(straight, other):
     state = other / "checkpoints" / "step-6" / "state.json"
     change_json(state, lambda plain: plain.update(checkpoints=[]))
     change_json(

@@ -9,7 +9,7 @@ import pytest
 from andiron import errors
 from andiron.run_folder import RunFolder
 from andiron.shell.run import run_record
-from andiron.wings.comparison import run_list, run_search, seed_groups
+from andiron.wings.comparison import logged_lines, run_list, run_search, seed_groups
 from andiron.wings.comparison.recorded_run import changes, read
 
 CONFIG = {"lr": 0.1, "seed": 1, "model": {"_target_": "andiron.models.MLP", "hidden": [8]}}
@@ -92,8 +92,7 @@ def test_a_run_whose_process_is_gone_was_killed(tmp_path):
 
 
 DAMAGE = {
-    "missing": lambda path: None,
-    "empty": lambda path: path.write_text(""),
+    "missing": lambda path: None, "empty": lambda path: path.write_text(""),
     "half": lambda path: path.write_text('{"lr": 0.'),
     "a list": lambda path: path.write_text("[1]"),
     "no text": lambda path: path.write_bytes(b"\xff\xfe"),
@@ -101,14 +100,12 @@ DAMAGE = {
     "deep objects": lambda path: path.write_text('{"a":' * 900 + "1" + "}" * 900),
     "huge": lambda path: path.write_text('{"lr": ' + "9" * 100_000 + "}"),
     "many": lambda path: path.write_text("[" + "[]," * 300_000 + "1]"),
-    "large": lambda path: os.truncate(_touched(path), 10**11),
-    "a pipe": os.mkfifo,
+    "large": lambda path: os.truncate(_touched(path), 10**11), "a pipe": os.mkfifo,
     "a device": lambda path: path.symlink_to("/dev/zero"),
     "a link": lambda path: path.symlink_to(_touched(path.with_name("other"))),
-    "a folder": lambda path: path.mkdir(),
-    "a socket": lambda path: _socket(path),
+    "a folder": lambda path: path.mkdir(), "a socket": lambda path: _socket(path),
     "a loop": lambda path: path.symlink_to(path.name),
-}
+}  # fmt: skip
 
 
 def _touched(path):
@@ -193,3 +190,17 @@ def test_runs_that_differ_in_seed_and_name_only_are_one_group(tmp_path):
     assert str(rows[0].metrics["valid/loss"]) == "0.2000 ± 0.1000"
     best = seed_groups.compared(runs, "valid/loss", "highest")
     assert [row.options for row in best] == [{"lr": 0.2}, {"lr": 0.1}]
+
+
+LINE = '{{"split": "train", "updates": {0}, "epoch": 1, "over": "window"{1}}}\n'
+
+
+def test_a_table_too_large_is_refused_before_its_columns_are_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(logged_lines, "MOST_CELLS", 200)
+    path = tmp_path / "metrics.jsonl"
+    many = "".join(f', "metric-{column}": 0.5' for column in range(50))
+    lines = [LINE.format(number, "") for number in range(20)]
+    path.write_text("".join([*lines, LINE.format(20, many)]))
+
+    with pytest.raises(errors.DataError, match="has 54 columns in 20 lines, more than a table"):
+        logged_lines.as_table(path)

@@ -9,6 +9,7 @@ from andiron.run_folder import RunFolder
 from andiron.wings.comparison.recorded_run import Run, Standing
 from andiron.wings.comparison.run_filter import chosen
 from andiron.wings.comparison.run_values import best_first, differing
+from refusals import message_of
 
 
 def run(name, *, accuracy=None, status="done", nodes=("optimizer", "model"), **options):
@@ -78,9 +79,7 @@ def test_the_runs_for_which_all_comparisons_hold_are_chosen(comparisons, names):
     ("__import__('os').system('x')=1", "no run here has it"),
 ])  # fmt: skip
 def test_a_comparison_that_cannot_be_read_says_why(comparison, words):
-    with pytest.raises(errors.SelectionError) as refused:
-        chosen(RUNS, [comparison])
-    assert words in str(refused.value)
+    assert words in message_of(errors.SelectionError, chosen, RUNS, [comparison])
 
 
 def test_a_name_with_several_meanings_is_not_guessed():

@@ -25,20 +25,13 @@ def problems(*overrides):
 
 
 @pytest.mark.parametrize(("argument", "line"), [
-    (
-        "optimizer=adamm",
-        f"optimizer=adamm: no such optimizer; did you mean 'adam'?; available: {OPTIMIZERS}",
-    ),
-    (
-        "optimizer=lyon,adam",
-        f"optimizer=lyon: no such optimizer; did you mean 'lion'?; available: {OPTIMIZERS}",
-    ),
+    ("optimizer=adamm",
+     f"optimizer=adamm: no such optimizer; did you mean 'adam'?; available: {OPTIMIZERS}"),
+    ("optimizer=lyon,adam",
+     f"optimizer=lyon: no such optimizer; did you mean 'lion'?; available: {OPTIMIZERS}"),
     ("render=3", "render=3: no such render; available: auto, dashboard, live, plain"),
-    (
-        "render=null",
-        "render=null: no such render; available: auto, dashboard, live, plain; ~render leaves "
-        "it out",
-    ),
+    ("render=null",
+     "render=null: no such render; available: auto, dashboard, live, plain; ~render leaves it out"),
     ("optimiser=adam", "optimiser: no such option; did you mean 'optimizer'?"),
     ("bacth_size=3", "bacth_size: no such option; did you mean 'batch_size'?"),
     ("optimizer.lr=1", "optimizer.lr: no such option; did you mean 'lr'?"),
@@ -53,10 +46,8 @@ def problems(*overrides):
     ("lr=[1,", "lr=[1,: cannot be read as option=value: no viable alternative at input '[1,'"),
     ("lr", "lr: cannot be read as option=value: missing EQUAL at '<EOF>'"),
     ("lr=${nothing}", "lr: Interpolation key 'nothing' not found"),
-    (
-        "scheduler.lr=${nothing.at.all}",
-        "scheduler.lr: Interpolation key 'nothing.at.all' not found",
-    ),
+    ("scheduler.lr=${nothing.at.all}",
+     "scheduler.lr: Interpolation key 'nothing.at.all' not found"),
     ("lr=???", "lr: no value; give one as lr=..."),
 ])  # fmt: skip
 def test_a_mistake_is_reported_in_one_line(argument, line):
@@ -109,10 +100,9 @@ def test_the_default_configuration_has_no_problems():
 
 def test_several_missing_values_are_all_asked_for():
     assert problems("lr=???", "seed=???", "model.dropout=???") == [
-        "seed: no value; give one as seed=...",
-        "lr: no value; give one as lr=...",
+        "seed: no value; give one as seed=...", "lr: no value; give one as lr=...",
         "model.dropout: no value; give one as model.dropout=...",
-    ]
+    ]  # fmt: skip
 
 
 def test_a_problem_is_reported_where_its_value_is_set_not_repeated():
@@ -141,13 +131,9 @@ def test_plain_values_have_every_interpolation_resolved():
 
 def test_the_groups_are_the_folders_and_their_options_the_files(tmp_path):
     for name in (
-        "b/two.yaml",
-        "b/one.yaml",
-        "a/three.yaml",
-        "b/notes.txt",
-        "hydra/help/x.yaml",
+        "b/two.yaml", "b/one.yaml", "a/three.yaml", "b/notes.txt", "hydra/help/x.yaml",
         "train.yaml",
-    ):
+    ):  # fmt: skip
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
 

@@ -128,10 +128,9 @@ def warmup(schedule: Any, **changes: Any) -> dict[str, Any]:
 
 def sequential(*schedules: Any, milestones: Any = ()) -> dict[str, Any]:
     return {
-        "_target_": "andiron.schedules.Sequential",
-        "schedules": list(schedules),
+        "_target_": "andiron.schedules.Sequential", "schedules": list(schedules),
         "milestones": list(milestones),
-    }
+    }  # fmt: skip
 
 
 def test_a_sound_node_within_nodes_has_no_problems():
@@ -189,10 +188,9 @@ def test_a_problem_inside_a_users_own_target_is_reported_too():
     assert said(
         {
             "_target_": "mine.Schedule",
-            "parts": {"first": [COSINE, {**STEP, "step_size": 0}]},
-            "gamma": 3,
+            "parts": {"first": [COSINE, {**STEP, "step_size": 0}]}, "gamma": 3,
         }
-    ) == ["scheduler.parts.first.1.step_size=0: should be greater than or equal to 1"]
+    ) == ["scheduler.parts.first.1.step_size=0: should be greater than or equal to 1"]  # fmt: skip
 
 
 @pytest.mark.parametrize("inside", [0.1, "linear", None, {"gamma": 0.5}])

@@ -11,18 +11,14 @@ from andiron.shell.config import leaves
 from andiron.shell.run import resume_policy
 
 RECORD = {
-    "lr": 0.1,
-    "num_epochs": 2,
-    "batch_size": 64,
-    "clip": None,
+    "lr": 0.1, "num_epochs": 2, "batch_size": 64, "clip": None,
     "metrics": {"loss": {"_target_": "Loss"}},
     "data": {"_target_": "mnist", "root": "/a", "valid": 0.1},
     "model": {"_target_": "MLP", "hidden": [64, 32]},
     "optimizer": {"_target_": "Adam", "eps": 1e-8},
-    "scheduler": {"_target_": "Cosine", "initial_lr": 0.1, "min_lr": 0.0},
-    "averages": None,
+    "scheduler": {"_target_": "Cosine", "initial_lr": 0.1, "min_lr": 0.0}, "averages": None,
     "resume": None,
-}
+}  # fmt: skip
 
 
 def changed(**options):

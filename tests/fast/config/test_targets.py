@@ -342,9 +342,8 @@ def test_a_plateau_inside_a_node_is_observed():
 def test_a_users_own_schedule_takes_schedules_and_the_horizon(own):
     assert schedule({"_target_": f"{own}.scaled", "schedule": LINEAR, "factor": 2.0})(100) == 0.5
     assert schedule({"_target_": f"{own}.weighted", "parts": [CONSTANT, LINEAR]})(50) == (
-        0.875,
-        100,
-    )
+        0.875, 100,
+    )  # fmt: skip
 
 
 def test_a_constructors_refusal_is_reported_by_its_option():

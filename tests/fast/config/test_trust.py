@@ -53,15 +53,12 @@ def test_only_a_writer_that_declares_to_send_nothing_is_built_from_a_record():
     assert named == {*WRITERS}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "os.system", "torch.load", "torch.hub.load", "torch.nn.functional.os.system",
-        "torch.nn.modules.module.warnings.sys.exit", "andiron.disk.files.write_json",
-        "andiron.checkpoint.write", "andiron.data.on_disk.stored.shutil.rmtree", "system",
-        "torch.nn.${oc.env:HOME}", "torch.nn.Linear\n", "torch.nn.Lin\u0435ar", "torch.nn.", "",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("name", [
+    "os.system", "torch.load", "torch.hub.load", "torch.nn.functional.os.system",
+    "torch.nn.modules.module.warnings.sys.exit", "andiron.disk.files.write_json",
+    "andiron.checkpoint.write", "andiron.data.on_disk.stored.shutil.rmtree", "system",
+    "torch.nn.${oc.env:HOME}", "torch.nn.Linear\n", "torch.nn.Lin\u0435ar", "torch.nn.", "",
+])  # fmt: skip
 def test_no_place_takes_what_runs_reads_or_writes(name):
     assert not any(Trust().allows(place, name) for place in LISTED)
 

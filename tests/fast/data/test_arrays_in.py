@@ -10,6 +10,7 @@ import torch
 
 from andiron import errors
 from andiron.data.on_disk import stored
+from refusals import message_of
 
 REMEDY = "restore it from a copy, or write it again with safetensors.torch.save_file"
 ARRAYS = {
@@ -45,9 +46,7 @@ def written(tmp_path, header, data=b"", length=None):
 
 
 def refused(file):
-    with pytest.raises(errors.DataError) as raised:
-        stored.arrays_in(file)
-    return str(raised.value).replace(str(file), "FILE")
+    return message_of(errors.DataError, stored.arrays_in, file).replace(str(file), "FILE")
 
 
 def entry(shape, begin, end, dtype="F32"):
@@ -63,10 +62,9 @@ def test_a_truncated_file_is_reported_by_the_first_array_that_it_cuts(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    "content, header",
-    [(b"", 0), (b"1234567", 0), (b"12345678", 0x3837363534333231), (bytes(20), 0)],
-)
+@pytest.mark.parametrize("content, header", [
+    (b"", 0), (b"1234567", 0), (b"12345678", 0x3837363534333231), (bytes(20), 0),
+])  # fmt: skip
 def test_a_file_without_a_header_is_refused(tmp_path, content, header):
     file = tmp_path / "x.safetensors"
     file.write_bytes(content)

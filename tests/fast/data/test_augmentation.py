@@ -15,6 +15,7 @@ from andiron.data.dataset import ArrayDataset, RawBatch
 from andiron.data.augment.sample_random import Draws
 from andiron.data.loader import DataLoader
 from andiron.data.augment.mixing import Mixup, symmetric_beta
+from refusals import message_of
 
 SIZE = 23
 IMAGES = torch.randint(
@@ -236,9 +237,7 @@ def test_a_reach_beyond_the_image_is_refused(augmentation):
 
 @EACH
 def test_what_is_no_image_is_refused_by_the_name_of_the_augmentation(augmentation):
-    with pytest.raises(errors.DataError) as raised:
-        apply(augmentation, torch.zeros(4, 6))
-    message = str(raised.value)
+    message = message_of(errors.DataError, apply, augmentation, torch.zeros(4, 6))
     assert message.startswith(
         f"augmentation.{augmentation.name}: is for images of [channels, height, width], and a "
         "sample"
@@ -350,8 +349,6 @@ def test_no_augmentation_waits_for_the_device(augmentation, host_reads):
 def test_a_square_that_would_cover_all_is_refused():
     # at 13 of 7 pixels the square covers the image wherever its centre lies; from 7 on, wherever it
     # lies in the middle
-    with pytest.raises(
-        errors.DataError,
-        match=r"^augmentation.cutout.size=7: should be below 7, as images are 7x9$",
-    ):
-        apply(Cutout(7))
+    assert message_of(errors.DataError, apply, Cutout(7)) == (
+        "augmentation.cutout.size=7: should be below 7, as images are 7x9"
+    )

@@ -14,6 +14,7 @@ import torch
 from torchvision.datasets import utils
 
 from andiron import errors
+from refusals import message_of
 
 module = importlib.import_module("andiron.data.sources.cifar")  # by its name, for monkeypatching
 PUBLISHED = module.CIFAR10, module.CIFAR100
@@ -174,15 +175,12 @@ def test_an_archive_that_is_there_is_checked_unpacked_and_read(
 
 def test_an_archive_of_another_checksum_is_downloaded_again(tmp_path, offline):
     (tmp_path / "cifar-10-binary.tar.gz").write_bytes(b"half of it")
-    with pytest.raises(errors.DataError, match="could not be downloaded"):
-        load(tmp_path, "cifar10")
+    assert "could not be downloaded" in message_of(errors.DataError, load, tmp_path, "cifar10")
     assert offline
 
 
 @BOTH
-def test_absent_and_offline_names_the_folder_and_data_without_download(
-    tmp_path, offline, name
-):
+def test_absent_and_offline_names_the_folder_and_data_without_download(tmp_path, offline, name):
     with pytest.raises(errors.DataError) as raised:
         load(tmp_path, name)
     url = getattr(module, name.upper()).url
@@ -213,32 +211,27 @@ def test_a_pickle_beside_the_files_is_never_read(tmp_path, offline):
 def test_one_absent_file_is_asked_for(tmp_path, offline, name):
     folder = write(tmp_path / FOLDERS[name], name)
     min(folder.glob("t*.bin")).unlink()
-    with pytest.raises(errors.DataError, match="could not be downloaded"):
-        load(tmp_path, name)
+    assert "could not be downloaded" in message_of(errors.DataError, load, tmp_path, name)
     assert offline
 
 
-@pytest.mark.parametrize(
-    "name, file, change, why",
-    [
-        ("cifar10", "data_batch_3.bin", lambda content: content[:-1],
-         f"data_batch_3.bin has {6 * 3073 - 1} bytes instead of {6 * 3073}"),
-        ("cifar10", "data_batch_3.bin", lambda content: content + b"x",
-         f"data_batch_3.bin has {6 * 3073 + 1} bytes instead of {6 * 3073}"),
-        ("cifar10", "data_batch_3.bin", lambda content: content[:-3073],
-         f"data_batch_3.bin has {5 * 3073} bytes instead of {6 * 3073}"),
-        ("cifar10", "test_batch.bin", lambda content: rows(images(TEST, 9), [9, 0, 3, 10, 7]),
-         "classes are from 0 to 9, and one is 10"),
-        ("cifar100", "fine_label_names.txt", lambda content: b"apple\n",
-         "fine_label_names.txt has 1 names instead of 100"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("name, file, change, why", [
+    ("cifar10", "data_batch_3.bin", lambda content: content[:-1],
+     f"data_batch_3.bin has {6 * 3073 - 1} bytes instead of {6 * 3073}"),
+    ("cifar10", "data_batch_3.bin", lambda content: content + b"x",
+     f"data_batch_3.bin has {6 * 3073 + 1} bytes instead of {6 * 3073}"),
+    ("cifar10", "data_batch_3.bin", lambda content: content[:-3073],
+     f"data_batch_3.bin has {5 * 3073} bytes instead of {6 * 3073}"),
+    ("cifar10", "test_batch.bin",
+     lambda content: rows(images(TEST, 9), [9, 0, 3, 10, 7]),
+     "classes are from 0 to 9, and one is 10"),
+    ("cifar100", "fine_label_names.txt", lambda content: b"apple\n",
+     "fine_label_names.txt has 1 names instead of 100"),
+])  # fmt: skip
 def test_a_damaged_file_is_refused_with_its_fault(tmp_path, name, file, change, why):
     folder = write(tmp_path / FOLDERS[name], name)
     (folder / file).write_bytes(change((folder / file).read_bytes()))
-    with pytest.raises(errors.DataError) as raised:
-        load(tmp_path, name)
-    assert str(raised.value) == (
+    assert message_of(errors.DataError, load, tmp_path, name) == (
         f"{folder}: a file there is damaged ({why}); remove the folder to download it again"
     )
 

@@ -11,6 +11,7 @@ import torch
 
 from andiron import errors
 from andiron.data.on_disk.csv_file import csv, read
+from refusals import message_of
 
 CPU = torch.device("cpu")
 HOUSES = "area,rooms,price\n" + "".join(
@@ -38,9 +39,7 @@ def load(path, target="price", **options):
 
 
 def refused(path, target="price", **options):
-    with pytest.raises(errors.DataError) as raised:
-        load(path, target, **options)
-    return str(raised.value).replace(path, "table.csv")
+    return message_of(errors.DataError, load, path, target, **options).replace(path, "table.csv")
 
 
 def refused_to_predict(path):
@@ -141,9 +140,8 @@ def test_features_are_taken_in_the_order_they_are_named(file):
 def test_several_targets_are_as_many_outputs(file):
     splits = load(file(HOUSES), ["price", "rooms"])
     assert (splits.offered["num_outputs"], splits.facts["target_columns"]) == (
-        2,
-        ["price", "rooms"],
-    )
+        2, ["price", "rooms"],
+    )  # fmt: skip
     assert splits.facts["columns"] == ["area"]
     assert torch.equal(splits.train.targets[:, 1], 1 + (splits.train.inputs[:, 0] - 40) / 3 % 5)
 
@@ -167,18 +165,15 @@ def test_class_names_are_sorted_and_every_part_has_each_class(file):
     [
         (["a", "b"], "classification", ["a", "b"]),
         (["0", "1"], "classification", ["0", "1"]),
-        (
-            [str(number) for number in range(11)],
-            "classification",
-            [str(number) for number in range(11)],
-        ),  # 10 after 9
+        ([str(number) for number in range(11)], "classification",
+         [str(number) for number in range(11)]),  # 10 after 9
         (["1", "2"], "regression", None),
         (["0", "2"], "regression", None),
         (["0.0", "1.0"], "regression", None),
         ([str(number) for number in range(44)], "regression", None),  # each once
         (["1", "x"], "classification", ["1", "x"]),
     ],
-)
+)  # fmt: skip
 def test_without_kind_the_targets_tell(file, caplog, labels, kind, class_names):
     number_of_rows = 8 * len(labels) if len(labels) < 44 else 44
     content = "x,y\n" + "".join(
@@ -203,15 +198,14 @@ def test_kind_decides_against_what_the_targets_look_like(file, caplog):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda text: "\ufeff" + text,
-        lambda text: text.replace("\n", "\r\n"),
+        lambda text: "\ufeff" + text, lambda text: text.replace("\n", "\r\n"),
         lambda text: text.replace(",", " , "),
         lambda text: text.replace("\n", "\n\n") + "\n",
         lambda text: text.replace("area", '"area"').replace("\n40,", '\n"40",'),
         lambda text: text.rstrip("\n"),
     ],
     ids=["byte order mark", "windows", "blanks", "blank lines", "quotes", "no last line end"],
-)
+)  # fmt: skip
 def test_how_a_table_is_written_changes_no_number(file, change):
     expected = load(file(HOUSES))
     assert change(HOUSES) != HOUSES
@@ -244,94 +238,64 @@ def with_line(number, line, table=HOUSES):
 @pytest.mark.parametrize(
     "content, said",
     [
-        (
-            with_line(5, "49,many,3008.5"),
-            "table.csv, line 5, column 'rooms': 'many' is not a number; correct it, or leave the "
-            "column out of data.features",
-        ),
-        (
-            with_line(5, "49,31/05/2024,3008.5"),
-            "table.csv, line 5, column 'rooms': '31/05/2024' looks like a date, and is not a "
-            "number; correct it, or leave the column out of data.features",
-        ),
+        (with_line(5, "49,many,3008.5"),
+         "table.csv, line 5, column 'rooms': 'many' is not a number; correct it, or leave the "
+         "column out of data.features"),
+        (with_line(5, "49,31/05/2024,3008.5"),
+         "table.csv, line 5, column 'rooms': '31/05/2024' looks like a date, and is not a "
+         "number; correct it, or leave the column out of data.features"),
         (
             with_line(5, "49,\u0664,3008.5"),  # the Arabic digit four
             "table.csv, line 5, column 'rooms': '\u0664' is not a number; correct it, or leave the "
             "column out of data.features",
         ),
-        (
-            with_line(5, "49,,3008.5"),
-            "table.csv, line 5, column 'rooms': has no value; fill it in, remove the row, or set "
-            "data.missing=median",
-        ),
-        (
-            with_line(5, "49, ,3008.5"),
-            "table.csv, line 5, column 'rooms': has no value; fill it in, remove the row, or set "
-            "data.missing=median",
-        ),
-        (
-            with_line(5, "49,4,"),
-            "table.csv, line 5, column 'price': has no value; fill it in, or remove the row",
-        ),
-        (
-            with_line(6, "nan,4,3"),
-            "table.csv, line 6, column 'area': has no value ('nan'); fill it in, remove the row, "
-            "or set data.missing=median",
-        ),
-        (
-            with_line(6, "4,-inf,3"),
-            "table.csv, line 6, column 'rooms': '-inf' is not a finite number; correct or remove "
-            "the row",
-        ),
-        (
-            with_line(6, "4,1e999,3"),
-            "table.csv, line 6, column 'rooms': '1e999' is not a finite number; correct or remove "
-            "the row",
-        ),
-        (
-            with_line(6, "1_000,4,3"),
-            "table.csv, line 6, column 'area': '1_000' is not a finite number; correct or remove "
-            "the row",
-        ),
-        (
-            with_line(7, "4,NaN,3\n5,6"),
-            "table.csv: 2 lines cannot be used:\n  line 7, column 'rooms': has no value ('NaN'); "
-            "fill it in, remove the row, or set data.missing=median\n  line 8: has 2 values where "
-            "the header has 3 names\ncorrect them, leave out columns (data.exclude), fill missing "
-            "values (data.missing=median), read them as text (data.categories), or skip lines "
-            "(data.max_bad_lines=2)",
-        ),
+        (with_line(5, "49,,3008.5"),
+         "table.csv, line 5, column 'rooms': has no value; fill it in, remove the row, or set "
+         "data.missing=median"),
+        (with_line(5, "49, ,3008.5"),
+         "table.csv, line 5, column 'rooms': has no value; fill it in, remove the row, or set "
+         "data.missing=median"),
+        (with_line(5, "49,4,"),
+         "table.csv, line 5, column 'price': has no value; fill it in, or remove the row"),
+        (with_line(6, "nan,4,3"),
+         "table.csv, line 6, column 'area': has no value ('nan'); fill it in, remove the row, or "
+         "set data.missing=median"),
+        (with_line(6, "4,-inf,3"),
+         "table.csv, line 6, column 'rooms': '-inf' is not a finite number; correct or remove "
+         "the row"),
+        (with_line(6, "4,1e999,3"),
+         "table.csv, line 6, column 'rooms': '1e999' is not a finite number; correct or remove "
+         "the row"),
+        (with_line(6, "1_000,4,3"),
+         "table.csv, line 6, column 'area': '1_000' is not a finite number; correct or remove "
+         "the row"),
+        (with_line(7, "4,NaN,3\n5,6"),
+         "table.csv: 2 lines cannot be used:\n  line 7, column 'rooms': has no value ('NaN'); "
+         "fill it in, remove the row, or set data.missing=median\n  line 8: has 2 values where "
+         "the header has 3 names\ncorrect them, leave out columns (data.exclude), fill missing "
+         "values (data.missing=median), read them as text (data.categories), or skip lines "
+         "(data.max_bad_lines=2)"),
         (with_line(8, "4,5"), "table.csv, line 8: has 2 values where the header has 3 names"),
         (with_line(8, "4,5,6,7"), "table.csv, line 8: has 4 values where the header has 3 names"),
         (with_line(8, "\n\n4,5"), "table.csv, line 10: has 2 values where the header has 3 names"),
         ("", "table.csv: is empty; its first line should have the names of the columns"),
         ("\n\n", "table.csv: is empty; its first line should have the names of the columns"),
-        (
-            "area,rooms,price\n",
-            "table.csv: has a header and no rows; there is nothing to learn from",
-        ),
-        (
-            "area,rooms,area,price\n1,2,3,4\n",
-            "table.csv, line 1: the header has the name 'area' twice; give each column a "
-            "name of its own, or set data.header=true, which numbers them",
-        ),
-        (
-            "area,,price\n1,2,3\n",
-            "table.csv, line 2: has '2' in column 2, for which the header has no name; give each "
-            "column a name of its own, or set data.header=true, which numbers them",
-        ),
+        ("area,rooms,price\n",
+         "table.csv: has a header and no rows; there is nothing to learn from"),
+        ("area,rooms,area,price\n1,2,3,4\n",
+         "table.csv, line 1: the header has the name 'area' twice; give each column a name of "
+         "its own, or set data.header=true, which numbers them"),
+        ("area,,price\n1,2,3\n",
+         "table.csv, line 2: has '2' in column 2, for which the header has no name; give each "
+         "column a name of its own, or set data.header=true, which numbers them"),
         ("price\n1\n2\n", "table.csv: has no column beside price; there is nothing to learn from"),
-        (
-            "area,prize\n1,2\n",
-            "table.csv: has no column 'price'; did you mean 'prize'?; its columns are: area, prize",
-        ),
+        ("area,prize\n1,2\n",
+         "table.csv: has no column 'price'; did you mean 'prize'?; its columns are: area, prize"),
         ("area,cost\n1,2\n", "table.csv: has no column 'price'; its columns are: area, cost"),
-        (
-            with_line(4, '4,"5,6'),
-            "table.csv, after line 44: cannot be read (unexpected end of data); correct it",
-        ),
+        (with_line(4, '4,"5,6'),
+         "table.csv, after line 44: cannot be read (unexpected end of data); correct it"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_table_of_numbers_is_reported_by_its_place(file, content, said):
     assert refused(file(content), kind="regression") == said
 
@@ -364,37 +328,22 @@ def test_one_class_alone_is_refused(file):
 
 @pytest.mark.parametrize("options, said", [
     ({"target": []}, "data.target=[]: should name one column, or several different ones"),
-    (
-        {"target": ["price", "price"]},
-        "data.target=['price', 'price']: should name one column, or several different ones",
-    ),
-    (
-        {"target": ["price", "area"], "kind": "classification"},
-        "data.target=['price', 'area']: a classification has one target column; name one",
-    ),
-    (
-        {"features": ["area", "price"]},
-        "data.features: 'price' is already the target; name each column once",
-    ),
-    (
-        {"features": ["area", "area"]},
-        "data.features: 'area' is already in data.features; name each column once",
-    ),
-    (
-        {"features": ["room"]},
-        "table.csv: has no column 'room'; did you mean 'rooms'?; its columns are: area, "
-        "rooms, price",
-    ),
-    (
-        {"test": 0.001},
-        "data.test=0.001: divides 43 samples into 43 and 0; choose a "
-        "fraction that leaves samples on both sides",
-    ),
-    (
-        {"valid": 0.001},
-        "data.valid=0.001: divides 39 samples into 39 and 0; choose a fraction that "
-        "leaves samples on both sides",
-    ),
+    ({"target": ["price", "price"]},
+     "data.target=['price', 'price']: should name one column, or several different ones"),
+    ({"target": ["price", "area"], "kind": "classification"},
+     "data.target=['price', 'area']: a classification has one target column; name one"),
+    ({"features": ["area", "price"]},
+     "data.features: 'price' is already the target; name each column once"),
+    ({"features": ["area", "area"]},
+     "data.features: 'area' is already in data.features; name each column once"),
+    ({"features": ["room"]},
+     "table.csv: has no column 'room'; did you mean 'rooms'?; its columns are: area, rooms, price"),
+    ({"test": 0.001},
+     "data.test=0.001: divides 43 samples into 43 and 0; choose a fraction that leaves samples "
+     "on both sides"),
+    ({"valid": 0.001},
+     "data.valid=0.001: divides 39 samples into 39 and 0; choose a fraction that leaves samples "
+     "on both sides"),
 ])  # fmt: skip
 def test_a_choice_of_columns_or_fractions_that_cannot_be_met_is_refused(file, options, said):
     assert refused(file(HOUSES), **options) == said

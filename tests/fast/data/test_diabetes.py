@@ -2,14 +2,13 @@
 shipped.
 """
 
-import hashlib
 import importlib
 import json
 
 import pytest
 import torch
 
-from andiron import errors, serialization
+from andiron import serialization
 
 # the package has a function of the same name
 module = importlib.import_module("andiron.data.sources.diabetes")
@@ -26,10 +25,6 @@ def rows(*datasets):
         for part in datasets
         for inputs, targets in zip(part.inputs, part.targets)
     )
-
-
-def test_the_file_has_the_recorded_checksum():
-    assert hashlib.sha256(module.FILE.read_bytes()).hexdigest() == module.SHA256
 
 
 def test_the_numbers_are_scikit_learns_unscaled():
@@ -91,32 +86,6 @@ def test_the_splits_say_what_they_are():
         "age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6",
     ]  # fmt: skip
     assert (tuple(splits.facts["mean"]), tuple(splits.facts["std"])) == (
-        splits.batcher.mean,
-        splits.batcher.std,
-    )
+        splits.batcher.mean, splits.batcher.std,
+    )  # fmt: skip
     assert json.loads(json.dumps(splits.facts))["target_columns"] == ["progression"]
-
-
-def test_a_damaged_file_is_refused(tmp_path, monkeypatch):
-    content = bytearray(module.FILE.read_bytes())
-    content[-1] ^= 1
-    damaged = tmp_path / "diabetes.safetensors"
-    damaged.write_bytes(content)
-    monkeypatch.setattr(module, "FILE", damaged)
-    with pytest.raises(errors.DataError) as raised:
-        diabetes(valid=0.1, split_seed=0)
-    assert str(raised.value) == (
-        f"{damaged}: SHA-256 is {hashlib.sha256(content).hexdigest()}, not {module.SHA256}: the "
-        "file is damaged; restore it from the repository or install the package again"
-    )
-
-
-def test_a_missing_file_is_refused(tmp_path, monkeypatch):
-    missing = tmp_path / "diabetes.safetensors"
-    monkeypatch.setattr(module, "FILE", missing)
-    with pytest.raises(errors.DataError) as raised:
-        diabetes(valid=0.1, split_seed=0)
-    assert (
-        str(raised.value)
-        == f"{missing}: the data shipped with andiron are missing; install the package again"
-    )

@@ -2,14 +2,13 @@
 shipped.
 """
 
-import hashlib
 import importlib
 from collections import Counter
 
 import pytest
 import torch
 
-from andiron import data, errors, serialization
+from andiron import data, serialization
 
 # the package has a function of the same name
 digits = importlib.import_module("andiron.data.sources.digits")
@@ -26,10 +25,6 @@ def samples(*datasets):
 
 def shipped():
     return serialization.load_tensors(digits.FILE)
-
-
-def test_the_file_has_the_recorded_checksum():
-    assert hashlib.sha256(digits.FILE.read_bytes()).hexdigest() == digits.SHA256
 
 
 def test_the_images_are_scikit_learns():
@@ -87,31 +82,6 @@ def test_the_splits_say_what_they_are():
     splits = data.digits(valid=0.1, split_seed=0)
     found = (splits.name, splits.num_classes, splits.input_shape, splits.fingerprint)
     assert found == ("digits", 10, (1, 8, 8), digits.SHA256)
-
-
-def test_a_damaged_file_is_refused(tmp_path, monkeypatch):
-    content = bytearray(digits.FILE.read_bytes())
-    content[-1] ^= 1
-    damaged = tmp_path / "digits.safetensors"
-    damaged.write_bytes(content)
-    monkeypatch.setattr(digits, "FILE", damaged)
-    with pytest.raises(errors.DataError) as raised:
-        data.digits(valid=0.1, split_seed=0)
-    assert str(raised.value) == (
-        f"{damaged}: SHA-256 is {hashlib.sha256(content).hexdigest()}, not {digits.SHA256}: the "
-        "file is damaged; restore it from the repository or install the package again"
-    )
-
-
-def test_a_missing_file_is_refused(tmp_path, monkeypatch):
-    missing = tmp_path / "digits.safetensors"
-    monkeypatch.setattr(digits, "FILE", missing)
-    with pytest.raises(errors.DataError) as raised:
-        data.digits(valid=0.1, split_seed=0)
-    assert (
-        str(raised.value)
-        == f"{missing}: the data shipped with andiron are missing; install the package again"
-    )
 
 
 def test_enlarged_images_are_interpolated_and_targets_unchanged():

@@ -21,6 +21,7 @@ from andiron.data.on_disk import image_cache, image_decoding, image_tree
 from andiron.data.on_disk.image_folder import ImageFolderDataset, image_folder
 from andiron.data.splitting import splits as divisions
 from andiron.disk import guarded_folders
+from refusals import message_of
 
 SIZE = 6
 COUNTS = {"ant": 7, "bee": 5, "cat": 9}  # images of a class
@@ -196,9 +197,7 @@ def arranged(root, parts):
 @pytest.mark.parametrize(
     "parts", [("train",), ("train", "test"), ("train", "valid"), ("train", "valid", "test")]
 )
-def test_folders_are_the_parts_and_fractions_replace_absent_ones(
-    tmp_path, parts, decoded
-):
+def test_folders_are_the_parts_and_fractions_replace_absent_ones(tmp_path, parts, decoded):
     root = arranged(tmp_path / "pictures", parts)
     splits = load(root, decoded=decoded)
     names = {"valid": splits.valid, "test": splits.test}
@@ -233,23 +232,18 @@ def test_with_folders_valid_test_validates_on_the_folder_test(tmp_path):
 def test_a_folder_beside_the_parts_that_is_no_part_is_refused(tmp_path, folders, strange):
     root = arranged(tmp_path / "pictures", folders)
     train = next(name for name in folders if "rain" in name)
-    with pytest.raises(errors.DataError) as raised:
-        load(root)
-    assert str(raised.value) == (
+    assert message_of(errors.DataError, load, root) == (
         f"{root}: has a folder {strange!r} beside {train}/; folders there are train, valid, test, "
         "one of each (also named training, validation, val, dev, testing): rename or remove it"
     )
 
 
-@pytest.mark.parametrize(
-    "folders",
-    [
-        ("Training", "Testing"), ("Train", "Test"), ("TRAIN", "VAL", "TEST"), ("train",),
-        ("seg_train", "seg_test"), ("training_set", "test_set"), ("train_images", "test-images"),
-        ("trainset", "valset", "testset"), ("training", "dev", "testing"), ("Training Data",),
-        ("train2017", "val2017"), ("train", "Validation"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("folders", [
+    ("Training", "Testing"), ("Train", "Test"), ("TRAIN", "VAL", "TEST"), ("train",),
+    ("seg_train", "seg_test"), ("training_set", "test_set"), ("train_images", "test-images"),
+    ("trainset", "valset", "testset"), ("training", "dev", "testing"), ("Training Data",),
+    ("train2017", "val2017"), ("train", "Validation"),
+])  # fmt: skip
 @pytest.mark.parametrize("is_doubled", [False, True])
 def test_folders_named_as_parts_are_parts_by_any_name(tmp_path, folders, is_doubled):
     names = [f"{name}/{name}" if is_doubled else name for name in folders]
@@ -292,20 +286,15 @@ def lines_of(number=12, header="file,label", row="{0:03}.png,{1}", classes=("no"
 
 
 @BOTH
-@pytest.mark.parametrize(
-    "table, below, text",
-    [
-        ("labels.csv", ".", lines_of()),
-        ("metadata.csv", ".", lines_of(header="file_name,class")),
-        ("train.CSV", "images", lines_of(header="image_id;Category", row="{0:03};{1}")),
-        (
-            "labels.csv", "pictures",
-            lines_of(header="n,Image Path,Label", row="{0},pictures/{0:03}.png, {1} "),
-        ),
-        ("labels.csv", ".", "\ufeff" + lines_of(header="Filename\tlabels", row="{0:03}.png\t{1}")),
-        ("a.csv", ".", lines_of(row="/kaggle/input/{0:03}.png,{1}", classes=("0", "1")) + "\n\n"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("table, below, text", [
+    ("labels.csv", ".", lines_of()),
+    ("metadata.csv", ".", lines_of(header="file_name,class")),
+    ("train.CSV", "images", lines_of(header="image_id;Category", row="{0:03};{1}")),
+    ("labels.csv", "pictures",
+     lines_of(header="n,Image Path,Label", row="{0},pictures/{0:03}.png, {1} ")),
+    ("labels.csv", ".", "\ufeff" + lines_of(header="Filename\tlabels", row="{0:03}.png\t{1}")),
+    ("a.csv", ".", lines_of(row="/kaggle/input/{0:03}.png,{1}", classes=("0", "1")) + "\n\n"),
+])  # fmt: skip
 def test_labels_may_stand_in_a_table_beside_the_pictures(tmp_path, table, below, text, decoded):
     root = labelled(tmp_path / "flat", text, table=table, below=below)
     splits = load(root, decoded=decoded)
@@ -374,55 +363,37 @@ def whole(root):
     fill(root, COUNTS)
 
 
-@pytest.mark.parametrize(
-    "make, options, message",
-    [
-        (of_two_parts, {}, "ROOT/test/beee: train/ has no such class; did you mean 'bee'?"),
-        (
-            lambda root: None, {},
-            "ROOT: no such folder; set data.path, or data.valid_sets, to one with a folder of "
-            "images for each class",
-        ),
-        (
-            without_folders, {},
-            "ROOT: has no folder of images; put the images of each class into one, such as "
-            "ROOT/cat/1.png, or a table of their names and labels beside them: labels.csv, with "
-            "the columns file and label",
-        ),
-        (
-            lambda root: fill(root, {"ant": 3}), {},
-            "ROOT: has one class, 'ant'; there is nothing to classify: add another",
-        ),
-        (
-            with_a_class_of_notes, {},
-            f"ROOT/dog: a class without images ({', '.join(image_tree.SUFFIXES)}); put some "
-            "there, or remove it",
-        ),
-        (
-            whole, {"test": 0.01},
-            "data.test=0.01: divides 21 samples into 21 and 0; choose a fraction that leaves "
-            "samples on both sides, or make a folder ROOT/test",
-        ),
-        (
-            whole, {"valid": 0.99},
-            "data.valid=0.99: divides 17 samples into 0 and 17; choose a fraction that leaves "
-            "samples on both sides, or make a folder ROOT/valid",
-        ),
-        (
-            whole, {"decoded": "once", "cache": "ROOT/ant/0.png"},
-            "ROOT/ant/0.png: cannot be written to (File exists); name another folder with "
-            "data.cache, make room, or decode the images at every batch: data.decoded=workers",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("make, options, message", [
+    (of_two_parts, {}, "ROOT/test/beee: train/ has no such class; did you mean 'bee'?"),
+    (lambda root: None, {},
+     "ROOT: no such folder; set data.path, or data.valid_sets, to one with a folder of images "
+     "for each class"),
+    (without_folders, {},
+     "ROOT: has no folder of images; put the images of each class into one, such as "
+     "ROOT/cat/1.png, or a table of their names and labels beside them: labels.csv, with the "
+     "columns file and label"),
+    (lambda root: fill(root, {"ant": 3}), {},
+     "ROOT: has one class, 'ant'; there is nothing to classify: add another"),
+    (with_a_class_of_notes, {},
+     f"ROOT/dog: a class without images ({', '.join(image_tree.SUFFIXES)}); put some there, or "
+     "remove it"),
+    (whole, {"test": 0.01},
+     "data.test=0.01: divides 21 samples into 21 and 0; choose a fraction that leaves samples on "
+     "both sides, or make a folder ROOT/test"),
+    (whole, {"valid": 0.99},
+     "data.valid=0.99: divides 17 samples into 0 and 17; choose a fraction that leaves samples "
+     "on both sides, or make a folder ROOT/valid"),
+    (whole,
+     {"decoded": "once", "cache": "ROOT/ant/0.png"},
+     "ROOT/ant/0.png: cannot be written to (File exists); name another folder with data.cache, "
+     "make room, or decode the images at every batch: data.decoded=workers"),
+])  # fmt: skip
 def test_what_cannot_be_read_is_refused_with_the_remedy(tmp_path, make, options, message):
     root = tmp_path / "pictures"
     make(root)
     if "cache" in options:
         options = {**options, "cache": options["cache"].replace("ROOT", str(root))}
-    with pytest.raises(errors.DataError) as raised:
-        load(root, **options)
-    assert str(raised.value) == message.replace("ROOT", str(root))
+    assert message_of(errors.DataError, load, root, **options) == message.replace("ROOT", str(root))
 
 
 def test_other_files_are_ignored_and_counted_and_hidden_ones_passed_over(root, caplog):
@@ -450,10 +421,9 @@ def truncate(file):
 
 
 DAMAGE = {
-    "truncated": truncate,
-    "empty": lambda file: file.write_bytes(b""),
+    "truncated": truncate, "empty": lambda file: file.write_bytes(b""),
     "another format": lambda file: file.write_text("<html>404 not found</html>"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("how", DAMAGE)
@@ -469,9 +439,7 @@ def test_a_damaged_image_is_an_error_at_the_batch_that_asks_for_it(root, how, su
     picture(0, 8, 8).save(root / "bee" / "1.bmp")
 
     assert len(dataset.__getitems__([0]).inputs) == 1
-    with pytest.raises(errors.DataError) as raised:
-        dataset.__getitems__(torch.tensor([0, 1]))
-    message = str(raised.value)
+    message = message_of(errors.DataError, dataset.__getitems__, torch.tensor([0, 1]))
     assert message.startswith(f"{file}: cannot be read as an image (")
     assert "); replace the file or remove it; data.scan=true lists all" in message
 
@@ -483,10 +451,7 @@ def test_a_damaged_image_ends_the_epoch_by_its_name_whoever_gathers(root, num_wo
     loader = DataLoader(
         splits.train, splits.batcher, batch_size=4, shuffle_seed=1, num_workers=num_workers
     )
-    with pytest.raises(
-        errors.DataError,
-        match=rf"^{root / splits.train.names[5]}: cannot be read",
-    ):
+    with pytest.raises(errors.DataError, match=rf"^{root / splits.train.names[5]}: cannot be read"):
         list(loader.epoch(0))
     loader.close()  # a garbage collection waits 5 seconds for a worker
 
@@ -628,8 +593,7 @@ def test_an_image_is_seen_as_its_camera_noted_it_was_held(tmp_path):
     upright.transpose(Image.Transpose.ROTATE_90).save(tmp_path / "held.png", exif=tag)
     upright.save(tmp_path / "upright.png")
     held, seen = (
-        image_decoding.of_file(tmp_path / name, (3, 6, 6))
-        for name in ("held.png", "upright.png")
+        image_decoding.of_file(tmp_path / name, (3, 6, 6)) for name in ("held.png", "upright.png")
     )
     assert torch.equal(held, seen)
 

@@ -2,20 +2,24 @@
 
 import multiprocessing
 import os
+import resource
 import signal
 import threading
 
 import pytest
 import torch
 from torch.utils.data._utils import signal_handling
-from waiting import until
 
 from andiron import errors, randomness
 from andiron.data import (
-    ArrayBatcher, ArrayDataset, DataLoader, DataLoaderBuilder, ImageBatcher, RawBatch, digits,
+    ArrayBatcher, ArrayDataset, DataLoader, DataLoaderBuilder, digits, ImageBatcher, RawBatch,
 )  # fmt: skip
 from andiron.data.composed.torch_samples import from_torch
 from andiron.data.gathering import Gather, Request
+from andiron.data.loading import worker_limits
+
+from refusals import message_of
+from waiting import until
 
 SIZE, BATCH_SIZE = 23, 5  # the last batch has 3
 INPUTS = torch.randint(
@@ -131,8 +135,7 @@ def test_what_is_not_in_memory_is_gathered_by_a_thread_two_batches_ahead():
 def test_an_error_of_the_thread_comes_at_the_batch_concerned():
     batches = loader(Watched(fails_at=3)).epoch(0)
     assert same([next(batches), next(batches)], by_hand(3, 0)[:2])
-    with pytest.raises(errors.DataError, match="^image 7 is damaged$"):
-        next(batches)
+    assert message_of(errors.DataError, next, batches) == "image 7 is damaged"
 
 
 def test_the_path_is_reported_in_words():
@@ -216,8 +219,7 @@ def test_a_shuffled_loader_cannot_be_iterated_without_an_epoch():
 
 def test_an_empty_data_set_is_refused():
     empty = ArrayDataset(INPUTS[:0], torch.arange(0))
-    with pytest.raises(ValueError, match="^the data set is empty: no batch can be formed$"):
-        loader(empty)
+    assert message_of(ValueError, loader, empty) == "the data set is empty: no batch can be formed"
 
 
 @pytest.mark.parametrize("num_workers", [0, 1])
@@ -263,15 +265,13 @@ def test_the_workers_end_as_soon_as_their_loader_is_let_go():
     workers = set(multiprocessing.active_children()) - others
     assert len(workers) == 2
     # no garbage collection: one that finds the loader in a cycle waits 5 seconds for each worker
-    del (batches)
+    del batches
     assert not any(worker.is_alive() for worker in workers)
 
 
 @pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
 @pytest.mark.parametrize("num_workers", [0, 1])
-def test_any_batch_of_any_epoch_and_its_indices_are_available_alone(
-    dataset, num_workers
-):
+def test_any_batch_of_any_epoch_and_its_indices_are_available_alone(dataset, num_workers):
     made = loader(dataset, num_workers=num_workers)
     for epoch in (2, 0):
         expected = by_hand(3, epoch)
@@ -292,9 +292,7 @@ class Damaged(Stored):
 
 def test_an_error_of_a_worker_process_is_the_error_itself():
     batches = loader(Damaged(), num_workers=1)
-    with pytest.raises(errors.DataError) as raised:
-        list(batches.epoch(0))
-    assert str(raised.value) == "image 5 is damaged"
+    assert message_of(errors.DataError, list, batches.epoch(0)) == "image 5 is damaged"
     batches.close()  # the exception holds it, and a garbage collection waits 5 seconds for a worker
 
 
@@ -396,3 +394,35 @@ def test_a_data_set_that_ends_a_loop_ends_no_epoch(kind):
             list(loader.epoch(0))
     of_worker = Gather(from_torch(Ends(kind)), (), 0)[Request(0, [1, 2])]
     assert "Ends.__getitem__" in str(of_worker)
+
+
+def limited(monkeypatch, cores, **limits):
+    monkeypatch.setattr(worker_limits.processor, "cores", lambda: cores)
+    monkeypatch.setattr(worker_limits, "_limit", limits.get)
+
+
+def test_the_bound_is_the_least_of_cores_files_and_processes(monkeypatch):
+    limited(monkeypatch, 4)
+    assert worker_limits.problem(32) is None
+    assert worker_limits.problem(33) == (
+        "num_workers=33: at most 32 can run here, where there are 4 processor cores; lower it"
+    )
+    limited(monkeypatch, 4, RLIMIT_NOFILE=64)
+    assert worker_limits.problem(2) is None and "64 open files" in worker_limits.problem(3)
+    limited(monkeypatch, 4, RLIMIT_NOFILE=20)
+    assert worker_limits.problem(0) is None and "at most 0" in worker_limits.problem(1)
+    limited(monkeypatch, 4, RLIMIT_NPROC=40)
+    assert "at most 10 can run" in worker_limits.problem(11)
+
+
+def test_a_limit_is_that_of_this_process():
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    found = worker_limits._limit("RLIMIT_NOFILE")
+    assert found == (None if soft == resource.RLIM_INFINITY else soft)
+
+
+def test_a_loader_with_too_many_workers_is_refused():
+    with pytest.raises(ValueError, match="num_workers=100000: at most"):
+        DataLoader(
+            ArrayDataset(torch.ones(2, 1), torch.ones(2)), ArrayBatcher(), num_workers=100000
+        )

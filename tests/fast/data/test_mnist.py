@@ -9,6 +9,7 @@ import torch
 from torchvision import datasets
 
 from andiron import data, errors
+from refusals import message_of
 
 # the package has a function of the same name
 module = importlib.import_module("andiron.data.sources.mnist")
@@ -151,13 +152,11 @@ def test_one_absent_file_is_asked_for(small, offline):
 def damage(content, *, how):
     header = 16 if content[3] == 3 else 8
     return {
-        "one byte short": content[:-1],
-        "cut in the header": content[: header - 3],
-        "empty": b"",
+        "one byte short": content[:-1], "cut in the header": content[: header - 3], "empty": b"",
         "of signed bytes": content[:2] + b"\x09" + content[3:],
         "of no known type": content[:2] + b"\x0a" + content[3:],
         "no IDX file": b"<html>404 not found</html>",
-    }[how]
+    }[how]  # fmt: skip
 
 
 @pytest.mark.parametrize("how", [
@@ -168,9 +167,7 @@ def damage(content, *, how):
 def test_a_damaged_file_is_refused_by_the_name_of_its_folder(small, offline, file, how):
     folder = small / "MNIST" / "raw"
     (folder / file).write_bytes(damage((folder / file).read_bytes(), how=how))
-    with pytest.raises(errors.DataError) as raised:
-        load(small)
-    message = str(raised.value)
+    message = message_of(errors.DataError, load, small)
     assert message.startswith(f"{folder}: a file there is damaged (")
     assert message.endswith("); remove the folder to download it again")
 

@@ -73,9 +73,8 @@ def test_every_tensor_of_a_batch_is_kept_whatever_holds_it(asked):
 
     assert list(prefetch.batches([0], lambda raw, device: batch, torch.device("cuda"))) == [batch]
     assert [line for line in asked if line.startswith("kept")] == [
-        "kept for the step 1",
-        "kept for the step 2",
-    ]
+        "kept for the step 1", "kept for the step 2",
+    ]  # fmt: skip
     assert list(prefetch.batches([], lambda raw, device: batch, torch.device("cuda"))) == []
 
 

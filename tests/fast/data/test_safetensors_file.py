@@ -13,6 +13,7 @@ from andiron.data.on_disk import safetensors_arrays
 from andiron.data.batchers import ArrayBatcher
 from andiron.data.on_disk.safetensors_arrays import safetensors
 from andiron.data.on_disk.stored import StoredDataset
+from refusals import message_of
 
 CPU = torch.device("cpu")
 GENERATOR = torch.Generator().manual_seed(0)
@@ -40,9 +41,7 @@ def load(path, **options):
 
 
 def refused(path, **options):
-    with pytest.raises(errors.DataError) as raised:
-        load(path, **options)
-    return str(raised.value).replace(path, "FILE")
+    return message_of(errors.DataError, load, path, **options).replace(path, "FILE")
 
 
 def parts(splits):
@@ -115,9 +114,8 @@ def test_auto_is_in_memory_below_the_bound(file, monkeypatch):
 def test_classes_have_a_share_in_every_part_and_targets_become_int64(file):
     splits = load(file(inputs=IMAGES, targets=CLASSES.to(torch.uint8)))
     assert (splits.facts, splits.offered["num_outputs"]) == (
-        {"input_shape": (3, 4, 5), "num_classes": 4},
-        4,
-    )
+        {"input_shape": (3, 4, 5), "num_classes": 4}, 4,
+    )  # fmt: skip
     # of 11, 11, 11 and 10: a tenth, then a fifth of the rest
     assert [torch.bincount(part.targets).tolist() for part in parts(splits)] == [
         [8, 8, 8, 7], [2, 2, 2, 2], [1, 1, 1, 1],
@@ -153,9 +151,8 @@ def test_classes_of_every_position_may_be_ignored(file):
     targets = torch.arange(43 * 6).view(43, 6) % 9
     targets[5, 3] = -100
     assert load(file(inputs=FLOATS, targets=targets)).facts == {
-        "input_shape": (7,),
-        "num_classes": 9,
-    }
+        "input_shape": (7,), "num_classes": 9,
+    }  # fmt: skip
 
 
 def test_arrays_may_have_other_names(file):
@@ -190,31 +187,20 @@ def test_mean_and_deviation_are_in_the_unit_of_what_the_network_takes(file):
 
 
 @pytest.mark.parametrize("options, said", [
-    (
-        {"mean": [0.5, 0.5]},
-        "data.mean=[0.5, 0.5]: has 2 numbers where a sample of 'inputs' has 3 channels; give "
-        "one, or one for each",
-    ),
-    (
-        {"std": [1, 1, 1, 1]},
-        "data.std=[1, 1, 1, 1]: has 4 numbers where a sample of 'inputs' has 3 channels; give "
-        "one, or one for each",
-    ),
-    (
-        {"inputs": "input"},
-        "data.inputs=input: FILE has no such array; did you mean 'inputs'?; its arrays are: "
-        "inputs [43, 3, 4, 5], targets [43]",
-    ),
-    (
-        {"targets": "y"},
-        "data.targets=y: FILE has no such array; its arrays are: inputs [43, 3, 4, 5], "
-        "targets [43]",
-    ),
-    (
-        {"test": 0.01},
-        "data.test=0.01: divides 43 samples into 43 and 0; choose a fraction "
-        "that leaves samples on both sides",
-    ),
+    ({"mean": [0.5, 0.5]},
+     "data.mean=[0.5, 0.5]: has 2 numbers where a sample of 'inputs' has 3 channels; give one, "
+     "or one for each"),
+    ({"std": [1, 1, 1, 1]},
+     "data.std=[1, 1, 1, 1]: has 4 numbers where a sample of 'inputs' has 3 channels; give one, "
+     "or one for each"),
+    ({"inputs": "input"},
+     "data.inputs=input: FILE has no such array; did you mean 'inputs'?; its arrays are: inputs "
+     "[43, 3, 4, 5], targets [43]"),
+    ({"targets": "y"},
+     "data.targets=y: FILE has no such array; its arrays are: inputs [43, 3, 4, 5], targets [43]"),
+    ({"test": 0.01},
+     "data.test=0.01: divides 43 samples into 43 and 0; choose a fraction that leaves samples on "
+     "both sides"),
 ])  # fmt: skip
 def test_options_that_do_not_fit_the_file_are_refused(file, options, said):
     assert refused(file(inputs=IMAGES, targets=CLASSES), **options) == said
@@ -238,41 +224,24 @@ def changed(array, index, value):
     (IMAGES[:0], CLASSES[:0], "'inputs' of shape [0, 3, 4, 5] has no rows to learn from"),
     (torch.zeros(43, 0), CLASSES, "'inputs' of shape [43, 0] has no rows to learn from"),
     (torch.tensor(3.0), CLASSES, "'inputs' of shape [] has no rows to learn from"),
-    (
-        IMAGES,
-        changed(CLASSES, 17, -1),
-        "'targets' has the class -1 in row 17, counted from 0; classes are numbered from 0 "
-        "on: renumber them",
-    ),
-    (
-        IMAGES,
-        changed(CLASSES, 17, -100),
-        "'targets' has the class -100 in row 17, counted from 0; classes are numbered from 0 "
-        "on: renumber them",
-    ),
-    (
-        IMAGES,
-        changed(CLASSES.view(43, 1).expand(43, 3), (17, 2), -2),
-        "'targets' has the class -2 in row 17, counted from 0; classes are numbered from 0 "
-        "on: renumber them",
-    ),
-    (
-        IMAGES,
-        CLASSES + 2**20,
-        "the largest class in 'targets' is 1048579; it should be from 1 to 1048575, as "
-        "classes are counted from 0: store numbers to predict as floats",
-    ),
-    (
-        IMAGES,
-        CLASSES * 0,
-        "the largest class in 'targets' is 0; it should be from 1 to 1048575, as classes are "
-        "counted from 0: store numbers to predict as floats",
-    ),
-    (
-        IMAGES,
-        changed(NUMBERS, (9, 1), torch.nan),
-        "'targets' has a NaN or infinity in row 9, counted from 0; correct it, or leave it out",
-    ),
+    (IMAGES, changed(CLASSES, 17, -1),
+     "'targets' has the class -1 in row 17, counted from 0; classes are numbered from 0 on: "
+     "renumber them"),
+    (IMAGES, changed(CLASSES, 17, -100),
+     "'targets' has the class -100 in row 17, counted from 0; classes are numbered from 0 on: "
+     "renumber them"),
+    (IMAGES,
+     changed(CLASSES.view(43, 1).expand(43, 3), (17, 2), -2),
+     "'targets' has the class -2 in row 17, counted from 0; classes are numbered from 0 on: "
+     "renumber them"),
+    (IMAGES, CLASSES + 2**20,
+     "the largest class in 'targets' is 1048579; it should be from 1 to 1048575, as classes are "
+     "counted from 0: store numbers to predict as floats"),
+    (IMAGES, CLASSES * 0,
+     "the largest class in 'targets' is 0; it should be from 1 to 1048575, as classes are "
+     "counted from 0: store numbers to predict as floats"),
+    (IMAGES, changed(NUMBERS, (9, 1), torch.nan),
+     "'targets' has a NaN or infinity in row 9, counted from 0; correct it, or leave it out"),
 ])  # fmt: skip
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_arrays_that_make_no_data_set_are_refused(file, in_memory, inputs, targets, said):

@@ -150,26 +150,16 @@ def test_weights_that_are_no_probabilities_are_refused(weights, message):
 
 
 @pytest.mark.parametrize("call, message", [
-    (
-        lambda: sampled(dataset(), torch.ones(51), seed=0),
-        "51 weights but 52 samples; each sample needs one",
-    ),
-    (
-        lambda: balanced_weights(torch.tensor([-100, -1])),
-        "no sample has a class, so there is nothing to balance",
-    ),
-    (
-        lambda: balanced(splits(dataset(TARGETS.float())), size=None, seed=0),
-        "numbers has no classes to balance: its targets are torch.float32 of shape [52]",
-    ),
-    (
-        lambda: partial(splits(dataset()), fraction=0, seed=0),
-        "fraction=0: leaves none of 52 training samples; enlarge it",
-    ),
-    (
-        lambda: partial(splits(dataset()), fraction=0.01, seed=0),
-        "fraction=0.01: leaves none of 52 training samples; enlarge it",
-    ),
+    (lambda: sampled(dataset(), torch.ones(51), seed=0),
+     "51 weights but 52 samples; each sample needs one"),
+    (lambda: balanced_weights(torch.tensor([-100, -1])),
+     "no sample has a class, so there is nothing to balance"),
+    (lambda: balanced(splits(dataset(TARGETS.float())), size=None, seed=0),
+     "numbers has no classes to balance: its targets are torch.float32 of shape [52]"),
+    (lambda: partial(splits(dataset()), fraction=0, seed=0),
+     "fraction=0: leaves none of 52 training samples; enlarge it"),
+    (lambda: partial(splits(dataset()), fraction=0.01, seed=0),
+     "fraction=0.01: leaves none of 52 training samples; enlarge it"),
 ])  # fmt: skip
 def test_what_cannot_be_drawn_is_refused(call, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):

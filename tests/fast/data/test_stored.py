@@ -15,6 +15,7 @@ from andiron import errors
 from andiron.data import ArrayDataset, DataLoader
 from andiron.data.batchers import ArrayBatcher
 from andiron.data.on_disk.stored import StoredArray, StoredDataset, StoredFile
+from refusals import message_of
 
 INPUTS = torch.arange(23 * 6, dtype=torch.float32).view(23, 2, 3).sin()
 TARGETS = torch.arange(23) * 5 % 7
@@ -128,9 +129,7 @@ def test_inputs_without_a_target_each_are_refused(path, monkeypatch):
     [copy.deepcopy, lambda sent: pickle.loads(pickle.dumps(sent))],
     ids=["copied", "pickled"],
 )
-def test_a_sent_data_set_reads_equal_samples_by_its_own_descriptor(
-    path, send
-):
+def test_a_sent_data_set_reads_equal_samples_by_its_own_descriptor(path, send):
     dataset = stored(path)
     sent = send(dataset)
     assert sent.inputs.file._descriptor != dataset.inputs.file._descriptor
@@ -186,23 +185,15 @@ def test_a_non_finite_number_is_reported_by_array_and_row(tmp_path, value):
     file.write_bytes(HEAD + inputs.numpy().tobytes() + TARGETS.numpy().tobytes())
     part = stored(file).subset([4, 19, 7])
     assert torch.equal(part.__getitems__([0, 2]).inputs, INPUTS[[4, 7]])
-    with pytest.raises(errors.DataError) as raised:
-        part.__getitems__([2, 1])
-    assert str(raised.value) == (
+    assert message_of(errors.DataError, part.__getitems__, [2, 1]) == (
         f"{file}: 'inputs' has a NaN or infinity in row 19, counted from 0; correct it, or leave "
         "it out"
     )
 
 
 def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(errors.DataError) as raised:
-        StoredFile(tmp_path / "none.bin")
-    assert (
-        str(raised.value)
-        == (
-            f"{tmp_path / 'none.bin'}: cannot be read (No such file or directory); put the file "
-            "there"
-        )
+    assert message_of(errors.DataError, StoredFile, tmp_path / "none.bin") == (
+        f"{tmp_path / 'none.bin'}: cannot be read (No such file or directory); put the file there"
     )
 
 
@@ -211,9 +202,7 @@ def test_a_file_that_shrank_is_reported_and_ends_no_process(path):
     os.truncate(path, size - 11)  # cuts into the second to last target
     assert torch.equal(dataset.__getitems__([20]).targets, TARGETS[[20]])
     for row, byte in ((21, size - 11), (22, size - 8)):
-        with pytest.raises(errors.DataError) as raised:
-            dataset.__getitems__([3, row])
-        assert str(raised.value) == (
+        assert message_of(errors.DataError, dataset.__getitems__, [3, row]) == (
             f"{path}: has no byte {byte} any more; it had {size} bytes when it was opened: do not "
             "change a file while a run reads it"
         )

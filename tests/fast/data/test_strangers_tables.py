@@ -25,6 +25,7 @@ from andiron.data.on_disk.columns import DETECTED, Reading, places
 from andiron.data.on_disk.csv_file import csv, read
 from andiron.data.splitting.described import Described
 from andiron.wings.trained import raw_inputs
+from refusals import message_of
 
 
 def load(path, target, **options):
@@ -32,9 +33,7 @@ def load(path, target, **options):
 
 
 def refusal(path, target="y", **options):
-    with pytest.raises(errors.DataError) as raised:
-        load(path, target, **options)
-    return str(raised.value)
+    return message_of(errors.DataError, load, path, target, **options)
 
 
 def suggested(message):
@@ -51,23 +50,17 @@ def all_inputs(splits):
 @pytest.mark.parametrize(
     "content, encoding, target, options, numbers",
     [
-        (
-            GERMAN, "cp1252", "Klasse",
-            {"encoding": "cp1252", "decimal": ",", "thousands": ".", "units": ["%"],
-             "missing_values": ["k.A."], "missing": "median", "date_format": "%d.%m.%Y"},
-            {"Einwohner": [850 + 97 * row for row in range(60) if row != 7],
-             "Anteil": [row + 0.5 for row in range(60)]},
-        ),
-        (
-            AMERICAN, "utf-8", "kind",
-            {"thousands": ",", "units": ["$", "%"], "missing": "drop", "date_format": "%m/%d/%Y"},
-            {"price": [row + 0.5 for row in range(60) if row != 9],
-             "income": [1000.25 + 97 * row for row in range(60) if row != 9]},
-        ),
-        (
-            OF_R, "utf-8", "kind", {"missing": "median"},
-            {"area": [row / 4 for row in range(60) if row != 5]},
-        ),
+        (GERMAN, "cp1252", "Klasse",
+         {"encoding": "cp1252", "decimal": ",", "thousands": ".", "units": ["%"],
+          "missing_values": ["k.A."], "missing": "median", "date_format": "%d.%m.%Y"},
+         {"Einwohner": [850 + 97 * row for row in range(60) if row != 7],
+          "Anteil": [row + 0.5 for row in range(60)]}),
+        (AMERICAN, "utf-8", "kind",
+         {"thousands": ",", "units": ["$", "%"], "missing": "drop", "date_format": "%m/%d/%Y"},
+         {"price": [row + 0.5 for row in range(60) if row != 9],
+          "income": [1000.25 + 97 * row for row in range(60) if row != 9]}),
+        (OF_R, "utf-8", "kind", {"missing": "median"},
+         {"area": [row / 4 for row in range(60) if row != 5]}),
     ],
     ids=["German", "American", "of R"],
 )  # fmt: skip
@@ -295,11 +288,10 @@ def test_a_missing_label_is_no_class(tmp_path, gap):
         assert load(path, "y", missing_values=[]).facts["class_names"] == sorted(["a", "b", gap])
 
 
-@pytest.mark.parametrize(
-    "labels, is_class",
-    [("123", True), ("024", True), (["-1", "1"], True), (["1.0", "2.0"], True),
-     (["0.5", "1.5"], False), ([str(row) for row in range(5, 205)], False)],
-)  # fmt: skip
+@pytest.mark.parametrize("labels, is_class", [
+    ("123", True), ("024", True), (["-1", "1"], True), (["1.0", "2.0"], True),
+    (["0.5", "1.5"], False), ([str(row) for row in range(5, 205)], False),
+])  # fmt: skip
 def test_whole_numbers_are_classes_for_a_classifier(tmp_path, labels, is_class):
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "".join(f"{r},{labels[r % len(labels)]}\n" for r in range(400)))
@@ -325,20 +317,17 @@ def test_the_line_that_is_not_utf_8_is_named(tmp_path):
     assert "data.encoding=klingon: is no encoding" in refusal(path, encoding="klingon")
 
 
-@pytest.mark.parametrize(
-    "first, options, columns",
-    [
-        ("4,5,4,0", {}, "its first line looks like data"),
-        ("5.1,3.5,1.4,0", {}, "its first line looks like data"),
-        ("5.1,3.5,1.4,0", {"target": "1.4"}, "its first line looks like data"),
-        ("5.1,3.5,1.4,0", {"header": ["a", "b", "c", "y"]}, ["a", "b", "c"]),
-        ("5.1,3.5,1.4,0", {"header": False, "target": "column_4"},
-         ["column_1", "column_2", "column_3"]),
-        ("4,4,4,y", {"header": True}, ["4", "4_2", "4_3"]),
-        ("4,,4,y", {"header": True}, ["4", "column_2", "4_2"]),
-        ("2019,2020,2021,y", {}, ["2019", "2020", "2021"]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("first, options, columns", [
+    ("4,5,4,0", {}, "its first line looks like data"),
+    ("5.1,3.5,1.4,0", {}, "its first line looks like data"),
+    ("5.1,3.5,1.4,0", {"target": "1.4"}, "its first line looks like data"),
+    ("5.1,3.5,1.4,0", {"header": ["a", "b", "c", "y"]}, ["a", "b", "c"]),
+    ("5.1,3.5,1.4,0", {"header": False, "target": "column_4"},
+     ["column_1", "column_2", "column_3"]),
+    ("4,4,4,y", {"header": True}, ["4", "4_2", "4_3"]),
+    ("4,,4,y", {"header": True}, ["4", "column_2", "4_2"]),
+    ("2019,2020,2021,y", {}, ["2019", "2020", "2021"]),
+])  # fmt: skip
 def test_a_first_line_of_data_is_no_header(tmp_path, first, options, columns):
     path = tmp_path / "t.csv"
     path.write_text("\n".join([first, *(f"{r},{r % 3},7,{r % 2}" for r in range(40))]) + "\n")
@@ -352,11 +341,10 @@ def test_a_first_line_of_data_is_no_header(tmp_path, first, options, columns):
         assert rows == 40 + (options.get("header") not in (None, True))
 
 
-@pytest.mark.parametrize(
-    "name, start, reader",
-    [("t.xlsx", b"PK\3\4rest", "excel"), ("t.XLS", b"\xd0\xcf\x11\xe0", "excel"),
-     ("t.feather", b"ARROW1", "feather"), ("t.dta", b"<stata", "stata")],
-)  # fmt: skip
+@pytest.mark.parametrize("name, start, reader", [
+    ("t.xlsx", b"PK\3\4rest", "excel"), ("t.XLS", b"\xd0\xcf\x11\xe0", "excel"),
+    ("t.feather", b"ARROW1", "feather"), ("t.dta", b"<stata", "stata"),
+])  # fmt: skip
 def test_another_format_is_named_with_the_line_that_converts_it(tmp_path, name, start, reader):
     (tmp_path / name).write_bytes(start + bytes(40))
     line = f"pandas.read_{reader}('{name}').to_csv('t.csv', index=False)"
@@ -384,8 +372,7 @@ def test_decimals_and_times_of_parquet_are_values(tmp_path):
     frame = polars.DataFrame({
         "money": polars.Series([f"{row}.10" for row in range(40)]).cast(polars.Decimal(9, 2)),
         "small": polars.Series([row / 10 for row in range(40)], dtype=polars.Float32),
-        "hour": [time(row % 3) for row in range(40)],
-        "y": [0.0, 1.0] * 20,
+        "hour": [time(row % 3) for row in range(40)], "y": [0.0, 1.0] * 20,
     })  # fmt: skip
     frame.write_parquet(tmp_path / "t.parquet")
     splits = load(tmp_path / "t.parquet", "y", standardise=False)

@@ -10,6 +10,7 @@ from torch.utils.data import IterableDataset, Subset, TensorDataset, default_col
 from andiron import errors, randomness
 from andiron.data import ArrayBatcher, DataLoader, RawBatch, from_torch, torch_dataset
 from andiron.data.composed.composed_datasets import Concatenated, Mapped, Partial, Windows
+from refusals import message_of
 
 INPUTS, TARGETS = torch.arange(10.0).view(5, 2), torch.arange(5)
 SQUARES = TensorDataset(INPUTS, TARGETS)
@@ -118,9 +119,7 @@ def test_parts_are_data_sets_or_fractions_of_every_class():
     assert [len(part) for part in (splits.train, splits.valid, splits.test)] == [48, 12, 7]
     targets = torch.cat([batch.targets for batch in DataLoader(splits.valid, splits.batcher)])
     assert torch.bincount(targets).tolist() == [6, 6]
-    assert splits.facts == {
-        "input_shape": [4], "num_classes": 2, "class_names": ["even", "odd"]
-    }  # fmt: skip
+    assert splits.facts == {"input_shape": [4], "num_classes": 2, "class_names": ["even", "odd"]}
     assert not splits.validates_on_test
     on_test = torch_dataset(train=Noisy(60), test=Noisy(7), valid="test")
     assert on_test.validates_on_test and on_test.valid is on_test.test
@@ -162,17 +161,13 @@ class Endless(IterableDataset):
     ({"train": []}, "data.train: list is empty; give it samples"),
     ({"train": Numbers()}, "data.train: Numbers has no number of classes"),
     ({"train": [1, 2]}, "data.train: a batch of list is Tensor; its samples should be"),
-    (
-        {"train": [(1, 2, "a")]},
-        "data.train: a batch of list is list (Tensor, Tensor, tuple); its samples should be",
-    ),
+    ({"train": [(1, 2, "a")]},
+     "data.train: a batch of list is list (Tensor, Tensor, tuple); its samples should be"),
     ({"train": Noisy(60), "num_classes": 3}, "data.num_classes=3: Noisy has 2 class names"),
     ({"train": Noisy(), "test": 0.01}, "data.test=0.01: divides 11 samples into 11 and 0; "),
 ])  # fmt: skip
 def test_what_cannot_be_used_is_refused_by_its_part(options, said):
-    with pytest.raises(errors.DataError) as raised:
-        torch_dataset(**options)
-    assert str(raised.value).startswith(said)
+    assert message_of(errors.DataError, torch_dataset, **options).startswith(said)
 
 
 def test_samples_that_do_not_make_a_batch_are_refused_with_what_to_do():

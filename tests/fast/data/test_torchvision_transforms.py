@@ -15,6 +15,7 @@ from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import ArrayDataset, RawBatch
 from andiron.data.loader import DataLoader
 from andiron.shell.assembly import targets
+from refusals import message_of
 
 SIZE = 11
 IMAGES = torch.randint(
@@ -23,9 +24,8 @@ IMAGES = torch.randint(
 CROP = {"_target_": "torchvision.transforms.v2.RandomResizedCrop", "size": 8}
 TRANSFORMS = {
     "one": v2.RandomResizedCrop(8),
-    "several": [
-        v2.RandomResizedCrop(8), v2.RandomHorizontalFlip(), v2.ColorJitter(0.4, 0.4, 0.4, 0.1),
-    ],
+    "several": [v2.RandomResizedCrop(8), v2.RandomHorizontalFlip(),
+                v2.ColorJitter(0.4, 0.4, 0.4, 0.1)],
     "policy": [v2.RandAugment(), v2.RandomErasing(p=1.0)],
 }  # fmt: skip
 EACH = pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
@@ -100,9 +100,8 @@ def test_worker_processes_give_what_seeding_by_hand_gives(num_workers):
 )
 def test_nodes_of_a_config_become_the_transforms(node):
     named = {
-        "_target_": "andiron.data.augment.torchvision_transforms.Torchvision",
-        "transform": node,
-    }
+        "_target_": "andiron.data.augment.torchvision_transforms.Torchvision", "transform": node,
+    }  # fmt: skip
     built = targets.build("augmentation.torchvision", named, name="torchvision")
     crop = [v2.RandomResizedCrop(8), v2.RandomVerticalFlip(1.0)][
         : len(node) if isinstance(node, list) else 1
@@ -133,8 +132,7 @@ def test_a_thread_beside_the_step_is_refused_in_favour_of_workers():
         Elsewhere(), ImageBatcher(0.0, 1.0), batch_size=4, shuffle_seed=7,
         augmentations=[augmentation],
     )  # fmt: skip
-    with pytest.raises(errors.ConfigError, match="set num_workers=1 or more"):
-        next(loader.epoch(0))
+    assert "set num_workers=1 or more" in message_of(errors.ConfigError, next, loader.epoch(0))
 
 
 def test_images_of_several_shapes_are_refused_with_the_two():
@@ -148,9 +146,7 @@ def test_images_of_several_shapes_are_refused_with_the_two():
 
 
 def test_what_is_no_tensor_is_refused():
-    with pytest.raises(errors.DataError) as raised:
-        apply(Torchvision(v2.ToPILImage()))
-    assert str(raised.value) == (
-        "augmentation.torchvision: returns Image, not a tensor; end with a transform that "
-        "returns one"
+    assert message_of(errors.DataError, apply, Torchvision(v2.ToPILImage())) == (
+        "augmentation.torchvision: returns Image, not a tensor; end with a transform that returns "
+        "one"
     )

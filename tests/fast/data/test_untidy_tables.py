@@ -13,18 +13,17 @@ import torch
 from andiron import errors
 from andiron.data.on_disk.csv_file import csv, read
 from andiron.data.on_disk.table_encoding import TableEncoding
+from refusals import message_of
 
 TOWNS = ("Rome", "Bonn", "Oslo", "Nice")
 ROWS = [
     [
         "" if row in (4, 9, 30) else str(40 + 3 * row % 31),
-        "NA" if row == 11 else str(1 + row % 5),
-        "" if row == 12 else TOWNS[row % 4],
-        f"2024-0{1 + row % 9}-11",
-        str(1000.5 * row + 7),
+        "NA" if row == 11 else str(1 + row % 5), "" if row == 12 else TOWNS[row % 4],
+        f"2024-0{1 + row % 9}-11", str(1000.5 * row + 7),
     ]
     for row in range(43)
-]
+]  # fmt: skip
 HEADER = ["area", "rooms", "town", "sold", "price"]
 
 
@@ -47,9 +46,7 @@ def load(path, target="price", **options):
 
 
 def refused(path, **options):
-    with pytest.raises(errors.DataError) as raised:
-        load(path, **options)
-    return str(raised.value).replace(path, "table.csv")
+    return message_of(errors.DataError, load, path, **options).replace(path, "table.csv")
 
 
 def rows_of(part):

@@ -212,8 +212,7 @@ def test_a_part_of_samples_that_there_are_not_is_refused_when_it_is_made(make, w
 
 def test_a_mask_is_no_indices():
     with pytest.raises(
-        TypeError,
-        match=r"^indices are torch.bool: .*a mask gives mask.nonzero\(\).flatten\(\)$",
+        TypeError, match=r"^indices are torch.bool: .*a mask gives mask.nonzero\(\).flatten\(\)$"
     ):
         Partial(WHOLE, TARGETS == 5)
 
@@ -221,18 +220,14 @@ def test_a_mask_is_no_indices():
 @pytest.mark.parametrize("datasets, message", [
     ([], "no data set to concatenate; give at least one"),
     ([WHOLE, Partial(WHOLE, [])], "data set 1 of 2 is empty, counted from 0; leave it out"),
-    (
-        [WHOLE, WHOLE, ArrayDataset(INPUTS.flatten(1), TARGETS)],
-        "data set 2 has inputs [2, 'torch.uint8'] and targets ['torch.int64'], data set 0 has "
-        "inputs [1, 2, 'torch.uint8'] and targets ['torch.int64']; give all the same shapes "
-        "and dtypes, with Mapped",
-    ),
-    (
-        [WHOLE, ArrayDataset(INPUTS.float(), TARGETS)],
-        "data set 1 has inputs [1, 2, 'torch.float32'] and targets ['torch.int64'], data set "
-        "0 has inputs [1, 2, 'torch.uint8'] and targets ['torch.int64']; give all the same "
-        "shapes and dtypes, with Mapped",
-    ),
+    ([WHOLE, WHOLE, ArrayDataset(INPUTS.flatten(1), TARGETS)],
+     "data set 2 has inputs [2, 'torch.uint8'] and targets ['torch.int64'], data set 0 has "
+     "inputs [1, 2, 'torch.uint8'] and targets ['torch.int64']; give all the same shapes and "
+     "dtypes, with Mapped"),
+    ([WHOLE, ArrayDataset(INPUTS.float(), TARGETS)],
+     "data set 1 has inputs [1, 2, 'torch.float32'] and targets ['torch.int64'], data set 0 has "
+     "inputs [1, 2, 'torch.uint8'] and targets ['torch.int64']; give all the same shapes and "
+     "dtypes, with Mapped"),
 ])  # fmt: skip
 def test_data_sets_that_do_not_fit_together_are_refused(datasets, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):

@@ -58,12 +58,8 @@ def test_the_run_ends_after_patience_epochs_without_a_gain(patience, direction, 
 @pytest.mark.parametrize(
     "mode, direction, values, epoch",
     [
-        (
-            "absolute",
-            "lowest",
-            (4, 3.75, 3.5, 3.25),
-            3,
-        ),  # from the last gain, not from the epoch before: 3.5 is not below 3.5
+        # from the last gain, not from the epoch before: 3.5 is not below 3.5
+        ("absolute", "lowest", (4, 3.75, 3.5, 3.25), 3),
         ("absolute", "lowest", (4, 3.75, 3.25, 3, 2.5), None),
         ("absolute", "highest", (1, 1.5, 1.5), 3),
         ("relative", "lowest", (8, 6, 4, 3.9, 2), 3),  # half of 8 is the limit
@@ -91,10 +87,9 @@ def test_the_run_ends_where_the_goal_is_reached_or_passed(direction, values, epo
     assert stopped == (epoch and (epoch, f"valid loss is {values[epoch - 1]}: goal=2 is reached"))
 
 
-@pytest.mark.parametrize(
-    "direction, values, epoch, best",
-    [("lowest", (4, 3, 8, 9, 1), 4, "3 at epoch 2"), ("highest", (9, 8, 7), 3, "9 at epoch 1")],
-)
+@pytest.mark.parametrize("direction, values, epoch, best", [
+    ("lowest", (4, 3, 8, 9, 1), 4, "3 at epoch 2"), ("highest", (9, 8, 7), 3, "9 at epoch 1"),
+])  # fmt: skip
 def test_the_run_ends_where_the_value_is_worse_than_divergence(direction, values, epoch, best):
     stopped = stops_after(EarlyStopping("loss", direction=direction, divergence=8), values)
 
@@ -112,13 +107,11 @@ def test_a_value_that_is_no_finite_number_ends_the_run_whatever_the_limits(value
         rule = EarlyStopping("loss", direction=direction, **limits)
 
         assert stops_after(rule, [3, float(value), 2]) == (
-            2,
-            f"valid loss is {value} (best 3 at epoch 1)",
-        )
+            2, f"valid loss is {value} (best 3 at epoch 1)",
+        )  # fmt: skip
     assert stops_after(EarlyStopping("loss", direction=direction, patience=1), [float(value)]) == (
-        1,
-        f"valid loss is {value}",
-    )
+        1, f"valid loss is {value}",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -130,18 +123,12 @@ def test_a_value_that_is_no_finite_number_ends_the_run_whatever_the_limits(value
             # a gain too small, yet the best
             "valid loss has not improved by 0.001 for 3 validations (best 0.1233 at epoch 6)",
         ),
-        (
-            {"patience": 1, "min_delta": 0.25, "min_delta_mode": "relative"},
-            [0.5, 0.5],
-            "valid loss has not improved by 0.25 of itself for 1 validation (best 0.5 at epoch 1)",
-        ),
-        (
-            {"patience": 2},
-            [2, 3, 3],
-            "valid loss has not improved for 2 validations (best 2 at epoch 1)",
-        ),
+        ({"patience": 1, "min_delta": 0.25, "min_delta_mode": "relative"}, [0.5, 0.5],
+         "valid loss has not improved by 0.25 of itself for 1 validation (best 0.5 at epoch 1)"),
+        ({"patience": 2}, [2, 3, 3],
+         "valid loss has not improved for 2 validations (best 2 at epoch 1)"),
     ],
-)
+)  # fmt: skip
 def test_the_reason_tells_what_was_waited_for_and_what_there_was(arguments, values, reason):
     assert stops_after(EarlyStopping("loss", **arguments), values) == (len(values), reason)
 
@@ -244,18 +231,12 @@ def test_a_stopped_rule_that_is_given_more_patience_continues():
     ({"patience": 1, "min_delta": -1}, "min_delta=-1: should be from 0 to below inf"),
     ({"patience": 1, "min_delta": math.inf}, "min_delta=inf: should be from 0 to below inf"),
     ({"patience": 1, "min_delta": math.nan}, "min_delta=nan: should be from 0 to below inf"),
-    (
-        {"patience": 1, "min_delta": 1, "min_delta_mode": "relative"},
-        "min_delta=1: should be from 0 to below 1",
-    ),
-    (
-        {"goal": 2, "divergence": 1},
-        "divergence=1: should be above goal=2, for direction=lowest; swap the two",
-    ),
-    (
-        {"goal": 1, "divergence": 1, "direction": "highest"},
-        "divergence=1: should be below goal=1, for direction=highest; swap the two",
-    ),
+    ({"patience": 1, "min_delta": 1, "min_delta_mode": "relative"},
+     "min_delta=1: should be from 0 to below 1"),
+    ({"goal": 2, "divergence": 1},
+     "divergence=1: should be above goal=2, for direction=lowest; swap the two"),
+    ({"goal": 1, "divergence": 1, "direction": "highest"},
+     "divergence=1: should be below goal=1, for direction=highest; swap the two"),
 ])  # fmt: skip
 def test_what_no_run_could_fit_is_refused(arguments, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):

@@ -120,49 +120,34 @@ CASES = {
     for name, (kinds, change) in FUSED.items()
     for kind in kinds.split()
 } | {
-    "hook before a step": (
-        "plain step",
-        {"kind": "sgd"},
-        lambda run: run.optimizer.register_step_pre_hook(
-            lambda *_: setattr(run.network.last.bias, "grad", None)
-        ),
-    ),
-    "hook after a step": (
-        "plain step",
-        {"kind": "adam"},
-        lambda run: run.optimizer.register_step_post_hook(
-            lambda *_: run.network.last.weight.data.clamp_(-0.1, 0.1)
-        ),
-    ),
-    "hook of the loss": (
-        "engine", {"loss": HookedLoss}, lambda run: setattr(run.loss, "is_hooked", True)
-    ),
+    "hook before a step": ("plain step", {"kind": "sgd"},
+                           lambda run: run.optimizer.register_step_pre_hook(
+                               lambda *_: setattr(run.network.last.bias, "grad", None)
+                           )),
+    "hook after a step": ("plain step", {"kind": "adam"},
+                          lambda run: run.optimizer.register_step_post_hook(
+                              lambda *_: run.network.last.weight.data.clamp_(-0.1, 0.1)
+                          )),
+    "hook of the loss": ("engine", {"loss": HookedLoss},
+                         lambda run: setattr(run.loss, "is_hooked", True)),
     "anomaly mode": ("engine", {}, lambda run: torch.autograd.set_detect_anomaly(False)),
     "bias removed": ("named parameters", {}, without("last", "bias")),
-    "tied weights": (
-        "named parameters",
-        {},
-        lambda run: setattr(run.network.branch, "weight", run.network.last.weight),
-    ),
+    "tied weights": ("named parameters", {},
+                     lambda run: setattr(run.network.branch, "weight", run.network.last.weight)),
     "infinite gradient": ("finite check", {}, poisoned),
     "infinite sum": ("checked division", {"accumulation": 2}, poisoned),
     "another dropout": ("generators", {}, lambda run: setattr(run.network.drop, "p", 0.6)),
-    "targets": (
-        "batches together", {}, in_place(lambda run: run.data.targets, lambda t: t.add_(1).fmod_(3))
-    ),
+    "targets": ("batches together", {},
+                in_place(lambda run: run.data.targets, lambda t: t.add_(1).fmod_(3))),
     "inputs": ("batches together", {}, in_place(lambda run: run.data.inputs, lambda i: i.mul_(2))),
-    "targets replaced": (
-        "batches together", {}, lambda run: setattr(run.data, "targets", run.data.targets.flip(0))
-    ),
-    "batcher": (
-        "batches together", {}, lambda run: setattr(run.train, "batcher", ArrayBatcher((0.5,)))
-    ),
-    "sample weights": (
-        "batches together", {}, lambda run: setattr(run.data, "weights", torch.arange(90.0) / 45)
-    ),
-    "memory of a batch": (
-        "counted later", {}, lambda run: setattr(run.train, "batcher", Reusing())
-    ),
+    "targets replaced": ("batches together", {},
+                         lambda run: setattr(run.data, "targets", run.data.targets.flip(0))),
+    "batcher": ("batches together", {},
+                lambda run: setattr(run.train, "batcher", ArrayBatcher((0.5,)))),
+    "sample weights": ("batches together", {},
+                       lambda run: setattr(run.data, "weights", torch.arange(90.0) / 45)),
+    "memory of a batch": ("counted later", {},
+                          lambda run: setattr(run.train, "batcher", Reusing())),
     "number of classes": ("counted later", {}, lambda run: setattr(run.network, "width", 2)),
 }  # fmt: skip
 
@@ -178,8 +163,11 @@ def made(kind="adam", accumulation=1, loss=None):
         num_epochs=2, log_every=7, on_nonfinite="skip", grads_accumulation=accumulation
     )
     builder.metric_train_numeric(Loss(), Accuracy()).metric_valid_numeric(Loss(), Accuracy())
-    learner = builder.renderer(None).unrecorded().with_writers().build(
-        Classifier(network, loss), optimizer
+    learner = (
+        builder.renderer(None)
+        .unrecorded()
+        .with_writers()
+        .build(Classifier(network, loss), optimizer)
     )
     return SimpleNamespace(
         network=network, loss=loss, optimizer=optimizer, learner=learner,
@@ -243,10 +231,9 @@ def test_the_memory_of_copies_follows_shapes_and_dtypes(asked):
     assert asked == {"memory of copies"}
 
 
-@pytest.mark.parametrize(
-    "tensor",
-    [torch.ones(2, dtype=torch.complex64), torch.ones(()).expand(3), torch.ones(2).to_sparse()],
-)
+@pytest.mark.parametrize("tensor", [
+    torch.ones(2, dtype=torch.complex64), torch.ones(()).expand(3), torch.ones(2).to_sparse(),
+])  # fmt: skip
 def test_gradients_of_any_kind_are_checked(tensor):
     for value, expected in ((tensor, True), (tensor * torch.inf, False)):
         found = gradients.Gradients({"w": value, "v": torch.ones(2)}, nn.Linear(1, 1))

@@ -19,7 +19,6 @@ from andiron.plain.cadence import Cadence
 from stops_at import StopsAt
 from threaded_world import in_threads
 
-
 NIGHT = data.DataLoader(TEST, DIGITS.batcher, batch_size=4)
 
 
@@ -41,10 +40,9 @@ def best(metric, direction):
     return last_and_best(last=1, metric=metric, split="night", direction=direction)
 
 
-@pytest.mark.parametrize(
-    ("every", "expected"),
-    [(None, [7, 14]), (5, [5, 10, 14]), ("2epochs", [14]), ({"updates": 7, "epochs": 1}, [7, 14])],
-)
+@pytest.mark.parametrize(("every", "expected"), [
+    (None, [7, 14]), (5, [5, 10, 14]), ("2epochs", [14]), ({"updates": 7, "epochs": 1}, [7, 14]),
+])  # fmt: skip
 def test_a_set_has_its_own_cadence_and_is_measured_at_the_end(tmp_path, every, expected):
     learner, kept = fitted(tmp_path, lambda b: b.valid_set("night", every=every))
     assert [updates for updates, _ in kept.of("night")] == expected
@@ -67,8 +65,7 @@ def test_a_set_has_its_own_metrics(tmp_path):
 
 def test_a_set_is_measured_with_averages_first_and_on_request(tmp_path):
     _, kept = fitted(
-        tmp_path,
-        lambda b: b.valid_set("night").validate_first().averages(ema=averaging.Ema(0.9)),
+        tmp_path, lambda b: b.valid_set("night").validate_first().averages(ema=averaging.Ema(0.9))
     )
     assert [updates for updates, _ in kept.of("night")] == [0, 7, 14]
     assert [updates for updates, _ in kept.of("night-ema")] == [7, 14]
@@ -152,21 +149,18 @@ def test_a_plateau_observes_its_set(tmp_path):
     assert len(observed) == 3 and all("night" in splits for splits in observed)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda b: b.valid_set("test"), "validation set 'test': should be a name of"),
-        (lambda b: b.valid_set("night").early_stopping(a=EarlyStopping("loss", "nigth", goal=0.1)),
-         "early_stopping.a.split=nigth: nothing is measured on it; did you mean 'night'.*"
-         "available: train, valid, night"),
-        (lambda b: b.valid_set("night", metrics=[Loss()]).with_file_checkpointer(
-            best("accuracy", "highest")),
-         "checkpoint.metric=accuracy: not measured on night; available: loss"),
-        (lambda b: b.valid_set("night", every="1minute").early_stopping(
-            a=EarlyStopping("loss", "night", goal=0.1)),
-         "valid_sets_every.night=1minute: a would depend on the machine's speed"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda b: b.valid_set("test"), "validation set 'test': should be a name of"),
+    (lambda b: b.valid_set("night").early_stopping(a=EarlyStopping("loss", "nigth", goal=0.1)),
+     "early_stopping.a.split=nigth: nothing is measured on it; did you mean 'night'.*available: "
+     "train, valid, night"),
+    (lambda b: b.valid_set("night", metrics=[Loss()]).with_file_checkpointer(
+         best("accuracy", "highest")),
+     "checkpoint.metric=accuracy: not measured on night; available: loss"),
+    (lambda b: b.valid_set("night", every="1minute").early_stopping(
+         a=EarlyStopping("loss", "night", goal=0.1)),
+     "valid_sets_every.night=1minute: a would depend on the machine's speed"),
+])  # fmt: skip
 def test_choices_that_do_not_fit_the_sets_are_refused(tmp_path, change, message):
     with pytest.raises(errors.ConfigError, match=message):
         made(tmp_path, change=change)

@@ -109,10 +109,9 @@ class NVMLError(Exception):
     pass
 
 
-@pytest.mark.parametrize(
-    "refusal",
-    [ModuleNotFoundError("no pynvml"), RuntimeError("no driver"), NVMLError("not supported")],
-)
+@pytest.mark.parametrize("refusal", [
+    ModuleNotFoundError("no pynvml"), RuntimeError("no driver"), NVMLError("not supported"),
+])  # fmt: skip
 def test_where_the_library_does_not_answer_the_utilisation_is_missing(monkeypatch, refusal):
     def utilization(device):
         raise refusal

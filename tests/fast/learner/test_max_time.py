@@ -7,6 +7,7 @@ from small_digits import LR, builder, classifier, loaders
 from andiron.distributed import World
 from andiron.optim import Optimizer
 from andiron.plain.cadence import seconds_of
+from refusals import message_of
 
 
 class Clocked(World):
@@ -58,18 +59,15 @@ def test_without_max_time_no_clock_is_read(tmp_path, monkeypatch):
     assert (learner.updates, readings) == (14, [])
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("90s", 90), ("1second", 1), ("30min", 1800), ("2minutes", 120), ("0.5h", 1800),
-     ("8hours", 28800), ("8 hours", 28800), ("1d", 86400), ("2days", 172800)],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "seconds"), [
+    ("90s", 90), ("1second", 1), ("30min", 1800), ("2minutes", 120), ("0.5h", 1800),
+    ("8hours", 28800), ("8 hours", 28800), ("1d", 86400), ("2days", 172800),
+])  # fmt: skip
 def test_a_duration_has_a_number_and_a_unit(text, seconds):
     assert seconds_of(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["8", "0h", "h", "-1h", "8m", "8weeks", "1e3s", "0.0s", "٣s"])
 def test_a_duration_without_a_unit_or_of_zero_is_refused(tmp_path, text):
-    with pytest.raises(ValueError, match="like 90s, 30min, 8hours or 2days"):
-        seconds_of(text)
-    with pytest.raises(ValueError, match="max_time"):
-        builder(tmp_path).max_time(text)
+    assert "like 90s, 30min, 8hours or 2days" in message_of(ValueError, seconds_of, text)
+    assert "max_time" in message_of(ValueError, builder(tmp_path).max_time, text)

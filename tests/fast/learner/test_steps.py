@@ -9,6 +9,7 @@ from small_digits import BATCHES, LR, builder, classifier, loaders, same
 
 from andiron import checkpoint
 from andiron.optim import Optimizer
+from refusals import message_of
 
 
 def made(folder, **options):
@@ -95,8 +96,7 @@ def test_an_error_in_the_body_ends_the_loop_with_the_state_saved(tmp_path):
                 if step.updates == 4:
                     raise ZeroDivisionError("mine")
 
-    with pytest.raises(ZeroDivisionError, match="mine"):
-        fail()
+    assert "mine" in message_of(ZeroDivisionError, fail)
     newest = max(tmp_path.glob("checkpoints/step-*"), key=lambda path: path.name)
     assert checkpoint.load(newest).state["updates"] == 4
 

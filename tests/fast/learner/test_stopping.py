@@ -141,9 +141,8 @@ def test_the_weights_of_another_model_are_refused_by_name():
 def rules(**more):
     return {
         "patience": EarlyStopping("loss", patience=2, restores_best=True),
-        "goal": EarlyStopping("accuracy", direction="highest", goal=0.9),
-        **more,
-    }
+        "goal": EarlyStopping("accuracy", direction="highest", goal=0.9), **more,
+    }  # fmt: skip
 
 
 def values(loss, accuracy):

@@ -94,9 +94,7 @@ def test_histograms_of_the_parameters_whose_names_have_a_pattern(tmp_path):
             made.histograms(pattern).build(model, two_optimizers(model), LR)
 
 
-def test_logged_norms_are_of_gradients_before_clipping_and_of_updates(
-    tmp_path,
-):
+def test_logged_norms_are_of_gradients_before_clipping_and_of_updates(tmp_path):
     model, kept, seen = classifier(), Kept(), {}
     made = (
         builder(tmp_path, kept, num_epochs=1)
@@ -112,10 +110,9 @@ def test_logged_norms_are_of_gradients_before_clipping_and_of_updates(
         before = {name: p.detach().clone() for name, p in model.named_parameters()}
         stepped = step(rates, model, clipped, closure, **more)
         seen[made.updates + 1] = (
-            raw,
-            before,
+            raw, before,
             {name: p.detach().clone() for name, p in model.named_parameters()},
-        )
+        )  # fmt: skip
         return stepped
 
     made.optimizer.step = watched
@@ -344,9 +341,7 @@ def test_gradients_taken_again_for_the_same_update_are_the_same(tmp_path):
 
 
 @pytest.mark.parametrize("policy, expected", [("stop", 1), ("skip", 1), ("ignore", 0)])
-def test_an_update_reads_at_most_one_value_from_the_device(
-    tmp_path, host_reads, policy, expected
-):
+def test_an_update_reads_at_most_one_value_from_the_device(tmp_path, host_reads, policy, expected):
     model, train = classifier(), train_loader()
     chosen = builder(tmp_path).log_every(100).clip(1.0).on_nonfinite(policy)
     chosen.averages(ema=Ema(0.9)).grads_accumulation(2)

@@ -125,10 +125,9 @@ def test_a_state_that_is_too_large_or_in_itself_is_named(monkeypatch):
         user_states.encoded({"observers": {"mine": endless}})
 
 
-@pytest.mark.parametrize(
-    "plain",
-    [{"$tuple": 3}, {"$items": [[[], 1]]}, {"$items": [1]}, {"$tensor": ""}, {"$array": 3}],
-)
+@pytest.mark.parametrize("plain", [
+    {"$tuple": 3}, {"$items": [[[], 1]]}, {"$items": [1]}, {"$tensor": ""}, {"$array": 3},
+])  # fmt: skip
 def test_a_state_that_no_run_has_written_is_refused(plain):
     with pytest.raises(errors.DataError, match="state.json: the state of a part is damaged"):
         user_states.decoded({"mine": [plain]}, {})

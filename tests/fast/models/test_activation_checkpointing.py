@@ -214,30 +214,3 @@ def test_a_copy_of_the_model_recomputes_with_its_own_weights() -> None:
         for parameter in model.parameters():
             parameter.zero_()
     assert_same(gradients_of(twin, 0), gradients_of(network(), 0))
-
-
-def test_a_pattern_without_a_match_is_refused_with_the_names() -> None:
-    model = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
-    with pytest.raises(ValueError) as error:
-        activation_checkpointing.apply(model, "transformer")
-    assert (
-        str(error.value)
-        == "no submodule of Sequential has 'transformer' in its name; available: 0, 1"
-    )
-    with pytest.raises(ValueError) as error:
-        activation_checkpointing.apply(network(), "haed")
-    assert (
-        str(error.value) == "no submodule of Network has 'haed' in its name; did you mean 'head'?"
-    )
-    with pytest.raises(ValueError) as error:
-        activation_checkpointing.apply(nn.Linear(3, 2), ".*")
-    assert str(error.value) == "no submodule of Linear has '.*' in its name; available: none"
-
-
-def test_a_pattern_that_is_no_regular_expression_is_refused() -> None:
-    with pytest.raises(ValueError) as error:
-        activation_checkpointing.apply(network(), "blocks(")
-    assert (
-        str(error.value)
-        == "'blocks(' is not a valid regex: missing ), unterminated subpattern at position 6"
-    )

@@ -59,16 +59,6 @@ def test_a_small_image_is_read_in_the_middle_of_zeros(
     assert torch.equal(model(inputs), by_hand(model, functional.pad(inputs, padding)))
 
 
-@pytest.mark.parametrize("shape", [(64,), (28, 28), (1, 0, 5)], ids=str)
-def test_what_is_no_image_is_refused(shape: Sequence[int]) -> None:
-    with pytest.raises(ValueError) as error:
-        LeNet(shape, 10)
-    assert str(error.value) == (
-        f"input_shape={shape}: LeNet reads images, of shape (channels, height, width); choose "
-        "data with images, or a network for vectors, such as MLP"
-    )
-
-
 def test_a_shape_of_images_comes_back_as_it_is() -> None:
     assert shapes.of_images([3, 4, 5], "LeNet") == (3, 4, 5)
 

@@ -36,18 +36,12 @@ def with_the_weights_of(model: nn.Module, by_hand: nn.Sequential) -> nn.Sequenti
 
 def test_convnet_has_the_layers_of_the_guide() -> None:
     assert kinds(ConvNet((1, 28, 28), 10)) == [
-        "Conv2d(1, 8, kernel_size=(3, 3), stride=(1, 1))",
-        "Dropout(p=0.5)",
-        "Conv2d(8, 16, kernel_size=(3, 3), stride=(1, 1))",
-        "Dropout(p=0.5)",
-        "ReLU()",
-        "AdaptiveAvgPool2d(output_size=8)",
-        "Flatten(start_dim=1, end_dim=-1)",
-        "Linear(in_features=1024, out_features=512, bias=True)",
-        "Dropout(p=0.5)",
-        "ReLU()",
+        "Conv2d(1, 8, kernel_size=(3, 3), stride=(1, 1))", "Dropout(p=0.5)",
+        "Conv2d(8, 16, kernel_size=(3, 3), stride=(1, 1))", "Dropout(p=0.5)", "ReLU()",
+        "AdaptiveAvgPool2d(output_size=8)", "Flatten(start_dim=1, end_dim=-1)",
+        "Linear(in_features=1024, out_features=512, bias=True)", "Dropout(p=0.5)", "ReLU()",
         "Linear(in_features=512, out_features=10, bias=True)",
-    ]
+    ]  # fmt: skip
 
 
 def test_convnet_has_as_many_parameters_as_the_guide_counts() -> None:

@@ -55,10 +55,9 @@ def test_a_wider_one_has_as_many_times_the_channels() -> None:
     assert model.head[-1].weight.shape == (7, 96)
 
 
-@pytest.mark.parametrize(
-    ("shape", "last"),
-    [(CIFAR, (8, 8)), ((1, 8, 8), (2, 2)), ((1, 28, 28), (7, 7)), ((2, 5, 9), (2, 3))],
-)
+@pytest.mark.parametrize(("shape", "last"), [
+    (CIFAR, (8, 8)), ((1, 8, 8), (2, 2)), ((1, 28, 28), (7, 7)), ((2, 5, 9), (2, 3)),
+])  # fmt: skip
 def test_each_stage_after_the_first_halves_the_size(
     shape: Sequence[int], last: Sequence[int]
 ) -> None:
@@ -98,28 +97,6 @@ def test_convolutions_start_from_the_variance_two_over_fan_in() -> None:
             # of n normal values the mean square has deviation sqrt(2 / n): 5 of them; false alarm
             # 6e-7 each
             assert abs(float(values.square().mean()) - 1) < 5 * (2 / len(values)) ** 0.5
-
-
-@pytest.mark.parametrize(
-    ("depth", "nearest"), [(18, "14 and 20"), (21, "20 and 26"), (2, "8 and 14")]
-)
-def test_a_depth_that_is_not_6n_plus_2_is_refused_with_the_nearest(
-    depth: int, nearest: str
-) -> None:
-    with pytest.raises(ValueError) as error:
-        ResNet(CIFAR, 10, depth=depth)
-    assert str(error.value) == (
-        f"depth={depth}: a ResNet has 6n + 2 layers: 2 in each of n blocks in 3 stages, the first "
-        f"and the last; the nearest are {nearest}, the paper's are 20, 32, 44, 56 and 110"
-    )
-
-
-def test_what_is_no_image_is_refused() -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"^input_shape=\(10,\): ResNet reads images, of shape \(channels, height, width\)",
-    ):
-        ResNet((10,), 1)
 
 
 def test_initial_weights_are_a_function_of_the_seed() -> None:

@@ -65,15 +65,6 @@ def test_a_block_adds_attention_then_feed_forward() -> None:
     )
 
 
-def test_dim_that_the_heads_do_not_divide_is_refused() -> None:
-    with pytest.raises(ValueError) as error:
-        ViT((1, 8, 8), 10, dim=10, heads=4)
-    assert (
-        str(error.value)
-        == "dim=10 is not divisible by heads=4; each head takes an equal part of dim"
-    )
-
-
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 4, 10)], ids=str)
 def test_each_patch_is_mapped_linearly_plus_its_position(shape: Sequence[int]) -> None:
     patches, inputs = ViT(shape, 7, **SMALL).patches, random(5, *shape)
@@ -115,28 +106,6 @@ def test_its_options_say_how_wide_and_how_deep_it_is_and_where_it_drops() -> Non
     assert [module.p for module in model.modules() if isinstance(module, Dropout)] == [
         0.25, 0.25, 0.25,
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("shape", "patch"), [((1, 28, 28), 5), ((1, 8, 10), 4), ((1, 10, 8), 4), ((1, 8, 8), 16)]
-)
-def test_an_image_that_is_not_divisible_into_patches_is_refused(
-    shape: Sequence[int], patch: int
-) -> None:
-    with pytest.raises(ValueError) as error:
-        ViT(shape, 10, patch=patch)
-    assert str(error.value) == (
-        f"patch={patch}: an image of {shape[1]}x{shape[2]} is not divisible into patches of "
-        f"{patch}x{patch}; choose a divisor of both sides"
-    )
-
-
-def test_what_is_no_image_is_refused() -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"^input_shape=\(10,\): ViT reads images, of shape \(channels, height, width\)",
-    ):
-        ViT((10,), 1)
 
 
 def test_initial_weights_are_a_function_of_the_seed() -> None:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from andiron import gradients
 from andiron.gradients import Gradients
 from andiron.optim import Adan, Lamb, Optimizer
+from refusals import message_of
 
 # 40 steps of float64 arithmetic in another order
 CLOSE = {"rtol": 1e-11, "atol": 1e-13}
@@ -101,16 +102,13 @@ def test_lamb_steps_from_zero_weights_and_stays_at_zero_gradients() -> None:
 
 
 @pytest.mark.parametrize("kind, options, said", [
-    (Adan, {"betas": (0.9, 0.999)}, r"betas=\(0.9, 0.999\): should be 3 numbers from 0 to"),
+    (Adan, {"betas": (0.9, 0.999)}, "betas=(0.9, 0.999): should be 3 numbers from 0 to"),
     (Adan, {"eps": -1e-8}, "eps=-1e-08: should be at least 0"),
-    (Lamb, {"betas": (0.9, 1.0)}, r"betas=\(0.9, 1.0\): should be 2 numbers from 0 to below 1"),
+    (Lamb, {"betas": (0.9, 1.0)}, "betas=(0.9, 1.0): should be 2 numbers from 0 to below 1"),
     (Lamb, {"weight_decay": float("nan")}, "weight_decay=nan: should be at least 0"),
 ])  # fmt: skip
-def test_options_out_of_range_are_refused(
-    kind: type[torch.optim.Optimizer], options: dict[str, Any], said: str
-) -> None:
-    with pytest.raises(ValueError, match=said):
-        Optimizer(kind, network(), **options)
+def test_options_out_of_range_are_refused(kind: Any, options: dict[str, Any], said: str) -> None:
+    assert said in message_of(ValueError, Optimizer, kind, network(), **options)
 
 
 def test_complex_parameters_are_named_in_the_refusal() -> None:

@@ -11,6 +11,7 @@ from andiron import gradients, randomness
 from andiron.optim import Optimizer
 from andiron.optim.foreign import torch_step
 from andiron.plain import private_torch
+from refusals import message_of
 
 CASES = {
     "Adam": (torch.optim.Adam, {}),
@@ -73,8 +74,7 @@ def made(kind, options, model, may_fuse, public_steps):
 
 
 @pytest.mark.parametrize(
-    "case, skipped",
-    [(case, skipped) for case in CASES for skipped in ((), (5, 6, 20), (0, 5, 12))],
+    "case, skipped", [(case, skipped) for case in CASES for skipped in ((), (5, 6, 20), (0, 5, 12))]
 )
 def test_bits_and_states_equal_the_public_step(case, skipped):
     expected, public = trained(*CASES[case], may_fuse=False, skipped=skipped)
@@ -194,7 +194,6 @@ def test_a_gradient_of_another_shape_is_refused_before_the_kernel(gradient):
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     found = gradients.backward(model.loss(2), model)
     found["first.weight"] = gradient
-    with pytest.raises(RuntimeError, match="size"):
-        optimizer.step(0.1, model, found)
+    assert "size" in message_of(RuntimeError, optimizer.step, 0.1, model, found)
     assert same(model.state_dict(), before)
     assert all(parameter.grad is None for parameter in model.parameters())

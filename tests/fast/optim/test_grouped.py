@@ -14,6 +14,7 @@ from uneven_batches import loss_of, lr_at
 from andiron import errors, gradients, randomness
 from andiron.optim import Group, GroupedOptimizer, Optimizer, chained, clip_global_norm
 from andiron.schedules import Cosine
+from refusals import message_of
 
 OPTIMIZERS = {
     "SGD": (torch.optim.SGD, {"momentum": 0.9}),
@@ -165,10 +166,8 @@ def test_lbfgs_beside_adam_equals_the_plain_loop():
             for name in ("0.weight", "0.bias", "2.weight", "2.bias")
         }
         lbfgs.step(closure)
-        for (
-            name,
-            gradient,
-        ) in given.items():  # of the batch at the weights before: those that the update was given
+        # of the batch at the weights before: those that the update was given
+        for name, gradient in given.items():
             tensors[name].grad = gradient
         adam.step()
     assert same(model.state_dict(), expected.state_dict())
@@ -269,9 +268,7 @@ def test_a_group_frozen_for_good_cannot_be_unfrozen():
         Group(name="body", parameters={name: tensors[name] for name in MATRICES}, optimizer=None),
         group(model, "rest", torch.optim.Adam, BIASES),
     ])  # fmt: skip
-    with pytest.raises(errors.OwnershipError) as refused:
-        optimizer.unfreeze("body")
-    assert str(refused.value) == (
+    assert message_of(errors.OwnershipError, optimizer.unfreeze, "body") == (
         "group 'body' is frozen for the whole run and has no optimizer: its parameters 0.weight, "
         "3.weight would have no owner; give it `frozen: <updates>` instead of `frozen: true`"
     )
@@ -286,13 +283,11 @@ def test_a_parameter_unfrozen_by_hand_is_refused():
     )
     model[3].weight.requires_grad_(True)
 
-    with pytest.raises(
-        errors.OwnershipError,
-        match="parameter '3.weight' is trained but belongs to no group: no group claims it",
-    ):
-        optimizer.prove()
-    with pytest.raises(KeyError, match="'3.weight' has a gradient but no owner"):
-        optimizer.step({"all": 0.1}, model, gradients.backward(loss_of(model, 0), model))
+    words = "parameter '3.weight' is trained but belongs to no group: no group claims it"
+    assert words in message_of(errors.OwnershipError, optimizer.prove)
+    found = gradients.backward(loss_of(model, 0), model)
+    message = message_of(KeyError, optimizer.step, {"all": 0.1}, model, found)
+    assert "'3.weight' has a gradient but no owner" in message
 
 
 def test_a_parameter_of_a_frozen_group_unfrozen_by_hand_is_found():
@@ -300,43 +295,35 @@ def test_a_parameter_of_a_frozen_group_unfrozen_by_hand_is_found():
     optimizer = two_groups(model)
     optimizer.freeze("body")
     model[0].weight.requires_grad_(True)
-    with pytest.raises(
-        errors.OwnershipError,
-        match="'0.weight' is trained but belongs to no group: its group 'body' is frozen",
-    ):
-        optimizer.prove()
+    words = "'0.weight' is trained but belongs to no group: its group 'body' is frozen"
+    assert words in message_of(errors.OwnershipError, optimizer.prove)
 
 
-def test_a_parameter_in_two_groups_or_in_none_is_refused():
+@pytest.mark.parametrize(("owned", "words"), [
+    ({"a": BIASES, "b": (*MATRICES, "0.bias")},
+     "parameter '0.bias' has several owners: a, b; leave it to one"),
+    ({"a": BIASES}, "parameter '0.weight' is trained but belongs to no group"),
+])  # fmt: skip
+def test_a_parameter_in_two_groups_or_in_none_is_refused(owned, words):
     model = network()
-    with pytest.raises(
-        errors.OwnershipError, match="parameter '0.bias' has several owners: a, b; leave it to one"
-    ):
-        GroupedOptimizer(model, [
-            group(model, "a", torch.optim.SGD, BIASES),
-            group(model, "b", torch.optim.SGD, (*MATRICES, "0.bias")),
-        ])  # fmt: skip
-    with pytest.raises(
-        errors.OwnershipError, match="parameter '0.weight' is trained but belongs to no group"
-    ):
-        GroupedOptimizer(model, [group(model, "a", torch.optim.SGD, BIASES)])
+    groups = [group(model, name, torch.optim.SGD, names) for name, names in owned.items()]
+    assert words in message_of(errors.OwnershipError, GroupedOptimizer, model, groups)
 
 
 def test_a_group_that_is_not_there_is_named_with_those_that_are():
-    with pytest.raises(KeyError, match="no group is named 'head'; available: body, rest"):
-        two_groups(network()).freeze("head")
+    message = message_of(KeyError, two_groups(network()).freeze, "head")
+    assert message == "no group is named 'head'; available: body, rest"
 
 
 def test_a_state_of_other_owners_is_refused_by_what_differs():
     model = network()
-    saved = two_groups(model).owners()
     other = GroupedOptimizer(model, [
         group(model, "body", torch.optim.SGD, MATRICES),
         group(model, "rest", torch.optim.Adam, BIASES),
     ])  # fmt: skip
-    with pytest.raises(errors.OwnershipError) as refused:
-        other.continue_from(saved, [], 5)
-    assert str(refused.value).splitlines()[1:] == [
+    saved = two_groups(model).owners()
+    message = message_of(errors.OwnershipError, other.continue_from, saved, [], 5)
+    assert message.splitlines()[1:] == [
         "  body: was {'optimizer': 'torch.optim.Adam', 'parameters': ['0.weight', '3.weight']}, "
         "is {'optimizer': 'torch.optim.SGD', 'parameters': ['0.weight', '3.weight']}"
     ]
@@ -344,25 +331,19 @@ def test_a_state_of_other_owners_is_refused_by_what_differs():
 
 def test_two_groups_resume_bit_for_bit():
     straight, stopped = network(), network()
-    one, two = two_groups(straight), two_groups(stopped)
+    one, two, rates = two_groups(straight), two_groups(stopped), {"body": 0.01, "rest": 0.02}
     for update in range(12):
-        one.step(
-            {"body": 0.01, "rest": 0.02},
-            straight,
-            gradients.backward(loss_of(straight, update), straight),
-        )
+        one.step(rates, straight, gradients.backward(loss_of(straight, update), straight))
         if update == 5:
             copy = {key: tensor.clone() for key, tensor in two.state_dict().items()}
             two = two_groups(stopped)
             two.load_state_dict(copy)
-        two.step(
-            {"body": 0.01, "rest": 0.02},
-            stopped,
-            gradients.backward(loss_of(stopped, update), stopped),
-        )
+        two.step(rates, stopped, gradients.backward(loss_of(stopped, update), stopped))
     assert same(straight.state_dict(), stopped.state_dict())
-    with pytest.raises(KeyError, match="'nothing/exp_avg' is for no parameter"):
-        two.load_state_dict({"nothing/exp_avg": torch.zeros(1)})
+    unknown = {"nothing/exp_avg": torch.zeros(1)}
+    assert "'nothing/exp_avg' is for no parameter" in message_of(
+        KeyError, two.load_state_dict, unknown
+    )
 
 
 def test_a_group_that_is_replaced_between_two_updates_has_its_new_rate():

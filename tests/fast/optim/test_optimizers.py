@@ -46,13 +46,11 @@ OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
     "Kron": (pytorch_optimizer.Kron, {"weight_decay": 0.01, "balance_prob": 0.5}),
     "Rprop": (torch.optim.Rprop, {}),
     "Lion": (lion_pytorch.Lion, {"weight_decay": 0.01}),
-    "schedule-free": (
-        schedulefree.AdamWScheduleFree,
-        {"weight_decay": 0.01, "warmup_steps": 10, "r": 0.5},
-    ),
+    "schedule-free": (schedulefree.AdamWScheduleFree,
+                      {"weight_decay": 0.01, "warmup_steps": 10, "r": 0.5}),
     "schedule-free-for-loop": (schedulefree.AdamWScheduleFree, {"foreach": False}),
     "schedule-free-closure": (schedulefree.AdamWScheduleFreeClosure, {"warmup_steps": 10}),
-}
+}  # fmt: skip
 each_optimizer = pytest.mark.parametrize("name", OPTIMIZERS)
 
 

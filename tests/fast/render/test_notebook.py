@@ -10,14 +10,11 @@ from andiron import render
 from andiron.protocols import Point, Progress
 
 SUMMARY = {
-    "model": "MLP",
-    "num_parameters": 1234,
-    "run_dir": "outputs/<mine>",
-    "metrics": [
-        {"split": "valid", "metric": "loss", "best": 0.25, "epoch_of_best": 2, "last": 0.5},
-        {"split": "valid", "metric": "recall/cat", "best": 1.0, "epoch_of_best": 1, "last": 1.0},
-    ],
-}
+    "model": "MLP", "num_parameters": 1234, "run_dir": "outputs/<mine>",
+    "metrics": [{"split": "valid", "metric": "loss", "best": 0.25, "epoch_of_best": 2, "last": 0.5},
+                {"split": "valid", "metric": "recall/cat", "best": 1.0, "epoch_of_best": 1,
+                 "last": 1.0}],
+}  # fmt: skip
 
 
 class Handle:

@@ -12,41 +12,21 @@ from andiron.render import Plain
 from andiron.wings.screen.live import Live
 
 SUMMARY = {
-    "run_dir": "outputs/a/b",
-    "model": "MLP",
-    "num_parameters": 4810,
-    "updates": 42,
-    "epochs": 2,
+    "run_dir": "outputs/a/b", "model": "MLP", "num_parameters": 4810, "updates": 42, "epochs": 2,
     "seconds": 75.0,
-    "metrics": [
-        {
-            "split": "valid", "metric": "loss", "best": 0.125, "epoch_of_best": 1, "last": 0.25,
-            "last_epoch": 2,
-        }
-    ],
-    "param_groups": {
-        "hidden": {
-            "optimizer": "torch.optim.Muon",
-            "options": {"weight_decay": 0.1, "nesterov": True, "maximize": False},
-            "lr": 0.02,
-            "clip": 1.0,
-            "num_tensors": 1,
-            "num_parameters": 1234,
-            "parameters": {"network.1.weight": [617, 2]},
-        },
-        "base": {
-            "optimizer": "torch.optim.Adam",
-            "options": {"betas": [0.9, 0.999], "fused": True},
-            "lr": 1e-3,
-            "num_tensors": 8,
-            "num_parameters": 77,
-            "parameters": {f"network.{i}.bias": [i] for i in range(2, 10)},
-        },
-        "body": {
-            "optimizer": None, "options": {}, "lr": None, "num_tensors": 1, "num_parameters": 1,
-            "parameters": {"network.10.scale": []},
-        },
-    },
+    "metrics": [{"split": "valid", "metric": "loss", "best": 0.125, "epoch_of_best": 1,
+                 "last": 0.25, "last_epoch": 2}],
+    "param_groups": {"hidden": {"optimizer": "torch.optim.Muon",
+                                "options": {"weight_decay": 0.1, "nesterov": True,
+                                            "maximize": False},
+                                "lr": 0.02, "clip": 1.0, "num_tensors": 1, "num_parameters": 1234,
+                                "parameters": {"network.1.weight": [617, 2]}},
+                     "base": {"optimizer": "torch.optim.Adam",
+                              "options": {"betas": [0.9, 0.999], "fused": True}, "lr": 1e-3,
+                              "num_tensors": 8, "num_parameters": 77,
+                              "parameters": {f"network.{i}.bias": [i] for i in range(2, 10)}},
+                     "body": {"optimizer": None, "options": {}, "lr": None, "num_tensors": 1,
+                              "num_parameters": 1, "parameters": {"network.10.scale": []}}},
     "last_lr": {"hidden": 0.015, "base": 1e-3},
 }  # fmt: skip
 
@@ -78,9 +58,8 @@ def test_the_summary_has_best_its_epoch_last_parameters_time_and_place():
         for line in lines
     )
     assert [line.strip() for line in lines[-2:]] == [
-        "trained in 1m15s; everything about the run is in",
-        "outputs/a/b",
-    ]
+        "trained in 1m15s; everything about the run is in", "outputs/a/b",
+    ]  # fmt: skip
 
 
 def test_the_summary_shows_optimizer_options_lr_and_members_of_each_group():
@@ -114,10 +93,9 @@ def test_the_summary_fits_80_columns_and_loses_no_number():
     summary = {
         **SUMMARY,
         "weights": {"test": "best, of epoch 1", "test-ema": "average ema"},
-        "worst_classes": [worst],
-        "param_groups": {"no_decay": group},
+        "worst_classes": [worst], "param_groups": {"no_decay": group},
         "last_lr": {"no_decay": 2.74e-06},
-    }
+    }  # fmt: skip
     Plain(Console(file=file, width=80)).show(summary)
     lines = file.getvalue().splitlines()
     assert max(map(len, lines)) <= 80

@@ -31,6 +31,12 @@ def test_the_status_is_running_with_the_process_and_then_done(tmp_path):
     assert running["started"] == ended["started"] <= ended["ended"]
 
 
+def refused(claimed, words):
+    """Enters a claim that is refused, so that nothing runs within it."""
+    with pytest.raises(errors.RunFolderError, match=words), claimed:
+        raise AssertionError("not reached")
+
+
 @pytest.mark.parametrize(("error", "verdict", "reason"), [
     (errors.DataError("row 3 is empty"), "failed", "row 3 is empty"),
     (RuntimeError("boom"), "failed", "RuntimeError: boom"),
@@ -62,12 +68,8 @@ def test_a_folder_that_holds_a_run_is_refused_untouched(tmp_path):
     with claim.claimed(RunFolder(tmp_path)):
         (tmp_path / "metrics.jsonl").write_text("{}")
     before = content(tmp_path)
-    with pytest.raises(
-        errors.RunFolderError,
-        match="already holds a run; resume it with resume=.*, or give overwrite=true",
-    ):
-        with claim.claimed(RunFolder(tmp_path)):
-            raise AssertionError("not reached")
+    words = "already holds a run; resume it with resume=.*, or give overwrite=true"
+    refused(claim.claimed(RunFolder(tmp_path)), words)
     assert content(tmp_path) == before
 
 
@@ -142,9 +144,7 @@ def test_a_folder_with_files_of_other_programs_is_refused_untouched(tmp_path, na
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("mine")
-    with pytest.raises(errors.RunFolderError, match="holds files that no run wrote"):
-        with claim.claimed(RunFolder(tmp_path), overwrite=overwrite):
-            raise AssertionError("not reached")
+    refused(claim.claimed(RunFolder(tmp_path), overwrite=overwrite), "files that no run wrote")
     assert [each for each in tmp_path.rglob("*") if each.is_file()] == [path]
 
 
@@ -156,11 +156,8 @@ def test_nothing_is_written_through_a_link(tmp_path, name):
     entry = run / name
     shutil.rmtree(entry) if entry.is_dir() else entry.unlink(missing_ok=True)
     entry.symlink_to(other / name)
-    with pytest.raises(errors.RunFolderError, match="a link"), claim.resumed(RunFolder(run)):
-        raise AssertionError("not reached")
-    with pytest.raises(errors.RunFolderError, match="a link"):
-        with claim.claimed(RunFolder(run), overwrite=True):
-            raise AssertionError("not reached")
+    refused(claim.resumed(RunFolder(run)), "a link")
+    refused(claim.claimed(RunFolder(run), overwrite=True), "a link")
     assert entry.is_symlink() and (other / name).is_dir()
 
 
@@ -194,11 +191,10 @@ def test_another_run_that_took_the_folders_place_gets_nothing(tmp_path, begun, o
     assert {path.relative_to(run): text for path, text in content(run).items()} == before
 
 
-@pytest.mark.parametrize(
-    ("name", "damage"),
-    [("config.json", None), ("model.safetensors", None), (".hydra/config.yaml", None),
-     ("manifest.json", b"")],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "damage"), [
+    ("config.json", None), ("model.safetensors", None), (".hydra/config.yaml", None),
+    ("manifest.json", b""),
+])  # fmt: skip
 @pytest.mark.parametrize("resumes", [False, True])
 def test_files_that_the_manifest_does_not_list_are_not_replaced(tmp_path, name, damage, resumes):
     """Another tool's file under the name of a run's own, or a manifest that lists nothing."""
@@ -209,20 +205,17 @@ def test_files_that_the_manifest_does_not_list_are_not_replaced(tmp_path, name, 
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"another tool's" if damage is None else damage)
     before = content(tmp_path)
-    with pytest.raises(errors.RunFolderError, match="holds files that no run wrote") as caught:
-        with claim.resumed(folder) if resumes else claim.claimed(folder, overwrite=True):
-            raise AssertionError("not reached")
     remedy = "move them elsewhere" if damage is None else "restore its manifest.json, which is miss"
-    assert remedy in str(caught.value) and content(tmp_path) == before
+    claimed = claim.resumed(folder) if resumes else claim.claimed(folder, overwrite=True)
+    refused(claimed, f"holds files that no run wrote.*{remedy}")
+    assert content(tmp_path) == before
 
 
 @pytest.mark.parametrize("name", ["checkpoints/step-3", "tensorboard"])
 def test_a_run_does_not_lie_among_the_files_of_another(tmp_path, name):
     make_run(tmp_path)
     before = content(tmp_path)
-    with pytest.raises(errors.RunFolderError, match="is among the files of the run in"):
-        with claim.claimed(RunFolder(tmp_path / name)):
-            raise AssertionError("not reached")
+    refused(claim.claimed(RunFolder(tmp_path / name)), "is among the files of the run in")
     assert content(tmp_path) == before
 
     (tmp_path / "mine").mkdir()  # but a folder of the user's own may hold one
@@ -230,9 +223,7 @@ def test_a_run_does_not_lie_among_the_files_of_another(tmp_path, name):
     with claim.claimed(RunFolder(tmp_path), overwrite=True):
         pass
     make_run(tmp_path / "checkpoints" / "step-9")
-    with pytest.raises(errors.RunFolderError, match="step-9: is another run, among the files"):
-        with claim.claimed(RunFolder(tmp_path), overwrite=True):
-            raise AssertionError("not reached")
+    refused(claim.claimed(RunFolder(tmp_path), overwrite=True), "step-9: is another run, among")
 
 
 def test_the_number_of_a_killed_process_may_be_anothers_by_now(tmp_path):
@@ -314,19 +305,13 @@ def test_files_of_others_in_the_folder_of_a_killed_run_are_not_removed(tmp_path)
 def test_a_run_with_results_is_never_taken_for_one_that_did_not_train(tmp_path, name):
     killed = left_by_a_kill(tmp_path / "run", tmp_path / "killed")
     (killed / name).mkdir(parents=True)
-    with pytest.raises(errors.RunFolderError, match="already holds"):
-        with claim.claimed(RunFolder(killed)):
-            raise AssertionError("not reached")
+    refused(claim.claimed(RunFolder(killed)), "already holds")
 
 
 def test_a_path_below_a_file_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(
-        errors.RunFolderError,
-        match=r"file/run cannot be written \(Not a directory\); choose another place",
-    ):
-        with claim.claimed(RunFolder(tmp_path / "file" / "run")):
-            raise AssertionError("not reached")
+    words = r"file/run cannot be written \(Not a directory\); choose another place"
+    refused(claim.claimed(RunFolder(tmp_path / "file" / "run")), words)
 
 
 def _race(path, start, winners):

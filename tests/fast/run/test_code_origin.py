@@ -38,11 +38,9 @@ def test_the_repository_of_an_imported_module_is_recorded(project):
     record, patches = code_origin.gather()
     assert record["projects"]["my_project"] == {
         "root": str(project),
-        "revision": git(project, "rev-parse", "HEAD"),
-        "dirty": False,
-        "uncommitted": None,
+        "revision": git(project, "rev-parse", "HEAD"), "dirty": False, "uncommitted": None,
         "untracked": [],
-    }
+    }  # fmt: skip
     assert "origin_parts" not in record["modules"]
 
 
@@ -72,10 +70,9 @@ def test_a_module_that_no_repository_tracks_has_its_checksum(project):
     git(project, "rm", "-q", "--cached", "origin_parts.py")
     recorded = code_origin.gather()[0]["modules"]["origin_parts"]
     assert recorded == {
-        "path": str(project / "origin_parts.py"),
-        "bytes": 7,
+        "path": str(project / "origin_parts.py"), "bytes": 7,
         "sha256": hashlib.sha256(b"lr = 1\n").hexdigest(),
-    }
+    }  # fmt: skip
 
 
 def test_a_module_that_is_imported_while_the_code_is_gathered_counts(project):

@@ -30,13 +30,10 @@ def allocated():
     (MemoryError, ["out of memory", "MemoryError"]),
     (lambda: torch.OutOfMemoryError("CUDA out of memory. Tried"), ["out of memory"]),
     (lambda: RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED"), ["batch_size=64"]),
-    (
-        lambda: ImportError("libtorch_cpu.so: failed to map segment from shared object"),
-        ["out of memory"],
-    ),
-    (lambda: RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed. "), [
-        "num_workers=2", "killed by signal: Killed", "/dev/shm",
-    ]),
+    (lambda: ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+     ["out of memory"]),
+    (lambda: RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed. "),
+     ["num_workers=2", "killed by signal: Killed", "/dev/shm"]),
     (without_shared_memory, ["/dev/shm", "num_workers=0"]),
     (lambda: OSError(errno.EMFILE, "Too many open files"), ["`ulimit -n`", "num_workers=2"]),
 ])  # fmt: skip

@@ -5,11 +5,11 @@ import logging
 import re
 from contextlib import closing
 
-import pytest
 
 from andiron import errors
 from andiron.shell.run import log_file
 from andiron.shell.run.log_file import LogFile
+from refusals import message_of
 
 
 def messages(path):
@@ -36,9 +36,7 @@ def test_a_line_has_the_time_the_level_and_the_message(tmp_path, log, monkeypatc
 
 def test_a_log_that_cannot_be_written_is_refused_with_the_reason(tmp_path):
     (tmp_path / "experiment.log").mkdir()
-    with pytest.raises(errors.RunFolderError) as refused:
-        LogFile(tmp_path / "experiment.log")
-    assert str(refused.value) == (
+    assert message_of(errors.RunFolderError, LogFile, tmp_path / "experiment.log") == (
         f"{tmp_path}/experiment.log cannot be written (Is a directory); choose another place with "
         "hydra.run.dir=..."
     )

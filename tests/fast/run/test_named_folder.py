@@ -1,11 +1,11 @@
-"""The folder that a command is given: where its path leads, and whether a run is there."""
+"""The folder of a run that a command is given, and the overrides recorded in it."""
 
 import pytest
 
 from andiron import errors
 from andiron.run_folder import RunFolder
 from andiron.shell.config import arguments
-from andiron.shell.run import named_folder, run_record
+from andiron.shell.run import hydra_overrides, named_folder, run_record
 
 
 @pytest.fixture
@@ -46,3 +46,26 @@ def test_a_link_to_itself_is_in_no_run(tmp_path):
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     assert run_record.enclosing_run(tmp_path / "loop" / "x") is None
     assert run_record.run_around(tmp_path / "loop") is None
+
+
+def test_the_list_of_strings_in_the_file_is_read(tmp_path):
+    path = tmp_path / "overrides.yaml"
+    path.write_text("- lr=0.1\n- optimizer=adam\n")
+    assert hydra_overrides.read(path) == ["lr=0.1", "optimizer=adam"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[" * 100_000, "recursion"),  # at once: a parser that goes on takes half an hour
+        ("- &long name=run\n- *long\n", "has an alias"),
+        ("- [lr=0.1]\n", "is not a list of strings"),
+        ("lr: 0.1\n", "is not a list of strings"),
+        ("- 'lr=0.1\n", "while scanning"),
+    ],
+)
+def test_anything_else_is_refused(text, problem, tmp_path):
+    path = tmp_path / "overrides.yaml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=problem):
+        hydra_overrides.read(path)

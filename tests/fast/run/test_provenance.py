@@ -58,11 +58,9 @@ def test_a_clean_checkout_is_its_commit(checkout):
     record, patches = gather()
     assert record["git"] == {
         "root": str(checkout),
-        "revision": git(checkout, "rev-parse", "HEAD").strip(),
-        "dirty": False,
-        "uncommitted": None,
+        "revision": git(checkout, "rev-parse", "HEAD").strip(), "dirty": False, "uncommitted": None,
         "untracked": [],
-    }
+    }  # fmt: skip
     assert record["git"]["uncommitted"] not in patches
 
 
@@ -80,9 +78,7 @@ def test_commit_and_patch_make_the_code_that_ran(checkout, tmp_path):
     assert (tmp_path / "again" / "src" / "package" / "__init__.py").read_text() == "lr = 2\n"
 
 
-def test_the_recorded_patch_restores_any_bytes_under_any_git_settings(
-    checkout, tmp_path
-):
+def test_the_recorded_patch_restores_any_bytes_under_any_git_settings(checkout, tmp_path):
     package = checkout / "src" / "package"
     (package / "latin.txt").write_bytes("naïve\n".encode("latin-1"))
     (package / "weights.bin").write_bytes(bytes(range(256)))
@@ -90,10 +86,8 @@ def test_the_recorded_patch_restores_any_bytes_under_any_git_settings(
     git(checkout, "add", ".")
     git(checkout, "commit", "-qm", "second")
     for name, value in {
-        "color.ui": "always",
-        "diff.noprefix": "true",
-        "diff.external": "true",
-    }.items():
+        "color.ui": "always", "diff.noprefix": "true", "diff.external": "true",
+    }.items():  # fmt: skip
         git(checkout, "config", name, value)
     (package / "latin.txt").write_bytes("naïve café\r\n".encode("latin-1"))
     (package / "weights.bin").write_bytes(bytes(reversed(range(256))))

@@ -53,9 +53,8 @@ def test_lines_of_another_form_are_passed_over(tmp_path):
         b"\xff\xfe", b"[" * 100_000, b"{}", b"[1]", b'"x"', b"null", b'{"split": 1}',
         b'{"split": "train", "updates": 1e999, "epoch": 1, "loss": 1}',
         json.dumps({"split": "train", "updates": 1, "epoch": 1, "x" * 300: 1}).encode(),
-        line(1, text="words", number=True, inner=[1]).encode(),
-        line(10**400, loss=1).encode(), line(-1, loss=1).encode(),
-        line(1, large=10**400).encode(),
+        line(1, text="words", number=True, inner=[1]).encode(), line(10**400, loss=1).encode(),
+        line(-1, loss=1).encode(), line(1, large=10**400).encode(),
         line(1, **dict.fromkeys(map(str, range(20_000)), 1)).encode(),
     ]  # fmt: skip
     path.write_bytes(b"\n".join([*other, line(2, loss=0.5).encode(), b""]))

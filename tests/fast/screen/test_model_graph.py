@@ -60,10 +60,9 @@ def test_features_are_what_the_last_linear_layer_takes():
     assert torch.equal(shown.features, expected[:10])
     targets = torch.cat([batch.targets for batch in batches])[:10].tolist()
     assert shown.columns == {
-        "sample": [*map(str, range(10))],
-        "target": [f"digit {n}" for n in targets],
+        "sample": [*map(str, range(10))], "target": [f"digit {n}" for n in targets],
         "predicted": [f"digit {n}" for n in predicted[:10].tolist()],
-    }
+    }  # fmt: skip
     assert shown.pictures.shape == (1, 24, 32) and shown.picture_size == (8, 8)  # in 4 columns
     assert model.training
 

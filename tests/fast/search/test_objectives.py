@@ -11,18 +11,13 @@ from andiron.wings.sweep.search.objectives import Objective, objectives
 CONFIG = {
     "objective": None,
     "checkpoint": {"split": "valid", "metric": "loss"},
-    "metrics": {
-        "loss": {"_target_": "andiron.metrics.Loss"},
-        "recall": {"_target_": "andiron.metrics.Recall"},
-        "size": {"_target_": "andiron.metrics.Mean", "higher_is_better": False},
-        "psnr": {
-            "_target_": "andiron.metrics.Torchmetrics",
-            "metric": {"_target_": "torchmetrics.image.PeakSignalNoiseRatio"},
-        },
-        "mine": {"_target_": "mine.Metric"},
-        "gone": None,
-    },
-}
+    "metrics": {"loss": {"_target_": "andiron.metrics.Loss"},
+                "recall": {"_target_": "andiron.metrics.Recall"},
+                "size": {"_target_": "andiron.metrics.Mean", "higher_is_better": False},
+                "psnr": {"_target_": "andiron.metrics.Torchmetrics",
+                         "metric": {"_target_": "torchmetrics.image.PeakSignalNoiseRatio"}},
+                "mine": {"_target_": "mine.Metric"}, "gone": None},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("objective", "found"), [

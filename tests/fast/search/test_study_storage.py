@@ -17,6 +17,7 @@ from andiron.wings.sweep.search.objectives import Objective
 from andiron.wings.sweep.search.search_options import SearchOptions
 from andiron.wings.sweep.search.search_space import search_space
 from andiron.wings.sweep.search.study import SweepStudy
+from refusals import message_of
 
 SPACE = search_space(["lr=interval(0,1)"], None)
 # slow to read, and more memory than there is, if optuna were to
@@ -43,6 +44,10 @@ def study_in(folder, storage="sqlite"):
     return SweepStudy(folder, SPACE, [Objective("valid/loss", "lowest")], options)
 
 
+def refused(study):
+    return message_of(errors.DataError, study_in, study.parent)
+
+
 @pytest.fixture
 def study(tmp_path):
     """The path of a study in sqlite, with one trial."""
@@ -57,8 +62,7 @@ def test_a_database_with_more_than_the_tables_of_optuna_is_refused(study, sql):
         database.executescript(sql)
     before = study.read_bytes()
 
-    with pytest.raises(errors.DataError, match="study.db: is not a readable optuna study"):
-        study_in(study.parent)
+    assert "study.db: is not a readable optuna study" in refused(study)
     assert study.read_bytes() == before
 
 
@@ -99,8 +103,7 @@ def test_a_journal_that_names_a_file_is_refused_and_the_file_stays(study):
     assert not victim.exists()  # sqlite does what the journal says
     victim.write_text("mine")
 
-    with pytest.raises(errors.DataError, match="study.db-journal was not written by"):
-        study_in(study.parent)
+    assert "study.db-journal was not written by" in refused(study)
     assert victim.read_text() == "mine" and journal.exists()
 
 
@@ -123,8 +126,7 @@ def test_tables_restored_by_a_rollback_are_checked(study):
     unfinished_commit(study, "DROP VIEW extra")
     assert study.read_bytes() != with_view
 
-    with pytest.raises(errors.DataError, match="not a table of optuna: CREATE VIEW extra"):
-        study_in(study.parent)
+    assert "not a table of optuna: CREATE VIEW extra" in refused(study)
 
 
 def unfinished_commit(path, sql="CREATE TABLE extra (x)"):
@@ -230,8 +232,7 @@ def test_a_study_of_too_many_trials_is_refused(study):
             f"INSERT INTO trials(number, study_id, state) {rows} SELECT i, 1, 'WAITING' FROM n"
         )
 
-    with pytest.raises(errors.DataError, match="10,001 trials, and a search at most 10,000"):
-        study_in(study.parent)
+    assert "10,001 trials, and a search at most 10,000" in refused(study)
 
 
 def test_a_journal_of_too_many_trials_is_refused(tmp_path):

@@ -102,9 +102,7 @@ def test_every_dtype_and_scalar_that_burn_writes_is_read(tmp_path: Path) -> None
         "double": 2.5, "half": [1.0], "int": [[-7]], "long": 2**40, "empty": [],
         "flags": [False, True, True], "wide": [True],
     }  # fmt: skip
-    assert found.values == {
-        "layout": "burn", "metadata": {"producer": "burn"}, "scalars": SCALARS,
-    }  # fmt: skip
+    assert found.values == {"layout": "burn", "metadata": {"producer": "burn"}, "scalars": SCALARS}
 
 
 def test_a_file_cut_anywhere_is_refused(tmp_path: Path) -> None:

@@ -13,14 +13,18 @@ from torch import nn
 from andiron import errors, serialization
 from andiron.serialization import messagepack
 from andiron.wings.trained import import_state_dict
+from refusals import message_of
 
 SUFFIXES = (".safetensors", ".json", ".json.gz", ".mpk", ".safetensors.gz")
 
 
 def refusal(path):
-    with pytest.raises(errors.DataError) as raised:
-        serialization.load_file(nn.Linear(2, 2), path)
-    return str(raised.value)
+    return message_of(errors.DataError, serialization.load_file, nn.Linear(2, 2), path)
+
+
+def refused_import(path):
+    convert = import_state_dict.import_state_dict
+    return message_of(errors.DataError, convert, path, path.with_name("out.safetensors"))
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -34,8 +38,7 @@ def test_pipes_devices_sockets_and_folders_are_refused(suffix, tmp_path):
         for path in (pipe, device, folder, bound):
             words = refusal(path)
             assert str(path) in words
-            with pytest.raises(errors.DataError, match=str(path)):
-                import_state_dict.import_state_dict(path, tmp_path / "out.safetensors")
+            assert str(path) in refused_import(path)
 
 
 def test_a_gzip_bomb_is_refused_at_the_size_of_the_module(tmp_path):
@@ -110,8 +113,7 @@ def test_a_compressed_archive_is_refused(tmp_path):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in contents.items():
             archive.writestr(name, content)
-    with pytest.raises(errors.DataError, match="its archive is compressed"):
-        import_state_dict.import_state_dict(path, tmp_path / "out.safetensors")
+    assert "its archive is compressed" in refused_import(path)
 
 
 @pytest.mark.parametrize("size", [0, 5, 60])
@@ -119,8 +121,7 @@ def test_damaged_safetensors_are_reported_without_a_traceback(size, tmp_path):
     path = tmp_path / "source.safetensors"
     serialization.save_tensors(path, {"weight": torch.zeros(10)})
     path.write_bytes(path.read_bytes()[:size])
-    with pytest.raises(errors.DataError, match="not a whole safetensors record"):
-        import_state_dict.import_state_dict(path, tmp_path / "out.safetensors")
+    assert "not a whole safetensors record" in refused_import(path)
 
 
 def test_whole_safetensors_are_imported(tmp_path):

@@ -14,6 +14,7 @@ from tensor_bits import bits
 from andiron import errors, serialization
 from andiron.serialization import messagepack
 from andiron.serialization.recorder import SUFFIXES
+from refusals import message_of
 
 FILES = [(format, is_compressed) for format in SUFFIXES for is_compressed in (False, True)]
 IDS = [f"{format}{' gzip' if is_compressed else ''}" for format, is_compressed in FILES]
@@ -36,9 +37,7 @@ def file(folder, recorder):
 
 
 def refusal(call, *arguments):
-    with pytest.raises(errors.DataError) as error:
-        call(*arguments)
-    return str(error.value)
+    return message_of(errors.DataError, call, *arguments)
 
 
 @pytest.mark.parametrize(("format", "is_compressed"), FILES, ids=IDS)
@@ -78,9 +77,7 @@ def test_json_is_laid_out_for_a_reader(tmp_path):
         serialization.Record(tensors, {"a": "ü"}), tmp_path / "a.json"
     )
 
-    assert (
-        (tmp_path / "a.json").read_text(encoding="utf-8")
-        == """{
+    assert (tmp_path / "a.json").read_text(encoding="utf-8") == """{
   "andiron_record": 1,
   "dtypes": {"s": "int64"},
   "values": {"a": "ü"},
@@ -97,7 +94,6 @@ def test_json_is_laid_out_for_a_reader(tmp_path):
   }
 }
 """
-    )
 
 
 def test_json_written_by_hand_loads(tmp_path):
@@ -116,11 +112,9 @@ def test_messagepack_is_one_map_of_dtypes_shapes_and_bytes(tmp_path):
     )
 
     assert msgpack.unpackb((tmp_path / "a.mpk").read_bytes()) == {
-        "andiron_record": 1,
-        "dtypes": {"w": "float32"},
-        "values": {"a": 1},
+        "andiron_record": 1, "dtypes": {"w": "float32"}, "values": {"a": 1},
         "tensors": {"w": {"dtype": "float16", "shape": [2], "data": b"\x00\x3c\x00\xc0"}},
-    }
+    }  # fmt: skip
 
 
 def test_safetensors_says_its_version_and_the_dtypes_that_were(tmp_path):
@@ -130,11 +124,9 @@ def test_safetensors_says_its_version_and_the_dtypes_that_were(tmp_path):
 
     with safetensors.safe_open(tmp_path / "a.safetensors", framework="pt") as opened:
         assert opened.metadata() == {
-            "format": "pt",
-            "andiron_record": "1",
-            "dtypes": '{"w": "float32", "n": "int64"}',
+            "format": "pt", "andiron_record": "1", "dtypes": '{"w": "float32", "n": "int64"}',
             "values": '{"a": null}',
-        }
+        }  # fmt: skip
     found = safetensors.torch.load_file(tmp_path / "a.safetensors")
     assert (found["w"].dtype, found["n"].dtype, found["n"].tolist()) == (
         torch.bfloat16, torch.uint16, [300],
@@ -165,10 +157,9 @@ def test_a_safetensors_file_whose_metadata_are_null_loads(suffix, tmp_path):
     assert serialization.load(path).tensors["w"].tolist() == [7]
 
 
-@pytest.mark.parametrize(
-    ("name", "is_right"),
-    [("a.mpk.gz", True), ("a.b.mpk.gz", True), ("a.mpk", False), ("a.json.gz", False)],
-)
+@pytest.mark.parametrize(("name", "is_right"), [
+    ("a.mpk.gz", True), ("a.b.mpk.gz", True), ("a.mpk", False), ("a.json.gz", False),
+])  # fmt: skip
 def test_the_name_is_used_as_given_if_it_ends_as_the_recorders_files_do(name, is_right, tmp_path):
     record = serialization.Record({"w": torch.ones(1)})
     if is_right:
@@ -194,16 +185,12 @@ def test_a_name_that_says_no_format_is_refused(name, tmp_path):
 
 
 @pytest.mark.parametrize(("options", "words"), [
-    (
-        {"format": "msgpck"},
-        "format is 'msgpck'; choose from safetensors, msgpack, json; did you mean 'msgpack'?",
-    ),
+    ({"format": "msgpck"},
+     "format is 'msgpck'; choose from safetensors, msgpack, json; did you mean 'msgpack'?"),
     ({"precision": "fp64"}, "precision is 'fp64'; choose from exact, half, bfloat16, full, double"),
 ])  # fmt: skip
 def test_an_invalid_option_is_answered_by_the_available_ones(options, words):
-    with pytest.raises(ValueError) as error:
-        serialization.Recorder(**options)
-    assert str(error.value) == words
+    assert message_of(ValueError, serialization.Recorder, **options) == words
 
 
 def test_the_compact_recorder_is_messagepack_gzip_half_and_narrow(tmp_path):
@@ -230,9 +217,7 @@ def test_the_compact_recorder_is_messagepack_gzip_half_and_narrow(tmp_path):
     ([-32769], torch.int32), ([2**32 - 1], torch.uint32), ([2**32], torch.int64),
     ([-(2**31) - 1], torch.int64), ([], torch.uint8),
 ])  # fmt: skip
-def test_integers_are_stored_in_the_narrowest_dtype_and_never_wrap(
-    values, dtype, tmp_path
-):
+def test_integers_are_stored_in_the_narrowest_dtype_and_never_wrap(values, dtype, tmp_path):
     tensors = {"n": torch.tensor(values, dtype=torch.int64)}
     serialization.Recorder(narrow=True).record(
         serialization.Record(tensors), tmp_path / "a.safetensors"
@@ -276,30 +261,21 @@ def test_other_precisions_refuse_what_they_would_make_infinite(precision, value,
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (
-            float("nan"),
-            "values['a'][0] is nan, which JSON does not have; write it as a string or None, or "
-            "keep it in a tensor",
-        ),
-        (
-            2**64,
-            "values['a'][0] is 18446744073709551616, which needs more than 64 bits; write it as a "
-            "string",
-        ),
-        (
-            (1,),
-            "values['a'][0] is a tuple; values are dict, list, str, int, float, bool or None: "
-            "convert it, or keep it in a tensor",
-        ),
+        (float("nan"),
+         "values['a'][0] is nan, which JSON does not have; write it as a string or None, or keep "
+         "it in a tensor"),
+        (2**64,
+         "values['a'][0] is 18446744073709551616, which needs more than 64 bits; write it as a "
+         "string"),
+        ((1,),
+         "values['a'][0] is a tuple; values are dict, list, str, int, float, bool or None: "
+         "convert it, or keep it in a tensor"),
         ({1: 2}, "values['a'][0] has the key 1; keys are strings: '1'"),
-        (
-            "\ud800",
-            "values['a'][0] has '\\ud800', half a surrogate pair, which no file can hold; rename "
-            "it",
-        ),
+        ("\ud800",
+         "values['a'][0] has '\\ud800', half a surrogate pair, which no file can hold; rename it"),
     ],
     ids=["nan", "65 bits", "tuple", "key", "surrogate"],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("format", SUFFIXES)
 def test_a_value_that_some_format_has_not_is_refused_by_all(format, value, words, tmp_path):
     recorder = serialization.Recorder(format)
@@ -394,40 +370,27 @@ def test_a_changed_file_loads_or_is_reported_and_nothing_else(format, is_compres
 GOOD = {"andiron_record": 1, "dtypes": {}, "values": {}, "tensors": {}}
 ENTRY = {"dtype": "int8", "shape": [2], "data": [1, 2]}
 WRONG = {
-    "of a later version": (
-        {**GOOD, "andiron_record": 2},
-        "it has andiron_record 2; this andiron reads 1",
-    ),
+    "of a later version": ({**GOOD, "andiron_record": 2},
+                           "it has andiron_record 2; this andiron reads 1"),
     "of no version": ({"tensors": {}}, "it has no version of andiron_record"),
     "of no tensors": ({**GOOD, "tensors": []}, "with tensors"),
     "of nothing": ([], "with tensors"),
     "of no values": ({**GOOD, "values": []}, "its dtypes or values are missing or malformed"),
-    "of an unknown dtype": (
-        {**GOOD, "tensors": {"w": {**ENTRY, "dtype": "int9"}}},
-        "the dtype of tensor 'w' is 'int9', which records do not have",
-    ),
-    "of a negative shape": (
-        {**GOOD, "tensors": {"w": {**ENTRY, "shape": [-2]}}},
-        "the shape of tensor 'w' is malformed: [-2]",
-    ),
+    "of an unknown dtype": ({**GOOD, "tensors": {"w": {**ENTRY, "dtype": "int9"}}},
+                            "the dtype of tensor 'w' is 'int9', which records do not have"),
+    "of a negative shape": ({**GOOD, "tensors": {"w": {**ENTRY, "shape": [-2]}}},
+                            "the shape of tensor 'w' is malformed: [-2]"),
     "of more than its shape": ({**GOOD, "tensors": {"w": {**ENTRY, "shape": [3]}}}, "tensor 'w' "),
-    "of an endless shape": (
-        {**GOOD, "tensors": {"w": {**ENTRY, "shape": [2**62] * 3}}},
-        "tensor 'w' ",
-    ),
+    "of an endless shape": ({**GOOD, "tensors": {"w": {**ENTRY, "shape": [2**62] * 3}}},
+                            "tensor 'w' "),
     "of a dtype it cannot have been": (
-        {
-            **GOOD,
-            "tensors": {"w": {**ENTRY, "data": [200, 2], "dtype": "uint8"}},
-            "dtypes": {"w": "int8"},
-        },
+        {**GOOD,
+         "tensors": {"w": {**ENTRY, "data": [200, 2], "dtype": "uint8"}}, "dtypes": {"w": "int8"}},
         "'w' has values that dtype 'int8' does not have",
     ),
-    "of a dtype for nothing": (
-        {**GOOD, "dtypes": {"v": "int8"}},
-        "it names a dtype for 'v', which it does not have",
-    ),
-}
+    "of a dtype for nothing": ({**GOOD, "dtypes": {"v": "int8"}},
+                               "it names a dtype for 'v', which it does not have"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -464,23 +427,14 @@ JSON_DATA = {
     "a number for a truth": ("bool", [1], "'w' has 1, which is not of torch.bool"),
     "a number between": ("float16", [0.1], "'w' has 0.1, which is not of torch.float16"),
     "a word": ("float32", ["one"], "'w' has 'one', which is not a number"),
-    "an infinity that the dtype has not": (
-        "float8_e4m3fn",
-        ["inf"],
-        "'w' has inf, which is not of torch.float8_e4m3fn",
-    ),
-    "a nan of another width": (
-        "float16",
-        ["nan:7fc00000"],
-        "'w' has 'nan:7fc00000', which is not a NaN of torch.float16",
-    ),
-    "a nan that is a number": (
-        "float32",
-        ["nan:3f800000"],
-        "'w' has the bits of a number after `nan:`",
-    ),
+    "an infinity that the dtype has not": ("float8_e4m3fn", ["inf"],
+                                           "'w' has inf, which is not of torch.float8_e4m3fn"),
+    "a nan of another width": ("float16", ["nan:7fc00000"],
+                               "'w' has 'nan:7fc00000', which is not a NaN of torch.float16"),
+    "a nan that is a number": ("float32", ["nan:3f800000"],
+                               "'w' has the bits of a number after `nan:`"),
     "another depth": ("float32", [[1.0]], "'w' has [1.0], which is not a number"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", JSON_DATA)

@@ -64,10 +64,9 @@ def test_the_best_third_of_each_rung_is_promoted():
 
     assert events[:27] == [(number, 1) for number in range(27)]
     assert events[27:] == [
-        *((number, 3) for number in range(26, 17, -1)),
-        *((number, 9) for number in (26, 25, 24)),
+        *((number, 3) for number in range(26, 17, -1)), *((number, 9) for number in (26, 25, 24)),
         (26, None),
-    ]
+    ]  # fmt: skip
     assert [job.number for job in jobs if job.status == State.DONE] == [26]
 
 

@@ -38,11 +38,10 @@ def bound(path):
         "a link to a file": lambda path: path.symlink_to("/etc/passwd"),
         "a link to nothing": lambda path: path.symlink_to("nowhere"),
         "a link to a folder": lambda path: path.symlink_to(path.parent.parent),
-        "a link to a device": lambda path: path.symlink_to("/dev/null"),
-        "a pipe": os.mkfifo,
+        "a link to a device": lambda path: path.symlink_to("/dev/null"), "a pipe": os.mkfifo,
         "a socket": bound,
     }.values(),
-)
+)  # fmt: skip
 def test_a_sweep_never_writes_through_a_link(place, put, sweep):
     (sweep / place).unlink(missing_ok=True)
     put(sweep / place)

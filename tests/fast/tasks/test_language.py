@@ -14,6 +14,7 @@ from andiron.optim import GradientsAccumulator, Optimizer
 from andiron.protocols import Shows, TrainStep, ValidStep
 from andiron.tasks.language import LanguageModel
 from andiron.tasks import CrossEntropy
+from refusals import message_of
 
 LETTERS = ["\n", "a", "b", "é"]
 SIZES = (3, 1, 4, 2)
@@ -104,21 +105,16 @@ def test_the_bytes_that_targets_stand_for_are_counted():
     assert LanguageModel(Bigram(4)).predict(tokens).num_bytes is None
 
 
-def test_a_target_that_is_no_token_is_reported_by_sample_and_place():
-    targets = batch().targets.clone()
+def test_targets_that_do_not_fit_are_reported_by_sample_and_place_or_shape():
+    targets, model = batch().targets.clone(), LanguageModel(Bigram(4), vocabulary=LETTERS)
     targets[3, 2] = 4
-    with pytest.raises(
-        errors.DataError, match="^sample 3 of the batch has target 4 at place 2; should be 0 to 3"
-    ):
-        LanguageModel(Bigram(4), vocabulary=LETTERS).predict(Batch(batch().inputs, targets))
-
-
-def test_shapes_that_do_not_fit_are_named():
-    with pytest.raises(
-        errors.DataError,
-        match=r"^LanguageModel: the network gives \[10, 5, 4\] for targets \[10, 4\]; should",
-    ):
-        LanguageModel(Bigram(4)).predict(Batch(batch().inputs, batch(time=4).targets))
+    for wrong, words in (
+        (targets, "sample 3 of the batch has target 4 at place 2; should be 0 to 3"),
+        (batch(time=4).targets,
+         "LanguageModel: the network gives [10, 5, 4] for targets [10, 4]; should"),
+    ):  # fmt: skip
+        given = Batch(batch().inputs, wrong)
+        assert message_of(errors.DataError, model.predict, given).startswith(words)
 
 
 def test_a_repeating_text_is_learned_and_continued(tmp_path):
@@ -161,10 +157,9 @@ class Saying(nn.Module):
 
     def generate(self, tokens, number, **settings):
         self.asked = (
-            tokens.tolist(),
-            number,
+            tokens.tolist(), number,
             {name: value for name, value in settings.items() if name != "generator"},
-        )
+        )  # fmt: skip
         return torch.tensor([[*self.text]])
 
 
@@ -191,10 +186,8 @@ def test_what_cannot_be_generated_or_written_is_not_shown():
 
 @pytest.mark.parametrize(("settings", "words"), [
     ({"prompt": ""}, "^prompt: should have at least one character"),
-    (
-        {"prompt": "abc\x07"},
-        r"^prompt='abc\\x07': the vocabulary has no '\\x07', 'c'; use characters that it has",
-    ),
+    ({"prompt": "abc\x07"},
+     r"^prompt='abc\\x07': the vocabulary has no '\\x07', 'c'; use characters that it has"),
     ({"top_k": 5}, "^top_k=5: should be between 1 and the 4 tokens there are, or null for all"),
     ({"top_k": 0}, "^top_k=0: should be between 1 and the 4 tokens"),
 ])  # fmt: skip
@@ -218,9 +211,8 @@ def test_perplexity_is_of_the_tokens_themselves_whatever_the_loss():
     assert items[1].nll == items[0].loss
 
 
-@pytest.mark.parametrize(
-    "vocabulary, prompt",
-    [([*"ACGT"], [0]), ([" ", "a"], [0]), (["\n", "a"], [0]), (["a", "\n"], [1]), (None, [10])],
-)
+@pytest.mark.parametrize("vocabulary, prompt", [
+    ([*"ACGT"], [0]), ([" ", "a"], [0]), (["\n", "a"], [0]), (["a", "\n"], [1]), (None, [10]),
+])  # fmt: skip
 def test_without_a_prompt_the_sample_starts_with_a_character_that_there_is(vocabulary, prompt):
     assert LanguageModel(nn.Embedding(256, 256), vocabulary=vocabulary).prompt == prompt

@@ -10,6 +10,7 @@ from andiron.data.dataset import Batch
 from andiron.optim import GradientsAccumulator
 from andiron.tasks import BinaryCrossEntropy
 from andiron.tasks import MultiLabelClassifier
+from refusals import message_of
 
 SIZES = (5, 1, 7, 3, 2, 8, 4, 1)
 
@@ -64,17 +65,15 @@ def test_single_labels_may_be_ignored_and_eight_uneven_batches_equal_one(ignored
 def test_what_is_no_answer_is_reported_by_sample_and_place():
     inputs, targets = batch(4)
     targets[2, 1] = 5
-    with pytest.raises(
-        errors.DataError,
-        match="^sample 2 of the batch has target 5 at place 1; should be 0 or 1; no target is",
-    ):
-        MultiLabelClassifier(network()).predict(Batch(inputs, targets))
+    message = message_of(
+        errors.DataError, MultiLabelClassifier(network()).predict, Batch(inputs, targets)
+    )
+    assert message.startswith("sample 2 of the batch has target 5 at place 1; should be 0 or 1; no")
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 1), (4, 4), (3, 3)])
 def test_shapes_that_would_broadcast_or_fail_are_refused(shape):
-    with pytest.raises(
-        errors.DataError,
-        match=r"^MultiLabelClassifier: the network gives \[4, 3\] for .*\[batch, labels\]",
-    ):
-        MultiLabelClassifier(network()).predict(Batch(batch(4).inputs, torch.zeros(shape)))
+    given = Batch(batch(4).inputs, torch.zeros(shape))
+    message = message_of(errors.DataError, MultiLabelClassifier(network()).predict, given)
+    assert message.startswith("MultiLabelClassifier: the network gives [4, 3] for ")
+    assert "[batch, labels]" in message

@@ -9,6 +9,7 @@ from andiron import errors, inference
 from andiron.data.dataset import Batch
 from andiron.optim import GradientsAccumulator
 from andiron.tasks.regressor import Regressor
+from refusals import message_of
 
 SIZES = (5, 1, 7, 3, 2, 8, 4, 1)
 MEAN, STD = [100.0, -2.0], [50.0, 0.25]
@@ -100,20 +101,16 @@ def test_shapes_that_would_broadcast_or_fail_are_refused(outputs, shape):
 
 
 def test_a_mean_for_other_outputs_than_the_networks_is_refused():
-    with pytest.raises(
-        errors.DataError,
-        match="^target_mean has 2 numbers and target_std 1 for 1 outputs; should be one number",
-    ):
-        Regressor(network(1), target_mean=MEAN).predict(batch(7, outputs=1))
+    task = Regressor(network(1), target_mean=MEAN)
+    assert message_of(errors.DataError, task.predict, batch(7, outputs=1)).startswith(
+        "target_mean has 2 numbers and target_std 1 for 1 outputs; should be one number"
+    )
 
 
 @pytest.mark.parametrize("std", [0.0, [1.0, 0.0], -1])
 def test_a_spread_that_is_not_positive_is_refused(std):
-    with pytest.raises(
-        ValueError,
-        match="^target_std=.*: should be greater than 0; a constant target cannot be learned",
-    ):
-        Regressor(network(), target_std=std)
+    message = message_of(ValueError, Regressor, network(), target_std=std)
+    assert "should be greater than 0; a constant target cannot be learned" in message
 
 
 def test_eight_uneven_micro_batches_equal_one_batch_to_rounding():

@@ -12,6 +12,7 @@ from andiron.tasks import (
     BinaryClassifier, BinaryCrossEntropy, Classifier, CrossEntropy, MeanSquaredError,
     MultiLabelClassifier, Regressor,
 )  # fmt: skip
+from refusals import message_of
 
 DRAW = torch.Generator().manual_seed(0)
 INPUTS = torch.randn(7, 4, generator=DRAW)
@@ -89,5 +90,5 @@ def test_an_augmentation_that_loses_weights_is_refused():
     loader = DataLoader(
         dataset, ArrayBatcher(), shuffle_seed=0, augmentations=[Mixup(alpha=0.2, num_classes=3)]
     )
-    with pytest.raises(errors.DataError, match="mixup changes targets, and samples with weights"):
-        next(loader.epoch(0))
+    message = message_of(errors.DataError, next, loader.epoch(0))
+    assert "mixup changes targets, and samples with weights" in message

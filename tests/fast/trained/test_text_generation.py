@@ -8,6 +8,7 @@ from andiron import errors
 from andiron.models import GPT
 from andiron.tasks import Classifier, LanguageModel
 from andiron.wings.trained import text_generation
+from refusals import message_of
 
 
 class Saying(nn.Module):
@@ -54,23 +55,17 @@ def test_a_seed_of_more_than_64_bits_is_refused(seed):
     assert str(error.value) == f"seed={seed}: should be a whole number of 64 bits"
 
 
-@pytest.mark.parametrize(
-    ("model", "prompt", "message"),
-    [
-        (gpt(3, vocabulary=["a", "b", "é"], prompt="a"), "aZ\n",
-         "prompt='aZ\\n': the vocabulary has no '\\n', 'Z'; use characters that it has"),
-        (gpt(), "", "prompt: should have at least one character, such as a line break"),
-        (gpt(9, bytes_per_token=[1] * 9), "a",
-         "the data did not give the text of its tokens, only their lengths"),
-        (LanguageModel(Saying([300])), "a",
-         "token 300 was drawn, and 256 tokens have a known text"),
-        (LanguageModel(nn.Linear(2, 2)), "a",
-         "Linear has no generate(tokens, number, ...); add one, as andiron.models.GPT has"),
-        (Classifier(nn.Linear(2, 2)), "a",
-         "Classifier generates no text; choose a run with task=language_model"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("model", "prompt", "message"), [
+    (gpt(3, vocabulary=["a", "b", "é"], prompt="a"), "aZ\n",
+     "prompt='aZ\\n': the vocabulary has no '\\n', 'Z'; use characters that it has"),
+    (gpt(), "", "prompt: should have at least one character, such as a line break"),
+    (gpt(9, bytes_per_token=[1] * 9), "a",
+     "the data did not give the text of its tokens, only their lengths"),
+    (LanguageModel(Saying([300])), "a", "token 300 was drawn, and 256 tokens have a known text"),
+    (LanguageModel(nn.Linear(2, 2)), "a",
+     "Linear has no generate(tokens, number, ...); add one, as andiron.models.GPT has"),
+    (Classifier(nn.Linear(2, 2)), "a",
+     "Classifier generates no text; choose a run with task=language_model"),
+])  # fmt: skip
 def test_what_generates_no_text_is_refused(model, prompt, message):
-    with pytest.raises(errors.DataError) as error:
-        text(model, prompt, 1)
-    assert str(error.value) == message
+    assert message_of(errors.DataError, text, model, prompt, 1) == message

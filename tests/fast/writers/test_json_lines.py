@@ -21,10 +21,8 @@ def test_a_line_says_what_was_measured_when_and_over_what(tmp_path):
     writer.write(Point("test", 21, 1, {"loss": 1.5}, whole_epoch=True))
     writer.close()
     assert lines(tmp_path / "metrics.jsonl") == [
-        {
-            "split": "train", "updates": 20, "epoch": 1, "over": "window", "loss": 0.5,
-            "accuracy": 0.25, "lr/base": 0.001,
-        },
+        {"split": "train", "updates": 20, "epoch": 1, "over": "window", "loss": 0.5,
+         "accuracy": 0.25, "lr/base": 0.001},
         {"split": "valid", "updates": 21, "epoch": 1, "over": "epoch", "loss": 0.75},
         {"split": "test", "updates": 21, "epoch": 1, "over": "epoch", "loss": 1.5},
     ]  # fmt: skip

@@ -20,7 +20,6 @@ from andiron.protocols import Point
 from andiron.writers import TensorBoardWriter
 from andiron.writers.shipped import event_file
 
-
 SHOWN = ["", "hparams", "train", "valid"]  # a folder each, below that of the run
 
 

@@ -226,9 +226,7 @@ def test_only_finite_values_are_counted(tmp_path):
     [torch.empty(0), torch.empty(3, 0), torch.full((7,), torch.nan)],
     ids=["0", "3x0", "nan"],
 )
-def test_a_tensor_without_finite_values_has_scalars_but_no_histogram(
-    tmp_path, tensor
-):
+def test_a_tensor_without_finite_values_has_scalars_but_no_histogram(tmp_path, tensor):
     assert histogram_of(tmp_path, tensor) is None
     assert scalars(tmp_path / "train") == {"loss": [(1, 0.5)], "epoch": [(1, 1.0)]}
 
@@ -268,9 +266,7 @@ def test_scalars_and_histograms_of_a_log_point_are_one_event(tmp_path):
     )
     found = histograms(tmp_path / "train")
     numbers = {tag: [each.num for each in steps.values()] for tag, steps in found.items()}
-    assert numbers == {
-        "weights/a": [20, 41], "gradients/a": [60, 123],
-    }  # fmt: skip
+    assert numbers == {"weights/a": [20, 41], "gradients/a": [60, 123]}  # fmt: skip
 
 
 def test_histograms_go_to_tensorboard_alone(tmp_path):
@@ -371,9 +367,8 @@ def test_pages_and_pictures_stand_where_they_were_made(tmp_path):
     for tag, text in (("confusion", "| a | b |"), ("sample", "to be")):
         (event,) = read.Tensors(f"{tag}/text_summary")
         assert (event.step, tensor_util.make_ndarray(event.tensor_proto).item().decode()) == (
-            42,
-            text,
-        )
+            42, text,
+        )  # fmt: skip
     for tag, pixels in (("colour", colours), ("grey", colours[:1])):
         (event,) = read.Images(tag)
         assert (event.step, event.width, event.height) == (42, 4, 2)

@@ -12,9 +12,8 @@ import pytest
 from checkpoints_made import big, checkpoint, equal, names, save
 from small_disks import mounted
 
-from andiron.checkpoint import (
-    FileCheckpointer, KeepLast, checkpointer, load, manifest, newest_whole,
-)  # fmt: skip
+from andiron.checkpoint import FileCheckpointer, KeepLast, checkpointer, load, newest_whole
+from andiron.checkpoint.on_disk import manifest
 from andiron.disk import files
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -36,9 +35,7 @@ def warnings(caplog):
     return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
 
 
-def test_a_full_disk_loses_nothing_whole_and_the_next_save_succeeds(
-    small_disk, caplog
-):
+def test_a_full_disk_loses_nothing_whole_and_the_next_save_succeeds(small_disk, caplog):
     saver = FileCheckpointer(small_disk / "checkpoints", KeepLast(2))
     saver.save(10, big(10, megabytes=3), {})
     assert saver.wait()
@@ -127,9 +124,7 @@ def test_a_file_where_the_folder_should_be_is_reported_until_it_is_gone(tmp_path
     assert names(tmp_path / "checkpoints") == {"step-20"}
 
 
-def test_a_foreign_folder_with_a_checkpoints_name_is_never_touched(
-    tmp_path, caplog
-):
+def test_a_foreign_folder_with_a_checkpoints_name_is_never_touched(tmp_path, caplog):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
     save(saver, 0)
     assert saver.wait()
@@ -181,9 +176,8 @@ def test_one_that_was_lost_gives_its_place_back_to_what_is_on_the_disk(tmp_path,
     assert saver.close()
     assert names(tmp_path) == {"step-10", "step-30"}
     assert [each["name"] for each in load(tmp_path / "step-30").state["checkpoints"]] == [
-        "step-10",
-        "step-30",
-    ]
+        "step-10", "step-30",
+    ]  # fmt: skip
 
 
 def failing(path, contents):
@@ -286,12 +280,9 @@ def killed(folder, rounds, seed):
     """Reports of the folders that killed processes left, one after the other."""
     environment = {**os.environ, "PYTHONPATH": PATHS, "OMP_NUM_THREADS": "1"}
     command = [
-        sys.executable,
-        str(Path(__file__).with_name("killed.py")),
-        str(folder),
-        str(rounds),
+        sys.executable, str(Path(__file__).with_name("killed.py")), str(folder), str(rounds),
         str(seed),
-    ]
+    ]  # fmt: skip
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "damaged" not in done.stderr

@@ -36,11 +36,10 @@ def interrupted(cwd, number, place, *command):
     """The process that got the signal as it imported `place`."""
     (cwd / "sitecustomize.py").write_text(SENDS)
     environment = {
-        **os.environ,
-        "OMP_NUM_THREADS": "1",
+        **os.environ, "OMP_NUM_THREADS": "1",
         "PYTHONPATH": os.pathsep.join([str(cwd), str(ROOT / "src")]),
         "SENT_AT": f"{place} {int(number)}",
-    }
+    }  # fmt: skip
     started = [sys.executable, *command]
     ended = subprocess.run(
         started, cwd=cwd, env=environment, capture_output=True, text=True, timeout=240
@@ -75,10 +74,9 @@ def test_the_installed_command_answers_signals_as_train_py_does(tmp_path):
     assert ended.returncode == 75
 
 
-@pytest.mark.parametrize(
-    ("options", "code"),
-    [((), 128 + signal.SIGTERM), (("interrupted_exit_code=7",), 7), (("lr=-1",), 2)],
-)
+@pytest.mark.parametrize(("options", "code"), [
+    ((), 128 + signal.SIGTERM), (("interrupted_exit_code=7",), 7), (("lr=-1",), 2),
+])  # fmt: skip
 def test_the_configuration_has_the_exit_code_of_a_signal(tmp_path, options, code):
     ended = interrupted(tmp_path, signal.SIGTERM, "hydra", TRAIN, *ONE_RUN, *options)
     assert ended.returncode == code

@@ -17,26 +17,20 @@ from pathlib import Path
 
 import pytest
 
-
 ROOT = Path(__file__).resolve().parents[3]
 EVERYWHERE = ("0", "1", "mid", "edge", "validation", "epoch", "end", "test")
 SMALL = ("data=partial", "num_epochs=2", "batch_size=20", "log_every=4", "device=cpu")
 SETUPS = {
     "adam": ("optimizer=adam",),
     "dropout and augmentation": ("model=convnet", "model.hidden=32", "augmentation=[crop,shift]"),
-    "two optimizers and a short last group": (
-        "param_groups=muon", "model.hidden=[32,32]", "grads_accumulation=4", "batch_size=10",
-    ),
+    "two optimizers and a short last group": ("param_groups=muon", "model.hidden=[32,32]",
+                                              "grads_accumulation=4", "batch_size=10"),
     "average": ("averages=ema", "model.hidden=[32]"),
-    "plateau": (
-        "scheduler=plateau", "scheduler.patience=0", "scheduler.threshold=0.5", "num_epochs=3",
-        "model.hidden=[32]",
-    ),
+    "plateau": ("scheduler=plateau", "scheduler.patience=0", "scheduler.threshold=0.5",
+                "num_epochs=3", "model.hidden=[32]"),
     "fp16": ("precision=fp16", "model._target_=parts.Loud", "batch_size=10"),
-    "text": (
-        "data=text", "data.path=squares.txt", "data.context_length=16", "model.layers=1",
-        "model.heads=2", "model.dim=16", "model.dropout=0.1",
-    ),
+    "text": ("data=text", "data.path=squares.txt", "data.context_length=16", "model.layers=1",
+             "model.heads=2", "model.dim=16", "model.dropout=0.1"),
 }  # fmt: skip
 PARTS = """
 import random
@@ -138,9 +132,7 @@ def places(said):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETUPS)
-def test_a_run_stopped_everywhere_with_varied_workers_has_the_same_bits(
-    tmp_path, proof, name
-):
+def test_a_run_stopped_everywhere_with_varied_workers_has_the_same_bits(tmp_path, proof, name):
     points = (*EVERYWHERE, "epoch:2") if name == "plateau" else EVERYWHERE
     said = proof(
         *SMALL, *SETUPS[name], "--at", *points, "--workers", "1", "2", "--here", "--keep", "runs"

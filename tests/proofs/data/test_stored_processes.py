@@ -42,9 +42,7 @@ print(json.dumps({"grown_kib": peak() - before, "total": total, "bytes": seen}))
     reason="needs /proc/self/status for the peak of resident memory",
 )
 @pytest.mark.parametrize("megabytes", [200, 2000])
-def test_reading_a_file_in_random_batches_takes_constant_memory(
-    tmp_path, megabytes
-):
+def test_reading_a_file_in_random_batches_takes_constant_memory(tmp_path, megabytes):
     if shutil.disk_usage(tmp_path).free < 3e9:
         pytest.skip("needs 3 GB of free disk")
     rows, file = megabytes * 10**6 // ROW, tmp_path / "large.bin"

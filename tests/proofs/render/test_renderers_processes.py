@@ -12,9 +12,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.slow
-def test_a_real_terminal_shows_a_redrawn_line_and_gets_its_cursor_back(
-    tmp_path,
-):
+def test_a_real_terminal_shows_a_redrawn_line_and_gets_its_cursor_back(tmp_path):
     ours, theirs = pty.openpty()
     command = [
         sys.executable, ROOT / "train.py", "num_epochs=40", f"hydra.run.dir={tmp_path / 'run'}",

@@ -23,6 +23,7 @@ from andiron.wings.runs import command as runs, plan, replay, rerun
 from andiron.wings.screen import watch
 from andiron.wings.trained import evaluate, predict
 from andiron.wings.trained.exports import export
+from refusals import message_of
 
 SCRIPT = """
 import os, signal, sys
@@ -129,10 +130,9 @@ def test_load_makes_the_model_and_the_data_again(whole):
 
 
 def test_what_cannot_be_made_again_is_passed_and_the_error_says_so(own):
-    with pytest.raises(errors.RunFolderError) as error:
-        andiron.load(own)
-    assert "Own is defined in a script or notebook" in str(error.value)
-    assert f"andiron.load({str(own)!r}, model=...)" in str(error.value)
+    error = message_of(errors.RunFolderError, andiron.load, own)
+    assert "Own is defined in a script or notebook" in error
+    assert f"andiron.load({str(own)!r}, model=...)" in error
     ended = called(evaluate.main, own)
     assert ended.code == 1 and "model=..." in ended.errors
     (row,) = json.loads(called(runs.main, "list", own.parent, "--json").output)

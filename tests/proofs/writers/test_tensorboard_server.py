@@ -224,10 +224,8 @@ def test_what_models_generate_and_tables_are_shown_beside_the_curves(tmp_path):
     jobs = {
         "gan": ["task=adversarial"],
         "tables": ["metrics=classification_full"],
-        "text": [
-            "data=text", f"data.path={tmp_path}/text.txt", "data.context_length=16",
-            "model.layers=1", "model.dim=16",
-        ],
+        "text": ["data=text", f"data.path={tmp_path}/text.txt", "data.context_length=16",
+                 "model.layers=1", "model.dim=16"],
     }  # fmt: skip
     (tmp_path / "text.txt").write_text("to be, or not to be. " * 200)
     for name, choices in jobs.items():

@@ -15,6 +15,7 @@ from andiron import errors
 from andiron.disk.append_only import AppendOnlyFile
 from andiron.shell.run import log_file
 from andiron.shell.run.log_file import LogFile
+from refusals import message_of
 
 SOURCE = Path(__file__).resolve().parents[3] / "src"
 HOLDER = """
@@ -71,9 +72,7 @@ def messages(path):
 
 def test_another_process_is_refused_until_the_first_has_ended(tmp_path, holder):
     first = holder()
-    with pytest.raises(errors.RunFolderError) as refused:
-        LogFile(tmp_path / "experiment.log")
-    assert str(refused.value) == (
+    assert message_of(errors.RunFolderError, LogFile, tmp_path / "experiment.log") == (
         f"another process trains the run in this folder: it has {tmp_path}/experiment.log locked; "
         "end it first, or choose another hydra.run.dir"
     )
@@ -143,9 +142,7 @@ def test_where_there_are_no_locks_it_goes_without(tmp_path, holder, monkeypatch)
     LogFile(tmp_path / "experiment.log").close()
 
 
-def test_a_full_disk_neither_raises_nor_prints_and_is_logged_later(
-    small_disk, log, capfd
-):
+def test_a_full_disk_neither_raises_nor_prints_and_is_logged_later(small_disk, log, capfd):
     path = small_disk / "experiment.log"
     with (
         closing(LogFile(path)) as handler,

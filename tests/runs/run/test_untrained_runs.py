@@ -11,6 +11,7 @@ from in_process import called
 from andiron.run_folder import RunFolder
 from andiron.shell.run import named_folder, status
 from andiron.shell.training import train
+from refusals import message_of
 
 SMALL = ("num_epochs=1", "data=partial", "data.fraction=0.1", "render=plain")
 OWN = """
@@ -69,8 +70,7 @@ def test_a_class_of_ones_own_that_raises_leaves_the_command_repeatable(here, mon
     (here / "my_nets.py").write_text(OWN)
     monkeypatch.syspath_prepend(here)
     command = "~model", "+model={_target_: my_nets.Net, width: 1}", "hydra.run.dir=run"
-    with pytest.raises(ZeroDivisionError, match="too narrow"):
-        trained(*command)
+    assert "too narrow" in message_of(ZeroDivisionError, trained, *command)
     assert folders() == []
     assert trained(*command, "model.width=4").code == 0
     assert folders() == [here / "run"]

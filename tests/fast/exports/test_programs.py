@@ -1,4 +1,4 @@
-"""The preprocessing in a program is that of the run's batches."""
+"""An exported program: its preprocessing is that of the run, and its outputs are compared."""
 
 import pytest
 import torch
@@ -6,7 +6,10 @@ import torch
 from andiron import errors
 from andiron.data import ArrayBatcher, ImageBatcher, RawBatch
 from andiron.data.on_disk.text_file import TextBatcher
+from andiron.wings.trained.exports.output_agreement import measured, TOLERANCE
 from andiron.wings.trained.exports.stored_inputs import preprocessing
+
+from refusals import message_of
 
 PIXELS = torch.randint(256, (5, 3, 4, 2), dtype=torch.uint8)
 CASES = [
@@ -31,8 +34,31 @@ def test_it_gives_the_inputs_of_the_batcher(batcher, stored):
 
 
 def test_a_batcher_of_the_users_own_is_refused():
-    with pytest.raises(errors.DataError) as error:
-        preprocessing(lambda raw, device: raw, PIXELS)
-    assert str(error.value) == (
+    assert message_of(errors.DataError, preprocessing, lambda raw, device: raw, PIXELS) == (
         "function: your own batcher is not exported; leave out --preprocessing"
     )
+
+
+INPUTS = torch.tensor([[-2.0], [1.0], [0.5]])
+
+
+def agreement(program):
+    return measured(program, [INPUTS[:1], INPUTS], [INPUTS[:1], INPUTS], "model.pt2")
+
+
+def test_the_largest_difference_over_all_batches_is_reported():
+    found = agreement(lambda inputs: inputs + 2.0**-14 * (inputs == 1))
+    assert (found.largest_difference, found.largest_output) == (2.0**-14, 2)
+    assert str(found) == "largest difference 6.1e-05, of outputs up to 2 (batches of 1 and 3)"
+
+
+@pytest.mark.parametrize(("program", "message"), [
+    (lambda inputs: inputs + 4 * TOLERANCE, "model.pt2: largest difference 0.0004, of"),
+    (lambda inputs: inputs / inputs.isfinite().logical_not(), "model.pt2: largest difference"),
+    (lambda inputs: inputs * float("nan"), "model.pt2: largest difference nan, of"),
+    (lambda inputs: inputs[:, 0], "model.pt2: its outputs are [1], where"),
+])  # fmt: skip
+def test_other_outputs_are_refused(program, message):
+    error = message_of(errors.DataError, agreement, program)
+    assert error.startswith(message)
+    assert error.endswith("nothing was written")

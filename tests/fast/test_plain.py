@@ -1,11 +1,16 @@
-"""When something is due: by updates, by epochs, by minutes, and never twice at one update."""
+"""Small values: cadences, patterns of names, the states of a job."""
 
+import threading
+import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
+from andiron.plain import patterns
 from andiron.plain.cadence import Cadence, Ticker
+from andiron.plain.states import State
+
+from refusals import message_of
 
 
 @pytest.mark.parametrize("value, cadence", [
@@ -67,3 +72,41 @@ def test_nothing_is_due_twice_at_one_update_nor_after_a_resume():
     for each in (ticker, resumed):
         assert each.was_done(3) and not each.due(updates=3, epochs=1)
         assert each.due(updates=6, epochs=None)
+
+
+@pytest.mark.parametrize("pattern", [r"(a+)+$", r"(a|a)*$", r"(.*a){20}$", r"((a*)*)*b"])
+def test_an_expression_of_exponential_time_is_refused(pattern):
+    started = time.process_time()
+    with pytest.raises(ValueError, match="takes more than 1 second to match"):
+        patterns.searched(pattern, ["a" * 60 + "!"])
+    assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize("pattern", ["(", "a{99999999999999999999}", "(" * 100_000])
+def test_what_is_no_expression_is_refused(pattern):
+    assert "is not a valid regex" in message_of(ValueError, patterns.compiled, pattern)
+
+
+def test_outside_the_main_thread_matching_has_no_timer():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(patterns.searched("b", ["abc", "d"])))
+    thread.start()
+    thread.join()
+    assert [*found[0]] == ["abc"]
+
+
+def test_names_are_replaced_as_re_does():
+    assert patterns.replaced("b(.)", r"\1", ["abc", "d"]) == [("ac", 1), ("d", 0)]
+
+
+FAILURES = {"interrupted", "failed", "killed", "timed out", "missing", "damaged"}
+BAD_TRIALS = {"diverged", "pruned"}
+GOING_WELL = {"running", "paused", "done"}
+FINAL = {"done", "paused", "interrupted", *BAD_TRIALS}
+
+
+def test_every_state_is_a_failure_a_bad_trial_or_going_well():
+    assert {*State} == FAILURES | BAD_TRIALS | GOING_WELL
+    assert {state for state in State if state.is_failure} == FAILURES
+    assert {state for state in State if state.is_bad_trial} == BAD_TRIALS
+    assert {state for state in State if state.is_final} == FINAL

@@ -1,0 +1,196 @@
+"""Jobs of a sweep: their configurations, limits and shares of the machine, and launchers."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from unittest.mock import Mock
+
+import hydra
+import pytest
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.plugins import Plugins
+from hydra.plugins.launcher import Launcher
+from hydra.plugins.sweeper import Sweeper
+from hydra.types import RunMode
+from omegaconf import OmegaConf
+
+from andiron import errors
+from andiron.plain import processor
+from andiron.run_folder import RunFolder
+from andiron.shell.cli import command_line
+from andiron.shell.config import composition, violations
+from andiron.shell.run import run_record
+from andiron.shell.training import train
+from andiron.wings.sweep import job_process, shares
+from andiron.wings.sweep.job_configs import JobConfigs
+from andiron.wings.sweep.launching import HydraSweep
+from andiron.wings.sweep.scheduling import Limits
+
+CONF = Path(__file__).resolve().parents[3] / "conf"
+
+
+def test_jobs_are_composed_as_alone_and_invalid_ones_say_why():
+    composition.register_resolvers()
+    jobs = [("seed=1", "model=lenet"), ("lr=-1",), ("model.nonsense=1",), ("seed=2",)]
+    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
+        loader = GlobalHydra.instance().config_loader()
+        sweep = loader.load_configuration("train", ["jobs=2"], RunMode.MULTIRUN)
+        configs = JobConfigs(loader, sweep)
+        configs.compose_ahead(jobs[:3])
+        found = [configs.of(each) for each in jobs]
+        alone = [composition.composed(CONF, [*each]) for each in (jobs[0], jobs[3])]
+
+    assert [found[0].checked, found[3].checked] == alone
+    assert found[0].config.hydra.overrides.task == [*jobs[0]]
+    assert [each.checked for each in found[1:3]] == [None, None]
+    assert found[1].problems[0].startswith("lr=-1: ") and found[1].config is not None
+    assert found[2].problems[0].endswith(" +model.nonsense=1") and found[2].config is None
+
+
+def test_shared_problems_occur_in_the_first_and_the_last_job():
+    composition.register_resolvers()
+    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
+        loader = GlobalHydra.instance().config_loader()
+        sweep = loader.load_configuration("train", [], RunMode.MULTIRUN)
+        configs = JobConfigs(loader, sweep)
+
+        (shared,) = configs.shared_problems([["lr=1", "name=a/b"], ["lr=-1", "name=a/b"]])
+        assert shared.startswith("name=a/b: ")
+        assert configs.shared_problems([["lr=-1"], ["lr=1"]]) == []
+        assert configs.shared_problems([["lr=-1"], ["lr=-2"]]) == []
+
+
+def test_a_job_shows_how_to_quote_a_text_and_the_next_job_trains(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    trained, data = [], ["data=csv_regression", "data.path=t.csv", "data.target=2020,a"]
+    sweep = ["-m", *data, "hydra/launcher=basic", "hydra.sweep.dir=sweep"]
+    with pytest.raises(errors.SweepError) as refused:
+        composition.run(lambda config, *_: trained.append(config.data), CONF, sweep)
+    quoted = """a text is quoted for Hydra too: 'data.target="2020"'"""
+    assert str(refused.value).endswith(quoted)
+    assert [data["target"] for data in trained] == ["a"]
+
+
+def checked(**given):
+    return violations.checked(Limits, given, prefix="hydra.launcher.")
+
+
+def test_valid_limits_are_kept():
+    assert checked(jobs=2, job_minutes=60, job_gib=0.5) == Limits(2, 0, 60, 0.5, 30)
+
+
+def test_all_invalid_limits_are_reported_together():
+    wrong = {"jobs": 0, "retries": -1, "job_minutes": 0, "job_gib": "8", "grace_seconds": None}
+    with pytest.raises(errors.ConfigError) as refused:
+        checked(**wrong)
+    assert [each.partition("=")[0] for each in refused.value.problems] == [
+        f"hydra.launcher.{name}" for name in wrong
+    ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory")
+def test_a_memory_limit_below_the_use_of_torch_names_the_remedy():
+    limit = job_process.resource.RLIMIT_DATA
+    before = job_process.resource.getrlimit(limit)
+
+    problem = job_process._limit_memory(2**20)
+
+    assert problem.startswith("the memory limit is 0.00 GiB, and torch alone takes ")
+    assert problem.endswith("give a higher hydra.launcher.job_gib")
+    assert job_process.resource.getrlimit(limit) == before
+
+
+@pytest.mark.parametrize(
+    ("visible", "of_each_job"),
+    {
+        "numbers": ("2,5", ["2", "5", "2", "5"]),
+        "as a person types them": (" 0, 1,", ["0", "1", "0", "1"]),
+        "identities": ("GPU-8932f937,GPU-11", ["GPU-8932f937", "GPU-11"] * 2),
+        "parts of GPUs": ("MIG-a,MIG-b,MIG-c", ["MIG-a", "MIG-b", "MIG-c", "MIG-a"]),
+        "what CUDA reads as the end": ("0,1,-1,2", ["0", "1", "0", "1"]),
+        "one": ("3", [None] * 4),  # all jobs use it, as the sweep's own environment says
+        "none": ("", [None] * 4),
+    }.values(),
+)
+def test_each_job_gets_one_gpu_in_turn_and_all_get_the_only_one(visible, of_each_job):
+    gpus = shares.visible_gpus({shares.GPUS: visible})
+
+    got = [shares.environment_of(place, gpus=gpus, sharing=4) for place in range(4)]
+
+    assert [each.get(shares.GPUS) for each in got] == of_each_job
+    assert shares.environment_of(0, gpus=gpus, sharing=1) == {}
+
+
+def test_threads_are_shared_out_unless_the_user_chose_them(monkeypatch):
+    monkeypatch.setattr(processor, "cores", lambda: 8)
+
+    assert [shares.threads(jobs, {}) for jobs in (1, 3, 16)] == [None, "2", "1"]
+    assert shares.threads(4, {shares.THREADS: "7"}) == "7"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "started"),
+    [
+        (["-m", "seed=1,2", "jobs=2"], {}, ["2"]),
+        (["seed=1,2", "jobs=3", "--multirun"], {}, ["1"]),
+        (["-m", "seed=1,2", "jobs=2"], {shares.THREADS: "5"}, ["5"]),
+        (["-m", "seed=1,2"], {shares.THREADS: "5"}, ["5"]),
+        (["-m", "seed=1,2", "jobs=1"], {}, [None]),
+        (["-m", "seed=1,2"], {}, []),  # a file may say how many
+        (["-m", "seed=1,2", "jobs=2,3"], {}, []),
+        (["-m", "seed=1,2", "jobs=2", "jobs=3"], {}, []),
+        (["-m", "seed=1,2", "jobs=2", "hydra/launcher=basic"], {}, []),
+        (["-m", "seed=1,2", "jobs=2", "hydra.launcher.jobs=1"], {}, []),
+        (["-m", "seed=1,2", "jobs=2", "hydra.launcher.retries=1"], {}, ["2"]),
+        (["-m", "seed=1,2", "jobs=2", "--config-dir", "mine"], {}, []),
+        (["seed=1", "jobs=2"], {}, []),
+        (["--help"], {shares.THREADS: "5"}, []),
+    ],
+)
+def test_it_is_started_if_the_arguments_determine_its_threads(
+    arguments, environment, started, monkeypatch
+):
+    found, called = [], []
+    monkeypatch.setattr(processor, "cores", lambda: 4)
+    monkeypatch.setattr(sys, "argv", ["train.py", *arguments])
+    monkeypatch.setattr(os, "environ", environment)
+    monkeypatch.setattr(job_process, "start_clean_process", found.append)
+    monkeypatch.setattr(command_line, "main", lambda *parts, **options: called.append(parts[2]))
+
+    assert train.main() == 0
+    assert called == [arguments]
+    assert found == started
+
+
+class Broken(Launcher):
+    def setup(self, **parts):
+        pass
+
+    def launch(self, overrides, initial_job_idx):
+        raise RuntimeError("a worker was killed")
+
+
+def test_a_launcher_that_fails_names_itself_and_the_runs_that_are_not_done(tmp_path):
+    for job, status in {"1": "failed", "2": "running"}.items():
+        (tmp_path / job).mkdir()
+        run_record.begin(RunFolder(tmp_path / job))
+        (tmp_path / job / "config.json").write_text('{"lr": 1}')
+        (tmp_path / job / "status.json").write_text(json.dumps({"status": status}))
+
+    hydra = {"sweep": {"dir": str(tmp_path)}, "runtime": {"choices": {"hydra/launcher": "joblib"}}}
+    config = OmegaConf.create({"hydra": hydra})
+    with pytest.raises(errors.SweepError) as failed:
+        HydraSweep(Mock(spec=ConfigLoader), config, Broken()).launch([], 0)
+
+    assert str(failed.value).splitlines() == [
+        "hydra/launcher=joblib: RuntimeError: a worker was killed", f"{tmp_path}/1: failed",
+        f"{tmp_path}/2: killed",
+    ]  # fmt: skip
+
+
+def test_hydra_offers_only_sweepers_that_can_be_made():
+    names = {each.__name__ for each in Plugins.instance().discover(Sweeper)}
+    assert names >= {"AndironSweeper", "OptunaSweeper", "AshaSweeper"}
+    assert not any(name.startswith("_") for name in names)
