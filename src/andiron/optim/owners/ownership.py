@@ -7,6 +7,7 @@ from torch import nn
 
 from andiron import errors
 from andiron.optim.owners.match_rules import Described, Rule, described
+from andiron.plain import private_torch
 
 BASE = "base"  # the group that owns the parameters no rule claims
 Owned = dict[str, dict[str, nn.Parameter]]  # by group, then parameter name
@@ -92,10 +93,13 @@ def check_current(model: nn.Module, owned: Mapping[str, nn.Parameter]) -> None:
 
     Raises: OwnershipError naming the first that was replaced.
     """
-    for name, tensor in model.named_parameters():
-        if tensor.requires_grad and owned.get(name, tensor) is not tensor:
-            raise errors.OwnershipError(
-                f"parameter {name!r} is not the tensor that is stepped: it was "
-                "replaced after the optimizer was made; copy values into it (load_state_dict "
-                "without assign=True), or build the learner again"
-            )
+    for prefix, own in private_torch.parameters(model):
+        for name, tensor in own.items():
+            if tensor is None or not tensor.requires_grad:
+                continue
+            if owned.get(prefix + name, tensor) is not tensor:
+                raise errors.OwnershipError(
+                    f"parameter {prefix + name!r} is not the tensor that is stepped: it was "
+                    "replaced after the optimizer was made; copy values into it (load_state_dict "
+                    "without assign=True), or build the learner again"
+                )
