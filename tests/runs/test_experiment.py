@@ -157,17 +157,10 @@ def test_every_parameter_has_one_owner_under_its_saved_name(folder):
 
 
 def test_values_are_logged_at_every_log_point_and_at_the_end_of_each_epoch(folder):
-    windows = [
-        point["updates"]
-        for point in points(folder)
-        if (point["split"], point["over"]) == ("train", "window")
-    ]
+    logged = [(p["split"], p["updates"], p["epoch"], p["over"]) for p in points(folder)]
+    windows = [updates for _, updates, _, over in logged if over == "window"]
     assert windows == [9, 18, 21, 27, 36, 42, 45, 54, 63]  # 21 updates an epoch
-    epochs = [
-        (point["split"], point["updates"], point["epoch"])
-        for point in points(folder)
-        if point["over"] == "epoch"
-    ]
+    epochs = [(split, updates, epoch) for split, updates, epoch, over in logged if over == "epoch"]
     each = [(split, 21 * epoch, epoch) for epoch in (1, 2, 3) for split in ("train", "valid")]
     assert epochs == [*each, ("test", 63, 3)]
 
@@ -249,11 +242,8 @@ def test_the_same_seed_gives_the_same_weights_with_any_number_of_workers(
 ):
     again = run(tmp_path / "run", *THREE_EPOCHS, *overrides)
     assert (again / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
-    if overrides:
-        assert (
-            f"gathered by {overrides[0][-1]} worker process"
-            in (again / "experiment.log").read_text()
-        )
+    words = f"gathered by {overrides[0][-1]} worker process" if overrides else ""
+    assert words in (again / "experiment.log").read_text()
 
 
 def test_dropout_repeats_with_the_seed_and_another_seed_is_another_run(tmp_path):
@@ -295,13 +285,8 @@ def test_a_build_that_fails_leaves_no_file_open(folder, tmp_path):
 
 def session_end(logdir):
     """The end of the run's row in the HParams tab."""
-    plugin = (
-        EventAccumulator(str(logdir))
-        .Reload()
-        .summary_metadata[metadata.SESSION_END_INFO_TAG]
-        .plugin_data
-    )
-    return metadata.parse_session_end_info_plugin_data(plugin.content)
+    data = EventAccumulator(str(logdir)).Reload().summary_metadata[metadata.SESSION_END_INFO_TAG]
+    return metadata.parse_session_end_info_plugin_data(data.plugin_data.content)
 
 
 def open_below(path):
@@ -317,14 +302,11 @@ def open_below(path):
 
 def test_validating_on_the_test_set_is_reported(tmp_path):
     folder = run(tmp_path / "run", "num_epochs=1", "data.valid=test")
-    assert (
-        "data.valid=test: validation runs on the test set"
-        in (folder / "experiment.log").read_text()
-    )
-    assert "1438 train, 359 valid, 359 test" in (folder / "experiment.log").read_text()
-    assert read(folder, "provenance.json")["data"]["sizes"] == {
-        "train": 1438, "valid": 359, "test": 359,
-    }  # fmt: skip
+    log = (folder / "experiment.log").read_text()
+    assert "data.valid=test: validation runs on the test set" in log
+    assert "1438 train, 359 valid, 359 test" in log
+    sizes = {"train": 1438, "valid": 359, "test": 359}
+    assert read(folder, "provenance.json")["data"]["sizes"] == sizes
 
 
 def test_hyperparameters_are_flat_without_repetitions(folder):
@@ -340,16 +322,12 @@ def test_hyperparameters_are_flat_without_repetitions(folder):
 
 
 def test_auto_is_the_best_device_there_is():
-    best = (
-        "cuda"
-        if torch.cuda.is_available()
-        else "mps" if torch.backends.mps.is_available() else "cpu"
-    )
+    is_there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    best = next((name for name, there in is_there.items() if there), "cpu")
     assert devices.resolve("auto").type == best
     assert devices.resolve("cpu") == torch.device("cpu")
-    assert message_of(errors.DeviceError, devices.resolve, "cuda:77").startswith(
-        "device=cuda:77: this machine has no such device; it has: cpu"
-    )
+    message = message_of(errors.DeviceError, devices.resolve, "cuda:77")
+    assert message.startswith("device=cuda:77: this machine has no such device; it has: cpu")
 
 
 def test_a_run_starts_from_the_weights_of_another_as_far_as_they_fit(folder, tmp_path):
@@ -388,12 +366,12 @@ def test_a_run_starts_from_a_record_of_any_layout_that_it_declares(folder, tmp_p
 def test_weights_that_do_not_fit_at_all_are_refused(folder):
     config = Train.load(folder / "config.json")
     slots = folder / "checkpoints" / "step-63" / "optimizer.safetensors"
-    with pytest.raises(
-        errors.ConfigError, match=f"start_from={slots}: no tensor fits by name; it has 18: "
+    for kind, path, words in (
+        (errors.ConfigError, slots, f"start_from={slots}: no tensor fits by name; it has 18: "),
+        (errors.DataError, folder / "summary.json", "summary.json: not a whole JSON record"),
     ):
-        components.build(dataclasses.replace(config, start_from=str(slots)))
-    with pytest.raises(errors.DataError, match="summary.json: not a whole JSON record"):
-        components.build(dataclasses.replace(config, start_from=str(folder / "summary.json")))
+        other = dataclasses.replace(config, start_from=str(path))
+        assert words in message_of(kind, components.build, other)
 
 
 SMALL = ("data=partial", "data.fraction=0.2", "model.hidden=[8]", "render=plain")
@@ -412,15 +390,13 @@ def test_the_weights_of_the_best_checkpoint_are_tested_on_request(tmp_path):
     assert (best / "model.safetensors").read_bytes() != (ended / "model.safetensors").read_bytes()
 
 
-def test_the_best_cannot_be_tested_where_no_checkpoint_keeps_it(tmp_path):
-    for checkpoint_option in ("checkpoint=last", "~checkpoint"):
-        ended = called(
-            train.main, f"hydra.run.dir={tmp_path / 'run'}", "test_weights=best", checkpoint_option
-        )
-        assert ended.code == 2 and ended.problems == [
-            "test_weights=best: no checkpoint keeps the best weights; give "
-            "checkpoint=last_and_best, or a checkpoint.metric that chooses them"
-        ]
+@pytest.mark.parametrize("checkpoints", ["checkpoint=last", "~checkpoint"])
+def test_the_best_cannot_be_tested_where_no_checkpoint_keeps_it(command, checkpoints):
+    ended = command("hydra.run.dir=run", "test_weights=best", checkpoints)
+    assert ended.code == 2 and ended.problems == [
+        "test_weights=best: no checkpoint keeps the best weights; give "
+        "checkpoint=last_and_best, or a checkpoint.metric that chooses them"
+    ]
 
 
 def test_the_summary_has_the_rates_of_the_last_update(folder):

@@ -222,17 +222,16 @@ def test_two_of_a_kind_draw_apart_under_two_names(kind):
     assert not torch.equal(apply(kind(3, name="second")), apply(kind(3)))
 
 
-@pytest.mark.parametrize("augmentation", [Shift(7), Crop(7), Crop(8, "mirror")], ids=repr)
-def test_a_reach_beyond_the_image_is_refused(augmentation):
-    option, value = (
-        ("pixels", 7) if isinstance(augmentation, Shift) else ("padding", augmentation.padding)
-    )
-    with pytest.raises(errors.DataError) as raised:
-        apply(augmentation)
-    expected = (
-        f"augmentation.{augmentation.name}.{option}={value}: should be below 7, as images are 7x9"
-    )
-    assert str(raised.value) == expected
+@pytest.mark.parametrize(("augmentation", "words"), [
+    (Shift(7), "shift.pixels=7"), (Crop(7), "crop.padding=7"),
+    (Crop(8, "mirror"), "crop.padding=8"),
+    # at 13 of 7 pixels the square covers the image wherever its centre lies; from 7 on, wherever it
+    # lies in the middle
+    (Cutout(7), "cutout.size=7"),
+])  # fmt: skip
+def test_a_reach_beyond_the_image_is_refused(augmentation, words):
+    expected = f"augmentation.{words}: should be below 7, as images are 7x9"
+    assert message_of(errors.DataError, apply, augmentation) == expected
 
 
 @EACH
@@ -295,17 +294,11 @@ def test_what_was_mixed_can_be_mixed_again():
     torch.testing.assert_close(again.targets.sum(1), torch.ones(SIZE), rtol=0, atol=2**-21)
 
 
-@pytest.mark.parametrize(
-    "targets",
-    [torch.zeros(SIZE), torch.zeros(SIZE, 2, dtype=torch.long)],
-    ids=["numbers", "labels"],
-)
+@pytest.mark.parametrize("targets", [torch.zeros(SIZE), torch.zeros(SIZE, 2, dtype=torch.long)])
 def test_mixup_refuses_what_are_no_classes(targets):
-    with pytest.raises(
-        errors.DataError,
-        match=r"^augmentation.mixup: mixes classes, one a sample, and the targets here are \[",
-    ):
-        mix(targets=targets)
+    assert message_of(errors.DataError, mix, targets=targets).startswith(
+        "augmentation.mixup: mixes classes, one a sample, and the targets here are ["
+    )
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.5, 1, 2.5, 40.0])
@@ -344,11 +337,3 @@ def test_no_augmentation_waits_for_the_device(augmentation, host_reads):
     with host_reads() as reads:
         augmentation(RawBatch(IMAGES, TARGETS), draws)
     assert reads.number == 0
-
-
-def test_a_square_that_would_cover_all_is_refused():
-    # at 13 of 7 pixels the square covers the image wherever its centre lies; from 7 on, wherever it
-    # lies in the middle
-    assert message_of(errors.DataError, apply, Cutout(7)) == (
-        "augmentation.cutout.size=7: should be below 7, as images are 7x9"
-    )

@@ -31,13 +31,9 @@ BOTH = pytest.mark.parametrize("decoded", ["workers", "once"])
 
 def picture(seed, width, height, mode="RGB"):
     """Noise, as a Pillow image."""
-    channels = {"RGB": 3, "L": 1, "RGBA": 4}[mode]
-    noise = torch.randint(
-        256,
-        (height, width, channels),
-        dtype=torch.uint8,
-        generator=torch.Generator().manual_seed(seed),
-    )
+    size = height, width, {"RGB": 3, "L": 1, "RGBA": 4}[mode]
+    stream = torch.Generator().manual_seed(seed)
+    noise = torch.randint(256, size, dtype=torch.uint8, generator=stream)
     return Image.frombytes(mode, (width, height), noise.numpy().tobytes())
 
 
@@ -46,13 +42,9 @@ def fill(folder, counts, first=0):
     seed = first
     for name, number in counts.items():
         for at in range(number):
-            file = (
-                folder
-                / name
-                / ("deep/er" if at % 3 == 2 else "")
-                / f"{at}.{SUFFIXES[seed % len(SUFFIXES)]}"
-            )
-            file.parent.mkdir(parents=True, exist_ok=True)
+            place = folder / name / ("deep/er" if at % 3 == 2 else "")
+            place.mkdir(parents=True, exist_ok=True)
+            file = place / f"{at}.{SUFFIXES[seed % len(SUFFIXES)]}"
             picture(seed, 6 + seed % 5, 6 + (3 * seed) % 7).save(file)
             seed += 1
     age(folder)
@@ -69,29 +61,12 @@ def root(tmp_path):
     return fill(tmp_path / "pictures", COUNTS)
 
 
-def load(
-    root,
-    *,
-    decoded="workers",
-    valid=0.25,
-    test=0.2,
-    size=SIZE,
-    channels=3,
-    split_seed=0,
-    cache=None,
-    **scanning,
-):
-    return image_folder(
-        path=str(root),
-        size=size,
-        channels=channels,
-        valid=valid,
-        test=test,
-        split_seed=split_seed,
-        decoded=decoded,
-        cache=None if cache is None else str(cache),
-        **scanning,
-    )
+def load(root, *, cache=None, **given):
+    options = {
+        "decoded": "workers", "valid": 0.25, "test": 0.2, "size": SIZE, "channels": 3,
+        "split_seed": 0, "cache": None if cache is None else str(cache),
+    }  # fmt: skip
+    return image_folder(path=str(root), **options | given)
 
 
 def expected(root, size=SIZE, mode="RGB"):
@@ -705,11 +680,8 @@ def test_the_remedy_of_a_damaged_file_of_decoded_images_is_its_removal(root):
     load(root, decoded="once")
     (file,) = (root / ".andiron").glob("*.safetensors")
     truncate(file)
-    with pytest.raises(errors.DataError) as raised:
-        load(root, decoded="once")
-    assert (
-        str(raised.value)
-        == f"{file}: the decoded images are damaged; remove the file to decode them again"
+    assert message_of(errors.DataError, load, root, decoded="once") == (
+        f"{file}: the decoded images are damaged; remove the file to decode them again"
     )
 
 
