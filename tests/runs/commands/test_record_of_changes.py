@@ -245,6 +245,15 @@ def test_a_change_of_a_finished_run_that_no_update_follows_changes_nothing(runs,
     assert record_of(run) == before
 
 
+def test_a_finished_run_that_is_asked_for_less_has_nothing_left_to_do(made, caplog):
+    door, folder = made(Python)
+    before = record_of(folder / "finished")
+    with caplog.at_level("INFO"):
+        door.train(folder / "finished", num_epochs=1)
+    assert "is done, 2 epochs: nothing is left to do; num_epochs=... trains it" in caplog.text
+    assert record_of(folder / "finished") == before
+
+
 @pytest.mark.parametrize(
     ("runs", "changes"),
     [

@@ -58,10 +58,11 @@ def log_end(folder: RunFolder, options: LearnerOptions) -> None:
     """Logs why nothing is left to do, and how to train on."""
     unit, planned = _length(options)
     completed = _completed(folder, unit, planned)
-    end = f"all {planned} {unit}: nothing is left to do; num_{unit}=... trains it for longer"
+    done = f"all {completed} {unit}" if completed == planned else f"{completed} {unit}"
+    end = f"{done}: nothing is left to do; num_{unit}=... trains it for longer"
     if note := status.read(folder).get("reason"):
         end = f"{note}; resume={folder.path} trains on"
-    elif completed != planned:
+    elif completed < planned:
         stopped = f"stopped early after {completed} of {planned} {unit}"
         end = f"{stopped}; change early_stopping to train on"
     log.info("%s is done, %s", folder.path, end)
