@@ -30,6 +30,8 @@ from andiron.shell.config.signatures import signature  # noqa: E402
 CONF = ROOT / "conf"
 OPTIONS = ROOT / "src" / "andiron" / "shell" / "config" / "options.py"
 BUILDER = ROOT / "src" / "andiron" / "learner" / "builder.py"
+RANGES = re.compile(r"^from andiron\.ranges import (\(.*?^\)|[^(]*?)\n", re.MULTILINE | re.DOTALL)
+WIDTH = 100
 HELP = CONF / "hydra" / "help" / "andiron.yaml"
 BEGIN = "# the options: generated from src/andiron by scripts/generate_reference.py"
 RESTART = ("resume", "resume_allow", "interrupted_exit_code")  # in conf/restart
@@ -211,15 +213,17 @@ def _builder(text: str) -> str:
 
 def _with_ranges(text: str) -> str:
     """The module with an import of the types of andiron.ranges that its annotations name."""
-    begin, end = "from andiron.ranges import (\n", ")\n"
-    head, _, rest = text.partition(begin)
-    rest = rest.partition(end)[2]
+    head, _, rest = RANGES.sub("\0", text, count=1).partition("\0")
     nodes = [*ast.walk(ast.parse(head + rest))]
     imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
     others = {alias.asname or alias.name for node in imports for alias in node.names}
     types = {name for name in vars(ranges).keys() - others if name[0].isupper()}
     used = sorted(types & {node.id for node in nodes if isinstance(node, ast.Name)})
-    return head + begin + "".join(f"    {name},\n" for name in used) + end + rest
+    line = f"from andiron.ranges import {', '.join(used)}\n"
+    if len(line) > WIDTH:
+        lines = "".join(f"    {name},\n" for name in used)
+        line = f"from andiron.ranges import (\n{lines})\n"
+    return head + line + rest
 
 
 def _annotations(path: Path) -> dict[str, str]:

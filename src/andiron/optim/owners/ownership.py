@@ -93,10 +93,12 @@ def check_current(model: nn.Module, owned: Mapping[str, nn.Parameter]) -> None:
 
     Raises: OwnershipError naming the first that was replaced.
     """
+    seen = set[nn.Parameter]()
     for prefix, own in private_torch.parameters(model):
         for name, tensor in own.items():
-            if tensor is None or not tensor.requires_grad:
+            if tensor is None or tensor in seen or not tensor.requires_grad:
                 continue
+            seen.add(tensor)
             if owned.get(prefix + name, tensor) is not tensor:
                 raise errors.OwnershipError(
                     f"parameter {prefix + name!r} is not the tensor that is stepped: it was "
