@@ -280,6 +280,13 @@ def test_cfg_job_prints_the_configuration_of_a_run_and_starts_none(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_cfg_job_resolves_is_checked_as_a_run_is(tmp_path):
+    ended = ran(ROOT / "train.py", "--cfg", "job", "--resolve", "lr=-1", cwd=tmp_path)
+
+    assert ended.code == 2 and "lr: -1" in ended.output
+    assert ended.problems == ["lr=-1: should be greater than 0"]
+
+
 def test_a_run_started_elsewhere_writes_only_its_folder_there(tmp_path):
     (tmp_path / "here").mkdir()
 

@@ -227,7 +227,7 @@ class LearnerBuilder:
         Raises: DeviceError unless there is exactly one.
         """
         if len(devices) != 1:
-            why = "a learner trains on one device; name one"
+            why = "a process trains on one device; name one, and start one for each with torchrun"
             raise errors.DeviceError(f"devices={list(devices)}: {why}")
         return self._choose(device=torch.device(devices[0]))
 

@@ -78,7 +78,7 @@ def test_the_remedy_of_a_model_without_steps_is_a_task(tmp_path):
 @pytest.mark.parametrize("devices", [[], ["cpu", "cpu"]])
 def test_one_device_is_needed(tmp_path, devices):
     message = message_of(errors.DeviceError, LearnerBuilder(tmp_path).devices, devices)
-    assert "a learner trains on one device; name one" in message
+    assert "one device; name one, and start one for each with torchrun" in message
 
 
 @pytest.mark.parametrize(("metric", "strategy", "words"), [

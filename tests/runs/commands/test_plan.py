@@ -121,6 +121,6 @@ def test_the_number_of_slices_that_fits_in_memory_is_named(tmp_path, monkeypatch
     own = ("model._target_=hungry_parts.Hungry", "batch_size=64")
     ended = planned_in(tmp_path / "plan", *own)
     assert (ended.code, ended.errors) == (0, "")
-    assert "an update is out of memory with slices=None; give slices=4" in ended.output
+    assert "an update is out of memory; give slices=4" in ended.output
     assert "memory, with slices=4" in ended.output
     assert "out of memory with" not in planned_in(tmp_path / "again", *own, "slices=8").output

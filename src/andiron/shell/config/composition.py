@@ -93,15 +93,18 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
     command_arguments.check(arguments, lambda: diagnosis.groups(*conf_dirs))
     as_called, sys.argv = sys.argv, [sys.argv[0], *arguments]  # Hydra reads its arguments there
     job = Composed(task, check, as_called)
+    options = command_arguments.parsed(arguments)
     try:
         _call_hydra(conf_dir, arguments, job)
+        if options.cfg and options.resolve and not options.multirun:  # what Hydra printed
+            checked_config(diagnosis.composed_by_hydra(options.overrides, *conf_dirs))
     except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
         if not job.failures:
             job.failures.append(_user_error(error, arguments, conf_dir))
     finally:
         sys.argv = as_called
     if len(job.failures) == 1:
-        with _quoting_shown(command_arguments.parsed(arguments).overrides, conf_dirs):
+        with _quoting_shown(options.overrides, conf_dirs):
             raise job.failures[0]
     if job.failures:
         raise errors.SweepError("\n".join(map(str, job.failures)))

@@ -48,7 +48,8 @@ def plan(config: Train, run_dir: Path) -> None:
         _number_table(fits, mebibytes, "{:,.2f} MiB"),
     )
     if slices != config.slices:
-        console.print(f"an update is out of memory with slices={config.slices}; give {slices=}")
+        now = "" if config.slices is None else f" with slices={config.slices}"
+        console.print(f"an update is out of memory{now}; give {slices=}")
     console.print(f"learning rates as curves: tensorboard --logdir {run_dir}", soft_wrap=True)
 
 
