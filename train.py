@@ -1,4 +1,4 @@
-"""Train a model: `python train.py optimizer=adam lr=1e-3`. `--help` tells what can be chosen, `-m` sweeps."""
+"""Train a model: `python train.py optimizer=adam lr=1e-3`. `--help` lists choices, `-m` sweeps."""
 
 import signal
 

@@ -29,7 +29,8 @@ PLAN = {
         "andiron.learner": "agenda construction evaluation learner loop metric_log nonfinite "
         "precision run_host saving state update user_states",
         "andiron.metrics": "history tally",
-        "andiron.optim": "gradient_mean grouped model_weights optimizer transformations",
+        "andiron.optim":
+            "gradient_mean grouped model_weights optimizer transformations weighted_sums",
         "andiron.plain": "cadence fast_paths improvement",
         "andiron.schedules": "single_curve",
         "andiron.writers": "fanout",

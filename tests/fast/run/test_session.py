@@ -50,7 +50,8 @@ def test_training_does_not_wait_for_git(tmp_path, answer):
                 answer.set()
             if step.kind == "validation" and step.updates == 6:
                 assert recorded_code(tmp_path) == CODE  # at a log point
-    assert b"provenance" in b"".join(path.read_bytes() for path in tmp_path.glob("tensorboard/events*"))
+    (events,) = tmp_path.glob("tensorboard/events*")
+    assert b"provenance" in events.read_bytes()
 
 
 @pytest.mark.parametrize("is_left", [False, True])
