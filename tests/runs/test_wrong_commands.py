@@ -93,9 +93,11 @@ def test_the_table_names_the_epoch_whose_weights_were_tested(command, here):
 
 def test_a_groups_lr_applies_beside_another_rate_of_the_schedule(command, here):
     group = "{match:{tag:last},lr:0.1}"
-    command("hydra.run.dir=run", "num_epochs=1", "scheduler=cosine", "scheduler.initial_lr=0.02",
-            f"+param_groups.head={group}")  # fmt: skip
+    ended = command("hydra.run.dir=run", "num_epochs=1", "scheduler=cosine",
+                    "scheduler.initial_lr=0.02", f"+param_groups.head={group}")  # fmt: skip
 
+    line = "lr=0.001 is used by no part of scheduler, which has rates of its own: Cosine("
+    assert line in ended.output
     groups = json.loads((here / "run" / "param_groups.json").read_text())
     assert [groups[name]["lr"] for name in ("head", "base")] == [pytest.approx(0.1), 0.02]
     assert groups["base"]["schedule"].startswith("Cosine(initial_lr=0.02, ")

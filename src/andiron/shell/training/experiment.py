@@ -24,6 +24,7 @@ from andiron.shell.assembly import (
 )  # fmt: skip
 from andiron.shell.assembly.components import Components
 from andiron.shell.assembly.network import SizeLimit
+from andiron.shell.config.leaves import leaves
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 from andiron.shell.run import metadata, resume_policy, run_record, session
@@ -224,6 +225,9 @@ def _assemble(
     if config.name is not None:
         log.info("run %s", config.name)
     _log_data(built, folder)
+    if config.lr not in dict(leaves(config.scheduler, opens_lists=True)).values():
+        line = "lr=%g is used by no part of scheduler, which has rates of its own: %s"
+        log.warning(line, config.lr, built.schedule)
 
 
 def _log_data(built: Components, folder: RunFolder) -> None:
