@@ -92,7 +92,9 @@ class Train(LearnerOptions):
     checkpoint: Node | None = option(
         None, "when to save checkpoints, and which to keep", resume="free"
     )
-    writers: Nodes | None = option(DEFAULT_WRITERS, "where to write logged values", resume="free")
+    writers: Nodes | None = option(
+        DEFAULT_WRITERS, "where to write logged values; a choice replaces the two", resume="free"
+    )
     render: Node | None = option(None, "progress on the terminal", resume="free")
     batch_size: Count = option(64, "samples per training batch", hparam=True)
     strategy: Literal["auto", "none", "ddp"] = option(

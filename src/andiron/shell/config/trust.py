@@ -146,7 +146,7 @@ def refusal(refused: Iterable[Option], trusted: Trust) -> errors.ConfigError:
 def _remedy(option: str, name: str, spelling: str) -> str:
     package = name.partition(".")[0]
     if DOTTED_NAME.fullmatch(name) is None or package in KNOWN_PACKAGES:
-        return f"; to allow it, give {option.partition('.')[0]}=... in this command"
+        return f"; to allow it, give {option.partition('.')[0]}=... and its options here"
     way = spelling.format(package)
     return f"; {way} trusts that package, as naming the class in conf/ does"
 
