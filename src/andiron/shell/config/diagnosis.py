@@ -112,17 +112,22 @@ def _remedy(text: str, overrides: list[str], conf_dirs: list[Path]) -> str:
     owners = {option.partition(".")[0], "experiment"} - {option}
     choices = [each for each in overrides if _option(each) in owners]
     refused = {
-        form: [
-            line
-            for line in _schema_problems([*choices, f"++{form.lstrip('+')}"], conf_dirs)
-            if _option(line) == option
-        ]
+        form: _refusals(option, form, choices, conf_dirs)
         for form in ([] if is_choice else quoting.as_text(text))
     }
     accepted = [form for form, lines in refused.items() if not lines]
     if accepted or command_arguments.parsed_override(text) is not None:
         return quoting.remedy(accepted)
     return "".join(f"; as a text, {lines[0]}" for lines in [*refused.values()][:1])
+
+
+def _refusals(option: str, form: str, choices: list[str], conf_dirs: list[Path]) -> list[str]:
+    """The problems of an option with the value of an override; composed if it is in a group."""
+    if "." not in option:
+        problem = schema.problems({option: _value(form)}).get(option)
+        return [problem] if problem else []
+    problems = _schema_problems([*choices, f"++{form.lstrip('+')}"], conf_dirs)
+    return [line for line in problems if _option(line) == option]
 
 
 def _option(text: str) -> str:
