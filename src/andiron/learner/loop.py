@@ -61,8 +61,7 @@ class Loop:
     @property
     def is_over(self) -> bool:
         """Whether all updates are completed."""
-        stopping = self._state.early_stopping
-        is_ended = bool(self.ending or (stopping.rules and stopping.decision))
+        is_ended = bool(self.ending or self._state.early_stopping.decision)
         return is_ended or self._agenda.is_length_reached(self._position)
 
     def end(self, reason: str) -> None:

@@ -64,7 +64,6 @@ class LearnerState:
         model = self.evaluation_weights()
         averages = {name: average.state_dict() for name, average in self.averages.items()}
         sets = {name: ticker.state_dict() for name, ticker in self.validations.items()}
-        stopping = self.early_stopping
         state: dict[str, Any] = {
             "format": state_format.FORMAT,
             **self.position.state_dict(),
@@ -72,7 +71,7 @@ class LearnerState:
             "frozen": self.optimizer.frozen,
             "stateless": slot_checks.without_state(self.optimizer, optimizer),
             "schedules": [*plain["schedules"].values()],
-            "early_stopping": stopping.state_dict() if stopping.rules else {},
+            "early_stopping": self.early_stopping.state_dict(),
             "averages": {name: average.count for name, average in self.averages.items()},
             "random": randomness.global_generator_state(),
             "metric_log": {**logged, "writers": plain["writers"]},
@@ -82,7 +81,7 @@ class LearnerState:
             state["observers"] = plain["observers"]
         if sets:
             state["parts"]["sets"] = sets
-        weights = averages | (stopping.weights() if stopping.rules else {})
+        weights = averages | self.early_stopping.weights()
         return Checkpoint(model, optimizer, state, weights, windows | tensors)
 
     def user_states(

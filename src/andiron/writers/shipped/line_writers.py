@@ -12,13 +12,12 @@
 import csv
 import hashlib
 import io
-import json
-import math
 from abc import ABC, abstractmethod
 from pathlib import Path
 
 from andiron import errors
 from andiron.disk import append_only
+from andiron.plain.plain_values import strict_json
 from andiron.protocols import Point, Position
 from andiron.run_folder import CSV_HEADER, MOST_IN_A_LINE, RunFolder
 
@@ -94,8 +93,7 @@ class JsonLinesWriter(LineWriter):
 
     def lines(self, point: Point) -> str:
         """The line of a point: its coordinates, and its values by name."""
-        values = {n: v if math.isfinite(v) else None for n, v in point.values.items()}
-        return json.dumps({**_coordinates(point), **values}) + "\n"
+        return strict_json({**_coordinates(point), **point.values}) + "\n"
 
 
 class CsvWriter(LineWriter):
