@@ -47,12 +47,14 @@ def composed(conf_dir: Path, overrides: list[str]) -> schema.Train:
 
     Raises: ConfigError with every mistake in them.
     """
-    with _quoting_shown(overrides, [conf_dir]):
+    try:
         try:
             config = diagnosis.composed_by_hydra(overrides, conf_dir)
         except Exception as error:  # Hydra's: an assertion or a TypeError may be among them
             raise _user_error(error, overrides, conf_dir)  # with its cause
         return checked_config(config)
+    except errors.AndironError as error:
+        raise diagnosis.with_quoting(error, overrides, [conf_dir])  # with its cause
 
 
 def unused_parts(target: str, overrides: Iterable[str]) -> list[str]:
@@ -104,8 +106,7 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
     finally:
         sys.argv = as_called
     if len(job.failures) == 1:
-        with _quoting_shown(options.overrides, conf_dirs):
-            raise job.failures[0]
+        raise diagnosis.with_quoting(job.failures[0], options.overrides, conf_dirs)
     if job.failures:
         raise errors.SweepError("\n".join(map(str, job.failures)))
 
@@ -237,15 +238,6 @@ def sweep_folder(name: object, otherwise: str) -> str:
 def debug_folder(debug: object) -> str:
     """The folder above the date of a run with debug=true, for conf/hydra/output."""
     return "debug/" if debug is True else ""
-
-
-@contextmanager
-def _quoting_shown(overrides: list[str], conf_dirs: list[Path]) -> Iterator[None]:
-    """Adds to an error of the body how to type the texts that Hydra misreads."""
-    try:
-        yield
-    except Exception as error:
-        raise diagnosis.with_quoting(error, overrides, conf_dirs)  # with its cause
 
 
 @contextmanager
