@@ -93,6 +93,19 @@ class Interrupter:
         if self.asked:
             raise self.asked
 
+    @contextmanager
+    def raised_for_errors(self) -> Iterator[None]:
+        """Until the first update, an error that follows a stop in the body is the interruption.
+
+        `stop` may raise within code of torch, which answers with an error of its own.
+        """
+        try:
+            yield
+        except Exception as error:
+            if self.asked is None or self.has_begun:
+                raise
+            raise self.asked from error
+
     def at(self, split: str, updates: int, batch: int) -> bool:
         """Whether to stop after `updates`, before batch `batch` (from 0) of a pass over `split`."""
         return self.asked is not None

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from refusals import message_of
 SMALL = ("num_epochs=1", "data=partial", "data.fraction=0.1", "render=plain")
 OWN = """
 import shutil
+import signal
 
 from andiron.errors import DataError
 from andiron.models import MLP
@@ -30,6 +32,13 @@ class Copies(MLP):
     def __init__(self, input_shape, num_outputs):
         shutil.copytree("run", "copy")
         raise DataError("killed here")
+
+class HangsUp(MLP):
+    def __init__(self, input_shape, num_outputs):
+        try:
+            signal.raise_signal(signal.SIGHUP)
+        except BaseException:  # as torch does within some of its code
+            raise RuntimeError("a storage of another size")
 """
 TABLE = "a,b\n1,2\n2,3\n3,4\n4,5\n5,6\n6,7\n7,8\n8,9\n9,1\n3,2\n"
 
@@ -74,6 +83,14 @@ def test_a_class_of_ones_own_that_raises_leaves_the_command_repeatable(here, mon
     assert folders() == []
     assert trained(*command, "model.width=4").code == 0
     assert folders() == [here / "run"]
+
+
+def test_an_error_that_answers_a_signal_at_the_start_is_the_interruption(here, monkeypatch):
+    (here / "my_nets.py").write_text(OWN)
+    monkeypatch.syspath_prepend(here)
+    ended = trained("~model", "+model={_target_: my_nets.HangsUp}", "hydra.run.dir=run")
+    assert ended.code == 128 + signal.SIGHUP and folders() == []
+    assert "nothing was trained, and nothing is left" in ended.errors
 
 
 @pytest.fixture

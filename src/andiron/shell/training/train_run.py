@@ -74,6 +74,7 @@ def _start(
         with interrupter.held_back():
             report = at_end.enter_context(claim.claimed(folder, overwrite=config.overwrite))
             _record(config, folder, hydra_record)
+        at_end.enter_context(interrupter.raised_for_errors())
         build = _imported("build", config, interrupter, share, at_end)
         built = build(config, folder.path, interrupter=interrupter, trusted=trusted)
         interrupter.hear()
@@ -99,6 +100,7 @@ def _resume(
     changed = resume_policy.applied({}, changes)
     explained = exhausted.explained(config.demands)
     with claim.resumed(folder) as report, explained, ExitStack() as at_end:
+        at_end.enter_context(interrupter.raised_for_errors())
         resume = _imported("resume", config, interrupter, share, at_end)
         resumed = resume(
             config,
