@@ -56,7 +56,7 @@ PLAN = {
         "andiron.optim.divided": WHOLE,
         "andiron.optim.own": "__init__ averaging flat_state frozen_modules",
         "andiron.optim.owners": WHOLE,
-        "andiron.render": "interactive text",
+        "andiron.render": "interactive summary_lines text",
         "andiron.serialization": "layouts matching number_formats record",
         "andiron.tasks": "criterion target_checks",
     },

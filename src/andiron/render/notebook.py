@@ -10,6 +10,7 @@ from typing import Any
 from andiron.interrupter import Interrupter
 from andiron.plain.readable import duration, number
 from andiron.protocols import Point, Progress
+from andiron.render import summary_lines
 from andiron.render.text import TimeLeft
 
 SECONDS_BETWEEN_DRAWINGS = 0.5
@@ -75,16 +76,13 @@ class Notebook:
         self._draw()
 
     def show(self, summary: dict[str, Any]) -> None:
-        """Adds the best and last values, and where the run is."""
-        keys = "split", "metric", "best", "epoch_of_best", "last"
-        rows = [
-            {key.replace("_", " "): _shown(row[key]) for key in keys}
-            for row in summary["metrics"]
-            if "/" not in row["metric"]
-        ]
-        place = f" in {summary['run_dir']}" if "run_dir" in summary else ""
-        line = f"{summary['model']}, {summary['num_parameters']:,} parameters{place}"
-        self._draw(f"<p>{escape(line)}</p>", _table(rows))
+        """Adds the summary's content."""
+        written = summary_lines.content(summary)
+        tables = (summary_lines.METRICS, written.metrics), (summary_lines.CLASSES, written.classes)
+        results = [_table([dict(zip(names, row, strict=True)) for row in rows])
+                   for names, rows in tables if rows]  # fmt: skip
+        lines = written.title, *written.lines, written.place
+        self._draw("".join(f"<p>{escape(line)}</p>" for line in lines), "".join(results))
 
     def _draw(self, line: str = "", results: str = "") -> None:
         self._drawn = time.perf_counter()
@@ -104,10 +102,6 @@ class Notebook:
         rows = self._rows[-MOST_ROWS:]
         tables = f'<div style="display:flex;flex-wrap:wrap;gap:24px">{_table(rows)}{results}</div>'
         return f"<p>{bar}</progress> {line}</p>{_plot(self._curves)}{tables}"
-
-
-def _shown(value: Any) -> str:
-    return number(value) if isinstance(value, float) else str(value)
 
 
 def _table(rows: Sequence[Mapping[str, str]]) -> str:

@@ -8,7 +8,9 @@ from rich.console import Console, Group
 from rich.table import Column, Table
 from rich.text import Text
 
-from andiron.plain.readable import duration, number, printable
+from andiron.plain.readable import printable
+from andiron.render import summary_lines
+from andiron.render.summary_lines import METRICS
 
 MOST_SHOWN = 6  # parameters of a group; param_groups.json has them all
 # optimizer options and values that are not shown
@@ -20,56 +22,31 @@ right = partial(Column, justify="right", no_wrap=True)
 
 
 def show(summary: dict[str, Any], console: Console) -> None:
-    """Prints each metric's best and last value, the evaluated weights, the worst classes, the
-    parameter groups and the run folder.
-    """
-    numbers = (right(name) for name in ("best", "epoch of best", "last"))
-    headers = [Column("split"), Column("metric", overflow="fold"), *numbers]
-    size = f"{summary['num_parameters']:,} parameters, {summary['updates']:,} updates"
-    rows = Table(*headers, title=_plain(f"{summary['model']}, {size}"))
-    whole = {(row["split"], row["metric"]) for row in summary["metrics"]}
-    for row in summary["metrics"]:
-        # a part such as recall/cat is in summary.json, unless its metric has nothing but parts
-        if (row["split"], row["metric"].partition("/")[0]) in whole and "/" in row["metric"]:
-            continue
-        rows.add_row(
-            _plain(row["split"]),
-            _plain(row["metric"]),
-            number(row["best"]),
-            str(row["epoch_of_best"]),
-            number(row["last"]),
-        )
-    lines = f"trained in {duration(summary['seconds'])}"
-    if "run_dir" in summary:
-        lines += f"; everything about the run is in\n  {summary['run_dir']}"
-    weights = "; ".join(
-        f"{'tested' if split == 'test' else split} weights: {name}"
-        for split, name in summary.get("weights", {}).items()
-    )
-    parts: list[Table | Text] = [rows, *([_plain(weights)] if weights else [])]
-    if summary.get("worst_classes"):
-        parts.append(_class_table(summary["worst_classes"]))
-    parts += [_plain(f"{name}: {text}") for name, text in summary.get("changes", {}).items()]
-    for name, observed in summary.get("observers", {}).items():
-        took = f"observer {name}: {observed['calls']:,} calls, {duration(observed['seconds'])}"
-        parts.append(_plain(took))
+    """Prints the summary's content, the parameter groups and the run folder."""
+    written = summary_lines.content(summary)
+    numbers = map(right, METRICS[2:])
+    parts: list[Table | Text] = [
+        _rows(written.metrics, Column("split"), Column("metric", overflow="fold"), *numbers,
+              title=written.title)
+    ]  # fmt: skip
+    if written.classes:
+        headers = "class", right("samples"), right("recall"), "predicted as"
+        parts.append(_rows(written.classes, *headers, title="worst classes"))
+    parts += map(_plain, written.lines)
     last = summary.get("last_lr", {})
     owners = {
         name: {**group, "lr": last.get(name, group["lr"])}
         for name, group in summary["param_groups"].items()
     }
-    parts += [groups(owners, lr="last lr"), _plain(lines, overflow="fold")]
+    parts += [groups(owners, lr="last lr"), _plain(written.place, overflow="fold")]
     console.print(Group(*parts))
 
 
-def _class_table(classes: list[dict[str, Any]]) -> Table:
-    """A row for each class: samples, recall, and the wrong predictions."""
-    rows = Table("class", right("samples"), right("recall"), "predicted as", title="worst classes")
-    for scores in classes:
-        taken = ", ".join(f"{name} ({count})" for name, count in scores["taken_for"].items())
-        recall = number(scores["recall"])
-        rows.add_row(_plain(scores["class"]), f"{scores['samples']:,}", recall, _plain(taken))
-    return rows
+def _rows(rows: list[list[str]], *headers: Column | str, title: str) -> Table:
+    shown = Table(*headers, title=_plain(title))
+    for cells in rows:
+        shown.add_row(*map(_plain, cells))
+    return shown
 
 
 def groups(param_groups: dict[str, Any], title: str | None = None, *, lr: str) -> Table:

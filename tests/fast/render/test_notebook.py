@@ -10,9 +10,12 @@ from andiron import render
 from andiron.protocols import Point, Progress
 
 SUMMARY = {
-    "model": "MLP", "num_parameters": 1234, "run_dir": "outputs/<mine>",
+    "model": "MLP", "num_parameters": 1234, "updates": 6, "seconds": 2.0,
+    "run_dir": "outputs/<mine>",
     "metrics": [{"split": "valid", "metric": "loss", "best": 0.25, "epoch_of_best": 2, "last": 0.5},
                 {"split": "valid", "metric": "recall/cat", "best": 1.0, "epoch_of_best": 1,
+                 "last": 1.0},
+                {"split": "valid", "metric": "recall", "best": 1.0, "epoch_of_best": 1,
                  "last": 1.0}],
 }  # fmt: skip
 
@@ -68,7 +71,8 @@ def test_a_notebook_has_one_output_with_bar_plot_and_table(displays):
     labels = re.findall(r"<text [^>]*>([^<]*)</text>", page)
     assert labels == ["0.7500", "0.2500", "4 updates"]
     assert "<th>valid top &lt;1&gt;</th>" in page and "<td>0.5000</td>" in page
-    assert "MLP, 1,234 parameters in outputs/&lt;mine&gt;" in page and "recall" not in page
+    assert "MLP, 1,234 parameters, 6 updates" in page and "outputs/&lt;mine&gt;" in page
+    assert "<td>recall</td>" in page and "cat" not in page
 
 
 def test_values_that_are_not_finite_are_left_out_of_the_plot(displays):

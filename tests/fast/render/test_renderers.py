@@ -7,8 +7,9 @@ from rich.console import Console
 from waiting import until
 
 from andiron import render
+from andiron.learner.extras.summary import as_markdown
 from andiron.protocols import Progress
-from andiron.render import Plain
+from andiron.render import Plain, summary_lines
 from andiron.wings.screen.live import Live
 
 SUMMARY = {
@@ -105,6 +106,22 @@ def test_the_summary_fits_80_columns_and_loses_no_number():
     (first,) = (row for row in rows if row[:1] == ["no_decay"])
     assert first[1:4] == ["Muon", "2.74e-06", "1,234"]
     assert first[4].startswith("384x128 0.attention")
+
+
+def test_terminal_and_tensorboard_show_the_same_content():
+    file = io.StringIO()
+    worst = {"class": "8", "samples": 35, "recall": 0.8, "taken_for": {"2": 5, "3": 2}}
+    summary = {
+        **SUMMARY, "weights": {"test": "last"}, "worst_classes": [worst],
+        "changes": {"lr": "0.1 until update 6"}, "observers": {"mine": {"calls": 5, "seconds": 3}},
+    }  # fmt: skip
+    Plain(Console(file=file, width=100)).show(summary)
+    content = summary_lines.content(summary)
+    cells = [cell for row in content.metrics + content.classes for cell in row]
+    shown = [content.title, *cells, *content.lines, *content.place.splitlines()]
+    assert len(content.lines) == 3
+    assert [text for text in shown if text not in file.getvalue()] == []
+    assert [text for text in shown if text not in as_markdown(summary)] == []
 
 
 def test_the_summary_lists_a_metric_that_has_only_parts():

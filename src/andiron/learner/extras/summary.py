@@ -8,6 +8,7 @@ from torch import nn
 
 from andiron.learner.metric_log import MetricLog
 from andiron.plain.markdown import table
+from andiron.render import summary_lines
 
 
 def summarise(
@@ -60,26 +61,8 @@ def _measured_weights(
 
 
 def as_markdown(summary: Mapping[str, Any]) -> str:
-    """The summary in Markdown: metrics, weights measured, and the classes with most errors.
-    """
-    columns = ("split", "metric", "best", "epoch_of_best", "last")
-    rows = [[str(row[column]) for column in columns] for row in summary["metrics"]]
-    parts = [
-        f"{summary['model']}, {summary['num_parameters']:,} parameters, "
-        f"{summary['updates']:,} updates, {summary['epochs']} epochs, {summary['seconds']} seconds",
-        table([name.replace("_", " ") for name in columns], rows),
-        *[f"weights on {split}: {of}" for split, of in summary["weights"].items()],
-        *[f"{name}: {values}" for name, values in summary.get("changes", {}).items()],
-        *[
-            f"observer {name}: {observed['calls']} calls, {observed['seconds']} seconds"
-            for name, observed in summary.get("observers", {}).items()
-        ],
-    ]
-    if summary.get("worst_classes"):
-        lines = []
-        for each in summary["worst_classes"]:
-            taken = [f"{name} ({count})" for name, count in each["taken_for"].items()]
-            recall = f"{each['recall']:.4f}"
-            lines.append([each["class"], str(each["samples"]), recall, ", ".join(taken)])
-        parts.append(table(["class", "samples", "recall", "predicted as"], lines))
-    return "\n\n".join(parts)
+    """The summary's content in Markdown."""
+    written = summary_lines.content(summary)
+    classes = [table(summary_lines.CLASSES, written.classes)] if written.classes else []
+    metrics = table(summary_lines.METRICS, written.metrics)
+    return "\n\n".join([written.title, metrics, *written.lines, *classes, written.place])
