@@ -11,7 +11,7 @@ import typing
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from torch import Tensor, nn
 
@@ -56,6 +56,17 @@ class Match:
             and (not self.tag or bool({*self.tag} & parameter.tags))
         )
 
+    @classmethod
+    def of(cls, match: str | Mapping[str, Any]) -> Self:
+        """The criteria as a configuration gives them; a text is the `name`."""
+        criteria: Mapping[str, Any] = {"name": match} if isinstance(match, str) else match
+        given: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in criteria.items()
+            if value is not None
+        }
+        return cls(**given)
+
     def __str__(self) -> str:
         criteria = {name: value for name, value in vars(self).items() if value not in (None, ())}
         shown = [f"{name}: {v if isinstance(v, str) else list(v)}" for name, v in criteria.items()]
@@ -68,6 +79,12 @@ class Rule:
 
     match: Match
     exclude: Match | None = None
+
+    @classmethod
+    def of(cls, match: str | Mapping[str, Any], exclude: str | Mapping[str, Any] | None) -> Self:
+        """The rule as a configuration gives it; an empty `exclude` is a pattern that matches all.
+        """
+        return cls(Match.of(match), None if exclude is None else Match.of(exclude))
 
     def __call__(self, parameter: "Described") -> bool:
         return self.match(parameter) and not (self.exclude and self.exclude(parameter))

@@ -21,6 +21,7 @@ from andiron.distributed import World
 from andiron.optim import GroupedOptimizer
 from andiron.schedules import Schedule
 from andiron.shell.assembly import (
+    adapters,
     devices,
     division,
     grouped_optimizer,
@@ -112,6 +113,7 @@ def _built(
     model = network.model(config, splits, size_limit)
     if weights:
         start_from.load(weights, model)
+    adapters.add(config, model, size_limit)
     model = model.to(device)
     if config.sync_batchnorm and world.size > 1:
         model = division.synchronised(model, train, world)

@@ -13,17 +13,17 @@ from andiron.optim import transformations
 from andiron.optim.grouped import Group, GroupedOptimizer
 from andiron.optim.optimizer import Optimizer
 from andiron.optim.owners import ownership
-from andiron.optim.owners.match_rules import Match, Rule
+from andiron.optim.owners.match_rules import Rule
 from andiron.optim.owners.ownership import BASE
 from andiron.optim.transformations import Transformation
 from andiron.schedules import Schedule
-from andiron.shell.assembly import targets
+from andiron.shell.assembly import adapters, targets
 from andiron.shell.config import rules
 from andiron.shell.config.foreign_ranges import ALSO_NEEDED
 from andiron.shell.config.schema import Train
 
 log = logging.getLogger("andiron")
-SHOWN = ("clip", "gradients", "every", "frozen")  # in param_groups.json
+SHOWN = ("clip", "gradients", "every", "frozen", "adapter")  # in param_groups.json
 
 
 def build(
@@ -38,11 +38,11 @@ def build(
     expanded = _expand_rules(config.param_groups or {}, model)
     nodes = targets.in_updates(expanded, lengths["updates_per_epoch"])
     with targets.refusals_named("param_groups"):
-        rules_by_name = {}
-        for name, node in nodes.items():
-            exclude = node.get("exclude")  # "" is a pattern, which matches all
-            excluded = None if exclude is None else _match(exclude)
-            rules_by_name[name] = Rule(_match(node["match"]), excluded)
+        rules_by_name = {
+            name: Rule(adapters.claim(name)) if node.get("adapter")
+            else Rule.of(node["match"], node.get("exclude"))
+            for name, node in nodes.items()
+        }  # fmt: skip
         owned = ownership.assign(model, rules_by_name)
     groups: list[Group] = []
     problems: list[str] = []
@@ -108,16 +108,6 @@ def _expand_rules(groups: Mapping[str, Any], model: nn.Module) -> dict[str, Any]
         targets.check_kind(f"param_groups.{name}", node, rules_of_model, are_rules, takes)
         expanded |= rules_of_model
     return expanded
-
-
-def _match(match: str | Mapping[str, Any]) -> Match:
-    criteria: Mapping[str, Any] = {"name": match} if isinstance(match, str) else match
-    conditions: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in criteria.items()
-        if value is not None
-    }
-    return Match(**conditions)
 
 
 def _group(

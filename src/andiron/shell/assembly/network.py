@@ -65,7 +65,7 @@ def model(
     if config.loss is not None:
         _check_forward("loss", config.loss)
     own_facts = getattr(kind, "network_facts", {})  # one logit for a binary task
-    with _weights_counted(config.model, size_limit):
+    with weights_counted(config.model, size_limit):
         offered = splits.offered | own_facts
         network = targets.build_instance(
             "model", config.model, nn.Module, "a torch.nn.Module", **offered
@@ -98,10 +98,10 @@ def recorded(config: Train, most: SizeLimit, network: nn.Module | None = None) -
     Raises: ConfigError.
     """
     if network is None and config.model:
-        with _weights_counted(config.model, most):
+        with weights_counted(config.model, most):
             network = targets.build("model", config.model)
     parts = ({} if network is None else {"network": network}) | _loss(config)
-    with _weights_counted(config.task, most):
+    with weights_counted(config.task, most):
         task: nn.Module = targets.build("task", config.task, **parts)
     return task
 
@@ -113,7 +113,7 @@ def _loss(config: Train) -> dict[str, Any]:
 
 
 @contextmanager
-def _weights_counted(node: targets.Node, limit: SizeLimit | None) -> Iterator[None]:
+def weights_counted(node: targets.Node, limit: SizeLimit | None) -> Iterator[None]:
     """Refuses a network larger than memory or `limit`, before its weights are initialised.
 
     Until then torch has only reserved their memory. Gradients need the same size again.

@@ -7,11 +7,20 @@ from functools import cache
 from typing import Any
 
 from andiron.plain import patterns
-from andiron.ranges import Count, Node, Positive, Span
+from andiron.ranges import Count, Node, Positive, Probability, Span
 from andiron.shell.config import node_checks, violations
 from andiron.shell.config.options import Clip
 from andiron.shell.config.signatures import Parameter, Signature, fields_of, signature
 from andiron.shell.config.violations import Options, Problems
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adapter:
+    """A low-rank adapter (LoRA) on each layer that a rule matches: `alpha / rank` scales it."""
+
+    rank: Count = 8
+    alpha: Positive | None = None  # default: the rank
+    dropout: Probability = 0.0  # of the adapter's inputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +37,7 @@ class ParamGroup:
     gradients: dict[str, Node] | None = None  # transformations by name, in order
     every: Count = 1
     frozen: bool | Span = False  # always, or until then
+    adapter: dict[str, Any] | None = None  # an `Adapter`: the group owns it, not the layers
 
 
 SETTINGS = {field.name for field in dataclasses.fields(ParamGroup)}
@@ -57,14 +67,21 @@ def _rule_problems(path: str, rule: Options) -> Problems:
     for name in ("match", "exclude"):
         if settings.get(name) is not None and f"{path}.{name}" not in lines:
             lines |= _match_problems(f"{path}.{name}", settings[name])
-    lr, lr_scale, frozen = map(settings.get, ("lr", "lr_scale", "frozen"))
+    lr, lr_scale, frozen, adapter = map(settings.get, ("lr", "lr_scale", "frozen", "adapter"))
+    if isinstance(adapter, Mapping):
+        lines |= violations.signature_problems(fields_of(Adapter), adapter, f"{path}.adapter.")
     if lr is not None and lr_scale is not None:
         reason = f"lr_scale={lr_scale} is given too; give one of the two"
         lines[f"{path}.lr"] = f"{path}.lr={lr}: {reason}"
-    if frozen is True and settings.get("optimizer"):
-        reason = "a frozen group needs no optimizer; remove one of the two"
+    if frozen is True and (unused := _first(settings, "optimizer", "adapter")):
+        reason = f"a frozen group needs no {unused}; remove one of the two"
         lines[f"{path}.frozen"] = f"{path}.frozen=True: {reason}"
     return lines
+
+
+def _first(settings: Options, *names: str) -> str | None:
+    """The first of these settings that is given."""
+    return next((name for name in names if settings.get(name) is not None), None)
 
 
 def _match_problems(path: str, match: str | Options) -> Problems:

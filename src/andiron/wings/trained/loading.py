@@ -14,7 +14,7 @@ from andiron.models import zoo
 from andiron.plain.states import State
 from andiron.protocols import ValidStep
 from andiron.run_folder import RunFolder
-from andiron.shell.assembly import components, devices, network, target_kinds
+from andiron.shell.assembly import adapters, components, devices, network, target_kinds
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.config import from_python, trust as trusted_names, user_files
 from andiron.shell.config.from_python import Unrecorded
@@ -63,6 +63,7 @@ def load(
         try:
             if unrecorded is None and model is None:
                 task = network.model(buildable, data, size_limit)
+                adapters.add(buildable, task, size_limit)
             elif isinstance(model, ValidStep):
                 task = model
             else:

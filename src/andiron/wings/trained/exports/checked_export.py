@@ -13,7 +13,7 @@ from andiron.data.splitting.described import Described
 from andiron.disk import files
 from andiron.tasks import Adversarial, LanguageModel
 from andiron.tasks.criterion import Supervised
-from andiron.wings.trained.exports import programs, stored_inputs
+from andiron.wings.trained.exports import adapter_files, programs, stored_inputs
 from andiron.wings.trained.exports.model_card import Card
 from andiron.wings.trained.exports.output_agreement import Agreement, Program, measured
 
@@ -58,6 +58,8 @@ def export(
         exported_inputs = raw
     axes, name, output = _axes(model, described), path.name, path.parent
     expected = _outputs(model, _batches(inputs, axes))
+    if kind != "adapter":
+        adapter_files.merge(model)
     titles = {axis: title for axis, (title, _) in axes.items()}
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -93,10 +95,11 @@ def _inputs(model: nn.Module, described: Described, stored: Any) -> tuple[Tensor
 
 
 def _add_preprocessing(model: nn.Module, described: Described, raw: Tensor, kind: str) -> nn.Module:
-    if kind == "safetensors" or isinstance(model, Adversarial):
+    has_no_program = kind in ("safetensors", "adapter")
+    if has_no_program or isinstance(model, Adversarial):
         problem = "a generator's inputs are latents, which are not preprocessed"
-        if kind == "safetensors":
-            problem = "safetensors has weights and no program; choose --format torch or onnx"
+        if has_no_program:
+            problem = f"{kind} has weights and no program; choose --format torch or onnx"
         raise errors.DataError(f"--preprocessing: {problem}, or leave it out")
     return Preprocessed(stored_inputs.preprocessing(described.batcher, raw), model).eval()
 
@@ -142,6 +145,8 @@ def _write_program(
     """Writes the model; returns a function that runs the written program."""
     if kind == "safetensors":
         return _write_weights(module, path)
+    if kind == "adapter":
+        return adapter_files.write(module, path)
     write = programs.torch_program if kind == "torch" else programs.onnx_program
     example = torch.cat([inputs] * TRACED)[:TRACED]  # there may be one sample only
     return write(module, example, axes, path)

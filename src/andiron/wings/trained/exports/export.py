@@ -13,7 +13,10 @@ from andiron.plain.plain_values import strict_json
 from andiron.shell.cli import process
 from andiron.wings.trained import named_output, run_arguments
 
-FORMATS = {"safetensors": "model.safetensors", "torch": "model.pt2", "onnx": "model.onnx"}
+FORMATS = {
+    "safetensors": "model.safetensors", "torch": "model.pt2", "onnx": "model.onnx",
+    "adapter": "adapter_model.safetensors",
+}  # fmt: skip
 ONNX_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 SAMPLES = 5  # of the test set, on which the export is compared
 
@@ -75,7 +78,8 @@ def main() -> int:
         "--format",
         choices=list(FORMATS),
         required=True,
-        help="safetensors (weights only), torch (a torch.export program), or onnx",
+        help="safetensors (weights only), torch (a torch.export program), onnx, or adapter (LoRA "
+        "weights as peft loads them)",
     )
     parser.add_argument("--output", type=Path, required=True, help="a new or empty folder")
     parser.add_argument(

@@ -51,6 +51,12 @@ from safetensors.torch import load_file
 network = {call}
 network.load_state_dict(load_file("model.safetensors"))
 outputs = network.eval()(torch.zeros({shape}, dtype=torch.{dtype}))""",
+    "adapter_model.safetensors": """import torch
+from peft import PeftModel
+{imported}
+
+network = PeftModel.from_pretrained({call}, ".")  # give the network its own weights first
+outputs = network.eval()(torch.zeros({shape}, dtype=torch.{dtype}))""",
 }
 
 

@@ -1,0 +1,79 @@
+"""LoRA adapters of a run: merged into their layers, or alone in the layout of peft."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from andiron import errors, serialization
+from andiron.optim.owners.match_rules import described
+from andiron.tasks.criterion import Supervised
+from andiron.wings.trained.exports.output_agreement import Program
+
+PREFIX = "base_model.model."  # of a name in peft's file, before the name in the network
+
+
+def merge(model: nn.Module) -> None:
+    """Adds each adapter to the weights of its layer, and puts the layer back in its place.
+
+    Raises: DataError for a weight that another module uses too: it would change there.
+    """
+    layers = _adapted(model)
+    shared = {name for parameter in described(model) for name in parameter.names[1:]}
+    for path, layer in layers.items():
+        names = [f"{path}.base_layer.{name}" for name, _ in layer.base_layer.named_parameters()]
+        if used := sorted(shared.intersection(names)):
+            raise errors.DataError(f"{used[0]}: another module shares it, so that its adapter "
+                                   "cannot be merged; choose --format adapter")  # fmt: skip
+        layer.merge(safe_merge=True)
+        model.set_submodule(path, layer.get_base_layer())
+
+
+def write(model: nn.Module, path: Path) -> Program:
+    """Writes adapter_model.safetensors and adapter_config.json for `PeftModel.from_pretrained`.
+
+    Returns the model with the adapters read back.
+    Raises: DataError for a model without adapters, or with adapters of several rules.
+    """
+    network = model.network if isinstance(model, Supervised) else model
+    layers = _adapted(network)
+    groups = {group for layer in layers.values() for group in layer.active_adapters}
+    if len(groups) != 1:
+        has = f"adapters of {', '.join(sorted(groups))}, and a file has one" if groups else "none"
+        raise errors.DataError(f"--format adapter: {type(network).__name__} has {has}")
+    (group,) = groups
+    tensors = {
+        name: tensor for name, tensor in network.state_dict().items() if f".{group}." in name
+        and ".lora_" in name
+    }  # fmt: skip
+    serialization.save_tensors(
+        path, {PREFIX + name.replace(f".{group}.", "."): tensor for name, tensor in tensors.items()}
+    )
+    _config(group, layers).save_pretrained(path.parent)
+    read = serialization.load_tensors(path)
+    with torch.no_grad():
+        for name, tensor in tensors.items():
+            tensor.zero_().add_(read[PREFIX + name.replace(f".{group}.", ".")])
+    return model
+
+
+def _config(group: str, layers: dict[str, Any]) -> Any:
+    from peft import LoraConfig
+
+    first = next(iter(layers.values()))
+    dropout = first.lora_dropout[group]
+    return LoraConfig(
+        r=first.r[group],
+        lora_alpha=first.lora_alpha[group],
+        lora_dropout=getattr(dropout, "p", 0.0),
+        target_modules=sorted(layers),
+        fan_in_fan_out=getattr(first, "fan_in_fan_out", False),
+    )
+
+
+def _adapted(model: nn.Module) -> dict[str, Any]:
+    """The layers with adapters, by name; empty without peft, which made them."""
+    return {
+        name: module for name, module in model.named_modules() if hasattr(module, "lora_A")
+    }

@@ -1,0 +1,103 @@
+"""LoRA by a rule of param_groups: trained, resumed, evaluated, merged, and as peft loads it."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+pytest.importorskip("peft")
+from peft import PeftModel  # noqa: E402
+
+import andiron  # noqa: E402
+from andiron import serialization  # noqa: E402
+from andiron.models import MLP  # noqa: E402
+from andiron.shell.training import train  # noqa: E402
+from andiron.wings.trained import evaluate  # noqa: E402
+from andiron.wings.trained.exports import export  # noqa: E402
+from in_process import called  # noqa: E402
+
+LORA = "+param_groups.lora={match:{module:Linear,name:'layers.[13]'},adapter:{rank:4,alpha:8}}"
+RUN = ("num_epochs=3", "model.hidden=[32,16]", "lr=0.01", "render=plain")
+
+
+def trained(*options):
+    ended = called(train.main, *RUN, *options)
+    assert (ended.code, ended.errors) == (0, "")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A folder with a run `base`, and a run `run` with adapters that starts from its weights."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("adapters"))
+        trained("hydra.run.dir=base")
+        trained("hydra.run.dir=run", "start_from=base", LORA)
+        yield
+
+
+def weights(folder):
+    return serialization.load_tensors(Path(folder, "model.safetensors"))
+
+
+def logits(model):
+    inputs = andiron.load("run").preprocessing.batcher
+    run = andiron.load("run")
+    batch = inputs(run.data.test.__getitems__(range(9)), run.device)
+    with torch.no_grad():
+        return model(batch.inputs)
+
+
+def test_adapted_layers_stay_and_their_adapters_and_the_rest_train(runs):
+    before, after = weights("base"), weights("run")
+    for name in ("layers.1", "layers.3"):
+        for kind in ("weight", "bias"):
+            kept = after[f"network.{name}.base_layer.{kind}"]
+            assert torch.equal(kept, before[f"network.{name}.{kind}"])
+        assert after[f"network.{name}.lora_B.lora.weight"].count_nonzero()
+    assert not torch.equal(after["network.layers.5.weight"], before["network.layers.5.weight"])
+    groups = json.loads(Path("run/param_groups.json").read_text())
+    assert list(groups) == ["lora", "base"] and groups["lora"]["num_parameters"] == 4 * (96 + 48)
+
+
+def test_a_resumed_run_with_adapters_has_the_bits_of_a_whole_one(runs):
+    trained("hydra.run.dir=half", "start_from=base", LORA, "num_epochs=1")
+    trained("resume=half", "num_epochs=3")
+    assert {name: t.tolist() for name, t in weights("half").items()} == {
+        name: t.tolist() for name, t in weights("run").items()
+    }
+
+
+def test_merged_weights_load_into_the_plain_network_with_the_same_outputs(runs):
+    assert called(evaluate.main, "run").code == 0
+    ended = called(export.main, "run", "--format", "safetensors", "--output", "merged", "--json")
+    assert ended.code == 0, ended.errors
+    assert json.loads(ended.output)["largest_difference"] < 1e-5
+    network = MLP([1, 8, 8], 10, hidden=[32, 16])
+    network.load_state_dict(weights("merged"))
+    expected = logits(andiron.load("run").model)
+    torch.testing.assert_close(logits(network), expected, rtol=0, atol=1e-5)  # other order of sums
+
+
+def test_peft_loads_the_adapter_with_the_same_outputs(runs):
+    ended = called(export.main, "run", "--format", "adapter", "--output", "adapter")
+    assert ended.code == 0, ended.errors
+    network = andiron.load("base").model.network
+    with torch.no_grad():  # what trained beside the adapters
+        for kind in ("weight", "bias"):
+            getattr(network.layers[5], kind).copy_(weights("run")[f"network.layers.5.{kind}"])
+    loaded = PeftModel.from_pretrained(network, "adapter").eval()
+    assert torch.equal(logits(loaded), logits(andiron.load("run").model))
+
+
+@pytest.mark.parametrize(("rule", "problem"), [
+    ("{match:{name:nothing},adapter:{rank:4}}", "no layer has a parameter that matches"),
+    ("{match:{module:Linear},adapter:{rang:4}}", "adapter.rang: no such option; did you mean"),
+    ("{match:{module:Linear},adapter:{rank:0}}", "adapter.rank=0: should be greater"),
+    ("{match:{module:Linear},adapter:{},frozen:true}", "a frozen group needs no adapter"),
+    ("{match:{module:Sequential},adapter:{}}", "no layer has a parameter that matches"),
+])  # fmt: skip
+def test_a_wrong_adapter_is_refused_before_the_first_step(here, rule, problem):
+    ended = called(train.main, *RUN, f"+param_groups.lora={rule}", "hydra.run.dir=wrong")
+    assert ended.code == 2 and problem in ended.errors, ended.errors
+    assert not (here / "wrong").exists()
