@@ -62,6 +62,27 @@ bit for bit. A NaN in a gradient is an error that names the operation. The run i
 python train.py debug=true model=convnet scheduler=cosine render=plain
 ```
 
+## Variables
+
+A top-level key of your own that something interpolates is a variable. It stands in your YAML files
+or on the command line, where `+` adds it:
+
+```bash
+python train.py +width=48 'model.hidden=[${width},${width}]' num_epochs=1 render=plain
+```
+
+Variables may be nested (`paths: {data_dir: /data}` for `${paths.data_dir}`), sweep like options
+(`-m +width=16,32`), and are in `config.json` below `variables`, so that `runs diff` shows them and
+a resumed run has them. Interpolated values are checked as those that are typed. One that nothing
+uses is an error. `${oc.env:NAME}` gives text: write `${oc.decode:${oc.env:NAME}}` in a YAML file
+for a number.
+
+With `--config-dir conf`, the file `conf/project/default.yaml`, which begins with
+`# @package _global_`, is part of every run: its choices, options and variables are overridden by an
+experiment and by the command line ([from_lightning.md](from_lightning.md#a-hydra-templates-tree)).
+
+## Completion
+
 Tab completion of options and choices in bash:
 
 ```bash
@@ -166,7 +187,7 @@ def _options(without: typing.Collection[str] = ()) -> list[str]:
         f"{field.name}: {default_of(field)} # {field.metadata['meaning']}"
         + (f": {', '.join(kind['enum'])}" if "enum" in kind else "")
         for field, kind in fields()
-        if field.name not in (*GROUPS, "param_groups", *without)
+        if field.name not in (*GROUPS, "param_groups", schema.VARIABLES, *without)
     ]
 
 
@@ -353,6 +374,8 @@ def _editor_schema() -> dict[str, Any]:
     """
     options: dict[str, Any] = {"defaults": {"type": "array"}, "hydra": {"type": "object"}}
     for field, kind in fields():
+        if field.name == schema.VARIABLES:
+            continue
         options[field.name] = {
             "description": field.metadata["meaning"],
             "anyOf": [_group(field.name) if field.name in GROUPS else kind, INTERPOLATION],

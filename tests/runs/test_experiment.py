@@ -27,7 +27,7 @@ from tensorboard.plugins.hparams import api_pb2, backend_context, metadata
 from andiron import checkpoint, errors, serialization
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, devices
-from andiron.shell.config import diagnosis
+from andiron.shell.config import resolution
 from andiron.shell.config.schema import Train
 from andiron.shell.run import metadata as run_metadata
 from andiron.shell.training import experiment, train
@@ -98,7 +98,7 @@ def test_the_config_is_what_hydra_composed_from_the_overrides_on_record(folder):
     assert overrides == list(THREE_EPOCHS)
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         composed = compose("train", overrides=overrides)
-    assert Train.load(folder / "config.json") == Train(**diagnosis.plain(composed))
+    assert Train.load(folder / "config.json") == Train(**resolution.plain(composed))
     assert OmegaConf.load(folder / ".hydra" / "config.yaml") == composed
 
 

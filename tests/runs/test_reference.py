@@ -28,13 +28,13 @@ NEW_OPTION = """
     def __post_init__("""
 USE = """
 import sys
-from andiron.shell.config import diagnosis, schema
+from andiron.shell.config import resolution, schema
 from hydra import compose, initialize_config_dir
 with initialize_config_dir(sys.argv[1] + "/conf", version_base="1.3"):
     config = compose("train", overrides=["patience_of_saints=0"])
-    print(*diagnosis.problems(config))
+    print(*resolution.problems(config))
     composed = compose("train", overrides=["patience_of_saints=0.25"])
-    config = schema.Train(**diagnosis.plain(composed))
+    config = schema.Train(**resolution.plain(composed))
 print(schema.hyperparameters(vars(config))["patience_of_saints"])
 print(schema.resume_policy()["patience_of_saints"])
 assert "torch" not in sys.modules

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from hydra import compose, initialize_config_dir
 
-from andiron.shell.config import diagnosis
+from andiron.shell.config import resolution
 from andiron.shell.config.schema import Train
 from andiron.shell.run import metadata
 from andiron.shell.training import experiment
@@ -23,9 +23,9 @@ def trained(folder, *overrides):
     """The weights after an epoch, and the experiment."""
     with initialize_config_dir(str(CONF), version_base="1.3"):
         composed = compose("train", overrides=[*SHORT, *overrides])
-    assert diagnosis.problems(composed) == []
+    assert resolution.problems(composed) == []
     folder.mkdir()
-    config = Train(**diagnosis.plain(composed))
+    config = Train(**resolution.plain(composed))
     config.save(folder / "config.json")
     built = experiment.build(config, folder)
     model = built.run()

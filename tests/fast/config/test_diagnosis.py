@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from andiron.shell.config import diagnosis
+from andiron.shell.config import diagnosis, resolution
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 OPTIMIZERS = (
@@ -21,7 +21,7 @@ def explained(*arguments):
 
 def problems(*overrides):
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        return diagnosis.problems(compose("train", overrides=list(overrides)))
+        return resolution.problems(compose("train", overrides=list(overrides)))
 
 
 @pytest.mark.parametrize(("argument", "line"), [
@@ -120,7 +120,7 @@ def test_a_value_from_the_environment_is_complained_about_where_it_is_used(monke
 
 def test_plain_values_have_every_interpolation_resolved():
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        plain = diagnosis.plain(compose("train", overrides=["lr=0.25", "scheduler=step"]))
+        plain = resolution.plain(compose("train", overrides=["lr=0.25", "scheduler=step"]))
 
     assert plain["scheduler"] == {
         "_target_": "andiron.schedules.Step", "initial_lr": 0.25, "step_size": 1000, "gamma": 0.1,

@@ -14,7 +14,7 @@ from andiron.schedules import (
     Composed, Constant, Cosine, CosineRestarts, Linear, Sequential, Warmup, WarmupStableDecay,
 )  # fmt: skip
 from andiron.shell.assembly import targets
-from andiron.shell.config import diagnosis, schema
+from andiron.shell.config import diagnosis, resolution, schema
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 
@@ -435,7 +435,7 @@ def test_an_object_that_is_not_a_schedule_is_refused(own):
 def composed(*overrides):
     """The scheduler that a command line composes, which passes the checks."""
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        plain = diagnosis.plain(compose("train", overrides=["lr=0.5", *overrides]))
+        plain = resolution.plain(compose("train", overrides=["lr=0.5", *overrides]))
     assert {option for option in schema.problems(plain) if option.startswith("scheduler")} == set()
     return plain["scheduler"]
 

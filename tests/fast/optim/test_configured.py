@@ -15,7 +15,7 @@ from andiron.optim import layerwise
 from andiron.optim.owners import group_table
 from andiron.schedules import Constant, Cosine
 from andiron.shell.assembly import grouped_optimizer, network, targets
-from andiron.shell.config import diagnosis
+from andiron.shell.config import resolution
 from andiron.shell.config.schema import Train
 from refusals import message_of
 
@@ -27,8 +27,8 @@ MLP = [f"network.layers.{layer}.{kind}" for layer in (1, 3, 5) for kind in ("wei
 def config(*overrides):
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         composed = compose("train", overrides=[*overrides, "device=cpu"])
-    assert diagnosis.problems(composed) == []
-    return Train(**diagnosis.plain(composed))
+    assert resolution.problems(composed) == []
+    return Train(**resolution.plain(composed))
 
 
 def built(*overrides):

@@ -21,7 +21,7 @@ from hydra.types import RunMode, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
 from andiron import errors, ranges
-from andiron.shell.config import arguments as command_arguments, diagnosis, schema
+from andiron.shell.config import arguments as command_arguments, diagnosis, resolution, schema
 from andiron.shell.config.flags import SWEEPS
 from andiron.shell.config.signatures import signature
 
@@ -36,10 +36,10 @@ def checked_config(config: DictConfig) -> schema.Train:
 
     Raises: ConfigError with every mistake in it.
     """
-    problems = diagnosis.problems(config)
+    problems = resolution.problems(config)
     if problems:
         raise errors.ConfigError(problems)
-    return schema.Train(**diagnosis.plain(config)).with_absolute_paths()
+    return schema.Train(**resolution.plain(config)).with_absolute_paths()
 
 
 def composed(conf_dir: Path, overrides: list[str]) -> schema.Train:
@@ -78,7 +78,12 @@ def checked_job(config: DictConfig) -> schema.Train:
     Raises: ConfigError with every mistake in it.
     """
     options = [str(name) for name in config if name != "hydra"]
-    return checked_config(OmegaConf.masked_copy(config, options))
+    of_hydra = HydraConfig.instance()
+    before, of_hydra.cfg = of_hydra.cfg, config
+    try:
+        return checked_config(OmegaConf.masked_copy(config, options))
+    finally:
+        of_hydra.cfg = before
 
 
 def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = checked_config) -> None:

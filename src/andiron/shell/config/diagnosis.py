@@ -16,8 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from andiron import errors
-from andiron.shell.config import arguments as command_arguments, quoting, schema
-from andiron.shell.config.leaves import leaves
+from andiron.shell.config import arguments as command_arguments, quoting, resolution, schema
 
 Groups = dict[str, list[str]]  # the choices of every config group
 
@@ -58,7 +57,7 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
     lines += [line for line in _schema_problems(valid, conf_dirs) if _option(line) not in reported]
     flags = command_arguments.of_the_configuration(arguments)  # which may be wrong
     place = "".join(map("{}={}: ".format, flags[::2], flags[1::2]))
-    return lines or _unlisted(error, overrides) or [place + _message(error)]
+    return lines or _unlisted(error, overrides) or [place + resolution.message(error)]
 
 
 def _unlisted(error: Exception, overrides: list[str]) -> list[str]:
@@ -138,7 +137,7 @@ def _option(text: str) -> str:
 def _file_problems(error: Exception, folders: list[Path]) -> list[str]:
     """The problems of files that are not readable as YAML, if `error` comes from one."""
     if isinstance(error, yaml.MarkedYAMLError):
-        return [_message(error)]
+        return [resolution.message(error)]
     lines: list[str] = []
     if not isinstance(error, UnicodeDecodeError | RecursionError):
         return lines
@@ -158,39 +157,6 @@ def user_dirs(arguments: list[str]) -> list[Path]:
     """The folder of `--config-dir`, if given; its files are used beside `conf/`'s."""
     options = command_arguments.parsed(arguments)
     return [Path(options.config_dir).absolute()] if options.config_dir else []
-
-
-def problems(config: DictConfig) -> list[str]:
-    """The mistakes in a composed configuration, one line each.
-
-    A value that only repeats another (`initial_lr: ${lr}`) is reported where it was given.
-    """
-    unresolved = OmegaConf.to_container(config, resolve=False)
-    raw = {".".join(path): value for path, value in leaves(unresolved, opens_lists=True)}
-    missing = [option for option, value in raw.items() if value == "???"]
-    filled = config.copy()
-    for option in missing:
-        OmegaConf.update(filled, option, None)
-    try:
-        by_option = schema.problems(plain(filled))
-    except OmegaConfBaseException as error:
-        return [_message(error)]
-    lines = {
-        option: line for option, line in by_option.items() if not _is_interpolation(raw.get(option))
-    }
-    lines |= {option: f"{option}: no value; give one as {option}=..." for option in missing}
-    return list(lines.values())
-
-
-def plain(config: DictConfig) -> dict[str, Any]:
-    """The configuration as plain values, with interpolations resolved."""
-    resolved = OmegaConf.to_container(config, resolve=True)
-    return {str(key): value for key, value in resolved.items()}  # type: ignore[union-attr]
-
-
-def _is_interpolation(value: Any) -> bool:
-    """Whether a value is written as an interpolation of another option."""
-    return isinstance(value, str) and value.startswith("${") and not value.startswith("${oc.")
 
 
 def groups(*conf_dirs: Path) -> Groups:
@@ -264,19 +230,6 @@ def composed_by_hydra(overrides: list[str], conf_dir: Path, *others: Path) -> Di
 
 def _schema_problems(overrides: list[str], conf_dirs: list[Path]) -> list[str]:
     try:
-        return problems(composed_by_hydra(overrides, *conf_dirs))
+        return resolution.problems(composed_by_hydra(overrides, *conf_dirs))
     except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
-        return [_message(error)]
-
-
-def _message(error: Exception) -> str:
-    """The message of Hydra or OmegaConf on one line, after the option or file that it names."""
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        mark = error.problem_mark
-        place = f"line {mark.line + 1}, column {mark.column + 1}"
-        return f"{mark.name}: no YAML: {place}: {error.problem}"
-    if isinstance(error, RecursionError):
-        return "nested too deeply, or a defaults list that includes itself: choose another file"
-    if isinstance(error, OmegaConfBaseException) and error.full_key:
-        return f"{error.full_key}: {str(error.msg).splitlines()[0]}"
-    return " ".join(str(error).split())
+        return [resolution.message(error)]

@@ -31,6 +31,7 @@ NAMED_GROUPS = (
 )  # fmt: skip
 PATH_ARGUMENTS = ("root", "path", "cache")  # of a data set
 MAY_BE_PATHS = (*PATH_ARGUMENTS, "test")  # if they are texts
+VARIABLES = "variables"  # of the user's, in a record; in a configuration at its top level
 SETS = "valid_sets"  # of a data set: paths by name
 OF_A_SWEEP = ("jobs", "sweep_name", "objective")  # options that need -m
 INSTRUCTIONS = (*OF_A_SWEEP, "resume", "resume_allow", "overwrite", "trust")  # not in a record
@@ -165,6 +166,10 @@ class Train(LearnerOptions):
         None, "exit code after a signal; null: 128 + its number, 130 for Ctrl-C", resume="free"
     )
 
+    variables: dict[str, Any] = option(
+        {}, "top-level keys of your own that others interpolate", resume="free", hparam="if set"
+    )
+
     @property
     def demands(self) -> Demands:
         return Demands(self.device, self.batch_size, self.slices, self.num_workers)
@@ -243,7 +248,8 @@ def hyperparameters(plain: Options) -> dict[str, Any]:
 
 def problems(plain: Options) -> Problems:
     """The mistakes in a composed configuration: a line for each option."""
-    lines = _length_problems(plain) | violations.signature_problems(fields_of(Train), plain, "")
+    lines = _length_problems(plain)
+    lines |= violations.signature_problems(fields_of(Train), plain, "", supplied=[VARIABLES])
     lines |= node_checks.problems(plain)
     for group in (*NODE_GROUPS, *NAMED_GROUPS):
         chosen = plain.get(group)

@@ -176,6 +176,8 @@ def of_user(
 def nodes(plain: Mapping[str, Any]) -> Iterator[Option]:
     """Every node of a configuration with its option and its place."""
     for name, value in plain.items():
+        if name == "variables":  # never built: what interpolates one has its value
+            continue
         if name != "param_groups":
             yield from _nodes_inside(value, name, name)
             continue

@@ -45,7 +45,7 @@ def signature_problems(
     allowed = [name for name in expected.parameters if name not in supplied]
     for name in () if expected.is_open_ended else values:
         if name not in expected.parameters:
-            extra = "" if prefix else "; + adds no others"
+            extra = "" if prefix else "; + adds others only for an interpolation"
             hint = errors.nearest(name, allowed) or f"; allowed here: {', '.join(allowed)}{extra}"
             lines[name] = f"{UNKNOWN}{hint}"
     return {f"{prefix}{name}": f"{prefix}{name}{reason}" for name, reason in lines.items()}

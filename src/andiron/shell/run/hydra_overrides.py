@@ -1,7 +1,7 @@
 """The overrides in a run's `.hydra/overrides.yaml`, which are composed again on resume.
 
-They may choose from the config groups and set plain values. Hydra's own options, interpolations,
-packages and sweeps could do more, so they are refused.
+They may choose from the config groups and set plain values, also `${lr}`. Hydra's own options,
+resolvers, packages and sweeps could do more, so they are refused.
 """
 
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ from andiron import errors
 from andiron.disk import files
 from andiron.shell.config.arguments import parsed_override
 from andiron.shell.config.leaves import nested
+from andiron.shell.config.resolution import REFERENCE
 from andiron.shell.config.trust import Trust
 
 Groups = Mapping[str, list[str]]  # the choices of every config group
@@ -78,8 +79,8 @@ def _problem(text: str, override: Override | None, groups: Groups) -> str | None
         return "sets an option of Hydra, which a run folder may not"
     if override.is_sweep_override():
         return "is a sweep"
-    if "${" in text:
-        return "has an interpolation"
+    if "${" in REFERENCE.sub("", text):
+        return "has an interpolation other than of options and variables"
     is_choice = key in groups or "/" in key
     return _unknown_choice(override, groups.get(key, [])) if is_choice else None
 

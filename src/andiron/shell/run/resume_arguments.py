@@ -18,6 +18,7 @@ from andiron.shell.config import (
     composition,
     diagnosis,
     quoting,
+    resolution,
     schema,
     trust,
 )
@@ -60,6 +61,11 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
         return
     recorded = _recorded_overrides(folder, conf_dirs, trusted)
     kept = _without(recorded, *map(_key, overrides))
+    added = {_key(text) for text in recorded if text.startswith("+")}
+    overrides = [
+        f"+{text}" if _key(text) in added and not text.startswith(("+", "~")) else text
+        for text in overrides
+    ]
     run_dir = f"hydra.run.dir={quoting.quoted(str(folder.path))}"
     all_arguments = [*kept, *overrides, run_dir, *flags]
     check = partial(_with_changes, asdict(config), recorded)
@@ -121,7 +127,7 @@ def _with_changes(
     """
     composition.checked_config(composed)
     before = hydra.compose("train", overrides=recorded)
-    own = resume_policy.changes(diagnosis.plain(before), diagnosis.plain(composed))
+    own = resume_policy.changes(resolution.plain(before), resolution.plain(composed))
     plain = resume_policy.applied(config, own)
     if problems := schema.problems(plain):
         raise errors.ConfigError(problems.values())

@@ -9,7 +9,7 @@ import functools
 import logging
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 # of `hydra.job.override_dirname`, which no public function makes
 from hydra._internal.config_loader_impl import get_overrides_dirname
@@ -83,9 +83,13 @@ class JobConfigs:
         except Exception as error:  # Hydra raises even AssertionError and TypeError
             return ComposedJob(None, problems=(str(error),))
         try:
-            return ComposedJob(config, composition.checked_job(config))
+            checked = composition.checked_job(config)
         except errors.ConfigError as error:
             return ComposedJob(config, problems=error.problems)
+        plain: Any = OmegaConf.to_container(config, resolve=False)
+        del plain["hydra"]
+        # what Hydra provides, such as the run folder, is known in the job, which is checked there
+        return ComposedJob(config, None if "${hydra:" in str(plain) else checked)
 
     def _by_hydra(self, overrides: tuple[str, ...]) -> DictConfig:
         return self._loader.load_sweep_config(self._sweep, list(overrides))

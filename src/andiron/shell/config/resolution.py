@@ -1,0 +1,112 @@
+"""A composed configuration as plain values, and its mistakes.
+
+A top-level key that is no option is a variable of the user's if anything interpolates it:
+`dims: 48` for `${dims}`, `paths: {data_dir: /data}` for `${paths.data_dir}`.
+"""
+
+import re
+from typing import Any
+
+import yaml
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from andiron.shell.config import schema
+from andiron.shell.config.leaves import leaves
+
+REFERENCE = re.compile(r"\$\{([\w.]+)\}")  # to another option or variable
+ENVIRONMENT = "${oc.env:"
+DECODED = "; a variable of the environment is text: ${oc.decode:${oc.env:NAME}} reads its value"
+
+
+def problems(config: DictConfig) -> list[str]:
+    """The mistakes in a composed configuration, one line each.
+
+    A value that only repeats another (`initial_lr: ${lr}`) is reported where it was given.
+    """
+    unresolved = OmegaConf.to_container(config, resolve=False)
+    raw = {".".join(path): value for path, value in leaves(unresolved, opens_lists=True)}
+    missing = [option for option, value in raw.items() if value == "???"]
+    filled = config.copy()
+    for option in missing:
+        OmegaConf.update(filled, option, None)
+    try:
+        options = plain(filled)
+    except OmegaConfBaseException as error:
+        return [message(error)]
+    variables = options.get(schema.VARIABLES, {})
+    unused = {name: variables[name] for name in variables if not _is_used(filled, name)}
+    by_option = schema.problems(options | unused)
+    if schema.VARIABLES in config:
+        reason = "is the record of your variables; give each at the top level, such as +dims=48"
+        by_option[schema.VARIABLES] = f"{schema.VARIABLES}: {reason}"
+    wrong = {*by_option, *missing}
+    lines = {
+        option: line + _decoding(option, raw)
+        for option, line in by_option.items()
+        if not wrong & {*map(_source, _inside(option, raw))}
+    }
+    lines |= {option: f"{option}: no value; give one as {option}=..." for option in missing}
+    return list(lines.values())
+
+
+def plain(config: DictConfig) -> dict[str, Any]:
+    """The configuration as plain values, interpolations resolved and variables in one mapping."""
+    resolved = _resolved(config)
+    known = schema.resume_policy().keys() - {schema.VARIABLES}
+    variables = {name: resolved.pop(name) for name in [*resolved] if name not in known}
+    return resolved | ({schema.VARIABLES: variables} if variables else {})
+
+
+def message(error: Exception) -> str:
+    """The message of Hydra or OmegaConf on one line, after the option or file that it names."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}"
+        return f"{mark.name}: no YAML: {place}: {error.problem}"
+    if isinstance(error, RecursionError):
+        return "nested too deeply, or a defaults list that includes itself: choose another file"
+    if isinstance(error, OmegaConfBaseException) and error.full_key:
+        return f"{error.full_key}: {str(error.msg).splitlines()[0]}"
+    return " ".join(str(error).split())
+
+
+def _resolved(config: DictConfig) -> dict[str, Any]:
+    resolved = OmegaConf.to_container(config, resolve=True)
+    return {str(key): value for key, value in resolved.items()}  # type: ignore[union-attr]
+
+
+def _is_used(config: DictConfig, name: str) -> bool:
+    """Whether the configuration, or Hydra's own, differs without this key."""
+    rest = [key for key in config if key != name]
+    try:
+        without = _resolved(OmegaConf.masked_copy(config, rest))
+    except OmegaConfBaseException:  # an interpolation of the key
+        return True
+    before = _resolved(config)
+    del before[name]
+    if str(before) != str(without):  # as text, in which NaN equals NaN
+        return True
+    text = OmegaConf.to_yaml(HydraConfig.get()) if HydraConfig.initialized() else ""
+    return re.search(rf"\$\{{{re.escape(name)}[.}}]", text) is not None
+
+
+def _source(value: Any) -> str:
+    """The option that a value only repeats; empty for another value."""
+    reference = REFERENCE.fullmatch(value) if isinstance(value, str) else None
+    return reference[1] if reference else ""
+
+
+def _inside(option: str, raw: dict[str, Any]) -> list[Any]:
+    return [raw[path] for path in raw if f"{path}.".startswith(f"{option}.")]
+
+
+def _decoding(option: str, raw: dict[str, Any]) -> str:
+    """The remedy for an option's text of the environment, perhaps through variables."""
+    values = _inside(option, raw)
+    for _ in raw:
+        values = [raw.get(_source(value), value) for value in values]
+    texts = [value for value in values if isinstance(value, str) and value.startswith(ENVIRONMENT)]
+    read = [yaml.safe_load(text) for text in OmegaConf.create(texts)]
+    return "" if all(isinstance(value, str) for value in read) else DECODED

@@ -1,0 +1,126 @@
+"""Top-level keys of the user's own: interpolated, recorded, checked; an unused one is an error."""
+
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from andiron import errors
+from andiron.shell.config import composition, diagnosis, resolution
+from andiron.shell.config.schema import Train
+from andiron.shell.config.trust import Trust
+from andiron.shell.run import hydra_overrides
+
+CONF = Path(__file__).resolve().parents[3] / "conf"
+DECODE = "; a variable of the environment is text: ${oc.decode:${oc.env:NAME}} reads its value"
+
+
+def composed(*overrides, own=()):
+    return diagnosis.composed_by_hydra(list(overrides), CONF, *own)
+
+
+def problems(*overrides):
+    return resolution.problems(composed(*overrides))
+
+
+def test_what_is_interpolated_is_a_variable_and_on_record(tmp_path):
+    config = composition.checked_config(
+        composed("+dims=48", "+sizes={small: 8}", "model.hidden=[${dims},${sizes.small}]")
+    )
+    assert config.model["hidden"] == [48, 8]
+    assert config.variables == {"dims": 48, "sizes": {"small": 8}}
+    config.save(tmp_path / "config.json")
+    assert Train.load(tmp_path / "config.json") == config
+
+
+@pytest.mark.parametrize("overrides", [
+    ("+a=3", "+b=${a}", "batch_size=${b}"),  # through another
+    ("+a={b: 3, c: ${a.b}}", "batch_size=${a.c}"),  # that repeats itself
+    ("+a=3", "batch_size=${oc.select:a,5}"),  # by a resolver
+    ("+a=3", "model.hidden=[${...a}]"),  # from inside
+])  # fmt: skip
+def test_every_way_to_interpolate_counts(overrides):
+    assert problems(*overrides) == []
+
+
+@pytest.mark.parametrize(("overrides", "line"), [
+    (("+batchsize=3",), "batchsize: no such option; did you mean 'batch_size'?"),
+    (("+learning_rate=3",), "learning_rate: no such option; did you mean 'lr'?"),
+    (("+batchsize={a: 3, b: ${batchsize.a}}",),  # by itself alone
+     "batchsize: no such option; did you mean 'batch_size'?"),
+    (("+dropout=0.1", "+variables.dropout=1"),
+     "variables: is the record of your variables; give each at the top level, such as +dims=48"),
+])  # fmt: skip
+def test_a_variable_that_nothing_uses_is_refused(overrides, line):
+    assert line in problems(*overrides)
+
+
+def test_a_name_that_nothing_defines_is_an_error():
+    assert problems("batch_size=${dims}") == ["batch_size: Interpolation key 'dims' not found"]
+
+
+@pytest.mark.parametrize(("overrides", "lines"), [
+    (("batch_size=${lr}",), ["batch_size=0.001: should be a valid integer"]),  # once a traceback
+    (("+rate=-1", "lr=${rate}"), ["lr=-1: should be greater than 0"]),
+    (("lr=-1", "num_workers=${lr}"), ["lr=-1: should be greater than 0"]),  # where it was given
+    (("+dims=???", "model.hidden=[${dims}]"), ["dims: no value; give one as dims=..."]),
+    (("+dims=wide", "model.hidden=[${dims}]"),
+     ["model.hidden=['wide']: should be a valid integer (item 0)"]),
+])  # fmt: skip
+def test_a_value_that_is_interpolated_is_checked_like_any_other(overrides, lines):
+    assert [line[: len(lines[0])] for line in problems(*overrides)] == lines
+
+
+def test_a_number_of_the_environment_names_what_reads_it(monkeypatch):
+    monkeypatch.setenv("ANDIRON_TEST_SIZE", "12")
+    wrong = "batch_size=12: should be a valid integer" + DECODE
+    assert problems("batch_size=${oc.env:ANDIRON_TEST_SIZE}") == [wrong]
+    assert problems("+size=${oc.env:ANDIRON_TEST_SIZE}", "batch_size=${size}") == [wrong]
+    assert problems("name=${oc.env:ANDIRON_TEST_SIZE}") == []
+
+
+def test_the_projects_own_file_sets_choices_and_variables_before_an_experiment(tmp_path):
+    files = {
+        "project/default": "# @package _global_\ndefaults: [/paths: own, override /model: net, "
+        "override /optimizer: sgd]\nwidth: 24\nseed: 1\n",
+        "paths/own": "root: /data\nimages: ${paths.root}/images\n",
+        "model/net": "_target_: andiron.models.MLP\nhidden: ['${width}']\n",
+        "data/pictures": "_target_: andiron.data.mnist\nroot: ${paths.images}\nvalid: 0.1\nsplit_seed: 0\n",
+        "experiment/wide": "# @package _global_\ndefaults: [override /optimizer: adamw]\n"
+        "width: 64\nseed: 2\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.yaml").write_text(text)
+
+    plain = composition.checked_config(composed("data=pictures", own=[tmp_path]))
+    assert plain.data["root"] == "/data/images"
+    assert (plain.model["hidden"], plain.seed) == ([24], 1)
+    assert plain.optimizer["_target_"] == "torch.optim.SGD"
+
+    plain = composition.checked_config(
+        composed("data=pictures", "experiment=wide", "width=32", own=[tmp_path])
+    )
+    assert (plain.model["hidden"], plain.seed) == ([32], 2)
+    assert plain.optimizer["_target_"] == "torch.optim.AdamW"
+
+
+def test_without_variables_nothing_is_resolved_again(monkeypatch):
+    resolved, of = [], resolution._resolved
+    monkeypatch.setattr(resolution, "_resolved", lambda config: resolved.append(1) or of(config))
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        composition.checked_config(compose("train"))
+    assert len(resolved) == 2  # the check, and the values
+
+
+def test_a_recorded_override_may_refer_to_options_but_call_no_resolver(tmp_path):
+    def check(*overrides):
+        hydra_overrides.check(tmp_path / "overrides.yaml", list(overrides), {}, Trust())
+
+    check("+dims=48", "model.hidden=[${dims},${sizes.small}]", "lr=${rate}")
+    for refused in ("lr=${oc.env:SECRET}", "lr=${hydra:job.name}"):
+        with pytest.raises(errors.RunFolderError, match="than of options and variables"):
+            check("+dims=48", refused)
+    for refused in ("model._target_=${dims}", "+dims._target_=os.system"):
+        with pytest.raises(errors.ConfigError, match="listed classes"):
+            check(refused)
