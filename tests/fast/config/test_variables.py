@@ -85,7 +85,8 @@ def test_the_projects_own_file_sets_choices_and_variables_before_an_experiment(t
         "override /optimizer: sgd]\nwidth: 24\nseed: 1\n",
         "paths/own": "root: /data\nimages: ${paths.root}/images\n",
         "model/net": "_target_: andiron.models.MLP\nhidden: ['${width}']\n",
-        "data/pictures": "_target_: andiron.data.mnist\nroot: ${paths.images}\nvalid: 0.1\nsplit_seed: 0\n",
+        "data/pictures": "_target_: andiron.data.mnist\nroot: ${paths.images}\n"
+        "valid: 0.1\nsplit_seed: 0\n",
         "experiment/wide": "# @package _global_\ndefaults: [override /optimizer: adamw]\n"
         "width: 64\nseed: 2\n",
     }
