@@ -78,7 +78,7 @@ def checked_job(config: DictConfig) -> schema.Train:
     Raises: ConfigError with every mistake in it.
     """
     options = [str(name) for name in config if name != "hydra"]
-    of_hydra = HydraConfig.instance()
+    of_hydra: Any = HydraConfig.instance()
     before, of_hydra.cfg = of_hydra.cfg, config
     try:
         return checked_config(OmegaConf.masked_copy(config, options))

@@ -79,7 +79,7 @@ def _resolved(config: DictConfig) -> dict[str, Any]:
 
 def _is_used(config: DictConfig, name: str) -> bool:
     """Whether the configuration, or Hydra's own, differs without this key."""
-    rest = [key for key in config if key != name]
+    rest = [str(key) for key in config if key != name]
     try:
         without = _resolved(OmegaConf.masked_copy(config, rest))
     except OmegaConfBaseException:  # an interpolation of the key
