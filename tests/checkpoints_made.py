@@ -1,5 +1,7 @@
 """Checkpoints for the tests to save, and what they look at afterwards."""
 
+from dataclasses import replace
+
 import torch
 
 from andiron.checkpoint import Checkpoint, last_and_best
@@ -43,6 +45,13 @@ def big(updates, *, megabytes):
     numbers = megabytes * 2**20 // 8
     tensors = {"weight": torch.arange(numbers, dtype=torch.float32) + updates}
     return Checkpoint(tensors, {"weight/exp_avg": -tensors["weight"]}, {"updates": updates})
+
+
+def frozen(updates, *, megabytes):
+    """As `big`, beside weights of as many megabytes that do not train."""
+    trained = big(updates, megabytes=megabytes)
+    body = torch.arange(megabytes * 2**20 // 4, dtype=torch.float32)
+    return replace(trained, model=trained.model | {"body": body}, frozen=frozenset(["body"]))
 
 
 def save(saver, updates, *, loss=0.5):

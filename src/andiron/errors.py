@@ -68,6 +68,10 @@ class DataError(AndironError):
     """Data that is missing, damaged or unusable."""
 
 
+class FrozenFileError(DataError):
+    """The file of a checkpoint's frozen weights that is missing, damaged or another one."""
+
+
 class SampleError(DataError):
     """Invalid samples in a batch; `places` are their positions in it, counted from 0."""
 

@@ -14,7 +14,7 @@ STATE = "state.json"
 MANIFEST = "manifest.json"
 # no slash, which leads out of the folder; no lone surrogate, which file names cannot hold
 _OWN_NAME = re.compile(
-    r"(model(-(?P<average>[^/\0\ud800-\udfff]+))?|optimizer|metrics)\.safetensors"
+    r"(model(-(?P<average>[^/\0\ud800-\udfff]+))?|optimizer|metrics|frozen)\.safetensors"
     r"|(state|manifest)\.json"
 )
 _STEP = re.compile(r"step-(0|[1-9][0-9]*)(?:\.([2-9]|[1-9][0-9]+))?")
@@ -27,7 +27,8 @@ class Checkpoint:
     """Everything a run needs to resume.
 
     The tensors of model and optimizer by name, plain values (`state`), averages of the weights, and
-    metric sums of the open window. `folder` is where it was read from.
+    metric sums of the open window. `folder` is where it was read from. The tensors of the model
+    named in `frozen` do not train; checkpoints share the file that has them.
     """
 
     model: Tensors
@@ -36,6 +37,7 @@ class Checkpoint:
     averages: dict[str, Tensors] = field(default_factory=dict)
     metrics: Tensors = field(default_factory=dict)
     folder: Path | None = None
+    frozen: frozenset[str] = frozenset()
 
     def place(self, file: str) -> str:
         """The path of one of its files, for messages."""

@@ -18,11 +18,12 @@ def newest_whole(place: Store | Path, run: str | None = None) -> tuple[Path, Che
     """The newest intact checkpoint in a store or folder, and the folder with its files.
 
     Newer damaged ones are set aside, each with a warning. With the identity of a `run`,
-    another run's are skipped, with a warning too.
-    Raises: DataError if there is none.
+    another run's are skipped, with a warning too, as are those that lack only their frozen weights.
+    Raises: DataError if there is none; FrozenFileError if one lacks only those.
     """
     store = as_store(place)
     aside: list[str] = []
+    repairable: errors.FrozenFileError | None = None
     taken = {*entries(store)}
     for name in reversed(_checkpoints(taken)):
         folder = store.fetch(name)
@@ -32,12 +33,15 @@ def newest_whole(place: Store | Path, run: str | None = None) -> tuple[Path, Che
                 log.warning("checkpoint %s is of another run (%s) and is ignored", folder, owner)
                 continue
             return folder, checkpoint_files.load(folder)
+        except errors.FrozenFileError as error:
+            log.warning("checkpoint %s is ignored: %s", name, error)
+            repairable = repairable or error
         except errors.DataError as error:
             aside.append(set_aside(store, name, "damaged", taken))
             kept = f"it is kept as {aside[-1]}"
             log.warning("checkpoint %s is damaged and ignored: %s; %s", name, error, kept)
     tried = f" ({', '.join(aside)}: damaged)" if aside else ""
-    raise errors.DataError(
+    raise repairable or errors.DataError(
         f"no checkpoint in {store}{tried}: nothing to resume from; restore one there, give the "
         "checkpoint.store that has one, or start another run"
     )

@@ -5,7 +5,7 @@ First writes to fresh memory cost a page fault a page, more than the copy itself
 
 import collections
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -65,7 +65,8 @@ class HostBuffers:
         devices = {tensor.device for _, tensor in pairs[True]}
         # training keeps changing the state: it is copied by the encoder that will write it
         plain = json.loads(json.dumps(state))
-        return HostCopy(contents.from_files(copies, plain), tuple(map(_event, devices)))
+        copied = replace(contents.from_files(copies, plain), frozen=checkpoint.frozen)
+        return HostCopy(copied, tuple(map(_event, devices)))
 
     def give_back(self, copy: HostCopy) -> None:
         """Reclaims the memory of a copy that is no longer read."""

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from andiron.disk.guarded_folders import check_writing
 
@@ -20,6 +20,14 @@ Pieces = Iterable[bytes | memoryview]
 TEXT_LIMIT = 16 * 2**20  # bytes: a record of a run is far smaller
 VALUES_LIMIT = 2 * 2**20  # in a JSON file; each takes up to 100 bytes of memory
 NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # on a pipe; Windows has none
+
+
+@runtime_checkable
+class Linking(Protocol):
+    """The pieces of a file that may be on the disk already."""
+
+    def link(self, path: Path) -> bool:
+        """Links such a file as `path`, in a folder not yet renamed; returns False if none is."""
 
 
 def is_ambiguous(path: str | Path) -> bool:
@@ -163,7 +171,8 @@ def write_folder(path: Path, contents: Mapping[str, Pieces]) -> None:
     is_named = False
     try:
         for name, pieces in contents.items():
-            _write_through(partial / name, pieces)
+            if not (isinstance(pieces, Linking) and pieces.link(partial / name)):
+                _write_through(partial / name, pieces)
         _sync(partial)
         partial.rename(path)
         is_named = True

@@ -81,8 +81,12 @@ class LearnerState:
             state["observers"] = plain["observers"]
         if sets:
             state["parts"]["sets"] = sets
+        if self.optimizer.frozen:
+            state["waiting"] = sorted(self.optimizer.waiting)
         weights = averages | self.early_stopping.weights()
-        return Checkpoint(model, optimizer, state, weights, windows | tensors)
+        named = self.model.named_parameters(remove_duplicate=False)
+        frozen = frozenset(name for name, tensor in named if not tensor.requires_grad)
+        return Checkpoint(model, optimizer, state, weights, windows | tensors, None, frozen)
 
     def user_states(
         self, positions: Mapping[str, Any] | None = None
@@ -121,7 +125,7 @@ class LearnerState:
         state = state_format.checked(saved.state, saved.place(contents.STATE))
         state = user_states.decoded(state, saved.metrics, saved.place(contents.STATE))
         self._check(saved, state)
-        self.optimizer.continue_from(state["owners"], state["frozen"], state["updates"])
+        self.optimizer.continue_from(state)
         device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
         windows = {n: t for n, t in saved.metrics.items() if not n.startswith(user_states.PREFIX)}
         self.metric_log.load_state_dict(state["metric_log"], windows, device)

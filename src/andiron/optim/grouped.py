@@ -51,6 +51,7 @@ class Group:
     transform: Chain | None = None
     every: int = 1
     frozen_updates: int = 0
+    trains_statistics: bool = False  # running statistics, while the group is frozen
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -74,9 +75,8 @@ class GroupedOptimizer:
         self.frozen_modules = FrozenModules(model)
         self._frozen: set[str] = set()
         self._rated, self._rates = list[Any](), Rates()  # the rate and groups that gave the rates
-        for group in self.groups.values():
-            for tensor in group.parameters.values():
-                tensor.requires_grad_(True)
+        for tensor in self.parameters.values():
+            tensor.requires_grad_(True)
         self._freeze(without | self.waiting)
 
     @classmethod
@@ -233,12 +233,12 @@ class GroupedOptimizer:
             for name, group in self.groups.items()
         }
 
-    def continue_from(self, owners: Mapping[str, Any], frozen: Iterable[str], updates: int) -> None:
-        """Restores which groups are frozen after `updates` updates.
+    def continue_from(self, state: Mapping[str, Any]) -> None:
+        """Restores which groups are frozen, and which of them will thaw, from a learner's state.
 
         Raises: OwnershipError listing the differences between saved and current owners.
         """
-        now = self.owners()
+        owners, now = state["owners"], self.owners()
         lines = [
             f"{name}: was {owners.get(name, 'absent')}, is {now.get(name, 'absent')}"
             for name in {**owners, **now}
@@ -249,9 +249,8 @@ class GroupedOptimizer:
                 "the checkpoint's optimizer state belongs to other owners; resume with the groups "
                 "it was made with:\n  " + "\n  ".join(lines)
             )
-        waiting = self.waiting
-        self.waiting = {name for name in waiting if self.groups[name].frozen_updates > updates}
-        self._freeze({*frozen})
+        self.waiting &= {*state.get("waiting", state["frozen"])}
+        self._freeze({*state["frozen"]})
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:
@@ -277,9 +276,9 @@ class GroupedOptimizer:
         for name in changed:
             for tensor in self.groups[name].parameters.values():
                 tensor.requires_grad_(name not in names)
-        self.frozen_modules.choose(
-            {tensor for name in names for tensor in self.groups[name].parameters.values()}
-        )
+        groups = [self.groups[name] for name in names]
+        still = [group.parameters for group in groups if not group.trains_statistics]
+        self.frozen_modules.choose({t for parameters in still for t in parameters.values()})
         self.prove()
 
     def _checked_names(self, names: Iterable[str]) -> set[str]:

@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from andiron import errors
-from andiron.disk import files
+from andiron.disk import checksums, files
 
 DTYPES = {
     torch.bool: "BOOL", torch.uint8: "U8", torch.int8: "I8",
@@ -34,6 +34,8 @@ DTYPES_BY_NAME = {name: dtype for dtype, name in DTYPES.items()}
 DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError)
 Shapes = Mapping[str, tuple[torch.dtype, Sequence[int]]]
 METADATA = "__metadata__"
+# of a checkpoint's frozen weights; as a key of metadata, the SHA-256 of the one beside the file
+FROZEN = "frozen.safetensors"
 MAX_HEADER_BYTES = 100_000_000  # the format's own limit
 HEADER_VALUES = 4 * 2**20
 MAX_TENSORS = 100_000  # a header of thousands of bytes for each would take gigabytes as tensors
@@ -57,20 +59,42 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     files.write_pieces(path, chunks(tensors))
 
 
-def load_tensors(path: Path) -> dict[str, Tensor]:
+def load_tensors(path: Path, *, alone: bool = False) -> dict[str, Tensor]:
     """The named tensors in a safetensors file, on the CPU, memory-mapped.
 
-    Raises: DataError if the file is missing, truncated or not a safetensors file.
+    Unless `alone`, the weights of a checkpoint include its frozen ones, in the file beside it.
+    Raises: DataError if the file is missing, truncated or not a safetensors file; FrozenFileError
+    for the one beside it.
     """
     try:
-        header_of(path)  # refuses other files before the library reads them
-        return safetensors.torch.load_file(path)
+        _, metadata = header_of(path)  # refuses other files before the library reads them
+        tensors = safetensors.torch.load_file(path)
+        is_whole = alone or FROZEN not in metadata
+        return tensors if is_whole else tensors | _frozen_beside(path, metadata[FROZEN])
     except OSError as error:
         raise not_opened(path, error) from error
     except (SafetensorError, ValueError) as error:
         raise errors.DataError(
             f"{path}: not a whole safetensors file ({error}); restore it from a copy"
         ) from error
+
+
+def _frozen_beside(path: Path, sha256: str) -> dict[str, Tensor]:
+    """The frozen weights with this SHA-256, in the folder of the file at `path`."""
+    frozen, wanted = path.with_name(FROZEN), f"{path.name} was written with SHA-256 {sha256[:64]}"
+    try:
+        actual = checksums.entry(frozen)["sha256"]
+    except (OSError, ValueError) as error:
+        raise frozen_unusable(frozen, f"{files.reason(error)}; {wanted}") from error
+    if actual != sha256:
+        raise frozen_unusable(frozen, f"SHA-256 is {actual}; {wanted}: damaged or replaced")
+    return load_tensors(frozen, alone=True)
+
+
+def frozen_unusable(path: Path, problem: str) -> errors.FrozenFileError:
+    """The error of a file of frozen weights, with the remedy."""
+    remedy = "copy the file from another checkpoint of the run, or use another checkpoint"
+    return errors.FrozenFileError(f"{path}: {problem}; {remedy}")
 
 
 def header_of(path: Path) -> Header:

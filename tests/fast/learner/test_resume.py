@@ -99,6 +99,8 @@ SETUPS = {
     "fp16": lambda b, m: b.precision("fp16").build(m, adam(m), LR),
     "frozen until before the edge":
         lambda b, m: b.build(m, two_optimizers(m, frozen_updates=5), LR),
+    # resumed at the very update of the thaw, it stayed frozen for good
+    "frozen until the edge": lambda b, m: b.build(m, two_optimizers(m, frozen_updates=7), LR),
     "frozen until after the edge":
         lambda b, m: b.build(m, two_optimizers(m, frozen_updates=16), LR),
     "sam": lambda b, m: b.sam(0.05).build(m, adam(m), LR),

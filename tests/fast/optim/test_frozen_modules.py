@@ -22,7 +22,7 @@ BODIES = {
 }  # fmt: skip
 
 
-def states(body, *, frozen_updates=0, calls_train=False):
+def states(body, *, frozen_updates=0, calls_train=False, **settings):
     """The body's state before training, and after each update."""
     torch.manual_seed(0)
     head = nn.Sequential(nn.BatchNorm1d(5), nn.Linear(5, 3))
@@ -38,6 +38,7 @@ def states(body, *, frozen_updates=0, calls_train=False):
             parameters=part,
             optimizer=None if name == "body" and not frozen_updates else own[name],
             frozen_updates=frozen_updates if name == "body" else 0,
+            **settings,
         )
         for name, part in parts.items()
     ]
@@ -71,6 +72,36 @@ def test_a_group_that_thaws_trains_from_then_on_with_its_statistics(body):
     assert [same(first, state) for state in later] == [True] * 3 + [False] * 3
     buffers = [name for name in first if name.endswith(("running_mean", "_u", "_v"))]
     assert buffers and not any(torch.equal(first[name], later[-1][name]) for name in buffers)
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_statistics_of_a_frozen_group_train_where_asked_for(body):
+    first, *later = states(body, trains_statistics=True)
+    for name, tensor in first.items():
+        is_statistic = name.endswith(("running_mean", "running_var"))
+        # instance norm does not count, and the vectors of a fixed matrix converge
+        if not name.endswith(("num_batches_tracked", "_u", "_v")):
+            assert torch.equal(tensor, later[-1][name]) != is_statistic, name
+
+
+def test_dropout_of_a_frozen_group_goes_on():
+    torch.manual_seed(0)
+    body = nn.Sequential(nn.Linear(4, 64), nn.BatchNorm1d(64), nn.Dropout())
+    task = Classifier(nn.Sequential(body, nn.Linear(64, 3)))
+    rest = dict(task.named_parameters())
+    frozen = {name: rest.pop(name) for name in [*rest] if name.startswith("network.0.")}
+    groups = [
+        Group(name="body", parameters=frozen, optimizer=None),
+        Group(name="head", parameters=rest, optimizer=Optimizer(torch.optim.SGD, task, [*rest])),
+    ]
+    builder = LearnerBuilder(num_epochs=1).metric_valid_numeric(Loss()).renderer(None)
+    made = builder.unrecorded().with_writers().build(task, GroupedOptimizer(task, groups), 0.1)
+    dropped = []
+    body.register_forward_hook(lambda *a: dropped.append((a[2] == 0).float().mean().item()))
+    made.fit(BATCHES, BATCHES[:1])
+    *updates, validation = dropped
+    assert all(0.3 < share < 0.7 for share in updates) and validation == 0
+    assert not body[1].training and body[2].training
 
 
 def test_parameters_that_the_users_code_freezes_leave_the_mode_alone():

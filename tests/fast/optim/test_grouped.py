@@ -261,6 +261,28 @@ def test_a_waiting_group_is_thawed_after_its_frozen_updates():
     assert seen == [(False, False)] * 3 + [(True, True)] * 2
 
 
+def test_a_saved_group_that_waits_thaws_also_where_its_frozen_updates_are_over_already():
+    """As after a change of the batch size, if `frozen` counts epochs."""
+    before = two_groups(network(), frozen_updates=42)
+    saved = {"owners": before.owners(), "frozen": before.frozen, "waiting": [*before.waiting]}
+    resumed = two_groups(network(), frozen_updates=21)
+    resumed.continue_from(saved)
+    assert resumed.frozen == ["body"]
+    resumed.thaw(30)
+    assert resumed.frozen == []
+
+
+def test_a_group_that_the_users_code_froze_again_does_not_thaw_after_a_resume():
+    before = two_groups(network(), frozen_updates=3)
+    before.thaw(3)
+    before.freeze("body")
+    saved = {"owners": before.owners(), "frozen": before.frozen, "waiting": [*before.waiting]}
+    resumed = two_groups(network(), frozen_updates=3)
+    resumed.continue_from(saved)
+    resumed.thaw(5)
+    assert resumed.frozen == ["body"]
+
+
 def test_a_group_frozen_for_good_cannot_be_unfrozen():
     model = network()
     tensors = dict(model.named_parameters())
@@ -321,8 +343,8 @@ def test_a_state_of_other_owners_is_refused_by_what_differs():
         group(model, "body", torch.optim.SGD, MATRICES),
         group(model, "rest", torch.optim.Adam, BIASES),
     ])  # fmt: skip
-    saved = two_groups(model).owners()
-    message = message_of(errors.OwnershipError, other.continue_from, saved, [], 5)
+    saved = {"owners": two_groups(model).owners()}
+    message = message_of(errors.OwnershipError, other.continue_from, saved)
     assert message.splitlines()[1:] == [
         "  body: was {'optimizer': 'torch.optim.Adam', 'parameters': ['0.weight', '3.weight']}, "
         "is {'optimizer': 'torch.optim.SGD', 'parameters': ['0.weight', '3.weight']}"

@@ -276,12 +276,12 @@ def test_what_cannot_be_removed_is_tried_again_after_the_next_write(tmp_path, mo
     assert names(tmp_path) == {"step-30"}
 
 
-def killed(folder, rounds, seed):
+def killed(folder, rounds, seed, kind):
     """Reports of the folders that killed processes left, one after the other."""
     environment = {**os.environ, "PYTHONPATH": PATHS, "OMP_NUM_THREADS": "1"}
     command = [
         sys.executable, str(Path(__file__).with_name("killed.py")), str(folder), str(rounds),
-        str(seed),
+        str(seed), kind,
     ]  # fmt: skip
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -291,8 +291,9 @@ def killed(folder, rounds, seed):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_after_any_kill_the_newest_checkpoint_is_whole_and_work_continues(tmp_path):
-    rounds = killed(tmp_path / "checkpoints", 20, 5)
+@pytest.mark.parametrize("kind", ["big", "frozen"])
+def test_after_any_kill_the_newest_checkpoint_is_whole_and_work_continues(tmp_path, kind):
+    rounds = killed(tmp_path / "checkpoints", 20, 5, kind)
     assert len(rounds) == 20 and all(each["whole"] for each in rounds)
     updates = [each["updates"] for each in rounds]
     assert updates == sorted(updates) and updates[-1] > updates[0]

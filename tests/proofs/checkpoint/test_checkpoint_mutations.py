@@ -2,14 +2,17 @@
 
 import random
 import shutil
+from dataclasses import replace
 
 import pytest
+import torch
 from checkpoints_made import ALL_FILES, equal, rich
 
-from andiron import errors
+from andiron import errors, serialization
 from andiron.checkpoint import load, newest_whole, write
 
 MUTATIONS = 200  # of each file
+FROZEN = "frozen.safetensors"
 
 
 def truncated(content, draw, others):
@@ -114,6 +117,34 @@ def test_a_changed_file_is_detected_or_harmless_and_the_previous_is_used(shelf, 
             shutil.rmtree(folder)
         shutil.copytree(whole, folder)
     # the others: a file swapped for itself, zeros made zero, spaces after JSON
+    assert refused >= 0.8 * MUTATIONS
+
+
+def test_a_changed_file_of_frozen_weights_is_named_or_harmless(tmp_path):
+    draw, names = random.Random(FROZEN), frozenset(["tied", "again"])
+    for number in (10, 20):
+        body = dict.fromkeys(names, torch.arange(35.0) + number)
+        made = replace(rich(number), frozen=names)
+        write(tmp_path / f"step-{number}", replace(made, model=made.model | body))
+    folder, expected = tmp_path / "step-20", load(tmp_path / "step-20")
+    content, refused = (folder / FROZEN).read_bytes(), 0
+    others = [(path / FROZEN).read_bytes() for path in (tmp_path / "step-10", folder)]
+    for number in range(MUTATIONS):
+        way = draw.choice(WAYS)
+        changed = way(content, draw, others)
+        (folder / FROZEN).unlink(missing_ok=True)
+        if changed is not None:
+            (folder / FROZEN).write_bytes(changed)
+        try:
+            found = load(folder)
+        except errors.FrozenFileError as error:
+            refused += 1
+            assert str(error).startswith(f"{folder / FROZEN}: ")
+            with pytest.raises(errors.FrozenFileError):
+                serialization.load_tensors(folder / "model.safetensors")
+            assert newest_whole(tmp_path)[0].name == "step-10" and folder.exists()
+        else:
+            assert equal(found, expected), (number, way)
     assert refused >= 0.8 * MUTATIONS
 
 

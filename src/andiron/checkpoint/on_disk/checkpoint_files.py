@@ -6,11 +6,13 @@ from pathlib import Path
 
 from andiron import errors
 from andiron.checkpoint import contents
-from andiron.checkpoint.contents import MANIFEST, STATE, Checkpoint
+from andiron.checkpoint.contents import MANIFEST, MODEL, STATE, Checkpoint
 from andiron.checkpoint.on_disk import manifest
+from andiron.checkpoint.on_disk.frozen_file import FrozenFile
 from andiron.checkpoint.on_disk.manifest import Digested, Manifest
 from andiron.disk import checksums, files
 from andiron.serialization import safetensors_codec
+from andiron.serialization.safetensors_codec import FROZEN
 
 log = logging.getLogger("andiron")
 
@@ -23,14 +25,24 @@ def write(folder: Path, checkpoint: Checkpoint) -> None:
     files.write_folder(folder, pieces(folder.name, checkpoint))
 
 
-def pieces(name: str, checkpoint: Checkpoint, run: str | None = None) -> dict[str, Digested]:
+def pieces(
+    name: str, checkpoint: Checkpoint, run: str | None = None
+) -> dict[str, Digested | FrozenFile]:
     """The files of a checkpoint of the run with this identity, in writing order.
 
     The manifest comes last: its checksums are computed while the other files are read.
     """
-    content = {
-        file: Digested(safetensors_codec.chunks(tensors))
-        for file, tensors in contents.tensors_by_file(checkpoint).items()
+    tensors = contents.tensors_by_file(checkpoint)
+    content: dict[str, Digested | FrozenFile] = {}
+    model = tensors[MODEL]
+    if shared := {name: model[name] for name in model if name in checkpoint.frozen}:
+        content[FROZEN] = frozen = FrozenFile(shared)
+        trained = {name: model[name] for name in model if name not in shared}
+        sha256 = {FROZEN: frozen.entry["sha256"]}
+        content[MODEL] = Digested(safetensors_codec.chunks(trained, sha256))
+        del tensors[MODEL]
+    content |= {
+        file: Digested(safetensors_codec.chunks(of_file)) for file, of_file in tensors.items()
     }
     content[STATE] = Digested([files.as_json(checkpoint.state)])
 
@@ -41,7 +53,7 @@ def pieces(name: str, checkpoint: Checkpoint, run: str | None = None) -> dict[st
     return {**content, MANIFEST: Digested(listed())}
 
 
-def check(folder: Path, written: Mapping[str, Digested]) -> None:
+def check(folder: Path, written: Mapping[str, Digested | FrozenFile]) -> None:
     """Reads a checkpoint back from the disk as a resume does.
 
     Raises: DataError as `load`, or if the folder does not hold these `written` pieces.
@@ -67,7 +79,8 @@ def load(folder: Path, *, past_cache: bool = False) -> Checkpoint:
             "another checkpoint"
         )
     names = [name for name in listed.entries if name != STATE]
-    tensors = {name: safetensors_codec.load_tensors(folder / name) for name in names}
+    tensors = {name: safetensors_codec.load_tensors(folder / name, alone=True) for name in names}
+    tensors[MODEL] |= tensors.pop(FROZEN, {})
     foreign = sorted({path.name for path in folder.iterdir()} - {MANIFEST, *listed.entries})
     if foreign:
         log.warning("%s: not part of the checkpoint, not read: %s", folder, ", ".join(foreign))

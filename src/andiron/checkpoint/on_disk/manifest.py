@@ -11,6 +11,7 @@ from typing import Any
 from andiron import errors
 from andiron.checkpoint import contents
 from andiron.disk import checksums, files
+from andiron.serialization.safetensors_codec import FROZEN, frozen_unusable
 
 # Hashed and written while in the processor's cache; the interpreter lock is free meanwhile.
 PIECE_BYTES = 4 * 2**20
@@ -144,4 +145,6 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def _unusable(path: Path, problem: str) -> errors.DataError:
+    if path.name == FROZEN:
+        return frozen_unusable(path, problem)
     return errors.DataError(f"{path}: {problem}; use another checkpoint")

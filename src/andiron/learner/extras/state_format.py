@@ -193,6 +193,7 @@ class State(TypedDict):
     batch_size: NotRequired[Count | None]  # of the batches counted by `batch`
     owners: dict[str, Owner]
     frozen: list[str]
+    waiting: NotRequired[list[str]]  # the frozen groups that will thaw
     stateless: list[str]
     schedules: list[Any]
     early_stopping: dict[str, Observed]

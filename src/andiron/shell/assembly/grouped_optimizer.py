@@ -23,7 +23,7 @@ from andiron.shell.config.foreign_ranges import ALSO_NEEDED
 from andiron.shell.config.schema import Train
 
 log = logging.getLogger("andiron")
-SHOWN = ("clip", "gradients", "every", "frozen", "adapter")  # in param_groups.json
+SHOWN = ("clip", "gradients", "every", "frozen", "statistics", "adapter")  # in param_groups.json
 
 
 def build(
@@ -144,6 +144,7 @@ def _group(
         transform=transformations.chained(chain, randomness.derive(config.seed, option)),
         every=node.get("every", 1),
         frozen_updates=0 if isinstance(frozen, bool) else frozen or 0,
+        trains_statistics=node.get("statistics") == "train",
         settings={key: node[key] for key in SHOWN if node.get(key) is not None},
     )
 

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from andiron.plain import patterns
 from andiron.ranges import Count, Node, Positive, Probability, Span
@@ -38,6 +38,7 @@ class ParamGroup:
     every: Count = 1
     frozen: bool | Span = False  # always, or until then
     adapter: dict[str, Any] | None = None  # an `Adapter`: the group owns it, not the layers
+    statistics: Literal["frozen", "train"] = "frozen"  # running ones, while the group is frozen
 
 
 SETTINGS = {field.name for field in dataclasses.fields(ParamGroup)}
@@ -76,6 +77,9 @@ def _rule_problems(path: str, rule: Options) -> Problems:
     if frozen is True and (unused := _first(settings, "optimizer", "adapter")):
         reason = f"a frozen group needs no {unused}; remove one of the two"
         lines[f"{path}.frozen"] = f"{path}.frozen=True: {reason}"
+    if settings.get("statistics", "frozen") != "frozen" and not frozen:
+        reason = "the group is not frozen, so they train; remove it, or give `frozen` too"
+        lines.setdefault(f"{path}.statistics", f"{path}.statistics=train: {reason}")
     return lines
 
 

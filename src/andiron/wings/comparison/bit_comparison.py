@@ -12,6 +12,7 @@ from andiron import checkpoint, errors, serialization
 from andiron.checkpoint import LocalStore, Store, contents
 from andiron.checkpoint.on_disk import manifest
 from andiron.run_folder import RunFolder
+from andiron.serialization.safetensors_codec import FROZEN
 from andiron.shell.config.leaves import leaves
 from andiron.wings.comparison.logged_values import Logged, curves, lines
 
@@ -133,7 +134,8 @@ def _files(folder: RunFolder, stores: Stores) -> dict[str, Path]:
     named, store = {}, stores(folder.checkpoints)
     for name in checkpoint.names(store)[-1:]:
         newest = store.fetch(name)
-        inner = [*sorted(newest.glob("*.safetensors")), newest / contents.STATE]
+        weights = {*newest.glob("*.safetensors")} - {newest / FROZEN}  # part of the model's
+        inner = [*sorted(weights), newest / contents.STATE]
         named = {f"newest checkpoint: {path.name}": path for path in inner}
     final = [*sorted(folder.path.glob("model*.safetensors")), folder.summary]
     named |= {path.name: path for path in final}
