@@ -24,11 +24,8 @@ from andiron.optim.grouped import GroupedOptimizer
 from andiron.optim.own.averaging import WeightAverage
 from andiron.plain import readable
 from andiron.plain.cadence import Ticker
-from andiron.plain.plain_values import is_finite
 from andiron.schedules.single_curve import Schedule, stateful
 from andiron.serialization import layouts, matching
-
-ADDED = {"initial_lr"}  # keys of a schedule's state that earlier versions did not write
 
 
 @dataclass(frozen=True)
@@ -212,7 +209,7 @@ class LearnerState:
         for number, (schedule, saved) in enumerate(self._saved_schedules(state)):
             kind = type(schedule).__name__
             is_shipped = type(schedule).__module__.startswith("andiron.")
-            if is_shipped and not _is_alike(saved, schedule.state_dict()):
+            if is_shipped and not state_format.is_alike(saved, schedule.state_dict()):
                 yield f"schedules[{number}] is {readable.shortened(str(saved))}, no state of {kind}"
 
 
@@ -221,20 +218,3 @@ def _refuse(file: str, problems: Iterable[str]) -> None:
     listed = "; ".join(problems)
     if listed:
         raise errors.DataError(f"{file}: {listed}; use another checkpoint")
-
-
-def _is_alike(saved: Any, own: Any) -> bool:
-    """Whether a saved value has the keys and types of `own`, with finite numbers."""
-    if isinstance(own, dict):
-        same_keys = isinstance(saved, dict) and saved.keys() | (ADDED & own.keys()) == own.keys()
-        return same_keys and all(_is_alike(saved[key], own[key]) for key in saved)
-    if isinstance(own, list | tuple):
-        return isinstance(saved, list | tuple)
-    if own is None or saved is None:
-        return saved is None or isinstance(saved, str | list | dict) or is_finite(saved)
-    if isinstance(own, bool) or not isinstance(own, int | float):
-        return isinstance(saved, type(own))
-    is_count = type(own) is int and own >= 0
-    return is_finite(saved) and (
-        not is_count or (type(saved) is int and 0 <= saved < state_format.MOST)
-    )

@@ -84,7 +84,7 @@ def test_statistics_of_a_frozen_group_train_where_asked_for(body):
             assert torch.equal(tensor, later[-1][name]) != is_statistic, name
 
 
-def test_dropout_of_a_frozen_group_goes_on():
+def test_dropout_of_a_frozen_group_stays_active():
     torch.manual_seed(0)
     body = nn.Sequential(nn.Linear(4, 64), nn.BatchNorm1d(64), nn.Dropout())
     task = Classifier(nn.Sequential(body, nn.Linear(64, 3)))

@@ -24,6 +24,7 @@ from andiron.ranges import kind
 
 FORMAT: Literal[2] = 2
 MOST = 2**53  # of a counter: larger integers are not exact in a float
+ADDED = {"initial_lr"}  # keys of a schedule's state that earlier versions did not write
 WORDS = 624  # words of the Mersenne twister's state, and its position
 
 
@@ -238,6 +239,23 @@ def wrong(file: str, where: str, value: Any, allowed: str) -> errors.DataError:
     """The error of a value that is not allowed at a place."""
     shown = readable.shortened(repr(value))
     return errors.DataError(f"{file}: {where or 'it'} is {shown}, not {allowed}")
+
+
+def is_alike(saved: Any, own: Any) -> bool:
+    """Whether a saved value has the keys and types of `own`, with finite numbers."""
+    if isinstance(own, dict):
+        same_keys = isinstance(saved, dict) and saved.keys() | (ADDED & own.keys()) == own.keys()
+        return same_keys and all(is_alike(saved[key], own[key]) for key in saved)
+    if isinstance(own, list | tuple):
+        return isinstance(saved, list | tuple)
+    if own is None or saved is None:
+        return saved is None or isinstance(saved, str | list | dict) or is_finite(saved)
+    if isinstance(own, bool) or not isinstance(own, int | float):
+        return isinstance(saved, type(own))
+    is_count = type(own) is int and own >= 0
+    return is_finite(saved) and (
+        not is_count or (type(saved) is int and 0 <= saved < MOST)
+    )
 
 
 @cache
