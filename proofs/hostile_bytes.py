@@ -41,6 +41,7 @@ class Runs:
 STATES: dict[str, Any] = {  # by place in state.json: a value that no run has
     "updates": -1, "epoch": -3, "epoch ": 10**9, "batch": 10**6, "batch ": -1, "seed": "x",
     "format": 99, "owners": {}, "frozen": [["x"]], "frozen ": ["base"], "schedules": 3,
+    "waiting": "x",
     "early_stopping": [], "averages": {"x": -1}, "random.python": [3, "", None],
     "random.numpy": ["ff" * 2496, 10**9, 0, 0.0], "metric_log.window": [-5, 10**30],
     "metric_log.seconds": 1e999, "metric_log.tally.window": [[[1]]],

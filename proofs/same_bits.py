@@ -50,6 +50,7 @@ class Case:
 
 
 SMALL = "num_epochs=2 log_every=5"
+FROZEN = "param_groups=head_only param_groups.body.frozen=30 averages=ema model.hidden=[32,32]"
 CASES = (
     Case("defaults", "num_epochs=3"),
     Case("sgd_momentum", f"{SMALL} optimizer=sgd optimizer.nesterov=true scheduler=cosine"),
@@ -176,6 +177,12 @@ CASES = (
         "optimizer=sgd model.dropout=0.1 clip=1.0 checkpoint=milestones",
         then="",
         is_terminated=True,
+        is_old=True,
+    ),
+    Case(
+        "old_frozen_groups",
+        f"num_epochs=1 {FROZEN}",
+        then="num_epochs=3",
         is_old=True,
     ),
     Case(
