@@ -67,6 +67,20 @@ def test_frozen_weights_are_written_once_and_loaded_with_the_others(tmp_path):
         assert len(whole) == 3
 
 
+def test_what_a_checkpoint_adds_is_little_more_than_what_trains_and_its_state(tmp_path):
+    trained, steps = {HEAD: torch.randn(100, 30)}, {f"{HEAD}/exp_avg": torch.randn(100, 30)}
+    made = [
+        Checkpoint({"body.weight": torch.ones(10**6), **trained}, steps, {"updates": updates},
+                   frozen=frozenset(["body.weight"]))
+        for updates in (10, 20)
+    ]  # fmt: skip
+    saved(tmp_path, *made)
+    first, second = ({path.stat().st_ino: path.stat().st_size for path in folder.iterdir()}
+                     for folder in (tmp_path / "step-10", tmp_path / "step-20"))  # fmt: skip
+    added = sum(size for number, size in second.items() if number not in first)
+    assert added <= 1.1 * 2 * trained[HEAD].nbytes < sum(first.values()) / 100
+
+
 def test_a_run_that_resumes_links_the_file_too(tmp_path):
     saved(tmp_path, checkpoint(10))
     saver = FileCheckpointer(tmp_path, KeepLast(1))
