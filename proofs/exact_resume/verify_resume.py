@@ -13,9 +13,10 @@ from datetime import datetime
 from pathlib import Path
 
 from andiron import errors
+from andiron.disk import files
 from andiron.run_folder import RunFolder
 from andiron.shell.cli.signals import exit_code
-from andiron.shell.config import quoting, trust
+from andiron.shell.config import arguments as command_arguments, project, quoting, trust
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 from andiron.wings.comparison.bit_comparison import Difference
@@ -79,7 +80,7 @@ def verify(trial: Trial, folder: Path, run_piece: RunPiece = run_apart) -> bool:
     print(f"not exact: {first}\nand {len(differences) - 1:,} more")
     again = folder / "straight_again"
     _ran(run_piece, Piece(_fresh(trial, again), conf_dir=trial.conf_dir), "straight again")
-    trusted = Trust(tuple(_packages(trial.overrides)))
+    trusted = Trust(tuple(_packages(straight)))
     by_itself = compared_runs.compare(straight, again)
     print(f"likely cause: {_cause(folder, first, by_itself, stopped, trusted)}")
     return False
@@ -149,15 +150,16 @@ def _interrupted(
 
 def _going_on(run_dir: Path, num_workers: int | None, overrides: Sequence[str]) -> list[str]:
     more = [] if num_workers is None else [f"num_workers={num_workers}"]
-    packages = ",".join(_packages(overrides))
+    more += command_arguments.of_the_configuration([*overrides]) if more else []
+    packages = ",".join(_packages(run_dir))
     more += [f"trust=[{packages}]"] if packages else []
     return [f"resume={quoting.quoted(str(run_dir))}", *more]
 
 
-def _packages(overrides: Sequence[str]) -> list[str]:
-    """The packages that the overrides name: they are the word of whoever asks for the proof."""
-    names = re.findall(r"[=:]\s*([^\W\d]\w*)\.[^\W\d]", " ".join(overrides))
-    return sorted({*names} - trust.KNOWN_PACKAGES)
+def _packages(run_dir: Path) -> list[str]:
+    """The packages that the record names: this user's command has written it."""
+    names = trust.names(files.read_json(RunFolder(run_dir).config))
+    return sorted({name.partition(".")[0] for _, name in names} - trust.KNOWN_PACKAGES)
 
 
 def _cause(
@@ -209,6 +211,7 @@ def main(conf_dir: Path | None = None) -> int:
     at_random = options.random if options.random is not None else 0 if given else 2
     seed = options.seed if options.seed is not None else secrets.randbelow(2**32)
     try:
+        project.enter(is_noted=True)
         trial = Trial(overrides, points, at_random, seed, options.workers, conf_dir)
         _claim(folder)
         print(f"stops are drawn with --seed {seed}")

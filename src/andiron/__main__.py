@@ -4,8 +4,6 @@ import importlib
 import sys
 from pathlib import Path
 
-import andiron
-
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 COMMANDS = {  # module:function, each imported only when it is asked for
@@ -22,6 +20,8 @@ COMMANDS = {  # module:function, each imported only when it is asked for
     "accept-changes": "andiron.wings.runs.accept_changes:main",
     "runs": "andiron.wings.runs.command:main",
     "import-state-dict": "andiron.wings.trained.import_state_dict:main",
+    "new": "andiron.wings.runs.new_project:main",
+    "schema": "andiron.wings.runs.editor_schema:main",
     "verify-resume": "andiron.exact_resume.verify_resume:main",
 }
 
@@ -34,8 +34,9 @@ def main() -> int:
     if name != "train":
         sys.argv[0] = f"andiron {name}"  # in its --help and messages
     module, _, function = COMMANDS[name].partition(":")
-    if name == "verify-resume":  # whose package is there, in a checkout
-        andiron.__path__.append(str(CHECKOUT / "proofs"))
+    if name == "verify-resume" and (CHECKOUT / "proofs").is_dir():  # where a checkout has it
+        sys.path.append(str(CHECKOUT))
+        module = "proofs.exact_resume.verify_resume"
     code: int = getattr(importlib.import_module(module), function)()
     return code
 

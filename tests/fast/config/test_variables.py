@@ -125,3 +125,17 @@ def test_a_recorded_override_may_refer_to_options_but_call_no_resolver(tmp_path)
     for refused in ("model._target_=${dims}", "+dims._target_=os.system"):
         with pytest.raises(errors.ConfigError, match="listed classes"):
             check(refused)
+
+
+def test_a_variable_that_only_another_choice_interpolates_is_no_mistake(tmp_path):
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "default.yaml").write_text(
+        "# @package _global_\nwidth: 24\nbacth_size: 3\n"
+    )
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "net.yaml").write_text(
+        "_target_: andiron.models.MLP\nhidden: ['${width}']\n"
+    )
+    config = composed(own=[tmp_path])
+    wrong = "bacth_size: no such option; did you mean 'batch_size'?"
+    assert resolution.problems(config, [CONF, tmp_path]) == [wrong]

@@ -16,6 +16,7 @@ from andiron.shell.config import (
     composition,
     diagnosis,
     flags,
+    project,
     trust,
     user_files,
 )
@@ -74,10 +75,10 @@ def count(text: str) -> int:
 
 
 def trusted(options: argparse.Namespace) -> Trust:
-    """The trust of the user: packages of `--trust`, and classes that `conf/` names."""
-    return dataclasses.replace(
-        trust.of_user([user_files.default_conf_dir()], options.trust), spelling="--trust {}"
-    )
+    """The trust of the user: packages of `--trust` and the project, classes that `conf/` names."""
+    own = project.current()
+    conf_dirs, packages = [user_files.default_conf_dir(), *own.conf], [*options.trust, *own.trust]
+    return dataclasses.replace(trust.of_user(conf_dirs, packages), spelling="--trust {}")
 
 
 def in_folder(arguments: list[str], kind: str) -> list[str]:

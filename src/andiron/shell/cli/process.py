@@ -9,7 +9,7 @@ from typing import ParamSpec
 from andiron import errors
 from andiron.shell.cli import streams
 from andiron.shell.cli.signals import exit_code, outcome
-from andiron.shell.config import flags
+from andiron.shell.config import flags, project
 
 # variables of torchrun and mpirun: the number of processes, and the rank of this one
 NUMBERS_OF_PROCESSES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")
@@ -53,6 +53,8 @@ def _run(main: Callable[[], int], joins_others: bool, interrupted: str) -> int:
     try:
         if lines := problems(sys.argv[1:], os.environ, joins_others=joins_others):
             raise errors.ConfigError(lines)
+        is_first = not _number(os.environ.get("RANK"))
+        project.enter(is_noted=is_first and not flags.prints_only(sys.argv[1:]))
         return main()
     except errors.AndironError as error:
         print(f"error: {error}", file=sys.stderr)

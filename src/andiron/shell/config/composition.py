@@ -49,7 +49,7 @@ def composed(conf_dir: Path, overrides: list[str]) -> schema.Train:
     """
     try:
         try:
-            config = diagnosis.composed_by_hydra(overrides, conf_dir)
+            config = diagnosis.composed_by_hydra(overrides, conf_dir, *diagnosis.user_dirs([]))
         except Exception as error:  # Hydra's: an assertion or a TypeError may be among them
             raise _user_error(error, overrides, conf_dir)  # with its cause
         return checked_config(config)
@@ -96,7 +96,10 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
     """
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors instead of printing and exiting
     register_resolvers()
-    conf_dirs = [conf_dir, *diagnosis.user_dirs(arguments)]
+    own = diagnosis.user_dirs(arguments)
+    conf_dirs = [conf_dir, *own]
+    if own and not command_arguments.parsed(arguments).config_dir:  # the project's
+        arguments = [*arguments, "--config-dir", *map(str, own)]
     command_arguments.check(arguments, lambda: diagnosis.groups(*conf_dirs))
     as_called, sys.argv = sys.argv, [sys.argv[0], *arguments]  # Hydra reads its arguments there
     job = Composed(task, check, as_called)

@@ -16,7 +16,13 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from andiron import errors
-from andiron.shell.config import arguments as command_arguments, quoting, resolution, schema
+from andiron.shell.config import (
+    arguments as command_arguments,
+    project,
+    quoting,
+    resolution,
+    schema,
+)
 
 Groups = dict[str, list[str]]  # the choices of every config group
 
@@ -154,9 +160,9 @@ def _file_problems(error: Exception, folders: list[Path]) -> list[str]:
 
 
 def user_dirs(arguments: list[str]) -> list[Path]:
-    """The folder of `--config-dir`, if given; its files are used beside `conf/`'s."""
-    options = command_arguments.parsed(arguments)
-    return [Path(options.config_dir).absolute()] if options.config_dir else []
+    """The folder of `--config-dir`, or the project's; its files are used beside `conf/`'s."""
+    given = command_arguments.parsed(arguments).config_dir
+    return [Path(given).absolute()] if given else [*project.current().conf]
 
 
 def groups(*conf_dirs: Path) -> Groups:
@@ -230,6 +236,6 @@ def composed_by_hydra(overrides: list[str], conf_dir: Path, *others: Path) -> Di
 
 def _schema_problems(overrides: list[str], conf_dirs: list[Path]) -> list[str]:
     try:
-        return resolution.problems(composed_by_hydra(overrides, *conf_dirs))
+        return resolution.problems(composed_by_hydra(overrides, *conf_dirs), conf_dirs)
     except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
         return [resolution.message(error)]

@@ -5,6 +5,8 @@ A top-level key that is no option is a variable of the user's if anything interp
 """
 
 import re
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -20,8 +22,8 @@ ENVIRONMENT = "${oc.env:"
 DECODED = "; a variable of the environment is text: ${oc.decode:${oc.env:NAME}} reads its value"
 
 
-def problems(config: DictConfig) -> list[str]:
-    """The mistakes in a composed configuration, one line each.
+def problems(config: DictConfig, folders: Iterable[Path] = ()) -> list[str]:
+    """The mistakes in a configuration composed from these folders, or by Hydra, one line each.
 
     A value that only repeats another (`initial_lr: ${lr}`) is reported where it was given.
     """
@@ -36,7 +38,7 @@ def problems(config: DictConfig) -> list[str]:
     except OmegaConfBaseException as error:
         return [message(error)]
     variables = options.get(schema.VARIABLES, {})
-    unused = {name: variables[name] for name in variables if not _is_used(filled, name)}
+    unused = {name: variables[name] for name in variables if not _is_used(filled, name, folders)}
     by_option = schema.problems(options | unused)
     if schema.VARIABLES in config:
         reason = "is the record of your variables; give each at the top level, such as +dims=48"
@@ -77,8 +79,8 @@ def _resolved(config: DictConfig) -> dict[str, Any]:
     return {str(key): value for key, value in resolved.items()}  # type: ignore[union-attr]
 
 
-def _is_used(config: DictConfig, name: str) -> bool:
-    """Whether the configuration, or Hydra's own, differs without this key."""
+def _is_used(config: DictConfig, name: str, folders: Iterable[Path]) -> bool:
+    """Whether the configuration differs without this key, or a file or Hydra interpolates it."""
     rest = [str(key) for key in config if key != name]
     try:
         without = _resolved(OmegaConf.masked_copy(config, rest))
@@ -88,8 +90,15 @@ def _is_used(config: DictConfig, name: str) -> bool:
     del before[name]
     if str(before) != str(without):  # as text, in which NaN equals NaN
         return True
-    text = OmegaConf.to_yaml(HydraConfig.get()) if HydraConfig.initialized() else ""
-    return re.search(rf"\$\{{{re.escape(name)}[.}}]", text) is not None
+    texts = []
+    if HydraConfig.initialized():
+        hydra = HydraConfig.get()
+        texts = [OmegaConf.to_yaml(hydra)]
+        sources = hydra.runtime.config_sources
+        folders = [*folders, *(Path(each.path) for each in sources if each.schema == "file")]
+    for folder in folders:
+        texts += [path.read_text(errors="replace") for path in folder.rglob("*.yaml")]
+    return any(re.search(rf"\$\{{{re.escape(name)}[.}}]", text) for text in texts)
 
 
 def _source(value: Any) -> str:

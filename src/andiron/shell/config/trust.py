@@ -165,7 +165,7 @@ def of_user(
         for path in folder.rglob("*.yaml"):
             text = path.read_text(encoding="utf-8", errors="replace")
             if path == folder / "train.yaml":
-                listed = _mapping_in(text).get("trust")
+                listed = mapping_in(text).get("trust")
                 trusted += map(str, listed if isinstance(listed, list) else ())
             if any(not name.startswith(OURS) for name in NAMED.findall(text)):
                 pairs = _names_in_file(path, text, folder)
@@ -232,7 +232,7 @@ def _is_listed(place: str, name: str) -> bool:
 
 def _names_in_file(path: Path, text: str, folder: Path) -> Iterator[tuple[str, str]]:
     group = path.relative_to(folder).parts[0]
-    content = _mapping_in(text)
+    content = mapping_in(text)
     placed = {group: content} if group in LISTED and "@package _global_" not in text else content
     yield from names(placed)
 
@@ -250,7 +250,7 @@ def _names_in_override(argument: str, conf_dirs: Sequence[Path]) -> Iterator[tup
                 yield from _names_in_file(path, path.read_text(encoding="utf-8"), folder)
 
 
-def _mapping_in(text: str) -> dict[str, Any]:
+def mapping_in(text: str) -> dict[str, Any]:
     """The content of a YAML file; {} for a file that is invalid: Hydra reports it."""
     try:
         content = yaml.safe_load(text)

@@ -55,7 +55,7 @@ def _type_problem(kind: Any, value: Any) -> str:
     """Why a value is not of this type; empty if it is."""
     try:
         # through JSON: strict mode then accepts a list for a tuple, and converts nothing else
-        _adapter(kind).validate_json(json.dumps(value, default=str))
+        adapter(kind).validate_json(json.dumps(value, default=str))
     except pydantic.ValidationError as error:
         first = error.errors()[0]  # of a member of a union
         item = next((part for part in first["loc"] if isinstance(part, int)), None)
@@ -67,7 +67,7 @@ def _type_problem(kind: Any, value: Any) -> str:
 
 
 @cache
-def _adapter(kind: Any) -> Any:
+def adapter(kind: Any) -> Any:
     """The validator of a type; for a type unknown to pydantic, it accepts any value."""
     try:
         return pydantic.TypeAdapter(kind, config=pydantic.ConfigDict(strict=True))

@@ -17,6 +17,7 @@ from andiron.shell.config import (
     arguments as command_arguments,
     composition,
     diagnosis,
+    project,
     quoting,
     resolution,
     schema,
@@ -43,7 +44,7 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
         return
     folder = _named_folder(values, arguments)
     conf_dirs = [conf_dir, *diagnosis.user_dirs(arguments)]
-    packages = _strings(values, "trust")
+    packages = [*_strings(values, "trust"), *project.current().trust]
     trusted = trust.of_user(conf_dirs, packages, arguments)
     config = replace(
         run_record.config(folder, trusted),

@@ -1,0 +1,46 @@
+"""`andiron new mine`: a small project that trains at once, from the files of `andiron/template`."""
+
+import argparse
+import importlib.util
+import keyword
+from pathlib import Path
+
+import andiron
+from andiron import errors
+from andiron.plain import readable
+from andiron.shell.cli import process
+
+NAME = "__name__"  # in the path of a file; in its text it is {{name}}
+
+
+def create(folder: Path) -> None:
+    """Writes the project in a new folder, whose name its module has.
+
+    Raises: DataError for a folder that is there or cannot be written, or another name.
+    """
+    name, template = folder.name, Path(andiron.__file__).parent / "template"
+    if not name.isidentifier() or keyword.iskeyword(name) or importlib.util.find_spec(name):
+        reason = "is no name that Python can import, or is that of an installed package"
+        raise errors.DataError(f"{name}: {reason}; choose another, such as my_project")
+    try:
+        folder.mkdir(parents=True)
+        for source in sorted(path for path in template.rglob("*") if path.is_file()):
+            place = source.relative_to(template).as_posix().replace(NAME, name)
+            path = folder / place.replace("dot_", ".").removesuffix(".txt")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            text = source.read_text(encoding="utf-8").replace("{{name}}", name)
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise errors.DataError(f"{folder}: cannot be made: {error.strerror}") from error
+
+
+@process.command
+def main() -> int:
+    """Runs `andiron new`; returns the exit code."""
+    about = "Write a small project with a network, a data set, a loss and a metric of its own."
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("folder", type=Path, help="a new folder, named as its Python module")
+    folder = parser.parse_args().folder.absolute()
+    create(folder)
+    print(readable.printable(f"a project in {folder}; there: andiron train"))
+    return 0
