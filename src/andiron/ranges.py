@@ -10,8 +10,11 @@ from collections.abc import Callable
 from functools import cache, wraps
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, PlainValidator, TypeAdapter, ValidationError
+from pydantic import (
+    BeforeValidator, Field, PlainValidator, TypeAdapter, ValidationError, with_config,
+)  # fmt: skip
 from pydantic_core import PydanticCustomError
+from typing_extensions import Required, TypedDict
 
 from andiron.plain.cadence import DURATION, EVERY
 
@@ -220,6 +223,20 @@ Every = Annotated[  # see andiron.plain.cadence.Cadence
         "or {updates: 500, minutes: 10}",
         _is_cadence,
         Count | str | dict[Literal["updates", "epochs", "minutes"], Positive],
+    ),
+]
+_Weights = TypedDict(
+    "_Weights",
+    {"path": Required[str], "rename": dict[str, str], "except": list[str], "partial": bool},
+    total=False,
+)
+with_config(extra="forbid", strict=True)(_Weights)
+StartFrom = Annotated[
+    str | dict[str, Any],
+    kind(
+        "a path, or {path: x, rename: {OLD: NEW}, except: [REGEX], partial: true}",
+        lambda value: TypeAdapter(str | _Weights).validator.isinstance_python(value),
+        str | _Weights,
     ),
 ]
 Duration = Annotated[

@@ -100,8 +100,8 @@ def test_the_guard_would_see_it(tmp_path):
 
 
 def test_no_module_names_pickle_but_the_importer_of_strangers_files():
-    """The one is scripts/import_state_dict.py's, with weights_only=True; torchvision's own weights
-    are read by torchvision.
+    """The one is that of scripts/import_state_dict.py and start_from, with weights_only=True;
+    torchvision's own weights are read by torchvision.
     """
     naming = [
         path.relative_to(ROOT / "src" / "andiron").as_posix()
@@ -111,8 +111,10 @@ def test_no_module_names_pickle_but_the_importer_of_strangers_files():
             for word in ("torch.load(path", "pickle.load", "np.load(", "allow_pickle")
         )
     ]
-    assert naming == ["wings/trained/import_state_dict.py"]
-    assert (
-        "weights_only=True"
-        in (ROOT / "src" / "andiron" / "wings" / "trained" / "import_state_dict.py").read_text()
-    )
+    assert naming == ["serialization/weight_files.py"]
+    (call,) = [
+        line
+        for line in (ROOT / "src/andiron/serialization/weight_files.py").read_text().splitlines()
+        if "torch.load(" in line
+    ]
+    assert "weights_only=True" in call

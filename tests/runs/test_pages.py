@@ -28,6 +28,8 @@ ELSEWHERE = {  # pages whose blocks a test of their own runs
     "distributed.md": "tests/proofs/test_several_processes.py",
     "extending.md": "tests/runs/test_extending.py",
     "from_burn.md": "tests/runs/test_from_burn_page.py",
+    "from_timm.md": "tests/runs/test_pretrained_pages.py",
+    "from_transformers.md": "tests/runs/test_pretrained_pages.py",
     "metrics.md": "tests/fast/metrics/test_metrics_page.py",
     "observers.md": "tests/runs/test_observers_page.py",
     "optuna.md": "tests/proofs/test_search.py",

@@ -62,7 +62,7 @@ def torchvision(
 
             state = vit.interpolate_embeddings(height, network.patch_size, state)
         _load(network, state, weights=chosen)
-    _check_images(network, name, input_shape)
+    check_images(network, name, input_shape)
     return network
 
 
@@ -168,7 +168,7 @@ def _load(network: nn.Module, state: dict[str, Tensor], *, weights: Any) -> None
         raise errors.DataError(f"{problem}: only one of them has {differing[0]!r}")
 
 
-def _check_images(network: nn.Module, name: str, input_shape: Sequence[int]) -> None:
+def check_images(network: nn.Module, name: str, input_shape: Sequence[int]) -> None:
     """Passes one image of that shape through the network on "meta": nothing is computed."""
     tensors = chain(network.named_parameters(), network.named_buffers())
     shadows = {name: tensor.to("meta") for name, tensor in tensors}

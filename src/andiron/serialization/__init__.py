@@ -16,10 +16,13 @@
 
 from andiron.serialization.layouts import LAYOUTS
 from andiron.serialization.matching import Differences
-from andiron.serialization.module_file import layout_of, load_file, save_file
+from andiron.serialization.module_file import (
+    layout_of, load_file, load_record, most_numbers, save_file,
+)  # fmt: skip
 from andiron.serialization.record import Record
 from andiron.serialization.recorder import CompactRecorder, Recorder, check, load
 from andiron.serialization.safetensors_codec import chunks, load_tensors, save_tensors
+from andiron.serialization.weight_files import files_of_weights, is_of_torch, read_weights
 
 __all__ = [
     "CompactRecorder",
@@ -29,10 +32,15 @@ __all__ = [
     "Recorder",
     "check",
     "chunks",
+    "files_of_weights",
+    "is_of_torch",
     "layout_of",
     "load",
     "load_file",
+    "load_record",
     "load_tensors",
+    "most_numbers",
+    "read_weights",
     "save_file",
     "save_tensors",
 ]

@@ -4,7 +4,7 @@ import itertools
 import os
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -21,6 +21,7 @@ MAX_COMPARED = 20_000  # pairs of names; the nearest of thousands for each of th
 
 
 Prefix = tuple[str, str]
+Remedy = Callable[[str, str], str]
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Differences:
     fitting: tuple[str, ...] = field(default=(), compare=False)
     other_kind: tuple[str, ...] = ()  # names in `unfit` with integers for floats, or the like
     prefix: Prefix = ("", "")  # of all names in the record, and of the module's in its place
+    excluded: tuple[str, ...] = ()  # names in either that were left out
 
     def __bool__(self) -> bool:
         return bool(self.missing or self.unexpected or self.unfit)
@@ -67,34 +69,42 @@ def differences(places: Places, tensors: Tensors) -> Differences:
     )
 
 
-def differing_prefix(source: object, names: Collection[str], own: Collection[str]) -> Prefix:
-    """The only prefix of all names that another, in its place, turns into names of a module.
+def differing_prefix(
+    source: object,
+    names: Collection[str],
+    own: Collection[str],
+    remedy: Remedy | None = None,
+) -> Prefix:
+    """The only prefix that another, in its place, turns into names of a module.
+
+    It does so for more than half of the names.
 
     >>> differing_prefix("file", ["_orig_mod.0.bias", "_orig_mod.1.bias"], ["0.bias", "1.bias"])
     ('_orig_mod.', '')
 
-    Raises: MismatchError, with the command that renames them, if there is none or several.
+    Raises: MismatchError if there is none or several; `remedy` gives the line that replaces one
+    prefix by another, by default a command.
     """
     numbers = _numbers_turned(names, own)
     most = max(numbers.values(), default=0)
     best = [prefix for prefix, number in numbers.items() if number == most > 0]
-    if len(best) == 1 and most == len(names):
+    if len(best) == 1 and 2 * most > len(names):
         return best[0]
     fits = [f"{most:,} fit with {new!r} in place of {old!r}; " for old, new in best[:MOST_NAMES]]
     old, new = best[0] if best else ("", "")
     rename = f"^{old.replace('.', '[.]')}={new}" if best else "REGEX=NEW"
     command = ["scripts/import_state_dict.py", str(source), "renamed.safetensors", "--rename"]
+    line = remedy(old, new) if remedy else shlex.join(["python", *command, rename])
     raise errors.MismatchError(
         f"{source}: no tensor fits by name; it has {len(names):,}: "
         f"{joined(sorted(names), MOST_NAMES)}; the model has {len(own):,}: "
-        f"{joined([*own], MOST_NAMES)}; {''.join(fits)}rename them: "
-        f"{shlex.join(['python', *command, rename])}"
+        f"{joined([*own], MOST_NAMES)}; {''.join(fits)}rename them: {line}"
     )
 
 
 def _numbers_turned(names: Collection[str], own: Collection[str]) -> dict[Prefix, int]:
     """How many names each likely pair of prefixes turns into names of a module."""
-    some = itertools.islice(names, MAX_COMPARED // (len(own) + 1) + 20)
+    some = [*names][:: 1 + len(names) // (MAX_COMPARED // (len(own) + 1) + 20)]
     pairs = Counter(_starts(name, other) for name, other in itertools.product(some, own))
     known = frozenset(own)
     return {

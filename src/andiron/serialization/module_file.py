@@ -2,8 +2,9 @@
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
@@ -12,7 +13,7 @@ from andiron import errors
 from andiron.plain import patterns
 from andiron.plain.readable import joined
 from andiron.serialization import layouts, matching
-from andiron.serialization.matching import Differences
+from andiron.serialization.matching import Differences, Remedy
 from andiron.serialization.record import Record, Tensors
 from andiron.serialization.recorder import Recorder, load
 
@@ -50,7 +51,27 @@ def load_file(
     Raises, before a tensor is changed: DataError if the file is damaged; MismatchError if it does
     not fit, with all differences, or if `rename` matches nothing or makes two names equal.
     """
-    record = load(path, most_numbers=SLACK * _num_elements(module))
+    record = load(path, most_numbers=most_numbers(module))
+    return load_record(module, record, path, partial=partial, rename=rename, layout=layout)
+
+
+def load_record(
+    module: nn.Module,
+    record: Record,
+    path: Path | str,
+    *,
+    partial: bool = False,
+    rename: Mapping[str, str] | None = None,
+    layout: str | None = None,
+    exclude: Sequence[str] = (),
+    judge: Callable[[Differences], None] = lambda differences: None,
+    remedy: Remedy | None = None,
+) -> Differences:
+    """As `load_file`, of a record that was read from `path`.
+
+    Nothing is copied from or to names that match a regular expression of `exclude`. `judge` may
+    refuse the differences before a tensor is changed. `remedy` is as in `differing_prefix`.
+    """
     written = layout_of(record)
     places = layouts.places(module, layout or written)
     if layout and LAYOUT in record.values and layout != written:
@@ -60,9 +81,21 @@ def load_file(
         )
     tensors, prefix = renamed(record.tensors, rename or {}), ("", "")
     if partial and tensors.keys().isdisjoint(places):
-        old, new = prefix = matching.differing_prefix(path, tensors, places)
-        tensors = {new + name[len(old) :]: tensor for name, tensor in tensors.items()}
-    differences = dataclasses.replace(matching.differences(places, tensors), prefix=prefix)
+        old, new = prefix = matching.differing_prefix(path, tensors, places, remedy)
+        tensors = {
+            new + name[len(old) :] if name.startswith(old) else name: tensors[name]
+            for name in tensors
+        }
+    excluded: dict[str, Any] = {}
+    for regex in exclude:
+        matches = patterns.searched(regex, {**places, **tensors})
+        if not matches:
+            raise errors.MismatchError(f"except {regex!r} matches no name; correct it")
+        excluded |= matches
+    tensors = {name: tensors[name] for name in tensors if name not in excluded}
+    differences = dataclasses.replace(
+        matching.differences(places, tensors), prefix=prefix, excluded=(*excluded,)
+    )
     if partial and not differences.fitting:
         raise errors.MismatchError(
             f"{path}: no tensor fits by shape: {matching.shown(differences.unfit)}"
@@ -74,14 +107,15 @@ def load_file(
             "load the record of this model; or load what fits (partial=True), map its names "
             "(rename={regex: name}), or name its layout (layout='burn')"
         )
+    judge(differences)
     matching.copy(places, tensors, differences.fitting)
     return differences
 
 
-def _num_elements(module: nn.Module) -> int:
-    """The number of elements in the parameters and buffers of a module."""
+def most_numbers(module: nn.Module) -> int:
+    """The most elements of a record for a module: little more than in the module."""
     tensors = itertools.chain(module.parameters(), module.buffers())
-    return sum(tensor.numel() for tensor in tensors if not is_lazy(tensor))
+    return SLACK * sum(tensor.numel() for tensor in tensors if not is_lazy(tensor))
 
 
 def layout_of(record: Record) -> str:

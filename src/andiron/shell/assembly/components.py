@@ -3,11 +3,13 @@
 
 import copy
 import dataclasses
+import logging
 import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import nn
@@ -36,6 +38,7 @@ from andiron.shell.config.options import LearnerOptions
 from andiron.shell.config.schema import SETS, Train
 from andiron.shell.config.trust import Trust
 
+log = logging.getLogger("andiron")
 HALF_UPDATES_OF_DEBUG = 7  # in an epoch of debug=true: three updates and a short one
 
 
@@ -55,6 +58,7 @@ class Components:
     updates_per_epoch: int
     world: World
     more: Mapping[str, DataLoader]  # further validation sets
+    started: Mapping[str, Any]  # for the record: the weights that `start_from` names
 
     @property
     def loaders(self) -> list[DataLoader]:
@@ -104,15 +108,15 @@ def _built(
     if too_many := worker_limits.problem(config.num_workers, _num_sets(config.data)):
         raise errors.ConfigError([too_many])
     is_fresh = config.start_from is None
-    weights = None if is_fresh else start_from.weights_file(config, trusted)
+    weights = None if is_fresh else start_from.weights_of(config, trusted)
     splits = data(config)
+    model = network.model(config, splits, size_limit)
+    splits = normalised(splits, model)
     train, valid, test, *more = (
         _loader(config, splits, name, device, world) for name in splits.by_name
     )
     lengths = horizons(config, len(train))
-    model = network.model(config, splits, size_limit)
-    if weights:
-        start_from.load(weights, model)
+    started = {"start_from": start_from.load(config, weights, model)} if weights else {}
     adapters.add(config, model, size_limit)
     model = model.to(device)
     if config.sync_batchnorm and world.size > 1:
@@ -134,6 +138,7 @@ def _built(
         **lengths,
         world=world,
         more=dict(zip(splits.more, more, strict=True)),
+        started=started,
     )
 
 
@@ -169,6 +174,16 @@ def data(config: Train) -> Splits:
         )
     batcher = dataclasses.replace(splits.batcher, channels_last=True)
     return dataclasses.replace(splits, batcher=batcher)
+
+
+def normalised(splits: Splits, model: nn.Module) -> Splits:
+    """The splits with the mean and deviation of pixels that the network's own configuration has."""
+    network, batcher = getattr(model, "network", None), splits.batcher
+    mean, std = getattr(network, "input_statistics", ((), ()))
+    if not isinstance(batcher, ImageBatcher) or len(mean) != splits.input_shape[0]:
+        return splits
+    log.info("pixels are normalised by the network's own mean %s and std %s", mean, std)
+    return dataclasses.replace(splits, batcher=dataclasses.replace(batcher, mean=mean, std=std))
 
 
 def _loader(

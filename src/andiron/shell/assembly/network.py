@@ -67,6 +67,8 @@ def model(
     own_facts = getattr(kind, "network_facts", {})  # one logit for a binary task
     with weights_counted(config.model, size_limit):
         offered = splits.offered | own_facts
+        if shape := splits.facts.get("input_shape"):
+            offered["in_chans"] = shape[0]
         network = targets.build_instance(
             "model", config.model, nn.Module, "a torch.nn.Module", **offered
         )

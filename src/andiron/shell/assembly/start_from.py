@@ -1,65 +1,133 @@
-"""Loads another run's weights to start from."""
+"""Loads the weights of another run or library to start from."""
 
 import dataclasses
 import logging
+import shlex
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
 from andiron import errors, serialization
 from andiron.checkpoint import LocalStore, Store, contents, directory
 from andiron.checkpoint.on_disk import manifest
+from andiron.plain.readable import joined
 from andiron.run_folder import RunFolder
-from andiron.serialization.matching import shown
+from andiron.serialization import matching
 from andiron.shell.assembly import configured_store
 from andiron.shell.config import trust
+from andiron.shell.config.quoting import quoted
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 from andiron.shell.run import code_origin, run_record
 
+SIDES = ("only the model has", "only the file has", "both have, in other shapes,")
 log = logging.getLogger("andiron")
 
 
-def load(path: Path, model: nn.Module) -> None:
-    """Loads the tensors of a file that fit `model` by name and shape, and logs the others.
+def load(config: Train, shards: list[Path], model: nn.Module) -> dict[str, Any]:
+    """Loads the tensors of the files that fit `model` by name and shape; returns their record.
 
     A file may be any record, also in Burn's layout.
-    Raises: ConfigError if nothing fits, or integers or complex numbers stand for floats; DataError
-    for a file that is damaged, or changed since a run or a checkpoint was written.
+    Raises, before a tensor is changed: ConfigError if nothing fits, names are left on both sides,
+    or integers or complex numbers stand for floats; DataError for a file that is damaged, or
+    changed since a run or a checkpoint was written.
     """
+    given, path = as_mapping(config), shards[0]
     folder = RunFolder(path.parent)
     if folder.manifest.exists() and folder.config.exists():
         run_record.check(folder, path)
     elif contents.is_own(path.name) and (path.parent / contents.MANIFEST).exists():
         manifest.verified(path.parent)
+    record, checksums = serialization.read_weights(shards, serialization.most_numbers(model))
     try:
-        differences = serialization.load_file(model, path, partial=True)
+        found = serialization.load_record(
+            model,
+            record,
+            path,
+            partial=True,
+            rename=given.get("rename"),
+            exclude=given.get("except", ()),
+            judge=partial(_judge, given, path),
+            remedy=partial(_line, given),
+        )
     except ValueError as error:
         raise errors.ConfigError([f"start_from={error}"]) from error
-    if differences.other_kind:
-        listed = shown({name: differences.unfit[name] for name in differences.other_kind})
-        raise errors.ConfigError([f"start_from={path}: {listed}; give a file of this model"])
-    left = dict.fromkeys(differences.missing, "is missing") | differences.unfit
-    others = f"; initialised randomly: {shown(left)}" if left else ""
-    log.info("weights from %s: %d tensors%s", path, len(differences.fitting), others)
-    if differences.prefix != ("", ""):
-        log.info("  all its names have %r in place of %r", *differences.prefix)
+    fresh = dict.fromkeys(found.missing, "is missing") | found.unfit
+    others = f"; initialised randomly: {matching.shown(fresh)}" if fresh else ""
+    log.info("weights from %s: %d tensors%s", path, len(found.fitting), others)
+    if found.prefix != ("", ""):
+        log.info("  all its names have %r in place of %r", *found.prefix)
+    names = {"loaded": found.fitting, "left": found.unexpected, "other_shape": found.unfit}
+    names |= {"new": found.missing, "except": found.excluded}
+    return {"files": checksums, "prefix": [*found.prefix]} | {key: [*names[key]] for key in names}
 
 
-def weights_file(config: Train, trusted: Trust | None = None) -> Path:
-    """The file that `start_from` names, checked as far as possible before there are data.
+def as_mapping(config: Train) -> dict[str, Any]:
+    """The option with its path alone, or as it is."""
+    given = config.start_from or ""
+    return {"path": given} if isinstance(given, str) else given
+
+
+def _judge(given: dict[str, Any], path: Path, found: serialization.Differences) -> None:
+    """Refuses weights of another model; see `load`."""
+    kinds = {name: found.unfit[name] for name in found.other_kind}
+    if kinds:
+        raise ValueError(f"{path}: {matching.shown(kinds)}; give a file of this model")
+    missing = [name for name in found.missing if name not in found.excluded]
+    differing = [missing, found.unexpected, [*found.unfit]]
+    is_whole = not any(differing) if "partial" in given else not all(differing[:2])
+    if is_whole or given.get("partial"):
+        return
+    words = (
+        f"{side} {len(names):,}: {joined(names, matching.MOST_NAMES)}"
+        for side, names in zip(SIDES, differing, strict=True)
+        if names
+    )
+    raise ValueError(
+        f"{path}: {'; '.join(words)}; if they start new or are left out: {_line(given)}; if they "
+        f"have other names: {_line(given, 'OLD', 'NEW')}"
+    )
+
+
+def _line(given: dict[str, Any], old: str | None = None, new: str = "") -> str:
+    """The option on the command line that also replaces a prefix, or is `partial` without one."""
+    shown = {**given, "path": quoted(given["path"])}
+    if old is None:
+        shown["partial"] = "true"
+    else:
+        rename = {**given.get("rename", {}), rf"\A{old}": new}
+        shown["rename"] = f"{{{', '.join(f'{name}: {quoted(rename[name])}' for name in rename)}}}"
+    return shlex.quote(f"start_from={{{', '.join(f'{name}: {shown[name]}' for name in shown)}}}")
+
+
+def weights_of(config: Train, trusted: Trust | None = None) -> list[Path]:
+    """The files that `start_from` names, checked as far as possible before there are data.
 
     The weights of a run's folder are the trained ones, or the newest checkpoint's in its store.
     That run may name what `trusted` allows, by default what the user's `config` names.
-    Raises: ConfigError or DataError for a missing file or one of another format.
+    Raises: ConfigError or DataError for a missing file or one of another format; ConfigError for a
+    file of torch.save that a run's folder names, and `trusted` does not.
     """
-    path = Path(str(config.start_from))
-    if path.is_dir():
+    path = Path(as_mapping(config)["path"])
+    folder = RunFolder(path)
+    is_run = folder.manifest.exists() or folder.checkpoints.exists()
+    shards = [] if is_run else serialization.files_of_weights(path)
+    if not shards:
         own = trust.of_user(code_origin.config_dirs(), config.trust)
         allowed = trusted or own.with_config(dataclasses.asdict(config))
-        path = _weights_in(RunFolder(path), allowed)
-    serialization.check(path)
-    return path
+        shards = serialization.files_of_weights(_weights_in(folder, allowed))
+    is_pickled = any(map(serialization.is_of_torch, shards))
+    if is_pickled and trusted is not None and str(path) not in trusted.packages:
+        raise errors.ConfigError(
+            [
+                f"start_from={path}: recorded in a run folder, and read by "
+                "torch.load(weights_only=True); allow it for this file with "
+                f"{trusted.spelling.format(path)}"
+            ]
+        )
+    return shards
 
 
 def _weights_in(folder: RunFolder, trusted: Trust) -> Path:

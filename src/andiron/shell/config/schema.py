@@ -16,7 +16,7 @@ from pydantic import Field
 from andiron import errors
 from andiron.disk import files
 from andiron.plain import readable
-from andiron.ranges import Count, Device, Every, Index, Positive, RunName, SetName
+from andiron.ranges import Count, Device, Every, Index, Positive, RunName, SetName, StartFrom
 from andiron.shell.config import misplaced, node_checks, rules, violations
 from andiron.shell.config.options import LearnerOptions, Resume, option
 from andiron.shell.config.signatures import fields_of
@@ -126,9 +126,9 @@ class Train(LearnerOptions):
     activation_checkpointing: str | None = option(
         None, "regex of modules whose activations are recomputed in backward"
     )
-    start_from: str | None = option(
+    start_from: StartFrom | None = option(
         None,
-        "a run folder or weights file; tensors that match by name and shape are loaded",
+        "weights of a run, timm, Hugging Face...: a file, a folder, or {path: x, partial: true}",
         resume="never",
         hparam="if set",
     )
@@ -185,8 +185,12 @@ class Train(LearnerOptions):
 
     def with_absolute_paths(self) -> "Train":
         """The configuration with paths made absolute against the current directory."""
-        start_from = self.start_from and os.path.abspath(self.start_from)
-        return dataclasses.replace(self, data=_absolute(self.data), start_from=start_from)
+        start: Any = self.start_from
+        if isinstance(start, dict):
+            start = {**start, "path": os.path.abspath(start["path"])}
+        elif start:
+            start = os.path.abspath(start)
+        return dataclasses.replace(self, data=_absolute(self.data), start_from=start)
 
     @classmethod
     def load(cls, path: Path, trust: Trust = LIST_ALONE) -> "Train":

@@ -24,7 +24,8 @@ from andiron.shell.config import options
 from andiron.shell.config.foreign_ranges import FOREIGN_RANGES
 
 BUILTINS = {kind.__name__: kind for kind in (bool, dict, float, int, list, str, tuple)}
-FOREIGN_PACKAGES = {"torch", "torchvision", "torchmetrics"}  # large sources without ranges
+# large sources without ranges
+FOREIGN_PACKAGES = {"timm", "torch", "torchvision", "torchmetrics", "transformers"}
 NOTHING_TO_READ = {"ABC", "Generic", "Protocol", "object"}  # bases without a constructor
 
 

@@ -53,7 +53,7 @@ LISTED: dict[str, dict[str, str | Sequence[str]]] = {
         "torch.nn.functional": FUNCTION,
     },
     "model": {
-        "andiron.models": f"{CLASS}|torchvision",
+        "andiron.models": f"{CLASS}|torchvision|timm|hf",
         "torch.nn": CLASS,
         "torch.nn.functional": FUNCTION,
         "torchvision.models": FUNCTION,

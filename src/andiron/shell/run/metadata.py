@@ -5,7 +5,7 @@ import logging
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -48,16 +48,18 @@ class Facts:
     groups: dict[str, Any]
     processes: int
     code: Gathering | None = None  # if it is gathered beside
+    started: Mapping[str, Any] = field(default_factory=dict)  # the weights of `start_from`
 
     def origin(self) -> tuple[dict[str, Any], Patches]:
         """The content of provenance.json, and patches of uncommitted changes by file name."""
-        return provenance.gather(*self._surroundings, self.code)
+        origin, patches = provenance.gather(*self._surroundings, self.code)
+        return {**origin, **self.started}, patches
 
     def origin_later(self) -> Callable[[], tuple[dict[str, Any], Patches]]:
         """`origin` as of now, but for the code: a call waits until that is gathered."""
         code, known = self.code or Gathering(), provenance.surroundings(*self._surroundings)
         code.fix()
-        return lambda: provenance.with_code(known, code())
+        return lambda: provenance.with_code({**known, **self.started}, code())
 
     @property
     def _surroundings(self) -> tuple[int, dict[str, Any], torch.device, int]:

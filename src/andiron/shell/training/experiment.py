@@ -61,7 +61,9 @@ class Experiment:
         """The facts for the record, with the options `plain`, before the first update."""
         built, rates = self.components, self.learner.rates
         groups = group_table.param_groups(built.optimizer.groups, rates, built.schedule)
-        return Facts(plain, built.splits, built.device, groups, built.world.size, code)
+        return Facts(
+            plain, built.splits, built.device, groups, built.world.size, code, built.started
+        )
 
     def run(self, report: Report | None = None) -> nn.Module:
         """The trained model; the summary and all weights are written to the folder.

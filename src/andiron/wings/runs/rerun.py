@@ -64,7 +64,10 @@ def changes(folder: RunFolder, config: Train, trusted: Trust = LIST_ALONE) -> It
     """A line for each recorded fact of code, versions, hardware or data that differs now."""
     size_limit = SizeLimit.of(serialization.load_tensors(folder.model), str(folder.model))
     parts = components.build(config, trusted, size_limit)
-    origin, _ = metadata.Facts({"seed": config.seed}, parts.splits, parts.device, {}, 1).origin()
+    facts = metadata.Facts(
+        {"seed": config.seed}, parts.splits, parts.device, {}, 1, started=parts.started
+    )
+    origin, _ = facts.origin()
     for name, (was, is_now) in provenance.differences(provenance.read(folder), origin).items():
         yield f"{name}: {was}, now {is_now}"
 

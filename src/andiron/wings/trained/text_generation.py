@@ -59,7 +59,7 @@ def _of_text(model: nn.Module) -> LanguageModel:
     if not isinstance(model, LanguageModel):
         found = f"{type(model).__name__} generates no text"
         raise errors.DataError(f"{found}; choose a run with task=language_model")
-    if not hasattr(model.network, "generate"):
+    if getattr(model.network, "generate", None) is None:
         found = f"{type(model.network).__name__} has no generate(tokens, number, ...)"
         raise errors.DataError(f"{found}; add one, as andiron.models.GPT has")
     if model.vocabulary is None and model.bytes_per_token is not None:

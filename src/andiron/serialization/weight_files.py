@@ -1,0 +1,192 @@
+"""Weights in the files of other libraries: of `torch.save`, in shards, or beside other values.
+
+Nothing in a file is run: torch unpickles tensors and plain values only.
+"""
+
+import os
+import pickle
+import re
+import struct
+import warnings
+import zipfile
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from andiron import errors
+from andiron.disk import checksums, files
+from andiron.plain.readable import joined
+from andiron.serialization import recorder
+from andiron.serialization.record import Record
+
+IN_FOLDERS = ("model.safetensors", "pytorch_model.bin", "adapter_model.safetensors")
+INDEX = ".index.json"  # after the name of a file in shards
+ADAPTER = "base_model.model."  # begins the names that peft saves
+NO_WEIGHTS = ("optimizer", "callbacks", "loops")  # begin other dicts of a training checkpoint
+UNPICKLING_ERRORS = (
+    pickle.UnpicklingError, RuntimeError, EOFError, ValueError, LookupError, AttributeError,
+    TypeError, AssertionError, ArithmeticError, MemoryError, struct.error, zipfile.BadZipFile,
+)  # fmt: skip
+MOST_COPIES = 8  # tensors that share memory are written separately
+SMALL_BYTES = 16 * 2**20
+
+
+def files_of_weights(path: Path) -> list[Path]:
+    """The files with the tensors of a file, of an index of shards, or of a folder; [] for none.
+
+    Raises: DataError if one is missing or of no known format, or the index is damaged.
+    """
+    if path.is_dir():
+        usual = (path / (name + end) for name in IN_FOLDERS for end in ("", INDEX))
+        return next((files_of_weights(file) for file in usual if file.exists()), [])
+    shards = _shards(path) if path.name.endswith(INDEX) else [path]
+    for shard in shards:
+        if not (is_of_torch(shard) and shard.exists()):
+            recorder.check(shard)
+    return shards
+
+
+def is_of_torch(path: Path) -> bool:
+    """Whether torch unpickles a file, with `weights_only`."""
+    return path.suffix.lower() in recorder.TORCH_SUFFIXES
+
+
+def read_weights(shards: list[Path], most_numbers: int) -> tuple[Record, dict[str, str]]:
+    """The tensors of all files in one record, and the SHA-256 of each file.
+
+    Raises: DataError if a file is damaged, or is an adapter.
+    """
+    whole = Record({})
+    for file in shards:
+        is_torch = is_of_torch(file)
+        one = _state_dict(file) if is_torch else recorder.load(file, most_numbers=most_numbers)
+        whole = Record(whole.tensors | one.tensors, one.values)
+    if any(name.startswith(ADAPTER) for name in whole.tensors):
+        merge = "PeftModel.from_pretrained(base, folder).merge_and_unload()"
+        raise errors.DataError(
+            f"{shards[0]}: an adapter of peft, which changes other weights; merge them: "
+            f"{merge}.save_pretrained('merged'), then start_from=merged"
+        )
+    return whole, {file.name: checksums.entry(file)["sha256"] for file in shards}
+
+
+def unpickled(path: Path) -> Any:
+    """The content of a file: tensors and plain values, on the CPU.
+
+    Raises: DataError if it is missing, damaged, or holds other objects.
+    """
+    try:
+        is_mapped = _is_zip(path)  # the format before torch 1.6 cannot be mapped
+        with warnings.catch_warnings(action="ignore"):  # about sparse tensors, which are refused
+            return torch.load(path, weights_only=True, mmap=is_mapped, map_location="cpu")
+    except UNPICKLING_ERRORS as error:
+        raise errors.DataError(f"{path}: {_remedy(str(error) or type(error).__name__)}") from error
+    except OSError as error:
+        reason = "no such file" if not path.exists() else error.strerror or error
+        raise errors.DataError(f"{path}: {reason}") from error
+
+
+def tensors_of(content: Mapping[Any, Any]) -> dict[str, Tensor]:
+    """The tensors in a dict, without those in its inner dicts."""
+    return {
+        name: value
+        for name, value in content.items()
+        if isinstance(value, Tensor) and isinstance(name, str)
+    }
+
+
+def check_sizes(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Refuses tensors that, written separately, would take far more space than their file.
+
+    Raises: DataError naming the first tensor that is larger than its storage, or has none.
+    """
+    for name, tensor in tensors.items():
+        if tensor.layout != torch.strided or tensor.is_meta or tensor.is_nested:
+            kind = tensor.layout if tensor.layout != torch.strided else "without values"
+            raise errors.DataError(f"{path}: tensor {name!r} is {kind}; save it dense, on the CPU")
+        if tensor.nbytes > tensor.untyped_storage().nbytes():
+            shape = "x".join(map(str, tensor.shape))
+            raise errors.DataError(
+                f"{path}: tensor {name!r} of shape {shape} repeats the few values in the file "
+                f"(strides {list(tensor.stride())}); save it as tensor.contiguous()"
+            )
+    total, size = sum(tensor.nbytes for tensor in tensors.values()), path.stat().st_size
+    if total > MOST_COPIES * size + SMALL_BYTES:
+        raise errors.DataError(
+            f"{path}: has {size:,} bytes, and its tensors {total:,}: they share memory; save them "
+            "as tensor.clone()"
+        )
+
+
+def dicts_with_tensors(content: Any) -> dict[str, Mapping[Any, Any]]:
+    """The inner dicts that hold tensors, by their path; a shared dict is listed once."""
+    found, seen = dict[str, Mapping[Any, Any]](), {id(content)}
+    waiting: deque[tuple[tuple[str, ...], Any]] = deque([((), content)])
+    while waiting:
+        above, node = waiting.popleft()
+        if above and any(isinstance(value, Tensor) for value in node.values()):
+            found[".".join(above)] = node
+        for name, value in node.items():
+            if isinstance(value, Mapping) and id(value) not in seen:
+                seen.add(id(value))
+                waiting.append(((*above, str(name)), value))  # whose texts deep dicts share
+    return found
+
+
+def _is_zip(path: Path) -> bool:
+    """Whether a regular file is a zip archive, uncompressed as torch writes it.
+
+    Raises: OSError; ValueError for a pipe, a device, a folder or a compressed archive.
+    """
+    with files.opened(path) as file:
+        if not zipfile.is_zipfile(file):
+            return False
+        with zipfile.ZipFile(file) as archive:
+            if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+                raise ValueError("its archive is compressed, which torch never does")
+        return True
+
+
+def _remedy(message: str) -> str:
+    """The problem and remedy of a file that torch refused with this message."""
+    kind = re.search(r"GLOBAL (\S+)", message)
+    if kind:
+        return (
+            f"holds more than tensors ({kind[1]}), which cannot be read without running code from "
+            "the file; in the program that made it, call torch.save(model.state_dict(), path), "
+            "and import that file"
+        )
+    if "TorchScript" in message:
+        command = "torch.save(torch.jit.load(path).state_dict(), other)"
+        return f"is a TorchScript program; write {command} and import that"
+    first_sentence = message.splitlines()[0].partition(". ")[0]
+    return f"not a whole file of torch.save ({first_sentence}); restore it from a copy"
+
+
+def _shards(index: Path) -> list[Path]:
+    try:
+        names = {os.path.basename(name) for name in files.read_json(index)["weight_map"].values()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        why = errors.reason(error)
+        raise errors.DataError(f"{index}: not an index of shards ({why}); restore it") from error
+    return [index.parent / name for name in sorted(names)]
+
+
+def _state_dict(path: Path) -> Record:
+    """The weights in a file of torch.save: its tensors, or those of its only dict of weights."""
+    content = unpickled(path)
+    found = {"": content if isinstance(content, Mapping) else {}}
+    if not any("." in name for name in tensors_of(found[""])):
+        inner = dicts_with_tensors(found[""])
+        found = {key: inner[key] for key in inner if not key.startswith(NO_WEIGHTS)} or found
+    tensors = tensors_of(found[min(found)])
+    if len(found) > 1 or not tensors:
+        command = f"python scripts/import_state_dict.py {path} out.safetensors --key"
+        several = f"several dicts of tensors, {joined([*found])}: write one with {command} NAME"
+        raise errors.DataError(f"{path}: holds {several if tensors else 'no tensors by name'}")
+    check_sizes(tensors, path)
+    return Record(tensors)

@@ -1,0 +1,326 @@
+"""Weights as other libraries save them: loaded with at most one option, with the logits of the
+library, or refused with the line that loads them.
+"""
+
+import json
+import shlex
+
+import pytest
+import torch
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from safetensors.torch import save_file
+from torch import nn
+from torchvision import models as torchvision
+
+from andiron import errors, models
+from andiron.shell.assembly import start_from
+from andiron.shell.config.schema import Train
+from andiron.shell.config.trust import Trust
+from andiron.tasks import Classifier
+from refusals import message_of
+
+PICTURES = (3, 64, 64)
+WORDS = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "vocab_size": 50,
+         "intermediate_size": 24, "max_position_embeddings": 20}  # fmt: skip
+
+
+def squeezenet(outputs=7):
+    return torchvision.squeezenet1_1(num_classes=outputs)
+
+
+def of_timm(name="test_resnet", **options):
+    timm = pytest.importorskip("timm")
+    return timm.create_model(name, **{"num_classes": 7, **options})
+
+
+def of_transformers(kind="BertForSequenceClassification"):
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(1)
+    return getattr(transformers, kind)(transformers.BertConfig(**WORDS, num_labels=7))
+
+
+def bert():
+    pytest.importorskip("transformers")
+    return models.hf("bert", config=WORDS, num_outputs=7)
+
+
+def inputs_of(network):
+    torch.manual_seed(3)
+    if hasattr(network, "config"):
+        return torch.randint(0, 50, (5, 9))
+    return torch.randn(5, *PICTURES)
+
+
+def logits(network, inputs):
+    with torch.inference_mode():
+        found = network.eval()(inputs)
+    return getattr(found, "logits", found)
+
+
+def prefixed(source, prefix):
+    return {prefix + name: tensor for name, tensor in source.state_dict().items()}
+
+
+def loaded(given, network, trusted=None):
+    """The task with the weights that `given` names, and the record of it."""
+    names = "data", "task", "model", "metrics", "optimizer", "scheduler"
+    empty = {name: {} for name in names}
+    config, task = Train(lr=1.0, **empty, start_from=given), Classifier(network)
+    files = start_from.weights_of(config, trusted)
+    return task, start_from.load(config, files, task)
+
+
+def line_of(message):
+    """The option in the first line to add of a message."""
+    word = next(word for word in shlex.split(message) if word.startswith("start_from={"))
+    return OverridesParser.create().parse_override(word.rstrip(";")).value()
+
+
+def saved(tmp_path, content, name="weights.pth"):
+    torch.save(content, tmp_path / name)
+    return tmp_path / name
+
+
+def of_lightning(tmp_path):
+    source = of_timm()
+    optimizer = torch.optim.Adam(source.parameters())
+    source(inputs_of(source)).sum().backward()
+    optimizer.step()
+    content = {
+        "epoch": 2, "global_step": 9, "pytorch-lightning_version": "2.5.0", "loops": {},
+        "state_dict": prefixed(source, "net.") | {"criterion.weight": torch.ones(7)},
+        "optimizer_states": [optimizer.state_dict()], "lr_schedulers": [], "callbacks": {},
+        "hyper_parameters": {"lr": 0.1},
+    }  # fmt: skip
+    return source, saved(tmp_path, content, "epoch=2.ckpt"), models.timm("test_resnet", PICTURES, 7)
+
+
+def in_folder(tmp_path, **options):
+    source = of_transformers()
+    source.save_pretrained(tmp_path, **options)
+    return source, tmp_path, bert()
+
+
+def in_pytorch_model(tmp_path):
+    source = of_transformers()
+    saved(tmp_path, source.state_dict(), "pytorch_model.bin")
+    (tmp_path / "config.json").write_text(source.config.to_json_string())
+    return source, tmp_path, models.hf(str(tmp_path), num_outputs=7)
+
+
+def of_timm_folder(tmp_path):
+    source = of_timm("test_vit", img_size=64)
+    save_file(source.state_dict(), tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps({"architecture": "test_vit"}))
+    return source, tmp_path, models.timm("test_vit", PICTURES, 7)
+
+
+def under(prefix):
+    def layout(tmp_path):
+        source = squeezenet()
+        return source, saved(tmp_path, prefixed(source, prefix)), squeezenet()
+
+    return layout
+
+
+def of_trainer(tmp_path):
+    source = of_transformers()
+    save_file(source.bert.state_dict(), tmp_path / "body.safetensors")
+    target = bert()
+    target.classifier.load_state_dict(source.classifier.state_dict())
+    return source, tmp_path / "body.safetensors", target
+
+
+LAYOUTS = {
+    "torchvision": under(""),
+    "DDP": under("module."),
+    "compile": under("_orig_mod."),
+    "DDP of a compiled one": under("module._orig_mod."),
+    "Lightning": of_lightning,
+    "timm, a folder": of_timm_folder,
+    "transformers": in_folder,
+    "transformers, sharded": lambda path: in_folder(path, max_shard_size="8KB"),
+    "transformers, pytorch_model.bin": in_pytorch_model,
+    "the body of transformers": of_trainer,
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_the_weights_of_a_library_give_its_logits_without_an_option(layout, tmp_path):
+    source, path, network = layout(tmp_path)
+
+    task, record = loaded(str(path), network)
+
+    assert torch.equal(logits(task, inputs_of(source)), logits(source, inputs_of(source)))
+    assert record["left"] == (["criterion.weight"] if path.suffix == ".ckpt" else [])
+    assert not record["other_shape"] and all("classifier" in name for name in record["new"])
+    is_sharded = path.is_dir() and (path / "model.safetensors.index.json").exists()
+    assert (len(record["files"]) > 1) == is_sharded
+
+
+def test_a_new_head_starts_new_and_stands_in_the_record(tmp_path):
+    source, target = squeezenet(1000), squeezenet()
+    before = target.classifier[1].weight.clone()
+
+    task, record = loaded(str(saved(tmp_path, source.state_dict())), target)
+
+    assert torch.equal(task.network.classifier[1].weight, before)
+    assert torch.equal(task.network.features[0].weight, source.features[0].weight)
+    assert record["new"] == record["left"] == []
+    assert record["other_shape"] == ["network.classifier.1.weight", "network.classifier.1.bias"]
+
+
+def test_strict_weights_fit_wholly_or_but_for_what_is_excepted(tmp_path):
+    path = str(saved(tmp_path, squeezenet(1000).state_dict()))
+    given = {"path": path, "partial": False}
+
+    said = message_of(errors.ConfigError, loaded, given, squeezenet())
+    _, record = loaded({**given, "except": ["classifier"]}, squeezenet())
+
+    assert "both have, in other shapes, 2: network.classifier.1.weight, network." in said
+    assert sorted(record["except"]) == ["network.classifier.1.bias", "network.classifier.1.weight"]
+    assert loaded(line_of(said), squeezenet())[1]["loaded"] == record["loaded"]
+
+
+def test_what_is_excepted_is_not_loaded_though_it_fits(tmp_path):
+    source, target = squeezenet(), squeezenet()
+    before = target.classifier[1].weight.clone()
+
+    task, record = loaded({
+        "path": str(saved(tmp_path, source.state_dict())), "except": ["classifier[.]1[.]weight"]
+    }, target)  # fmt: skip
+
+    assert torch.equal(task.network.classifier[1].weight, before)
+    assert torch.equal(task.network.classifier[1].bias, source.classifier[1].bias)
+    assert record["new"] == record["except"] == ["network.classifier.1.weight"]
+
+
+def test_another_head_by_another_name_is_refused_with_the_line_that_leaves_it_out(tmp_path):
+    source = of_transformers("BertForMaskedLM")
+    source.save_pretrained(tmp_path)
+    target = bert()
+    before = {name: tensor.clone() for name, tensor in target.state_dict().items()}
+
+    said = message_of(errors.ConfigError, loaded, str(tmp_path), target)
+
+    assert "only the model has 4: network.bert.pooler.dense.weight" in said
+    assert "only the file has 5: network.cls.predictions.bias" in said and len(said) < 1000
+    assert all(torch.equal(before[name], each) for name, each in target.state_dict().items())
+    task, record = loaded(line_of(said), target)
+    words = inputs_of(source)
+    assert torch.equal(task.eval().network.bert(words)[0], source.eval().bert(words)[0])
+    assert [name for name in record["new"] if "pooler" not in name] == [
+        "network.classifier.weight", "network.classifier.bias",
+    ]  # fmt: skip
+
+
+def test_one_of_two_bodies_is_chosen_by_the_line_of_the_message(tmp_path):
+    source, other = squeezenet(), squeezenet()
+    path = saved(tmp_path, prefixed(other, "encoder_k.") | prefixed(source, "encoder_q."))
+
+    said = message_of(errors.ConfigError, loaded, str(path), squeezenet())
+    line = line_of(said)
+    renamed = {key.replace("_k", "_q"): line["rename"][key] for key in line["rename"]}
+    task, record = loaded({**line, "rename": renamed}, squeezenet())
+
+    assert "it has 104: encoder_k.classifier.1.bias" in said and "and 98 more" in said
+    assert "the model has 52: network.features.0.weight" in said
+    assert list(line["rename"]) == [r"\Aencoder_k."]
+    assert torch.equal(logits(task, inputs_of(source)), logits(source, inputs_of(source)))
+    assert len(record["left"]) == 52 and record["new"] == []
+
+
+def test_names_of_another_kind_are_mapped_by_one_option(tmp_path):
+    source = of_transformers()
+    old = {"gamma": "weight", "beta": "bias"}  # as files of the first BERT have them
+    state = {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        ): tensor
+        for name, tensor in source.state_dict().items()
+    }
+    path = str(saved(tmp_path, state, "pytorch_model.bin"))
+
+    said = message_of(errors.ConfigError, loaded, path, bert())
+    task, _ = loaded({"path": path, "rename": {f"{name}$": old[name] for name in old}}, bert())
+
+    assert "OLD: " in said and "NEW" in said
+    assert torch.equal(logits(task, inputs_of(source)), logits(source, inputs_of(source)))
+
+
+@pytest.mark.parametrize("name", ["adapter_model.safetensors", "whole.pth"])
+def test_an_adapter_of_peft_is_refused_with_the_line_that_merges_it(name, tmp_path):
+    state = {
+        "base_model.model.bert.encoder.layer.0.attention.self.query.lora_A.weight": torch.ones(2),
+        "base_model.model.bert.encoder.layer.0.attention.self.query.lora_B.weight": torch.ones(2),
+    }
+    is_safe = name.endswith("safetensors")
+    save_file(state, tmp_path / name) if is_safe else torch.save(state, tmp_path / name)
+    given = tmp_path if is_safe else tmp_path / name
+
+    said = message_of(errors.DataError, loaded, str(given), nn.Linear(2, 2))
+
+    assert "merge_and_unload().save_pretrained('merged'), then start_from=merged" in said
+
+
+def test_two_dicts_of_weights_are_named_with_the_command_that_writes_one(tmp_path):
+    state = of_timm().state_dict()
+    content = {"state_dict": state, "state_dict_ema": dict(state), "optimizer": {"a": dict(state)}}
+    path = saved(tmp_path, content)
+
+    said = message_of(errors.DataError, loaded, str(path), models.timm("test_resnet", PICTURES, 7))
+
+    assert "several dicts of tensors, state_dict, state_dict_ema: write one with python" in said
+    assert f"scripts/import_state_dict.py {path} out.safetensors --key NAME" in said
+
+
+def test_shards_elsewhere_and_missing_ones_are_refused(tmp_path):
+    index = tmp_path / "model.safetensors.index.json"
+    for name, words in (
+        ("../other.safetensors", f"{tmp_path}/other.safetensors: no such file"),
+        ("/etc/passwd", f"{tmp_path}/passwd: no record format has this suffix"),
+        (["x"], "not an index of shards"),
+        ("absent.safetensors", "absent.safetensors: no such file"),
+    ):
+        index.write_text(json.dumps({"weight_map": {"weight": name}}))
+        assert words in message_of(errors.DataError, loaded, str(tmp_path), nn.Linear(2, 2))
+
+
+def test_a_file_of_torch_that_a_run_folder_names_is_read_if_the_user_names_it_too(tmp_path):
+    path = str(saved(tmp_path, squeezenet().state_dict()))
+
+    trusted = Trust(spelling="--trust {}")
+    said = message_of(errors.ConfigError, loaded, path, squeezenet(), trusted)
+    loaded(path, squeezenet(), Trust(packages=(path,)))
+
+    assert f"allow it for this file with --trust {path}" in said
+
+
+def test_an_object_in_a_file_of_torch_is_never_made(tmp_path):
+    class Ran:
+        def __reduce__(self):
+            return (print, ("ran",))
+
+    class Saved(dict):
+        __reduce__ = Ran.__reduce__
+
+    path = saved(tmp_path, {"state_dict": Saved()})
+    said = message_of(errors.DataError, loaded, str(path), squeezenet())
+    assert "cannot be read without running code from the file" in said
+
+
+def test_an_expression_that_matches_nothing_is_refused(tmp_path):
+    path = str(saved(tmp_path, squeezenet().state_dict()))
+    for given in ({"except": ["head"]}, {"rename": {"head": "x"}}, {"except": ["("]}):
+        said = message_of(errors.ConfigError, loaded, {"path": path, **given}, squeezenet())
+        assert "match" in said or "not a valid regex" in said
+
+
+def test_a_network_of_timm_takes_no_file_and_no_address_of_weights():
+    pytest.importorskip("timm")
+    for settings in ({"checkpoint_path": "x"}, {"pretrained": True}, {"no_such": 1}):
+        said = message_of(ValueError, models.timm, "test_resnet", PICTURES, 7, settings=settings)
+        assert f"settings={settings}: test_resnet: " in said and [*settings][0] in said
+    for name in ("hf-hub:x/y", "local-dir:/tmp", "test_resne"):
+        said = message_of(ValueError, models.timm, name, PICTURES, 7)
+        assert f"name={name}: timm has no network of that name" in said
