@@ -61,8 +61,8 @@ def hf(
     """A network of transformers: of a type such as `bert`, or of a folder, by its absolute path.
 
     Its weights are random: `start_from` loads others. `auto` is its class; `config` are settings,
-    also in place of those in the folder's config.json. Its outputs are those of the data. Called
-    with one input it returns the logits, with named ones what transformers returns. Pixels are
+    and replace values of the folder's config.json. It has as many outputs as the data. Called with
+    one input it returns the logits, with named ones what transformers returns. Pixels are
     normalised as the folder's preprocessor_config.json says.
     Raises: ValueError for an unknown class or type; DataError for a damaged folder.
     """

@@ -177,7 +177,7 @@ def _shards(index: Path) -> list[Path]:
 
 
 def _state_dict(path: Path) -> Record:
-    """The weights in a file of torch.save: its tensors, or those of its only dict of weights."""
+    """The weights in a file of torch.save: its tensors, or its only dict of weights."""
     content = unpickled(path)
     found = {"": content if isinstance(content, Mapping) else {}}
     if not any("." in name for name in tensors_of(found[""])):

@@ -27,8 +27,6 @@ from andiron.shell.config.signatures import FOREIGN_PACKAGES
 
 Node = Mapping[str, Any]
 Values = Mapping[str, Any]  # by parameter name
-# facts that the networks of a package take by **kwargs
-PASSED_ON = {"timm": ("num_classes", "in_chans"), "torchvision": ("num_classes",)}
 LISTS = {"list", "Sequence", "Iterable"}  # types that take a list
 
 
@@ -204,10 +202,8 @@ def target_and_arguments(option: str, node: Node, offered: Values) -> tuple[Any,
             allowed = _type_names(parameters[key]) if key in parameters else set()
             if isinstance(value, list) and "tuple" in allowed and not allowed & LISTS:
                 arguments[key] = tuple(value)  # YAML has no tuples; torchmetrics needs them
-    is_open = {key for key in parameters if arguments.get(key) is None}
-    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
-        package = node["_target_"].partition(".")[0]
-        is_open |= {key for key in PASSED_ON.get(package, ()) if key not in arguments}
+    is_open = node_checks.PASSED_ON.get(node["_target_"].rpartition(".")[0], set()) - {*arguments}
+    is_open |= {key for key in parameters if arguments.get(key) is None}
     return function, arguments | {key: offered[key] for key in offered if key in is_open}
 
 

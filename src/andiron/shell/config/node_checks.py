@@ -10,6 +10,10 @@ FACTS = {  # about the data, known once it is read: `Splits.offered`
     "vocabulary_size", "context_length", "bytes_per_token", "input_mean", "input_std",
     "target_mean", "target_std", "category_counts",
 }  # fmt: skip
+PASSED_ON = {  # by module: facts that its functions take by **kwargs
+    "timm": {"num_classes", "in_chans"},
+    "torchvision.models": {"num_classes"},
+}
 SUPPLIED = {  # by place: arguments that the run fills in where a node omits them or sets null
     "model": FACTS,
     "task": FACTS | {"network", "loss"},
