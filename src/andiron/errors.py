@@ -2,7 +2,7 @@
 
 import difflib
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -220,7 +220,8 @@ def explain(error: Exception, what: str, remedy: str) -> None:
 
 def shapes(holder: Any, *names: str) -> str:
     """The attributes that have a shape, as `inputs [64, 1, 8, 8] of torch.float32`."""
-    values: dict[str, Any] = {name: getattr(holder, name, None) for name in names}
+    values: Mapping[str, Any] = {name: getattr(holder, name, None) for name in names}
+    values = holder if isinstance(holder, Mapping) else values
     return " and ".join(
         f"{name} {[*value.shape]} of {value.dtype}"
         for name, value in values.items()

@@ -47,7 +47,9 @@ TO_KINDS = {  # what a module may import of other kinds; a leaf beside these its
     "leaf": {"ground"},
     "shell": {"ground", "kernel", "frame", "shell"},
 }
-NOUNS = {"andiron.data.dataset", "andiron.schedules.single_curve"}  # and modules at the top
+NOUNS = {  # and modules at the top
+    "andiron.data.dataset", "andiron.data.structures", "andiron.schedules.single_curve",
+}  # fmt: skip
 EXCEPTIONS = {  # to become fewer
     # an optimizer and scheduler of torch's are given as they are
     "andiron.learner.construction": {"andiron.optim.foreign.torch_optimizer"},

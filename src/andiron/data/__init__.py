@@ -2,6 +2,7 @@
 
 from andiron.data.augment.image_augmentation import Crop, Cutout, Flip, Rotate, Shift
 from andiron.data.augment.mixing import Mixup
+from andiron.data.augment.on_fields import OnFields
 from andiron.data.augment.torchvision_transforms import Torchvision
 from andiron.data.batchers import ArrayBatcher, ImageBatcher
 from andiron.data.composed.composed_datasets import (
@@ -38,9 +39,9 @@ from andiron.data.splitting.splits import Splits
 
 __all__ = [
     "ArrayBatcher", "ArrayDataset", "Batch", "Concatenated", "Crop", "Cutout", "DataLoader",
-    "DataLoaderBuilder", "Dataset", "Flip", "ImageBatcher", "Mapped", "Mixup", "Partial",
-    "RawBatch", "Rotate", "Shift", "Splits", "StoredDataset", "Torchvision", "Windows", "balanced",
-    "cifar10", "cifar100", "csv", "diabetes", "digit_pairs", "digits", "fashion_mnist",
-    "fingerprint", "from_torch", "image_folder", "kfold", "mnist", "partial", "safetensors",
-    "sampled", "stratified_folds", "synthetic", "text", "torch_dataset",
+    "DataLoaderBuilder", "Dataset", "Flip", "ImageBatcher", "Mapped", "Mixup", "OnFields",
+    "Partial", "RawBatch", "Rotate", "Shift", "Splits", "StoredDataset", "Torchvision", "Windows",
+    "balanced", "cifar10", "cifar100", "csv", "diabetes", "digit_pairs", "digits",
+    "fashion_mnist", "fingerprint", "from_torch", "image_folder", "kfold", "mnist", "partial",
+    "safetensors", "sampled", "stratified_folds", "synthetic", "text", "torch_dataset",
 ]  # fmt: skip

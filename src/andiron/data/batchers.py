@@ -2,10 +2,12 @@
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from andiron.data import structures
 from andiron.data.dataset import Batch, RawBatch, WeightedBatch
 
 Numbers = tuple[float, ...]
@@ -48,15 +50,17 @@ class ArrayBatcher:
 
     `mean` and `std` are in the unit of the stored values: one number, or one for each entry of a
     sample's first dimension (a column of a table, a channel of an image). Integer and boolean
-    targets become int64, others float32; the weights of samples stay.
+    targets become int64, others float32; the weights of samples stay. Batches of another structure
+    are moved to the device, with float64 as float32 and all else as it is.
     """
 
     mean: Numbers = (0.0,)
     std: Numbers = (1.0,)
 
-    def __call__(
-        self, raw: RawBatch | WeightedBatch, device: torch.device
-    ) -> Batch | WeightedBatch:
+    def __call__(self, raw: Any, device: torch.device) -> Any:
+        is_pair = isinstance(raw, RawBatch | WeightedBatch)
+        if not is_pair or not all(isinstance(each, Tensor) for each in raw):
+            return structures.mapped(_as_float32, structures.moved(raw, device))
         inputs = raw.inputs.to(device, non_blocking=True)
         if inputs.is_floating_point() or inputs.dtype == torch.uint8:
             mean, std = _mean_and_std(self.mean, self.std, device, inputs.dim() - 1)
@@ -68,6 +72,10 @@ class ArrayBatcher:
         if isinstance(raw, RawBatch):
             return batch
         return WeightedBatch(*batch, raw.weights.to(device, non_blocking=True))
+
+
+def _as_float32(leaf: Any) -> Any:
+    return leaf.float() if getattr(leaf, "dtype", None) is torch.float64 else leaf
 
 
 # cached on the device: a copy would synchronise at every batch

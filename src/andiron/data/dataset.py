@@ -1,6 +1,6 @@
 """The protocol of a data set, its samples before and after the batcher, and an in-memory one."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -106,14 +106,3 @@ def all_targets(dataset: Dataset) -> Tensor | None:
     read = getattr(dataset, "read_targets", None)  # of a file
     targets = getattr(dataset, "targets", None) if read is None else read()
     return targets if isinstance(targets, Tensor) else None
-
-
-def tensors_in(value: Any) -> Iterator[Tensor]:
-    """Every tensor in a batch, in mappings and sequences at any depth."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, Mapping):
-        yield from tensors_in([*value.values()])
-    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        for inner in value:
-            yield from tensors_in(inner)

@@ -4,16 +4,16 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
-from torch import Tensor
-
-from andiron.data.dataset import Batcher, tensors_in
+from andiron.data import structures
+from andiron.data.dataset import Batcher
 
 
 def batches(raws: Iterable[Any], batcher: Batcher, device: torch.device) -> Iterator[Any]:
     """`batcher(raw, device)` for each of `raws`, in order.
 
     On a GPU, the copy and the batcher run on their own stream, one batch ahead; the step's stream
-    waits only for its batch. A copy from page-locked memory overlaps with the step.
+    waits only for its batch. A copy from page-locked memory overlaps with the step; an object
+    without `record_stream` is copied on the step's stream, and does not.
     """
     if device.type != "cuda":
         for raw in raws:
@@ -22,9 +22,11 @@ def batches(raws: Iterable[Any], batcher: Batcher, device: torch.device) -> Iter
     copying = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     ahead: list[tuple[Any, Any]] = []  # at most one batch, and the event after its copy
     for raw in raws:
-        with torch.cuda.stream(copying):
+        is_kept = all(hasattr(leaf, "record_stream") for leaf in structures.leaves(raw))
+        stream = copying if is_kept else torch.cuda.current_stream(device)
+        with torch.cuda.stream(stream):
             batch = batcher(raw, device)
-            ahead.append((batch, copying.record_event()))
+            ahead.append((batch, stream.record_event()))
         if len(ahead) > 1:
             yield _wait_for(*ahead.pop(0), device)
     for batch, event in ahead:
@@ -34,13 +36,12 @@ def batches(raws: Iterable[Any], batcher: Batcher, device: torch.device) -> Iter
 def _wait_for(batch: Any, event: Any, device: torch.device) -> Any:
     step = torch.cuda.current_stream(device)
     step.wait_event(event)
-    for tensor in tensors_in(batch):
-        tensor.record_stream(step)  # keeps the copying stream from reusing its memory too early
+    for leaf in structures.leaves(batch):
+        if hasattr(leaf, "record_stream"):
+            leaf.record_stream(step)  # keeps the copying stream from reusing its memory too early
     return batch
 
 
 def pinned(raw: Any) -> Any:
-    """The same tensors in page-locked memory; only tensors and named tuples are copied."""
-    if isinstance(raw, Tensor):
-        return raw.pin_memory()
-    return type(raw)(*map(pinned, raw)) if hasattr(raw, "_fields") else raw
+    """The same batch in page-locked memory, as far as it can be pinned."""
+    return structures.mapped(lambda leaf: getattr(leaf, "pin_memory", lambda: leaf)(), raw)

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from andiron import errors
 from andiron.data.augment.sample_random import Draws
 from andiron.data.dataset import (
     ArrayDataset, Classes, Dataset, Indices, RawBatch, WeightedBatch, all_targets, drawn,
@@ -243,7 +244,11 @@ def _index_tensor(indices: Indices, size: int) -> Tensor:
 
 def _described_shapes(dataset: Dataset) -> str:
     """Describes the shape and dtype of a sample and of its target."""
-    inputs, targets, *weights = (
-        [*tensor.shape[1:], str(tensor.dtype)] for tensor in dataset.__getitems__([0])
-    )
+    batch = dataset.__getitems__([0])
+    if not all(isinstance(each, Tensor) for each in batch):
+        raise errors.DataError(
+            f"batches of {type(batch).__name__} are not concatenated, only pairs of tensors; use "
+            "one data set, or concatenate the samples"
+        )
+    inputs, targets, *weights = ([*each.shape[1:], str(each.dtype)] for each in batch)
     return f"inputs {inputs} and targets {targets}{' and weights' if weights else ''}"

@@ -1,18 +1,25 @@
 """Splits of a user's torch data sets, with their transforms and collate function."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import IterableDataset, default_collate
+from torch.utils.data import IterableDataset
 
 from andiron import errors
+from andiron.data import structures
 from andiron.data.augment.sample_random import Draws
 from andiron.data.batchers import ArrayBatcher
 from andiron.data.composed.composed_datasets import chosen
-from andiron.data.composed.torch_samples import Collate, SampleBySample, Streamed, from_torch
-from andiron.data.dataset import tensors_in
+from andiron.data.composed.torch_samples import (
+    Collate,
+    SampleBySample,
+    Streamed,
+    collated,
+    from_torch,
+)
+from andiron.data.dataset import RawBatch
 from andiron.data.splitting import fingerprint as fingerprints, splits
 from andiron.ranges import Count, Node, Proportion, Seed, SetName, Validation
 
@@ -34,20 +41,21 @@ def torch_dataset(
     valid_sets: dict[SetName, Node] | None = None,
     samples_per_epoch: Count | None = None,
 ) -> splits.Splits:
-    """Map-style torch data sets, whose samples are pairs of an input and a target.
+    """Map-style torch data sets, of pairs of an input and a target, or of mappings and the like.
 
     `train` may be an IterableDataset: an epoch is its next `samples_per_epoch` samples, by default
     its length, in its own order (see `Streamed`); `valid` and `test` are then data sets.
 
     `valid` and `test` are data sets too, or fractions of `train`, of every class if it has
     `targets`; such a part has the transforms of `train`. `valid="test"` validates on `test`.
-    Inputs that are bytes or floats reach the network as float32, other integers as int64.
+    Inputs that are bytes or floats reach the network as float32, other integers as int64; batches
+    of another structure as they are, but float64 as float32.
     Without `num_classes`, `class_names` and `num_outputs`, the classes are `train.classes`, and
     float targets are values to predict. The default `fingerprint` covers the length of each data
     set and up to 32 of its samples. `valid_sets` are further validation sets by name.
     Raises: DataError naming the part that is not such a data set, or the fault of its samples.
     """
-    named, collate = {"train": train, "valid": valid, "test": test}, collate or default_collate
+    named, collate = {"train": train, "valid": valid, "test": test}, collate or collated
     datasets = {
         name: _adapted(name, dataset, collate, samples_per_epoch)
         for name, dataset in named.items()
@@ -151,21 +159,20 @@ def _facts(
 ) -> dict[str, Any]:
     batch = _samples(dataset, [0])
     name = type(dataset.dataset).__name__
-    tensors = [*batch] if isinstance(batch, list | tuple) else []
-    if len(tensors) != 2 or not all(isinstance(each, Tensor) and each.dim() for each in tensors):
-        items = ", ".join(type(each).__name__ for each in tensors)
-        kind = type(batch).__name__ + (f" ({items})" if tensors else "")
-        raise errors.DataError(
-            f"data.train: a batch of {name} is {kind}; its samples should be pairs of an input and "
-            "a target, or data.collate a function that makes two tensors of a list of samples"
-        )
-    inputs, targets = tensors
-    facts: dict[str, Any] = {"input_shape": list(inputs.shape[1:])}
-    if num_outputs is None and num_classes is None and targets.is_floating_point():
+    _check_structure(batch, name)
+    inputs: Any = getattr(batch, "inputs", None)
+    targets: Any = getattr(batch, "targets", None)
+    facts: dict[str, Any] = {}
+    if isinstance(inputs, Tensor):
+        facts["input_shape"] = list(inputs.shape[1:])
+    is_known = isinstance(targets, Tensor)  # else the task knows what they are
+    if num_outputs is None and num_classes is None and is_known and targets.is_floating_point():
         num_outputs = targets[0].numel()
     if num_outputs is not None:
         return {**facts, "num_outputs": num_outputs}
     if num_classes is None and class_names is None:
+        if not is_known:
+            return facts
         raise errors.DataError(
             f"data.train: {name} has no number of classes; set "
             "data.num_classes, or data.num_outputs for a regression"
@@ -178,6 +185,20 @@ def _facts(
         )
     facts["num_classes"] = num_classes or len(names)
     return {**facts, "class_names": names} if names else facts
+
+
+def _check_structure(batch: Any, name: str) -> None:
+    """Refuses a lone tensor, and parts without a tensor."""
+    is_plain = type(batch) in (list, tuple, RawBatch)
+    parts = [*batch] if is_plain else [] if isinstance(batch, Tensor) else [batch]
+    if not parts or any(next(structures.leaves(part), None) is None for part in parts):
+        items = ", ".join(type(each).__name__ for each in parts)
+        kind = type(batch).__name__ + (f" ({items})" if is_plain else "")
+        raise errors.DataError(
+            f"data.train: a batch of {name} is {kind}; its samples should be pairs of an input and "
+            "a target, or mappings, or data.collate a function that makes tensors of a list of "
+            "samples"
+        )
 
 
 def _samples(dataset: Samples, indices: list[int]) -> Any:
@@ -195,8 +216,14 @@ def _fingerprint(datasets: Mapping[str, Samples]) -> str:
         number = min(SAMPLES_READ, len(dataset))
         last = number if isinstance(dataset, Streamed) else len(dataset)
         places = torch.linspace(0, last - 1, number).round().long().tolist()
-        tensors = tensors_in([_samples(dataset, [index]) for index in places])
+        tensors = _tensors([_samples(dataset, [index]) for index in places])
         if isinstance(dataset, Streamed):
             dataset.restart()
         digests.append(f"{name} {len(dataset)} {fingerprints.of_tensors(*tensors)}\n")
     return fingerprints.of_texts(digests)
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    """Every tensor, also inside objects that move."""
+    for leaf in structures.leaves(value):
+        yield from [leaf] if isinstance(leaf, Tensor) else _tensors(vars(leaf))

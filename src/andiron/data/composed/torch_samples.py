@@ -16,7 +16,7 @@
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +26,7 @@ import torch
 from torch.utils.data import IterableDataset, _utils, default_collate
 
 from andiron import errors, randomness
+from andiron.data import structures
 from andiron.data.augment.sample_random import Draws
 from andiron.data.dataset import Indices, RawBatch
 
@@ -81,10 +82,55 @@ def _collated(source: Any, samples: list[Any]) -> Any:
     return RawBatch(*batch) if is_pair else batch
 
 
-def from_torch(dataset: Any, collate: Collate = default_collate) -> SampleBySample:
+def collated(samples: Sequence[Any]) -> Any:
+    """The batch that torch's `default_collate` makes of samples, except for lists in them.
+
+    Lists of numbers become tensors, where torch would transpose them; lists of texts and mappings
+    stay, one for each sample. Named tuples and dataclasses keep their types.
+    Raises: ValueError for a field that does not make a batch, by name.
+    """
+    is_plain = type(samples[0]) in (list, tuple)
+    named: list[Any] = [
+        dict(enumerate(sample)) if is_plain else structures.fields(sample) for sample in samples
+    ]
+    first = named[0]
+    if first is None:
+        return default_collate([*samples])
+    if any(fields is None or fields.keys() != first.keys() for fields in named):
+        raise ValueError(f"not every sample has the fields {', '.join(map(str, first))}")
+    batch = {name: _field(name, tuple(each[name] for each in named)) for name in first}
+    return [*batch.values()] if is_plain else structures.rebuilt(samples[0], batch)
+
+
+def _field(name: Any, values: Any) -> Any:
+    first, entry = values[0], next(_inside(values), 0)
+    is_list = isinstance(first, list | tuple)
+    try:
+        if structures.fields(first) is not None:
+            return collated(values)
+        if is_list and isinstance(entry, int | float):
+            return torch.tensor(values)
+        if isinstance(first, tuple):
+            return collated(values)
+        is_kept = is_list and isinstance(entry, str | Mapping)
+        return values if is_kept else default_collate(values)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(f"field {name!r}: {errors.first_line(error)}") from error
+
+
+def _inside(values: Any) -> Iterator[Any]:
+    """The entries of nested lists."""
+    if isinstance(values, list | tuple):
+        for value in values:
+            yield from _inside(value)
+    else:
+        yield values
+
+
+def from_torch(dataset: Any, collate: Collate | None = None) -> SampleBySample:
     """A map-style torch data set, with `__len__` and `__getitem__(index)`, as a Dataset.
 
-    `collate` makes a batch of a list of samples: a pair of tensors, inputs and targets.
+    `collate` makes a batch of a list of samples, such as a pair of inputs and targets.
     Raises: DataError for any other data set.
     """
     name = type(dataset).__name__
@@ -98,7 +144,7 @@ def from_torch(dataset: Any, collate: Collate = default_collate) -> SampleBySamp
         raise errors.DataError(
             f"{name}: is not a map-style torch data set; give it __len__ and __getitem__(index)"
         )
-    return SampleBySample(dataset, collate)
+    return SampleBySample(dataset, collate or collated)
 
 
 def _seed_generators(seed: int) -> None:

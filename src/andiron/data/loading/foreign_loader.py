@@ -1,15 +1,16 @@
 """A torch DataLoader, or another iterable of batches, as a loader that the learner can resume."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from andiron import distributed, randomness
-from andiron.data.dataset import Batch, tensors_in
+from andiron import distributed, errors, randomness
+from andiron.data import structures
+from andiron.data.dataset import Batch
 
 PAGE = "docs/python.md, 'From plain torch'"
 log = logging.getLogger("andiron")
@@ -113,21 +114,16 @@ class ForeignLoader:
 
 
 def _placed(batch: Any, device: torch.device) -> Any:
-    """The batch with its tensors on the device; a pair of tensors becomes a Batch."""
-    if isinstance(batch, Tensor):
-        return batch.to(device, non_blocking=True)
-    if isinstance(batch, Mapping):
-        return {key: _placed(value, device) for key, value in batch.items()}
-    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*(_placed(value, device) for value in batch))
-    if isinstance(batch, list | tuple):
-        placed = [_placed(value, device) for value in batch]
-        is_pair = len(placed) == 2 and all(isinstance(each, Tensor) for each in placed)
-        return Batch(*placed) if is_pair else type(batch)(placed)
-    return batch
+    """The batch on the device; a pair of tensors becomes a Batch."""
+    placed = structures.moved(batch, device)
+    if type(placed) not in (list, tuple) or len(placed) != 2:
+        return placed
+    return Batch(*placed) if all(isinstance(each, Tensor) for each in placed) else placed
 
 
 def _size(batch: Any) -> int:
-    """The samples in a batch: the length of its first tensor; 1 if it has none."""
-    first = next(tensors_in(batch), None)
-    return 1 if first is None or not first.dim() else len(first)
+    """The samples in a batch; 1 if that is unknown."""
+    try:
+        return structures.size(batch)
+    except errors.DataError:
+        return 1

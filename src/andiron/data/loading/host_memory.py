@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron.data.dataset import tensors_in
+from andiron.data.structures import tensors_in
 from andiron.distributed import World
 
 LARGE_BYTES = 2**20

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from andiron import gradients
-from andiron.data.dataset import tensors_in
+from andiron.data.structures import tensors_in
 from andiron.distributed import ALONE, Sliced, World
 from andiron.gradients import Gradients
 from andiron.plain import readable

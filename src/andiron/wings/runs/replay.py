@@ -10,7 +10,7 @@ from torch import nn
 
 from andiron import checkpoint, errors
 from andiron.checkpoint import contents
-from andiron.data.dataset import tensors_in
+from andiron.data.structures import tensors_in
 from andiron.learner import nonfinite
 from andiron.learner.extras import state_format
 from andiron.learner.extras.nonfinite_cause import Step, diagnosis, fingerprint

@@ -17,7 +17,7 @@ from rich.table import Column, Table
 from rich.text import Text
 from torch import nn
 
-from andiron.data.dataset import tensors_in
+from andiron.data.structures import tensors_in
 from andiron.plain import memory, readable
 from andiron.protocols import Layer
 

@@ -18,7 +18,7 @@ from torch.nn.modules import module as hooks
 from torch.overrides import TorchFunctionMode
 
 from andiron import inference
-from andiron.data.dataset import tensors_in
+from andiron.data.structures import tensors_in
 from andiron.protocols import Operation
 
 

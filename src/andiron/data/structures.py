@@ -1,0 +1,115 @@
+"""Batches of any structure: mappings, named tuples, dataclasses, lists, objects that move.
+
+>>> batch = {"tokens": torch.ones(3, 7), "boxes": [torch.ones(n, 4) for n in (1, 0, 2)]}
+>>> size(batch)
+3
+>>> mapped(lambda tensor: tensor.shape[0], batch)
+{'tokens': 3, 'boxes': [1, 0, 2]}
+"""
+
+import copy
+import dataclasses
+from collections import UserDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from andiron import errors
+
+
+def fields(value: Any) -> Mapping[str, Any] | None:
+    """The parts by name of a mapping, a named tuple or a dataclass; None for anything else."""
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return dict(zip(value._fields, value))
+    if dataclasses.is_dataclass(value):
+        named = dataclasses.fields(value)
+        return {each.name: getattr(value, each.name) for each in named if each.init}
+    return None
+
+
+def is_object(value: Any) -> bool:
+    """Whether the value moves itself by its method `to`, such as a PyG Batch."""
+    is_leaf = isinstance(value, Tensor | UserDict)
+    return not is_leaf and callable(getattr(type(value), "to", None))
+
+
+def mapped(change: Callable[[Any], Any], value: Any) -> Any:
+    """The same structure, with `change` applied to its tensors and objects that move."""
+    if isinstance(value, Tensor) or is_object(value):
+        return change(value)
+    named = fields(value)
+    if named is None:
+        is_list = isinstance(value, list | tuple)
+        return type(value)(mapped(change, inner) for inner in value) if is_list else value
+    return rebuilt(value, {name: mapped(change, inner) for name, inner in named.items()})
+
+
+def rebuilt(like: Any, named: dict[str, Any]) -> Any:
+    """A mapping, named tuple or dataclass of the type of `like` with these parts."""
+    if isinstance(like, tuple):
+        return type(like)(**named)
+    if not isinstance(like, Mapping):
+        return dataclasses.replace(like, **named)
+    made: Any = copy.copy(like)
+    made.update(named)
+    return made
+
+
+def moved(value: Any, device: torch.device) -> Any:
+    """The same structure with its tensors and objects on the device."""
+
+    def move(leaf: Any) -> Any:
+        return leaf.to(device, **{"non_blocking": True} if isinstance(leaf, Tensor) else {})
+
+    return mapped(move, value)
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """Every tensor and every object that moves in a batch, at any depth."""
+    if isinstance(value, Tensor) or is_object(value):
+        yield value
+    elif (named := fields(value)) is not None:
+        yield from leaves([*named.values()])
+    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        for inner in value:
+            yield from leaves(inner)
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """Every tensor in a batch, at any depth; not those inside objects that move."""
+    return (leaf for leaf in leaves(value) if isinstance(leaf, Tensor))
+
+
+def size(batch: Any) -> int:
+    """The number of samples in a batch: the length of its tensors and of the lists in its fields.
+
+    Raises: DataError, naming the fields, if none has a length, or lengths differ.
+    """
+    named = fields(batch)
+    if named is None:
+        named = {"": batch} if is_object(batch) else dict(zip(map(str, count()), batch))
+    lengths = {name: {*_lengths(value)} for name, value in named.items()}
+    if len(found := set[int]().union(*lengths.values())) == 1:
+        return found.pop()
+    shown = ", ".join(f"{name} {sorted(of_field)}" for name, of_field in lengths.items())
+    raise errors.DataError(
+        f"the number of samples in a batch of type {type(batch).__name__} is unknown (lengths of "
+        f"its fields: {shown}); give every field one entry for each sample"
+    )
+
+
+def _lengths(value: Any) -> Iterator[int]:
+    if isinstance(value, Tensor):
+        yield from value.shape[:1]
+    elif (named := fields(value)) is not None:
+        for inner in named.values():
+            yield from _lengths(inner)
+    elif isinstance(value, list | tuple):
+        yield len(value)
+    elif hasattr(value, "num_graphs"):  # of PyG
+        yield int(value.num_graphs)
