@@ -115,6 +115,9 @@ def asked_for(choice, folder):
         "loss=mean_squared_error": regression,
         "loss=huber": regression,
         "loss=mean_absolute_error": regression,
+        "task=forward": (
+            "loss=cross_entropy", "task.inputs=[inputs]", "task.targets=targets",
+        ),
         "task=language_model": text,
         "metrics=language": text,
         "metrics=token": text,

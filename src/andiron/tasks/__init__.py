@@ -8,10 +8,11 @@ from andiron.tasks.classifier import (
     CrossEntropy,
     MultiLabelClassifier,
 )
+from andiron.tasks.forward import Forward
 from andiron.tasks.language import LanguageModel
 from andiron.tasks.regressor import MeanSquaredError, Regressor
 
 __all__ = [
     "Adversarial", "BinaryClassifier", "BinaryCrossEntropy", "Classifier", "CrossEntropy",
-    "LanguageModel", "MeanSquaredError", "MultiLabelClassifier", "Regressor",
+    "Forward", "LanguageModel", "MeanSquaredError", "MultiLabelClassifier", "Regressor",
 ]  # fmt: skip

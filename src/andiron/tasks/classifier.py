@@ -79,7 +79,7 @@ class CrossEntropy:
         return criterion.total_weight(self.class_weights, targets, self.ignored_index)
 
     def __call__(
-        self, output: Float[Tensor, "batch classes"], targets: Shaped[Tensor, "batch ..."]
+        self, output: Float[Tensor, "batch classes ..."], targets: Shaped[Tensor, "batch ..."]
     ) -> Scalar:
         if self.class_weights is not None:
             output = criterion.at_least_float32(output)

@@ -54,10 +54,10 @@ class Balanced(Protocol):
 class Supervised(nn.Module):
     """The steps of every task that puts a loss on the outputs of `network`; abstract."""
 
-    def __init__(self, network: nn.Module, loss: "Criterion"):
+    def __init__(self, network: nn.Module, loss: "Criterion | None"):
         super().__init__()
         self.network = network
-        self.loss = loss
+        self.loss: Any = loss
 
     def forward(self, inputs: Shaped[Tensor, "batch ..."]) -> Shaped[Tensor, "..."]:
         output = self.network(inputs)
@@ -65,14 +65,14 @@ class Supervised(nn.Module):
             raise checks.no_tensor(self.network, output)
         return output
 
-    def predict(self, batch: Batch) -> Any:
+    def predict(self, batch: Any) -> Any:
         """The item of one batch: its mean loss, the outputs and the targets.
 
         Raises: DataError if the shapes do not fit or, on a CPU, a target is invalid.
         """
         raise NotImplementedError
 
-    def train_step(self, batch: Batch | WeightedBatch) -> TrainOutput:
+    def train_step(self, batch: Any) -> TrainOutput:
         """The gradients of one batch, and its item for the metrics.
 
         The `weights` of a WeightedBatch weight the loss of each sample.
@@ -85,7 +85,7 @@ class Supervised(nn.Module):
         gradients = backward(item.loss, self, item.weight)
         return TrainOutput(gradients, item.detached(), item.weight)
 
-    def valid_step(self, batch: Batch | WeightedBatch) -> Any:
+    def valid_step(self, batch: Any) -> Any:
         """The item of one batch for the metrics, without weights."""
         if isinstance(batch, WeightedBatch):
             batch = Batch(batch.inputs, batch.targets)
@@ -167,7 +167,7 @@ class Criterion:
         return marked.numel() if is_whole else (marked != IGNORED).sum()
 
     @contextmanager
-    def weighted_by(self, weights: Float[Tensor, " batch"]) -> Iterator[None]:
+    def weighted_by(self, weights: Float[Tensor, " batch"] | None) -> Iterator[None]:
         """A context in which the loss is sum_i w_i n_i l_i / sum_i w_i n_i over the samples.
 
         l_i is the loss of sample i alone, and n_i the weight that it is a mean over: 1 for one

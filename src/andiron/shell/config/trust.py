@@ -38,12 +38,13 @@ LISTED: dict[str, dict[str, str | Sequence[str]]] = {
         "torchvision.transforms.v2": CLASS,
     },
     "augmentation": {
-        "andiron.data": ("Crop", "Cutout", "Flip", "Mixup", "Rotate", "Shift", "Torchvision"),
+        "andiron.data": ("Crop", "Cutout", "Flip", "Mixup", "OnFields", "Rotate", "Shift",
+                         "Torchvision"),
         "torchvision.transforms.v2": CLASS,
     },
     "task": {
         "andiron.tasks": (
-            "Adversarial", "BinaryClassifier", "Classifier", "LanguageModel",
+            "Adversarial", "BinaryClassifier", "Classifier", "Forward", "LanguageModel",
             "MultiLabelClassifier", "Regressor",
         ),
     },

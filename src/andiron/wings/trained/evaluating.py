@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron import errors, randomness
+from andiron import errors, inference, randomness
 from andiron.data import Concatenated, DataLoader, Splits
 from andiron.data.composed.composed_datasets import sample_name
 from andiron.data.dataset import Dataset
@@ -109,20 +109,21 @@ def _worst_error(run: Run, dataset: Dataset, index: int, loss: float) -> WorstEr
     """The sample at `index`, read and predicted again."""
     raw = dataset.__getitems__([index])
     batch = run.preprocessing.batcher(raw, run.device)
-    outputs = predictions.outputs_of(run.model, batch, run.precision)
+    with inference.valid(run.model), run.precision.autocast():
+        item = run.model.valid_step(batch)  # type: ignore[operator]
     facts = run.preprocessing.facts
     name = sample_name(dataset, index) or str(index)
     if isinstance(run.model, LanguageModel):
         name = decoded(raw.inputs[0].tolist(), facts.get("vocabulary"))
-    (prediction,) = predictions.of_batch(run.model, outputs, facts, [name])
-    true = _target_text(run, batch.targets[0], prediction)
-    return WorstError(index, loss, true, prediction, _picture(raw.inputs))
+    (prediction,) = predictions.of_batch(run.model, item.output, facts, [name])
+    true = _target_text(run, item.targets[0], prediction)
+    return WorstError(index, loss, true, prediction, _picture(getattr(raw, "inputs", None)))
 
 
 def _target_text(run: Run, target: Tensor, prediction: Prediction) -> str:
     """A target as text, with the class names of its prediction, or tokens."""
     names = [*prediction.probabilities]
-    if isinstance(run.model, Regressor):
+    if isinstance(run.model, Regressor) or target.is_floating_point() and not names:
         return ", ".join(f"{value:.6g}" for value in target.reshape(-1)[:8].tolist())
     if isinstance(run.model, MultiLabelClassifier):
         return ";".join(name for name, value in zip(names, target, strict=True) if value >= 0.5)

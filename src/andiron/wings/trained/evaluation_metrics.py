@@ -56,10 +56,11 @@ def _losses(item: Any) -> Tensor:
     if not isinstance(item, outputs.SupervisedOutput):
         return torch.zeros(0)
     output, targets = item.output.float(), item.targets
-    if isinstance(item, outputs.ClassificationOutput | outputs.SequenceOutput):
+    is_class = not targets.is_floating_point()
+    if is_class and output.shape[:-1] == targets.shape:
         output = output.movedim(-1, 1)
         losses = functional.cross_entropy(output, targets, reduction="none", ignore_index=IGNORED)
-    elif isinstance(item, CLASSIFIED):
+    elif is_class and output.shape == targets.shape:
         labels = targets.clamp(min=0).float()
         losses = functional.binary_cross_entropy_with_logits(output, labels, reduction="none")
     elif output.shape == targets.shape:

@@ -21,6 +21,7 @@ from andiron.metrics.classification import class_averages
 from andiron.tasks import (
     BinaryClassifier,
     Classifier,
+    Forward,
     LanguageModel,
     MultiLabelClassifier,
     Regressor,
@@ -68,7 +69,7 @@ def outputs_of(task: nn.Module, batch: Any, precision: Precision) -> Any:
     """
     try:
         with inference.valid(task), precision.autocast():
-            return task(batch.inputs)
+            return task(getattr(batch, "inputs", batch))
     except Exception as error:
         update.explain_step(error, task, batch)
         raise
@@ -99,6 +100,12 @@ Fields = Iterator[dict[str, Any]]  # the fields of each prediction
 
 def _class_fields(logits: Tensor, facts: Facts) -> Fields:
     return _likeliest(logits, named(facts.get("class_names"), logits.shape[-1]))
+
+
+def _forward_fields(outputs: Tensor, facts: Facts) -> Fields:
+    """Classes if there is an output for each class of the data."""
+    is_class = outputs.shape[1:] == (facts.get("num_classes"),)
+    return _class_fields(outputs, facts) if is_class else iter([{}] * len(outputs))
 
 
 def _binary_fields(logits: Tensor, facts: Facts) -> Fields:
@@ -153,6 +160,7 @@ def _byte(token: int) -> str:
 
 READERS: dict[type[nn.Module], Callable[[Tensor, Facts], Fields]] = {
     Classifier: _class_fields,
+    Forward: _forward_fields,
     BinaryClassifier: _binary_fields,
     MultiLabelClassifier: _label_fields,
     Regressor: _value_fields,

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from andiron import errors
-from andiron.data import ArrayDataset, ImageBatcher
+from andiron.data import ArrayDataset, ImageBatcher, from_torch
 from andiron.data.dataset import Batcher, Dataset
 from andiron.data.on_disk import csv_file, image_decoding, image_tree
 from andiron.data.on_disk.columns import Layout, is_frame
@@ -60,7 +60,7 @@ def of(
     Pictures are files, folders of files, or PIL images; rows of a table are mappings by column, a
     data frame, or a CSV file (its content as bytes); texts are strings, or files as `Path`. Arrays
     hold samples as the data stores them. `layout` is of CSV files. `keep` are columns of a table
-    that come with its predictions.
+    that come with its predictions. Other mappings are samples with their fields.
     Raises: DataError for inputs of any other kind, or if no row of a table is valid.
     """
     samples = _samples(inputs, data, layout, keep)
@@ -83,6 +83,9 @@ def _samples(inputs: Any, data: Described, layout: Layout, keep: Sequence[str]) 
         raise errors.DataError("there are no inputs to predict from; give one or more")
     if "columns" in data.facts and isinstance(samples[0], str | Path | bytes | Mapping):
         return _row_samples(samples, data, layout, keep)
+    if isinstance(samples[0], Mapping):
+        names = [*map(str, range(len(samples)))]
+        return Samples(from_torch(samples), names, data.batcher)
     if isinstance(data.batcher, TextBatcher) and isinstance(samples[0], str | Path):
         texts = Texts(samples, data.facts.get("vocabulary"), int(data.facts["context_length"]))
         return Samples(texts, texts.names, data.batcher)

@@ -12,11 +12,13 @@ from torch import nn
 
 from andiron import errors
 from andiron.data import DataLoader, Splits
+from andiron.data.composed.torch_samples import SampleBySample
 from andiron.data.on_disk.columns import DETECTED, Layout
 from andiron.data.splitting.described import Described
 from andiron.learner.precision import Precision
 from andiron.run_folder import RunFolder
-from andiron.shell.assembly import components
+from andiron.shell.assembly import components, targets
+from andiron.shell.config import trust
 from andiron.shell.config.schema import Train
 from andiron.shell.run import run_record
 from andiron.tasks import Adversarial
@@ -58,9 +60,10 @@ class Run:
 
         Pictures are files, folders of files, or PIL images; rows of a table are mappings by column,
         a data frame, or a CSV file; texts are strings, or files as `Path`. Arrays hold samples as
-        the data set stores them. The batch size defaults to that of validation; predictions for
-        the validation inputs then have the same bits as in validation. `keep` are columns of a
-        table to return with the prediction of each row, such as its id.
+        the data set stores them, other mappings have its fields. The batch size defaults to that
+        of validation; predictions for the validation inputs then have the same bits as in
+        validation. `keep` are columns of a table to return with the prediction of each row, such as
+        its id.
         Raises: DataError with all inputs that cannot be read.
         """
         samples = self.samples(inputs, keep)
@@ -76,7 +79,14 @@ class Run:
 
         Raises: DataError for unsuitable inputs, listing all wrong rows.
         """
-        return raw_inputs.of(inputs, self.preprocessing, _layout(self.config.data), keep)
+        samples = raw_inputs.of(inputs, self.preprocessing, _layout(self.config.data), keep)
+        nodes = trust.nodes({"data": self.config.data})
+        collates = [node["collate"] for *_, node in nodes if node.get("collate")]
+        if collates and isinstance(samples.dataset, SampleBySample):
+            node = {"_target_": "andiron.data.from_torch", "collate": collates[0]}
+            collated = targets.build("data", node, dataset=samples.dataset.dataset)
+            samples = dataclasses.replace(samples, dataset=collated)
+        return samples
 
     def predictions(self, samples: Samples, batch_size: int | None = None) -> Iterator[Prediction]:
         """As `predict`, one at a time; omits the samples in `samples.unreadable`.

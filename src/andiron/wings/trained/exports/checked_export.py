@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from andiron import errors, inference, serialization
+from andiron.data import structures
 from andiron.data.splitting.described import Described
 from andiron.disk import files
-from andiron.tasks import Adversarial, LanguageModel
+from andiron.tasks import Adversarial, Forward, LanguageModel
 from andiron.tasks.criterion import Supervised
 from andiron.wings.trained.exports import adapter_files, programs, stored_inputs
 from andiron.wings.trained.exports.model_card import Card
@@ -84,12 +85,13 @@ def _inputs(model: nn.Module, described: Described, stored: Any) -> tuple[Tensor
             max(BATCH_SIZES), model.latent, generator=torch.Generator().manual_seed(0)
         )
         return latents, latents
-    raw = getattr(stored, "inputs", None)
-    inputs = getattr(described.batcher(stored, torch.device("cpu")), "inputs", None)
+    name = model.only_input if isinstance(model, Forward) else "inputs"
+    batches = map(structures.fields, (stored, described.batcher(stored, torch.device("cpu"))))
+    raw, inputs = ((batch or {}).get(str(name)) for batch in batches)
     if not isinstance(raw, Tensor) or not isinstance(inputs, Tensor):
         raise errors.DataError(
-            f"the batches of {described.name} have no tensor `inputs`; only models of one tensor "
-            "are exported"
+            f"the batches of {described.name} have no tensor `{name}`; only models of one tensor "
+            "are exported, of task=forward the only one in task.inputs"
         )
     return raw, inputs
 

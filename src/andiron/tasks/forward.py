@@ -1,0 +1,215 @@
+"""Any network that is called with the fields of a batch, and may return its own loss.
+
+>>> network = nn.Linear(2, 3)
+>>> task = Forward(network, nn.functional.cross_entropy, inputs={"input": "x"}, targets="y")
+>>> item = task.valid_step({"x": torch.zeros(5, 2), "y": torch.arange(5) % 3})
+>>> type(item).__name__, int(item.weight)
+('ClassificationOutput', 5)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from andiron import errors
+from andiron.data import structures
+from andiron.gradients import Detachable
+from andiron.outputs import (
+    IGNORED,
+    BinaryClassificationOutput,
+    ClassificationOutput,
+    MultiLabelClassificationOutput,
+    RegressionOutput,
+    Scalar,
+    SequenceOutput,
+    SupervisedOutput,
+    Weight,
+)
+from andiron.ranges import Count
+from andiron.recording import keep_arguments
+from andiron.tasks import target_checks as checks
+from andiron.tasks.criterion import Criterion, Loss, Supervised
+
+EXACT = 1e-5  # of a loss: float32 sums in another order
+KINDS: dict[tuple[bool, int], Any] = {  # by whether there are logits of classes, and dimensions
+    (True, 1): ClassificationOutput,
+    (True, 2): SequenceOutput,
+    (False, 1): BinaryClassificationOutput,
+    (False, 2): MultiLabelClassificationOutput,
+}
+
+
+@dataclass(frozen=True)
+class LossOutput(Detachable):
+    """The mean loss of a batch of `weight` samples, if nothing is compared with targets."""
+
+    loss: Scalar
+    weight: Weight
+
+
+@keep_arguments
+class Forward(Supervised):
+    """Training with `network(**batch)`: with the loss that it returns, or with `loss`.
+
+    `inputs` are the fields that the network takes, or its arguments with their fields; by default
+    all, with a `loss` all but `targets` and `weights`. `output` of the result is compared with the
+    field `targets`. `weights` is a field with the weight of each sample in `loss`.
+    `mean_over` is the count that the network's own loss is a mean over: `samples`; the `targets`
+    that are not `ignored_index`; or the `next_targets`, all but the first of each sequence, as in
+    causal language models. It is needed unless there is one class a sample.
+    Raises: ValueError for an option of the other kind of loss.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        loss: Loss | None = None,
+        *,
+        inputs: Sequence[str] | dict[str, str] | None = None,
+        targets: str = "labels",
+        output: str = "logits",
+        weights: str | None = None,
+        mean_over: Literal["samples", "targets", "next_targets"] | None = None,
+        ignored_index: int = IGNORED,
+        num_classes: Count | None = None,
+    ):
+        super().__init__(network, None if loss is None else Criterion(loss))
+        if (wrong := weights if loss is None else mean_over) is not None:
+            raise ValueError(
+                f"{wrong}: weights are for a configured loss, mean_over is for the network's own; "
+                "leave it out"
+            )
+        self.inputs = dict(zip(inputs, inputs)) if isinstance(inputs, Sequence) else inputs
+        self.targets, self.output, self.weights = targets, output, weights
+        self.mean_over, self.ignored_index = mean_over, ignored_index
+        self.num_classes = num_classes
+        self._is_checked = False
+
+    @property
+    def only_input(self) -> str | None:
+        """The one field of `inputs` besides the targets; None if there are none or several."""
+        names = {*(self.inputs or {}).values()} - {self.targets}
+        return names.pop() if len(names) == 1 else None
+
+    def forward(self, batch: Any) -> Tensor:
+        """The output for a batch, which need not have targets, or for its `only_input`."""
+        given = {self.only_input: batch} if isinstance(batch, Tensor) else batch
+        output: Tensor = _part(self._result(given), self.output)
+        return output
+
+    def predict(self, batch: Any) -> Any:
+        """The item of one batch; its class is by the targets and the shape of the output.
+
+        Raises: DataError for a missing field, or an unknown count that the loss is a mean over.
+        """
+        result = self._result(batch)
+        targets = _part(batch, self.targets, is_needed=self.loss is not None)
+        if self.loss is not None:
+            return self._with_loss(_part(result, self.output), targets, batch)
+        loss = _part(result, "loss")
+        if loss.dim():
+            raise errors.MismatchError(
+                f"the network {type(self.network).__name__} returned {[*loss.shape]}, which is not "
+                "its mean loss; name one, such as loss=cross_entropy"
+            )
+        is_compared = isinstance(targets, Tensor) and loss is not result
+        is_class = is_compared and not targets.is_floating_point()
+        mean_over = self.mean_over or ("targets" if is_class and targets.dim() == 1 else None)
+        if mean_over is None or not is_compared and mean_over != "samples":
+            raise errors.DataError(
+                "task.mean_over: it is unknown what the network's own loss is a mean over; set it "
+                "to samples, targets, or next_targets, as in causal language models"
+            )
+        if not is_compared:
+            return LossOutput(loss, structures.size(batch))
+        output = _part(result, self.output)
+        if is_class:
+            targets = targets.masked_fill(targets == self.ignored_index, IGNORED)
+            if self.training and not self._is_checked:
+                _check_mean(mean_over, loss.detach(), output.detach(), targets)
+                self._is_checked = True
+        if mean_over == "next_targets":
+            output, targets = output[:, :-1], targets[:, 1:]
+        weight = (targets != IGNORED).sum() if mean_over != "samples" else structures.size(batch)
+        return self._item(loss, output, targets, weight, is_class)
+
+    def _result(self, batch: Any) -> Any:
+        """The result of the network, called without targets if the batch has none."""
+        fields = structures.fields(batch)
+        if self.inputs is None and fields is None:
+            return self.network(batch)  # an object, such as a PyG Batch
+        left_out = () if self.loss is None else (self.targets, self.weights)
+        chosen = self.inputs or {name: name for name in fields or () if name not in left_out}
+        given = {key: _part(batch, name, name != self.targets) for key, name in chosen.items()}
+        return self.network(**{key: value for key, value in given.items() if value is not None})
+
+    def _with_loss(self, output: Tensor, targets: Tensor, batch: Any) -> Any:
+        """The item of the configured loss, which takes classes in dimension 1."""
+        logits, compared = output, targets
+        if output.dim() == targets.dim() + 1 > 2 and not targets.is_floating_point():
+            if output.shape[:-1] != targets.shape:
+                logits = output.movedim(1, -1)
+            elif output.shape[2:] == targets.shape[1:]:
+                raise errors.DataError(
+                    f"task: the classes of output {[*output.shape]} for targets {[*targets.shape]} "
+                    "are in dimension 1 or the last; give it another number of classes"
+                )
+            else:
+                output, compared = output.flatten(0, -2), targets.flatten()
+        weights = _part(batch, self.weights) if self.weights and self.training else None
+        with self.loss.weighted_by(weights):
+            loss = self.loss(output, compared, batch_targets=targets)
+            weight = self.loss.weight(compared)
+        return self._item(loss, logits, self.loss.marked(targets), weight, self.loss.has_ignored)
+
+    def _item(
+        self, loss: Tensor, output: Tensor, targets: Tensor, weight: Weight, has_ignored: bool
+    ) -> Any:
+        """The item of the class that fits the shapes; classes are in the last dimension."""
+        is_class = not targets.is_floating_point()
+        if not is_class and targets.dim() == 1:
+            output, targets = output.reshape(-1, 1), targets[:, None]
+        if output.shape[: targets.dim()] != targets.shape:
+            raise checks.misfit(self, output, targets, "should fit each other")
+        has_classes = is_class and output.dim() > targets.dim()
+        if has_classes and self.training and self.num_classes not in (None, output.shape[-1]):
+            raise checks.wrong_number(output.shape[-1], self.num_classes)
+        kind = KINDS.get((has_classes, targets.dim()), SupervisedOutput)
+        kind = kind if is_class else RegressionOutput
+        return kind(loss, output, targets, weight, has_ignored)
+
+
+def _part(holder: Any, name: str | None, is_needed: bool = True) -> Any:
+    """The part of a batch or of a network's result; a tensor is its only part."""
+    if isinstance(holder, Tensor):
+        return holder
+    fields = structures.fields(holder)
+    part = getattr(holder, str(name), None) if fields is None else fields.get(str(name))
+    if part is None and is_needed:
+        raise errors.DataError(
+            f"task: {type(holder).__name__} has no {name!r}, but: "
+            f"{', '.join(map(str, fields or ()))}; name fields of a batch in task.inputs and "
+            "task.targets, the part of a result in task.output"
+        )
+    return part
+
+
+def _check_mean(mean_over: str, loss: Tensor, output: Tensor, targets: Tensor) -> None:
+    """Refuses a `mean_over` if another count gives exactly the loss, and this does not."""
+    if targets.dim() != 2 or output.shape[:-1] != targets.shape:
+        return
+    fitting, (_, length) = [], targets.shape
+    for shift, name in enumerate(("targets", "next_targets")):
+        logits = output[:, : length - shift].flatten(0, 1)
+        value = functional.cross_entropy(logits.float(), targets[:, shift:].flatten())
+        if torch.isclose(value, loss.float(), rtol=EXACT, atol=0):
+            fitting.append(name)
+    if fitting and mean_over not in fitting:
+        raise errors.DataError(
+            f"task.mean_over={mean_over}: the network's loss is the mean over {fitting[0]}; set "
+            "that"
+        )

@@ -1,0 +1,147 @@
+"""docs/own_batches.md: each of its projects is trained, stopped, resumed, divided and evaluated."""
+
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+import safetensors.torch
+import torch
+from in_process import called
+from PIL import Image
+from stops_at import stopping
+
+import andiron
+from andiron.shell.training import train
+from andiron.wings.trained.evaluating import evaluate
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs" / "own_batches.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```(?:yaml|python)\n# (\S+)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
+PACKAGES = {
+    "bert": ["transformers", "datasets"],
+    "gpt-2": ["transformers", "datasets"],
+    "vit": ["timm"],
+    "u-net": ["segmentation_models_pytorch"],
+    "detector": [],
+    "graphs": ["torch_geometric"],
+    "vae": [],
+    "lstm": [],
+    "pairs": [],
+}
+DRAWS = ("vae", "detector")  # their validation draws, evaluation from a stream of its own
+TRUST = ["parts", *{package: None for packages in PACKAGES.values() for package in packages}]
+RUN = ("--config-dir", "conf", "batch_size=8", "num_epochs=2", "render=plain", "log_every=1")
+
+
+def files(name):
+    """The files of a section of the page: content by path."""
+    section = re.search(rf"^## {name}$(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL | re.I)
+    return dict(BLOCK.findall(section[1]))
+
+
+def saved_texts(folder, labels):
+    import datasets
+
+    rows = []
+    for number in range(40):
+        tokens = [(number * 7 + place) % 50 for place in range(9)]
+        length = 5 + number % 5
+        mask = [int(place < length) for place in range(9)]
+        row = {"input_ids": tokens, "attention_mask": mask, "labels": number % 3}
+        if labels == "tokens":
+            row["labels"] = tokens[:length] + [-100] * (9 - length)
+        rows.append(row)
+    datasets.Dataset.from_list(rows).save_to_disk(str(folder))
+
+
+def saved_photos(folder):
+    for number in range(40):
+        place = folder / "photos" / ("cat", "dog")[number % 2] / f"{number}.png"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        pixels = numpy.full((16, 16, 3), number * 5, dtype=numpy.uint8)
+        Image.fromarray(pixels).save(place)
+
+
+@pytest.fixture
+def project(request, tmp_path, monkeypatch):
+    """The folder of a project of the page, with its data."""
+    name = request.param
+    for package in PACKAGES[name]:
+        pytest.importorskip(package)
+    if name in ("bert", "gpt-2"):
+        saved_texts(tmp_path / {"bert": "reviews", "gpt-2": "texts"}[name],
+                    {"bert": "classes", "gpt-2": "tokens"}[name])  # fmt: skip
+    if name == "vit":
+        saved_photos(tmp_path)
+    for path, content in files(name).items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(content)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    sys.modules.pop("parts", None)
+
+
+def trained(folder, name, *options):
+    (experiment,) = (folder / "conf" / "experiment").glob("*.yaml")
+    chosen = (f"experiment={experiment.stem}", f"hydra.run.dir={name}", *options)
+    return called(train.main, *RUN, *chosen, cwd=folder)
+
+
+def weights(folder, name):
+    return safetensors.torch.load_file(folder / name / "model.safetensors")
+
+
+def assert_same(one, other):
+    assert one.keys() == other.keys()
+    assert [name for name in one if not torch.equal(one[name], other[name])] == []
+
+
+@pytest.mark.filterwarnings("ignore")  # of the libraries
+@pytest.mark.parametrize("project", PACKAGES, indirect=True)
+def test_a_project_of_the_page_is_trained_resumed_and_evaluated(project, request):
+    whole = trained(project, "whole")
+    assert whole.code == 0, whole.errors
+    with stopping(updates=5):
+        assert trained(project, "part").code != 0
+    resumed = called(train.main, *RUN[:2], "resume=part", "render=plain", cwd=project)
+    assert resumed.code == 0, resumed.errors
+    assert_same(weights(project, "whole"), weights(project, "part"))
+
+    run = andiron.load(project / "whole", trust=TRUST)
+    evaluation = evaluate(run, run.data, "valid")
+    (row,) = (row for row in run.summary["metrics"]
+              if (row["split"], row["metric"]) == ("valid", "loss"))  # fmt: skip
+    if request.node.callspec.params["project"] in DRAWS:
+        assert math.isfinite(evaluation.values["loss"])
+    else:
+        assert evaluation.values["loss"] == row["last"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("project", ["bert", "detector", "graphs"], indirect=True)
+def test_slices_in_one_process_and_in_two_have_the_same_bits(project):
+    assert trained(project, "one", "slices=2").code == 0
+    (experiment,) = (project / "conf" / "experiment").glob("*.yaml")
+    arguments = (*RUN, "slices=2", f"experiment={experiment.stem}", "hydra.run.dir=two")
+    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+    ended = subprocess.run(
+        [*torchrun, ROOT / "train.py", *arguments, "device=cpu"], cwd=project, capture_output=True,
+        text=True, env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(project)},
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert_same(weights(project, "one"), weights(project, "two"))
+
+
+def test_the_table_counts_the_lines_of_the_files():
+    for name, yaml, python in re.findall(r"^\| \[([\w-]+)\]\(.*?\| (\d+) \| (\d+) \|", PAGE, re.M):
+        counted = {"yaml": 0, "py": 0}
+        for path, content in files(name).items():
+            lines = [line for line in content.splitlines() if line and not line.startswith("#")]
+            counted[path.rpartition(".")[2]] += len(lines)
+        assert [counted["yaml"], counted["py"]] == [int(yaml), int(python)], name
