@@ -139,6 +139,17 @@ def _options() -> Iterator[Case]:
         "rows of terabytes": {"model": rows},
         "a trusted package": {"trust": ["evil"], "model": {"_target_": "evil.f"}},
         "another's weights": {"start_from": "{outside}/precious"},
+        "pickled weights": {"start_from": "{folder}/evil.pth"},
+        "pickled weights by a mapping": {
+            "start_from": {"path": "{folder}/evil.pth", "rename": {"(a+)+$": "b"}}},
+        "shards elsewhere": {"start_from": "{folder}/evil.index.json"},
+        "an address of timm": {"model": {"_target_": "andiron.models.timm", "name": "hf-hub:x/y"}},
+        "weights of timm": {"model": {
+            "_target_": "andiron.models.timm", "name": "resnet18",
+            "settings": {"pretrained": True, "pretrained_cfg": {"file": "{folder}/evil.pth"}}}},
+        "code of transformers": {"model": {"_target_": "andiron.models.hf", "name": "{folder}"}},
+        "a function of transformers": {"model": {
+            "_target_": "andiron.models.hf", "name": "bert", "auto": "pipeline"}},
         "a run to overwrite": {"overwrite": True, "resume": "{outside}"},
         "a function among transforms": {
             "augmentation": {"mine": {"_target_": "andiron.data.Torchvision", "transform": wild}}},
@@ -168,6 +179,9 @@ def _with_files(change: Change) -> Change:
     """The change of a folder that has a text and pictures too."""
 
     def apply(folder: Path) -> None:
+        shutil.copy(folder / "evil.pickle", folder / "evil.pth")
+        shards = {"weight": "../outside/precious", "bias": "evil.pth"}
+        (folder / "evil.index.json").write_text(json.dumps({"weight_map": shards}))
         (folder / "poem.txt").write_text("So much depends upon a red wheel barrow\n" * 40)
         for number in range(8):
             path = folder / "pictures" / "ab"[number % 2] / f"{number}.png"

@@ -45,8 +45,10 @@ def files_of_weights(path: Path) -> list[Path]:
         return next((files_of_weights(file) for file in usual if file.exists()), [])
     shards = _shards(path) if path.name.endswith(INDEX) else [path]
     for shard in shards:
-        if not (is_of_torch(shard) and shard.exists()):
+        if not is_of_torch(shard):
             recorder.check(shard)
+        elif not shard.exists():
+            raise errors.DataError(f"{shard}: no such file")
     return shards
 
 

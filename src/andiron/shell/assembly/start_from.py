@@ -50,7 +50,9 @@ def load(config: Train, shards: list[Path], model: nn.Module) -> dict[str, Any]:
             rename=given.get("rename"),
             exclude=given.get("except", ()),
             judge=partial(_judge, given, path),
-            remedy=partial(_line, given),
+            remedy=lambda old, new: _line(
+                given["path"], rf"rename: {{\A{old}: {quoted(new)}}}"
+            ),
         )
     except ValueError as error:
         raise errors.ConfigError([f"start_from={error}"]) from error
@@ -59,9 +61,14 @@ def load(config: Train, shards: list[Path], model: nn.Module) -> dict[str, Any]:
     log.info("weights from %s: %d tensors%s", path, len(found.fitting), others)
     if found.prefix != ("", ""):
         log.info("  all its names have %r in place of %r", *found.prefix)
-    names = {"loaded": found.fitting, "left": found.unexpected, "other_shape": found.unfit}
-    names |= {"new": found.missing, "except": found.excluded}
-    return {"files": checksums, "prefix": [*found.prefix]} | {key: [*names[key]] for key in names}
+    return {
+        "files": checksums,
+        "prefix": [*found.prefix],
+        "loaded": [*found.fitting],
+        "left": [*found.unexpected],
+        "new": [*fresh],
+        "except": [*found.excluded],
+    }
 
 
 def as_mapping(config: Train) -> dict[str, Any]:
@@ -86,20 +93,15 @@ def _judge(given: dict[str, Any], path: Path, found: serialization.Differences) 
         if names
     )
     raise ValueError(
-        f"{path}: {'; '.join(words)}; if they start new or are left out: {_line(given)}; if they "
-        f"have other names: {_line(given, 'OLD', 'NEW')}"
+        f"{path}: {'; '.join(words)}; if they start new or are left out: "
+        f"{_line(given['path'], 'partial: true')}; if they have other names: "
+        f"{_line(given['path'], 'rename: {OLD: NEW}')}"
     )
 
 
-def _line(given: dict[str, Any], old: str | None = None, new: str = "") -> str:
-    """The option on the command line that also replaces a prefix, or is `partial` without one."""
-    shown = {**given, "path": quoted(given["path"])}
-    if old is None:
-        shown["partial"] = "true"
-    else:
-        rename = {**given.get("rename", {}), rf"\A{old}": new}
-        shown["rename"] = f"{{{', '.join(f'{name}: {quoted(rename[name])}' for name in rename)}}}"
-    return shlex.quote(f"start_from={{{', '.join(f'{name}: {shown[name]}' for name in shown)}}}")
+def _line(path: str, option: str) -> str:
+    """The option on the command line, with one more."""
+    return shlex.quote(f"start_from={{path: {quoted(path)}, {option}}}")
 
 
 def weights_of(config: Train, trusted: Trust | None = None) -> list[Path]:
