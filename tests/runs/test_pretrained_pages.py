@@ -131,3 +131,13 @@ def test_the_page_of_transformers_runs(tmp_path, monkeypatch):
     said = ran_page("from_transformers.md", tmp_path, monkeypatch)
 
     assert "all its names have '' in place of 'network.'" in said
+
+
+@pytest.mark.parametrize(
+    "given", ["{path: x, parts: 1}", "{path: x, except: fc}", "{rename: {a: b}}"]
+)
+def test_a_wrong_mapping_is_refused_with_what_is_allowed(given, tmp_path):
+    ended = called(train.main, f"start_from={given}", cwd=tmp_path)
+
+    allowed = "a path, or {path: x, rename: {OLD: NEW}, except: [REGEX], partial: true}"
+    assert ended.code == 2 and f"should be {allowed}" in ended.errors
