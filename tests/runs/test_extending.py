@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from extending_page import FIRST, PAGE, SECOND, said, written_in
+from extending_page import FIRST, PAGE, SECOND, THIRD, said, written_in
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def test_the_page_shows_each_file_it_lists(project):
     assert sorted(str(path.relative_to(project)) for path in project.rglob("*.yaml")) == sorted(
         listed
     )
-    assert (project / "parts.py").is_file() and len(listed) == 10
+    assert (project / "parts.py").is_file() and len(listed) == 11
 
 
 @pytest.mark.slow
@@ -64,6 +64,13 @@ def test_the_second_command_trains_and_resumes_with_the_other_parts(project):
     for name in names:
         for file in (kept / name).iterdir():
             assert (mirrored / name / file.name).read_bytes() == file.read_bytes()
+
+
+@pytest.mark.slow
+def test_the_third_command_keeps_checkpoints_by_its_own_strategy(project):
+    said(project, THIRD)
+    kept = {path.name for path in (project / "doubling" / "checkpoints").glob("step-*")}
+    assert kept == {f"step-{number}" for number in (0, 19, 38, 76, 114)}
 
 
 @pytest.mark.slow

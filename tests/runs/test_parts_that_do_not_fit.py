@@ -37,6 +37,12 @@ def test_what_waits_takes_the_metrics_own_direction(metric, epochs, command, her
     assert f"goal={goal} is reached" in (here / "run" / "experiment.log").read_text()
 
 
+def test_an_own_class_as_a_stopping_rule_is_refused_for_an_observer(command, here):
+    ended = command("+early_stopping={mine: {_target_: unittest.mock.MagicMock, metric: loss}}")
+
+    assert ended.code == 2 and "a rule of your own is an observer: docs/observers.md" in ended.errors
+
+
 def test_labels_that_are_booleans_are_classes_of_two(command, here):
     targets = torch.arange(60) % 2 == 0
     content = {

@@ -106,6 +106,13 @@ def test_the_projects_own_file_sets_choices_and_variables_before_an_experiment(t
     assert plain.optimizer["_target_"] == "torch.optim.AdamW"
 
 
+def test_hydras_conversion_of_a_node_is_left_out_for_values_are_plain_in_any_case():
+    plain = composition.checked_config(
+        composed("+model._convert_=all", "+optimizer._convert_=partial", "+data._convert_=none")
+    )
+    assert "_convert_" not in str(plain) and plain == composition.checked_config(composed())
+
+
 def test_without_variables_nothing_is_resolved_again(monkeypatch):
     resolved, of = [], resolution._resolved
     monkeypatch.setattr(resolution, "_resolved", lambda config: resolved.append(1) or of(config))

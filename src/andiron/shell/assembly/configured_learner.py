@@ -7,7 +7,7 @@ from typing import Any
 from andiron import errors
 from andiron.checkpoint import Checkpointing, contents
 from andiron.interrupter import Interrupter
-from andiron.learner import Learner, LearnerBuilder
+from andiron.learner import EarlyStopping, Learner, LearnerBuilder
 from andiron.learner.extras.observers import Observer
 from andiron.metrics.direction import by_split, directions_of
 from andiron.optim.own import averaging
@@ -162,8 +162,8 @@ def _waiting(option: str, node: Node, metrics: Sequence[Any]) -> Any:
 
 def _stopping(option: str, node: Node, metrics: Sequence[Any]) -> Any:
     rule = _waiting(option, node, metrics)
-    is_rule = all(hasattr(rule, name) for name in ("observe", "decision", "metric", "split"))
-    targets.check_kind(option, node, rule, is_rule, "a rule, as andiron.learner.EarlyStopping")
+    takes = "an andiron.learner.EarlyStopping; a rule of your own is an observer: docs/observers.md"
+    targets.check_kind(option, node, rule, isinstance(rule, EarlyStopping), takes)
     return rule
 
 

@@ -16,11 +16,11 @@ from andiron.plain.readable import joined
 from andiron.run_folder import RunFolder
 from andiron.serialization import matching
 from andiron.shell.assembly import configured_store
-from andiron.shell.config import trust
+from andiron.shell.config import project, trust
 from andiron.shell.config.quoting import quoted
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
-from andiron.shell.run import code_origin, run_record
+from andiron.shell.run import run_record
 
 SIDES = ("only the model has", "only the file has", "both have, in other shapes,")
 log = logging.getLogger("andiron")
@@ -117,7 +117,7 @@ def weights_of(config: Train, trusted: Trust | None = None) -> list[Path]:
     is_run = folder.manifest.exists() or folder.checkpoints.exists()
     shards = [] if is_run else serialization.files_of_weights(path)
     if not shards:
-        own = trust.of_user(code_origin.config_dirs(), config.trust)
+        own = trust.of_user(project.config_dirs(), config.trust)
         allowed = trusted or own.with_config(dataclasses.asdict(config))
         shards = serialization.files_of_weights(_weights_in(folder, allowed))
     is_pickled = any(map(serialization.is_of_torch, shards))

@@ -69,6 +69,15 @@ def enter(*, is_noted: bool) -> None:
         print(readable.printable(note), file=sys.stderr)
 
 
+def config_dirs() -> list[Path]:
+    """The config folders of the current composition; empty without one, which loads no Hydra."""
+    hydra_config = sys.modules.get("hydra.core.hydra_config")
+    if hydra_config is None or not hydra_config.HydraConfig.initialized():
+        return []
+    sources = hydra_config.HydraConfig.get().runtime.config_sources
+    return [Path(source.path) for source in sources if source.schema == "file"]
+
+
 def _around(folder: Path) -> Project:
     places = (folder, *folder.parents)
     for place in () if any(map(_is_of_runs, places)) else places:

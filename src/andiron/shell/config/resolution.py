@@ -14,7 +14,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from andiron.shell.config import schema
+from andiron.shell.config import project, schema
 from andiron.shell.config.leaves import leaves
 
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")  # to another option or variable
@@ -75,8 +75,17 @@ def message(error: Exception) -> str:
 
 
 def _resolved(config: DictConfig) -> dict[str, Any]:
-    resolved = OmegaConf.to_container(config, resolve=True)
-    return {str(key): value for key, value in resolved.items()}  # type: ignore[union-attr]
+    resolved: dict[str, Any] = _unconverted(OmegaConf.to_container(config, resolve=True))
+    return resolved
+
+
+def _unconverted(value: Any) -> Any:
+    """The value without Hydra's `_convert_`: components get plain values in any case."""
+    if isinstance(value, list):
+        return [_unconverted(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {str(key): _unconverted(each) for key, each in value.items() if key != "_convert_"}
 
 
 def _is_used(config: DictConfig, name: str, folders: Iterable[Path]) -> bool:
@@ -90,13 +99,8 @@ def _is_used(config: DictConfig, name: str, folders: Iterable[Path]) -> bool:
     del before[name]
     if str(before) != str(without):  # as text, in which NaN equals NaN
         return True
-    texts = []
-    if HydraConfig.initialized():
-        hydra = HydraConfig.get()
-        texts = [OmegaConf.to_yaml(hydra)]
-        sources = hydra.runtime.config_sources
-        folders = [*folders, *(Path(each.path) for each in sources if each.schema == "file")]
-    for folder in folders:
+    texts = [OmegaConf.to_yaml(HydraConfig.get())] if HydraConfig.initialized() else []
+    for folder in (*folders, *project.config_dirs()):
         texts += [path.read_text(errors="replace") for path in folder.rglob("*.yaml")]
     return any(re.search(rf"\$\{{{re.escape(name)}[.}}]", text) for text in texts)
 

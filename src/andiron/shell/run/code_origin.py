@@ -20,6 +20,7 @@ from typing import Any
 import andiron
 from andiron.disk import checksums
 from andiron.run_folder import RunFolder, is_sweep
+from andiron.shell.config import project
 
 MOST_MODULES, MOST_UNTRACKED = 200, 1000
 MOST_FOLDERS = 1000  # looked at for runs in an untracked folder
@@ -74,7 +75,7 @@ class Gathering:
 
     def _start(self) -> None:
         pool = ThreadPoolExecutor(1)
-        self._code = pool.submit(gather, config_dirs())
+        self._code = pool.submit(gather, project.config_dirs())
         pool.shutdown(wait=False)
 
 
@@ -113,15 +114,6 @@ def gather(config_dirs: Iterable[Path] = ()) -> Gathered:
         code = b"".join(path.read_bytes() for path in sorted(Path(package).rglob("*.py")))
         checksum["andiron"] = {"path": package, **checksums.entry_of(code)}
     return {"git": git, "projects": projects, "modules": checksum}, patches
-
-
-def config_dirs() -> list[Path]:
-    """The config folders of the current composition; empty without one, which loads no Hydra."""
-    hydra_config = sys.modules.get("hydra.core.hydra_config")
-    if hydra_config is None or not hydra_config.HydraConfig.initialized():
-        return []
-    sources = hydra_config.HydraConfig.get().runtime.config_sources
-    return [Path(source.path) for source in sources if source.schema == "file"]
 
 
 def _own_modules(known: Collection[str] = ()) -> dict[str, str]:

@@ -14,7 +14,7 @@ import torch
 import andiron
 from andiron import errors
 from andiron.run_folder import RunFolder
-from andiron.shell.config import leaves
+from andiron.shell.config import leaves, project
 from andiron.shell.run import code_origin, run_record
 from andiron.shell.run.code_origin import Gathered, Patches
 
@@ -38,7 +38,7 @@ def gather(
     code, if it is gathered beside.
     """
     known = surroundings(seed, data, device, processes)
-    return with_code(known, code() if code else code_origin.gather(code_origin.config_dirs()))
+    return with_code(known, code() if code else code_origin.gather(project.config_dirs()))
 
 
 def surroundings(

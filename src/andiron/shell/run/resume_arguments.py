@@ -62,9 +62,9 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
         return
     recorded = _recorded_overrides(folder, conf_dirs, trusted)
     kept = _without(recorded, *map(_key, overrides))
-    added = {_key(text) for text in recorded if text.startswith("+")}
+    added = {_key(text) for text in recorded if text[0] == "+"}
     overrides = [
-        f"+{text}" if _key(text) in added and not text.startswith(("+", "~")) else text
+        f"+{text}" if _key(text) in added and text[0] not in "+~" else text
         for text in overrides
     ]
     run_dir = f"hydra.run.dir={quoting.quoted(str(folder.path))}"

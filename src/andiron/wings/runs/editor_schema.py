@@ -16,6 +16,7 @@ from andiron.shell.config import project, schema, trust, user_files, violations
 from andiron.shell.config.signatures import signature
 
 FILE = "schema.json"
+INTERPOLATION = {"type": "string", "pattern": r"\$\{"}
 
 
 def schema_of(conf: Path) -> dict[str, Any]:
@@ -29,18 +30,14 @@ def schema_of(conf: Path) -> dict[str, Any]:
         for name in content:
             properties.setdefault(name, {})  # of a variable, or a group of them
         for _, place, node in trust.nodes(content):
-            if place in (*schema.NODE_GROUPS, *schema.NAMED_GROUPS):
-                _add_arguments(properties[place]["anyOf"][0]["anyOf"][0], node["_target_"])
+            found = signature(str(node["_target_"]))
+            if found and place in (*schema.NODE_GROUPS, *schema.NAMED_GROUPS):
+                shape = properties[place]["anyOf"][0]["anyOf"][0]  # of a node, or of nodes by name
+                arguments = shape.get("additionalProperties", shape)["properties"]
+                for name, parameter in found.parameters.items():
+                    kinds = arguments.setdefault(name, {"anyOf": [INTERPOLATION]})["anyOf"]
+                    kinds.append(violations.adapter(parameter.kind).json_schema())
     return whole
-
-
-def _add_arguments(node: dict[str, Any], target: str) -> None:
-    """Adds the arguments of a target to the schema of a node, or of nodes by name."""
-    arguments = node.get("additionalProperties", node)["properties"]
-    found = signature(target)
-    for name, parameter in (found.parameters if found else {}).items():
-        kinds = arguments.setdefault(name, {"anyOf": [{"type": "string", "pattern": r"\$\{"}]})
-        kinds["anyOf"].append(violations.adapter(parameter.kind).json_schema())
 
 
 @process.command
@@ -49,10 +46,10 @@ def main() -> int:
     about = f"Write {FILE} for editors into the folder of your configuration."
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--config-dir", type=Path, help="the folder (default: the project's conf)")
-    conf = parser.parse_args().config_dir
-    for folder in [conf] if conf else project.current().conf:
-        user_files.check([folder])
-        files.write_json(folder / FILE, schema_of(folder))
-        print(readable.printable(f"{folder / FILE} is written"))
-        return 0
-    raise errors.ConfigError(["--config-dir: names no folder, and no project is here; give one"])
+    conf = parser.parse_args().config_dir or next(iter(project.current().conf), None)
+    if conf is None:
+        raise errors.ConfigError(["--config-dir: not given, and there is no project here; give it"])
+    user_files.check([conf])
+    files.write_json(conf / FILE, schema_of(conf))
+    print(readable.printable(f"{conf / FILE} is written"))
+    return 0

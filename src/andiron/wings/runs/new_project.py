@@ -24,12 +24,11 @@ def create(folder: Path) -> None:
         raise errors.DataError(f"{name}: {reason}; choose another, such as my_project")
     try:
         folder.mkdir(parents=True)
-        for source in sorted(path for path in template.rglob("*") if path.is_file()):
+        for source in filter(Path.is_file, template.rglob("*")):
             place = source.relative_to(template).as_posix().replace(NAME, name)
             path = folder / place.replace("dot_", ".").removesuffix(".txt")
             path.parent.mkdir(parents=True, exist_ok=True)
-            text = source.read_text(encoding="utf-8").replace("{{name}}", name)
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(source.read_bytes().replace(b"{{name}}", name.encode()))
     except OSError as error:
         raise errors.DataError(f"{folder}: cannot be made: {error.strerror}") from error
 
