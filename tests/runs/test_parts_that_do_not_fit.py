@@ -38,9 +38,11 @@ def test_what_waits_takes_the_metrics_own_direction(metric, epochs, command, her
 
 
 def test_an_own_class_as_a_stopping_rule_is_refused_for_an_observer(command, here):
-    ended = command("+early_stopping={mine: {_target_: unittest.mock.MagicMock, metric: loss}}")
+    attributes = "metric: loss, split: valid, observe: 1, decision: null"
+    rule = f"{{_target_: types.SimpleNamespace, {attributes}}}"
+    ended = command("early_stopping=patience", f"+early_stopping.mine={rule}")
 
-    assert ended.code == 2 and "a rule of your own is an observer: docs/observers.md" in ended.errors
+    assert ended.code == 2 and "a rule of your own is an observer: docs/observers" in ended.errors
 
 
 def test_labels_that_are_booleans_are_classes_of_two(command, here):
