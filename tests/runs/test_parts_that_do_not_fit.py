@@ -39,7 +39,7 @@ def test_what_waits_takes_the_metrics_own_direction(metric, epochs, command, her
 
 def test_an_own_class_as_a_stopping_rule_is_refused_for_an_observer(command, here):
     attributes = "metric: loss, split: valid, observe: 1, decision: null"
-    rule = f"{{_target_: types.SimpleNamespace, {attributes}}}"
+    rule = f"{{_target_: argparse.Namespace, {attributes}}}"
     ended = command("early_stopping=patience", f"+early_stopping.mine={rule}")
 
     assert ended.code == 2 and "a rule of your own is an observer: docs/observers" in ended.errors
