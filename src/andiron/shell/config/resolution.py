@@ -75,8 +75,7 @@ def message(error: Exception) -> str:
 
 
 def _resolved(config: DictConfig) -> dict[str, Any]:
-    resolved: dict[str, Any] = _unconverted(OmegaConf.to_container(config, resolve=True))
-    return resolved
+    return _unconverted(OmegaConf.to_container(config, resolve=True))
 
 
 def _unconverted(value: Any) -> Any:
