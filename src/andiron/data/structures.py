@@ -10,7 +10,7 @@
 import copy
 import dataclasses
 from collections import UserDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
@@ -18,6 +18,8 @@ import torch
 from torch import Tensor
 
 from andiron import errors
+
+PLAIN = list, tuple  # whose parts have places
 
 
 def fields(value: Any) -> Mapping[str, Any] | None:
@@ -75,7 +77,7 @@ def leaves(value: Any) -> Iterator[Any]:
         yield value
     elif (named := fields(value)) is not None:
         yield from leaves([*named.values()])
-    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+    elif isinstance(value, list | tuple):
         for inner in value:
             yield from leaves(inner)
 
@@ -92,14 +94,14 @@ def size(batch: Any) -> int:
     """
     named = fields(batch)
     if named is None:
-        named = {"": batch} if is_object(batch) else dict(zip(map(str, count()), batch))
+        named = dict(zip(map(str, count()), batch)) if type(batch) in PLAIN else {"": batch}
     lengths = {name: {*_lengths(value)} for name, value in named.items()}
     if len(found := set[int]().union(*lengths.values())) == 1:
         return found.pop()
-    shown = ", ".join(f"{name} {sorted(of_field)}" for name, of_field in lengths.items())
     raise errors.DataError(
         f"the number of samples in a batch of type {type(batch).__name__} is unknown (lengths of "
-        f"its fields: {shown}); give every field one entry for each sample"
+        f"its fields: {', '.join(f'{name} {[*each]}' for name, each in lengths.items())}); give "
+        "every field one entry for each sample"
     )
 
 

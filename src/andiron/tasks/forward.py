@@ -35,12 +35,8 @@ from andiron.tasks import target_checks as checks
 from andiron.tasks.criterion import Criterion, Loss, Supervised
 
 EXACT = 1e-5  # of a loss: float32 sums in another order
-KINDS: dict[tuple[bool, int], Any] = {  # by whether there are logits of classes, and dimensions
-    (True, 1): ClassificationOutput,
-    (True, 2): SequenceOutput,
-    (False, 1): BinaryClassificationOutput,
-    (False, 2): MultiLabelClassificationOutput,
-}
+OF_CLASSES = {1: ClassificationOutput, 2: SequenceOutput}  # by the dimensions of the targets
+OF_ANSWERS = {1: BinaryClassificationOutput, 2: MultiLabelClassificationOutput}
 
 
 @dataclass(frozen=True)
@@ -178,8 +174,8 @@ class Forward(Supervised):
         has_classes = is_class and output.dim() > targets.dim()
         if has_classes and self.training and self.num_classes not in (None, output.shape[-1]):
             raise checks.wrong_number(output.shape[-1], self.num_classes)
-        kind = KINDS.get((has_classes, targets.dim()), SupervisedOutput)
-        kind = kind if is_class else RegressionOutput
+        kinds: Any = OF_CLASSES if has_classes else OF_ANSWERS
+        kind = kinds.get(targets.dim(), SupervisedOutput) if is_class else RegressionOutput
         return kind(loss, output, targets, weight, has_ignored)
 
 

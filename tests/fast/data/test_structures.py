@@ -108,6 +108,7 @@ def test_the_samples_of_a_batch_are_counted(number):
     assert structures.size((torch.ones(number, 3), [torch.ones(2)] * number)) == number
     assert structures.size(Batch(torch.ones(number), torch.ones(number))) == number
     assert structures.size(Graphs(torch.ones(9), number)) == number
+    assert structures.size(torch.ones(number, 5)) == number
 
 
 @pytest.mark.parametrize("batch, said", [

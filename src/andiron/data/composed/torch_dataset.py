@@ -189,15 +189,14 @@ def _facts(
 
 def _check_structure(batch: Any, name: str) -> None:
     """Refuses a lone tensor, and parts without a tensor."""
-    is_plain = type(batch) in (list, tuple, RawBatch)
+    is_plain = type(batch) in (*structures.PLAIN, RawBatch)
     parts = [*batch] if is_plain else [] if isinstance(batch, Tensor) else [batch]
     if not parts or any(next(structures.leaves(part), None) is None for part in parts):
-        items = ", ".join(type(each).__name__ for each in parts)
-        kind = type(batch).__name__ + (f" ({items})" if is_plain else "")
+        items = f" ({', '.join(type(each).__name__ for each in parts)})" if is_plain else ""
         raise errors.DataError(
-            f"data.train: a batch of {name} is {kind}; its samples should be pairs of an input and "
-            "a target, or mappings, or data.collate a function that makes tensors of a list of "
-            "samples"
+            f"data.train: a batch of {name} is {type(batch).__name__}{items}; its samples should "
+            "be pairs of an input and a target, or mappings, or data.collate a function that makes "
+            "tensors of a list of samples"
         )
 
 
@@ -226,4 +225,4 @@ def _fingerprint(datasets: Mapping[str, Samples]) -> str:
 def _tensors(value: Any) -> Iterator[Tensor]:
     """Every tensor, also inside objects that move."""
     for leaf in structures.leaves(value):
-        yield from [leaf] if isinstance(leaf, Tensor) else _tensors(vars(leaf))
+        yield from [leaf] if isinstance(leaf, Tensor) else _tensors(getattr(leaf, "__dict__", {}))

@@ -89,7 +89,7 @@ def collated(samples: Sequence[Any]) -> Any:
     stay, one for each sample. Named tuples and dataclasses keep their types.
     Raises: ValueError for a field that does not make a batch, by name.
     """
-    is_plain = type(samples[0]) in (list, tuple)
+    is_plain = type(samples[0]) in structures.PLAIN
     named: list[Any] = [
         dict(enumerate(sample)) if is_plain else structures.fields(sample) for sample in samples
     ]

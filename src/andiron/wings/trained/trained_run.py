@@ -80,12 +80,11 @@ class Run:
         Raises: DataError for unsuitable inputs, listing all wrong rows.
         """
         samples = raw_inputs.of(inputs, self.preprocessing, _layout(self.config.data), keep)
-        nodes = trust.nodes({"data": self.config.data})
-        collates = [node["collate"] for *_, node in nodes if node.get("collate")]
-        if collates and isinstance(samples.dataset, SampleBySample):
-            node = {"_target_": "andiron.data.from_torch", "collate": collates[0]}
-            collated = targets.build("data", node, dataset=samples.dataset.dataset)
-            samples = dataclasses.replace(samples, dataset=collated)
+        for *_, node in trust.nodes({"data": self.config.data}):
+            if isinstance(samples.dataset, SampleBySample) and node.get("collate"):
+                own = {"_target_": "andiron.data.from_torch", "collate": node["collate"]}
+                collated = targets.build("data", own, dataset=samples.dataset.dataset)
+                samples = dataclasses.replace(samples, dataset=collated)
         return samples
 
     def predictions(self, samples: Samples, batch_size: int | None = None) -> Iterator[Prediction]:
