@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import torchmetrics  # noqa: F401  # which imports transformers where it can: 300 MB
+
 from andiron.shell.training import train
 from andiron.shell.training import experiment  # noqa: F401  # before the commands are forked
 from andiron.wings.runs import plan
