@@ -70,11 +70,10 @@ def hf(
 
     kind = getattr(transformers, auto, None) if auto.startswith("AutoModel") else None
     if kind is None:
-        hint = errors.nearest(auto, dir(transformers))
-        raise ValueError(f"auto={auto}: transformers has no such AutoModel{hint}")
-    stored: dict[str, Any] = {"model_type": name}
+        raise ValueError(f"auto={auto}: transformers has no AutoModel of that name")
+    stored, pixels = dict[str, Any](model_type=name), dict[str, Any]()
     if Path(name).is_absolute():
-        stored = _read(Path(name, "config.json"))
+        stored, pixels = (_read(Path(name, f"{part}config.json")) for part in ("", "preprocessor_"))
     stored = {key: stored[key] for key in stored if key not in NOT_READ} | dict(config or {})
     known, of_type = transformers.CONFIG_MAPPING, stored.pop("model_type", "")
     if of_type not in known:
@@ -85,9 +84,9 @@ def hf(
     network: Any = kind.from_config(settings, trust_remote_code=False)
     network.register_forward_hook(_logits, with_kwargs=True)
     network.generate = None  # takes other arguments than `andiron.models.GPT.generate`
-    pixels = _read(Path(name, "preprocessor_config.json"))
-    if "image_mean" in pixels:
-        network.input_statistics = tuple(pixels["image_mean"]), tuple(pixels["image_std"])
+    if {"image_mean", "image_std"} <= pixels.keys():
+        numbers = (pixels[key] for key in ("image_mean", "image_std"))
+        network.input_statistics = [tuple(map(float, each)) for each in numbers]
     return network
 
 
@@ -100,5 +99,5 @@ def _read(path: Path) -> dict[str, Any]:
     """The content of a JSON file; {} without one."""
     try:
         return dict(files.read_json(path)) if path.exists() else {}
-    except (ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise errors.DataError(f"{path}: {errors.reason(error)}; restore it") from error

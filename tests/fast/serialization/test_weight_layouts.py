@@ -325,3 +325,29 @@ def test_a_network_of_timm_takes_no_file_and_no_address_of_weights():
     for name in ("hf-hub:x/y", "local-dir:/tmp", "test_resne"):
         said = message_of(ValueError, models.timm, name, PICTURES, 7)
         assert f"name={name}: timm has no network of that name" in said
+
+
+def test_a_folder_of_transformers_gives_the_mean_and_deviation_of_its_pixels(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 32}
+    described = transformers.ViTConfig(**sizes, intermediate_size=24, num_labels=5)
+    (tmp_path / "config.json").write_text(described.to_json_string())
+    processor = {"image_mean": [0.1, 0.2, 0.3], "image_std": [0.4, 0.5, 0.6], "size": 224}
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(processor))
+
+    network = models.hf(str(tmp_path), auto="AutoModelForImageClassification", num_outputs=7)
+
+    assert network.input_statistics == [(0.1, 0.2, 0.3), (0.4, 0.5, 0.6)]
+    assert network(torch.zeros(2, 3, 32, 32)).shape == (2, 7)
+    assert network(pixel_values=torch.zeros(2, 3, 32, 32)).logits.shape == (2, 7)
+
+
+def test_unknown_classes_types_and_folders_of_transformers_are_named(tmp_path):
+    pytest.importorskip("transformers")
+    (tmp_path / "config.json").write_text("[1, 2")
+    for kind, arguments, words in (
+        (ValueError, {"name": "bertt"}, "transformers has no type 'bertt'; did you mean 'bert'?"),
+        (ValueError, {"name": "bert", "auto": "pipeline"}, "auto=pipeline: transformers has no"),
+        (errors.DataError, {"name": str(tmp_path)}, f"{tmp_path}/config.json: "),
+    ):
+        assert words in message_of(kind, models.hf, **arguments)

@@ -50,6 +50,15 @@ def test_a_replay_is_bit_exact_and_names_the_first_non_finite_module(tmp_path, n
     )
 
 
+def test_a_replay_does_not_read_the_weights_that_the_run_started_from(finished_digits, tmp_path):
+    weights = shutil.copy(finished_digits / "model.safetensors", tmp_path)
+    left = failed_run(tmp_path / "run", f"start_from={weights}")
+    (tmp_path / "model.safetensors").unlink()
+    ended = replayed(left)
+
+    assert (ended.code, ended.errors) == (0, "")
+
+
 def test_other_data_give_other_gradients_and_a_report(tmp_path):
     left = failed_run(tmp_path / "run")
     config = tmp_path / "run" / "config.json"

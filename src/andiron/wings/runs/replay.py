@@ -48,7 +48,7 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
         raise errors.RunFolderError(f"{run.path}: a run started from Python; {remedy}")
     config = run_record.config(run, trusted)
     config = dataclasses.replace(
-        config, checkpoint=None, render=None, observers=None, test_weights="last"
+        config, checkpoint=None, render=None, observers=None, start_from=None, test_weights="last"
     )
     size_limit = SizeLimit.of(saved.model, saved.place(contents.MODEL))
     built = components.build(config, trusted, size_limit)
