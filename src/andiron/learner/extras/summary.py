@@ -61,8 +61,8 @@ def _measured_weights(
 
 
 def as_markdown(summary: Mapping[str, Any]) -> str:
-    """The summary's content in Markdown."""
-    written = summary_lines.content(summary)
+    """The summary's content in Markdown, with exact values."""
+    written = summary_lines.content(summary, str)
     classes = [table(summary_lines.CLASSES, written.classes)] if written.classes else []
     metrics = table(summary_lines.METRICS, written.metrics)
     return "\n\n".join([written.title, metrics, *written.lines, *classes, written.place])
