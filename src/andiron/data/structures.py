@@ -29,8 +29,7 @@ def fields(value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return dict(zip(value._fields, value))
     if dataclasses.is_dataclass(value):
-        named = dataclasses.fields(value)
-        return {each.name: getattr(value, each.name) for each in named if each.init}
+        return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
     return None
 
 

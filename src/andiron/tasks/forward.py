@@ -91,11 +91,11 @@ class Forward(Supervised):
         names = {*(self.inputs or {}).values()} - {self.targets}
         return names.pop() if len(names) == 1 else None
 
-    def forward(self, batch: Any) -> Tensor:
+    def forward(self, batch: Any) -> Any:
         """The output for a batch, which need not have targets, or for its `only_input`."""
-        given = {self.only_input: batch} if isinstance(batch, Tensor) else batch
-        output: Tensor = _part(self._result(given), self.output)
-        return output
+        if isinstance(batch, Tensor):
+            batch = {self.only_input: batch}
+        return _part(self._result(batch), self.output)
 
     def predict(self, batch: Any) -> Any:
         """The item of one batch; its class is by the targets and the shape of the output.
@@ -198,9 +198,9 @@ def _check_mean(mean_over: str, loss: Tensor, output: Tensor, targets: Tensor) -
     """Refuses a `mean_over` if another count gives exactly the loss, and this does not."""
     if targets.dim() != 2 or output.shape[:-1] != targets.shape:
         return
-    fitting, (_, length) = [], targets.shape
+    fitting = []
     for shift, name in enumerate(("targets", "next_targets")):
-        logits = output[:, : length - shift].flatten(0, 1)
+        logits = output[:, : targets.shape[1] - shift].flatten(0, 1)
         value = functional.cross_entropy(logits.float(), targets[:, shift:].flatten())
         if torch.isclose(value, loss.float(), rtol=EXACT, atol=0):
             fitting.append(name)

@@ -18,7 +18,7 @@ from andiron.metrics import Loss
 from andiron.optim import Optimizer
 from andiron.optim.foreign import torch_optimizer
 from andiron.optim.torch_schedule import TorchSchedule
-from andiron.tasks import Classifier
+from andiron.tasks import Classifier, Forward
 
 torch.manual_seed(5)
 SET = TensorDataset(torch.randn(50, 4), torch.randint(3, (50,)))
@@ -398,3 +398,18 @@ def test_a_step_of_ones_own_for_several_groups_is_refused(name, after):
             for step in learning.steps(batches, VALID):
                 if step.kind == "update" and step.updates == after:
                     clamping(optimizer, [*mine.parameters()])
+
+
+def test_batches_that_are_mappings_give_the_bits_of_pairs(tmp_path):
+    pairs = [SET[number : number + 10] for number in range(0, 50, 10)]
+    named = [{"input": inputs, "y": targets} for inputs, targets in pairs]
+    task = Forward(plain().network, cross_entropy, targets="y")
+    losses = []
+    for trained, batches in ((plain(), pairs), (task, named)):
+        builder = LearnerBuilder(None, num_epochs=2).renderer(None).metric_valid_numeric(Loss())
+        optimizer = Optimizer(torch.optim.SGD, trained, momentum=0.9)
+        with builder.build(trained, optimizer, 0.1) as learner:
+            losses.append([step.values for step in learner.steps(batches, batches)])
+            weights = [*trained.parameters()]
+        losses[-1].append([weight.tolist() for weight in weights])
+    assert str(losses[0]) == str(losses[1])

@@ -30,7 +30,7 @@ class OnFields:
 
     def __call__(self, raw: Any, draws: Draws) -> Any:
         """The same batch with the fields changed."""
-        named: dict[str, Any] = dict(structures.fields(raw) or {})
+        named: Any = dict(structures.fields(raw) or {})
         no_targets: Any = None  # an augmentation that mixes them is refused
         for field in self.fields:
             is_mask = named[field].dim() == 3

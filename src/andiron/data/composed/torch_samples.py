@@ -16,7 +16,7 @@
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -82,7 +82,7 @@ def _collated(source: Any, samples: list[Any]) -> Any:
     return RawBatch(*batch) if is_pair else batch
 
 
-def collated(samples: Sequence[Any]) -> Any:
+def collated(samples: Any) -> Any:
     """The batch that torch's `default_collate` makes of samples, except for lists in them.
 
     Lists of numbers become tensors, where torch would transpose them; lists of texts and mappings
@@ -95,7 +95,7 @@ def collated(samples: Sequence[Any]) -> Any:
     ]
     first = named[0]
     if first is None:
-        return default_collate([*samples])
+        return default_collate(samples)
     if any(fields is None or fields.keys() != first.keys() for fields in named):
         raise ValueError(f"not every sample has the fields {', '.join(map(str, first))}")
     batch = {name: _field(name, tuple(each[name] for each in named)) for name in first}
@@ -106,14 +106,14 @@ def _field(name: Any, values: Any) -> Any:
     first, entry = values[0], next(_inside(values), 0)
     is_list = isinstance(first, list | tuple)
     try:
-        if structures.fields(first) is not None:
-            return collated(values)
-        if is_list and isinstance(entry, int | float):
+        is_named = structures.fields(first) is not None
+        if is_list and not is_named and isinstance(entry, int | float):
             return torch.tensor(values)
-        if isinstance(first, tuple):
+        if is_named or isinstance(first, tuple):
             return collated(values)
-        is_kept = is_list and isinstance(entry, str | Mapping)
-        return values if is_kept else default_collate(values)
+        if is_list and isinstance(entry, str | Mapping):
+            return values
+        return default_collate(values)
     except (RuntimeError, TypeError, ValueError) as error:
         raise ValueError(f"field {name!r}: {errors.first_line(error)}") from error
 
@@ -127,7 +127,7 @@ def _inside(values: Any) -> Iterator[Any]:
         yield values
 
 
-def from_torch(dataset: Any, collate: Collate | None = None) -> SampleBySample:
+def from_torch(dataset: Any, collate: Collate = collated) -> SampleBySample:
     """A map-style torch data set, with `__len__` and `__getitem__(index)`, as a Dataset.
 
     `collate` makes a batch of a list of samples, such as a pair of inputs and targets.
@@ -144,7 +144,7 @@ def from_torch(dataset: Any, collate: Collate | None = None) -> SampleBySample:
         raise errors.DataError(
             f"{name}: is not a map-style torch data set; give it __len__ and __getitem__(index)"
         )
-    return SampleBySample(dataset, collate or collated)
+    return SampleBySample(dataset, collate)
 
 
 def _seed_generators(seed: int) -> None:
