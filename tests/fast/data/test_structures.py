@@ -62,6 +62,7 @@ def structure(number):
         "texts": ["a text"] * number,
         "counts": defaultdict(int, n=ones),
         "nothing": None,
+        "class": Record,
         "frame": Frame(),
         "scale": torch.tensor(3.0),
     }
