@@ -33,10 +33,10 @@ class Copies(MLP):
         shutil.copytree("run", "copy")
         raise DataError("killed here")
 
-class HangsUp(MLP):
+class Interrupted(MLP):
     def __init__(self, input_shape, num_outputs):
         try:
-            signal.raise_signal(signal.SIGHUP)
+            signal.raise_signal(signal.SIGTERM)
         except BaseException:  # as torch does within some of its code
             raise RuntimeError("a storage of another size")
 """
@@ -88,8 +88,8 @@ def test_a_class_of_ones_own_that_raises_leaves_the_command_repeatable(here, mon
 def test_an_error_that_answers_a_signal_at_the_start_is_the_interruption(here, monkeypatch):
     (here / "my_nets.py").write_text(OWN)
     monkeypatch.syspath_prepend(here)
-    ended = trained("~model", "+model={_target_: my_nets.HangsUp}", "hydra.run.dir=run")
-    assert ended.code == 128 + signal.SIGHUP and folders() == []
+    ended = trained("~model", "+model={_target_: my_nets.Interrupted}", "hydra.run.dir=run")
+    assert ended.code == 128 + signal.SIGTERM and folders() == []
     assert "nothing was trained, and nothing is left" in ended.errors
 
 
