@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy
@@ -18,6 +19,7 @@ from stops_at import stopping
 import andiron
 from andiron.shell.training import train
 from andiron.wings.trained.evaluating import evaluate
+from andiron.wings.trained.exports import adapter_files, export
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "own_batches.md").read_text(encoding="utf-8")
@@ -136,6 +138,47 @@ def test_slices_in_one_process_and_in_two_have_the_same_bits(project):
     )  # fmt: skip
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert_same(weights(project, "one"), weights(project, "two"))
+
+
+LORA = (
+    "+param_groups.lora={match:{name:'query|value'},adapter:{rank:4,alpha:16},frozen:1epochs}",
+    "+param_groups.rest={match:{name:''},exclude:{name:'lora_|classifier'},frozen:true}",
+    "+task.inputs=[input_ids,labels]",
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("project", ["bert"], indirect=True)
+def test_adapters_of_bert_thaw_resume_merge_and_load_in_peft(project):
+    peft = pytest.importorskip("peft")
+    assert trained(project, "whole", *LORA).code == 0
+    with stopping(updates=3):  # before they thaw
+        assert trained(project, "part", *LORA).code != 0
+    assert called(train.main, *RUN[:2], "resume=part", "render=plain", cwd=project).code == 0
+    assert_same(weights(project, "whole"), weights(project, "part"))
+    after = weights(project, "whole")
+    assert any(tensor.any() for name, tensor in after.items() if "lora_B" in name)
+
+    load = partial(andiron.load, project / "whole", trust=TRUST)
+    tokens = load().preprocessing.batcher(load().data.valid.__getitems__(range(3)), load().device)
+    with torch.no_grad():
+        adapted = load().model(tokens["input_ids"])
+    for kind in ("adapter", "safetensors"):
+        command = ("whole", "--format", kind, "--output", kind, "--trust", "datasets")
+        ended = called(export.main, *command, cwd=project)
+        assert ended.code == 0, ended.errors
+    plain = load().model.network
+    adapter_files.merge(plain)
+    merged = safetensors.torch.load_file(project / "safetensors" / "model.safetensors")
+    plain.load_state_dict(merged)
+    base = {name.removeprefix("network.").replace(".base_layer", ""): tensor
+            for name, tensor in after.items() if "lora_" not in name}  # fmt: skip
+    for made, state in ((plain, merged), (None, base)):
+        plain.load_state_dict(state)
+        network = made or peft.PeftModel.from_pretrained(plain, project / "adapter").eval()
+        with torch.no_grad():
+            logits = network(input_ids=tokens["input_ids"]).logits
+        torch.testing.assert_close(logits, adapted, rtol=0, atol=1e-6)  # sums in another order
 
 
 def test_the_table_counts_the_lines_of_the_files():
