@@ -154,3 +154,9 @@ def test_fields_are_augmented_with_the_same_random_numbers():
     assert 0 < is_flipped.sum() < 9
     expected = torch.where(is_flipped[:, None, None], masks.flip(-1), masks)
     assert torch.equal(changed["mask"], expected)
+
+
+@pytest.mark.parametrize("wrapper", ["balanced", "kfold", "partial"])
+def test_data_sets_that_choose_samples_refuse_mappings_by_name(project, wrapper):
+    ended = trained(project, "own", f"data={wrapper}", "data@data.data=own", *OWN[1:])
+    assert ended.code == 1 and "batches of dict have no targets by which" in ended.errors

@@ -206,12 +206,26 @@ def sample_name(dataset: Dataset, index: int) -> str | None:
 
 
 def targets_of(dataset: Dataset) -> Tensor:
-    """The targets of all samples: from memory, from their file, or gathered with the inputs."""
+    """The targets of all samples: from memory, from their file, or gathered with the inputs.
+
+    Raises: DataError for batches that are no pairs.
+    """
     targets = all_targets(dataset)
     if targets is not None:
         return targets.cpu()
     batches = torch.split(torch.arange(len(dataset)), SAMPLES_AT_ONCE)
-    return torch.cat([dataset.__getitems__(indices).targets.cpu() for indices in batches])
+    return torch.cat([_targets_in(dataset.__getitems__(indices)) for indices in batches])
+
+
+def _targets_in(batch: Any) -> Tensor:
+    targets = getattr(batch, "targets", None)
+    if not isinstance(targets, Tensor):
+        raise errors.DataError(
+            f"batches of {type(batch).__name__} have no targets by which samples are chosen; "
+            "balanced, kfold and partial are for pairs of tensors: give the parts as data.train, "
+            "data.valid and data.test"
+        )
+    return targets.cpu()
 
 
 def classes_of(dataset: Dataset) -> Classes:
