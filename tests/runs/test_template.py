@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from in_process import called
 
 from andiron.shell.training import train
 from andiron.wings.runs import command as runs
+from andiron.wings.sweep import sweep_results
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "from_lightning.md").read_text()
 TEMPLATE = {  # after ashleve/lightning-hydra-template, reduced to one choice of each group
@@ -129,8 +131,17 @@ def test_it_trains_with_its_folders_loggers_and_experiment_and_resumes(trained):
 def test_it_sweeps_and_searches(trained):
     pytest.importorskip("optuna")
     two = trained("hparams_search=search", "model.hidden=[4]", "writers=json_lines")
-    assert len({json.loads(path.read_text())["lr"] for path in two}) == 2
+    lrs = {json.loads(path.read_text())["lr"]: path.parent for path in two}
+    assert len(lrs) == 2
     assert all(path.parent.parent.parent.name == "multiruns" for path in two)
+
+    line = sweep_results.of_folder(two[0].parents[1]).as_text().partition("the best again: ")[2]
+    command = shlex.split(line.splitlines()[0])
+    arguments = command[[each.endswith("train.py") for each in command].index(True) + 1 :]
+    assert called(train.main, *arguments, "hydra.run.dir=again").code == 0  # and no search again
+    best = lrs[json.loads(Path("again/config.json").read_text())["lr"]]
+    weights = "model.safetensors"
+    assert Path("again", weights).read_bytes() == (best / weights).read_bytes()
 
 
 @pytest.mark.slow

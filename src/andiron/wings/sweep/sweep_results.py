@@ -165,5 +165,7 @@ def command_of(job: Job, sweep: Sequence[str]) -> str:
     flags: list[str] = []
     with suppress(errors.ConfigError):  # a damaged ledger
         flags = command_arguments.of_the_configuration(arguments)
+        if not command_arguments.parsed(arguments).multirun:  # a chosen file made it a sweep
+            flags.append("hydra.mode=RUN")
     line = f"{threads}{shlex.join([*start, *job.overrides, *flags])}"
     return readable.printable(line.replace("\n", "\\n"))
