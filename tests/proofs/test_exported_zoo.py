@@ -32,6 +32,10 @@ CASES = {
             "checkpoint.metric=null"),
     "resnet18": ("model=torchvision", "data.size=32"),
     "mobilenet": ("model=torchvision", "model.name=mobilenet_v3_small", "data.size=32"),
+    "timm": ("model=timm", "model.name=test_resnet", "data.size=32"),
+    "hf": ("model=hf", "model.name=vit", "model.auto=AutoModelForImageClassification",
+           "model.config={hidden_size:16,intermediate_size:16,num_hidden_layers:2,"
+           "num_attention_heads:2,image_size:8,patch_size:4,num_channels:1}"),
     "regression": ("data=diabetes", "task=regression", "loss=mean_squared_error",
                    "metrics=regression"),
     "categories": ("data=csv", "data.path=table.csv", "data.target=y", "data.text=codes",

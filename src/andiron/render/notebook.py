@@ -76,13 +76,11 @@ class Notebook:
         self._draw()
 
     def show(self, summary: dict[str, Any]) -> None:
-        """Adds the summary's content."""
+        """Adds the summary's content, without classes: a cell shows its whole output."""
         written = summary_lines.content(summary)
-        tables = (summary_lines.METRICS, written.metrics), (summary_lines.CLASSES, written.classes)
-        results = [_table([dict(zip(names, row, strict=True)) for row in rows])
-                   for names, rows in tables if rows]  # fmt: skip
+        rows = [dict(zip(summary_lines.METRICS, row, strict=True)) for row in written.metrics]
         lines = written.title, *written.lines, written.place
-        self._draw("".join(f"<p>{escape(line)}</p>" for line in lines), "".join(results))
+        self._draw("".join(f"<p>{escape(line)}</p>" for line in lines), _table(rows))
 
     def _draw(self, line: str = "", results: str = "") -> None:
         self._drawn = time.perf_counter()
