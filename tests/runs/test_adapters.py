@@ -14,7 +14,7 @@ from andiron import serialization  # noqa: E402
 from andiron.models import MLP  # noqa: E402
 from andiron.shell.training import train  # noqa: E402
 from andiron.wings.trained import evaluate  # noqa: E402
-from andiron.wings.trained.exports import export  # noqa: E402
+from andiron.wings.trained.exports import adapter_files, export  # noqa: E402
 from in_process import called  # noqa: E402
 
 LORA = "+param_groups.lora={match:{module:Linear,name:'layers.[13]'},adapter:{rank:4,alpha:8}}"
@@ -36,8 +36,8 @@ def runs(tmp_path_factory):
         yield
 
 
-def weights(folder):
-    return serialization.load_tensors(Path(folder, "model.safetensors"))
+def weights(folder, file="model.safetensors"):
+    return serialization.load_tensors(Path(folder, file))
 
 
 def logits(model):
@@ -88,6 +88,22 @@ def test_peft_loads_the_adapter_with_the_same_outputs(runs):
             getattr(network.layers[5], kind).copy_(weights("run")[f"network.layers.5.{kind}"])
     loaded = PeftModel.from_pretrained(network, "adapter").eval()
     assert torch.equal(logits(loaded), logits(andiron.load("run").model))
+
+
+def test_a_group_named_as_a_part_of_the_network_is_exported(runs):
+    trained("hydra.run.dir=named", "start_from=base", LORA.replace("groups.lora", "groups.1"))
+    for run in ("run", "named"):
+        ended = called(export.main, run, "--format", "adapter", "--output", f"{run}-adapter")
+        assert ended.code == 0, ended.errors
+    file = "adapter_model.safetensors"
+    assert {*weights("named-adapter", file)} == {*weights("run-adapter", file)}
+
+
+def test_lora_layers_of_ones_own_are_exported_as_they_are():
+    own = torch.nn.Module()
+    own.lora_A = torch.nn.Linear(2, 3)
+    adapter_files.merge(torch.nn.Sequential(own))
+    assert isinstance(own.lora_A, torch.nn.Linear)
 
 
 @pytest.mark.parametrize(("rule", "problem"), [

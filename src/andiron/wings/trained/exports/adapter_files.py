@@ -1,5 +1,7 @@
 """LoRA adapters of a run: merged into their layers, or alone in the layout of peft."""
 
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -43,18 +45,18 @@ def write(model: nn.Module, path: Path) -> Program:
         has = f"adapters of {', '.join(sorted(groups))}, and a file has one" if groups else "none"
         raise errors.DataError(f"--format adapter: {type(network).__name__} has {has}")
     (group,) = groups
+    own = re.compile(rf"(\.lora_\w+)\.{re.escape(group)}(?=\.|$)")  # peft adds its own name there
     tensors = {
-        name: tensor for name, tensor in network.state_dict().items() if f".{group}." in name
-        and ".lora_" in name
-    }  # fmt: skip
-    serialization.save_tensors(
-        path, {PREFIX + name.replace(f".{group}.", "."): tensor for name, tensor in tensors.items()}
-    )
+        PREFIX + own.sub(r"\1", name): tensor
+        for name, tensor in network.state_dict().items()
+        if own.search(name)
+    }
+    serialization.save_tensors(path, tensors)
     _config(group, layers).save_pretrained(path.parent)
     read = serialization.load_tensors(path)
     with torch.no_grad():
         for name, tensor in tensors.items():
-            tensor.zero_().add_(read[PREFIX + name.replace(f".{group}.", ".")])
+            tensor.zero_().add_(read[name])
     return model
 
 
@@ -73,7 +75,7 @@ def _config(group: str, layers: dict[str, Any]) -> Any:
 
 
 def _adapted(model: nn.Module) -> dict[str, Any]:
-    """The layers with adapters, by name; empty without peft, which made them."""
-    return {
-        name: module for name, module in model.named_modules() if hasattr(module, "lora_A")
-    }
+    """The layers with adapters of peft, by name; empty where peft made none."""
+    peft: Any = sys.modules.get("peft.tuners.lora")
+    layers = model.named_modules() if peft else ()
+    return {name: module for name, module in layers if isinstance(module, peft.LoraLayer)}
