@@ -20,6 +20,7 @@ CONF = Path(__file__).resolve().parents[3] / "conf"
 
 OWN_MODULE = '''
 """A user's own module, unknown to every schema and registry."""
+import functools
 import os
 import urllib.error
 
@@ -37,6 +38,21 @@ def network(width, num_classes=None):
 
 def anything(**options):
     return options
+
+
+def taking_more(function):
+    """As the configurations of transformers: the decorator takes what the constructor does not."""
+
+    @functools.wraps(function)
+    def wrapper(*args, labels=2, **kwargs):
+        return *function(*args, **kwargs), labels
+
+    return wrapper
+
+
+@taking_more
+def decorated(hidden_size=8):
+    return (hidden_size,)
 
 
 def paired(sizes: tuple[int, int], either: tuple[int, ...] | float, many: list[int] | tuple):
@@ -138,6 +154,15 @@ def test_an_unknown_argument_is_answered_by_the_nearest_or_by_all(own):
     assert problems({**node, "activation": 3}) == [
         "model.activation: Network has no such argument; it takes: input_shape, num_classes, "
         "width, depth"
+    ]
+
+
+def test_a_decorator_may_take_more_but_nothing_that_looks_misspelt(own):
+    node = {"_target_": f"{own}.decorated", "hidden_size": 4}
+
+    assert targets.build("model", {**node, "labels": 3}) == (4, 3)
+    assert problems({**node, "hiden_size": 3}) == [
+        "model.hiden_size: decorated has no such argument; did you mean 'hidden_size'?"
     ]
 
 

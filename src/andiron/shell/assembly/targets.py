@@ -250,6 +250,9 @@ def _check_arguments(
         if each.kind in kinds and name not in later
     }
     is_open_ended = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    # a decorated function may take more than it shows, as the configurations of transformers do
+    outer = inspect.signature(function, follow_wrapped=False).parameters.values()
+    takes_others = any(each.kind is each.VAR_KEYWORD for each in outer)
     title = function.__qualname__
     problems = [
         f"{option}: {title} takes {name!r} by position, and arguments go by name here; name a "
@@ -262,6 +265,7 @@ def _check_arguments(
         + (errors.nearest(name, named) or f"; it takes: {', '.join(named)}")
         for name in arguments
         if name not in named and not is_open_ended
+        if not takes_others or errors.nearest(name, named)
     ]
     problems += [
         f"{option}.{name}: {title} needs it; give one as +{option}.{name}=..."
