@@ -22,6 +22,7 @@ from hydra.errors import HydraException
 from andiron import errors, schedules
 from andiron.plain import memory
 from andiron.ranges import DOTTED_NAME, EPOCHS
+from andiron.shell.assembly import argument_checks
 from andiron.shell.config import node_checks
 from andiron.shell.config.signatures import FOREIGN_PACKAGES
 
@@ -78,7 +79,7 @@ def build(option: str, node: Node, /, **offered: Any) -> Any:
     function, arguments = target_and_arguments(option, node, offered)
     if node.get("_partial_"):
         return functools.partial(function, **arguments)
-    _check_arguments(option, function, arguments)
+    argument_checks.check(option, function, arguments)
     offers: Iterator[Values] = itertools.repeat({})
     if "num_updates" in offered:  # a schedule: inner ones have their own lengths
         with refusals_named(option, function):
@@ -153,7 +154,7 @@ def build_function(option: str, node: Node, num_given: int, named: Sequence[str]
     if inspect.isclass(function) or any(each.default is not each.empty for each in given):
         given = []
     later = [each.name for each in given] + ([*named] if given else [])
-    _check_arguments(option, function, arguments, later)
+    argument_checks.check(option, function, arguments, later)
     if given:
         return functools.partial(function, **arguments)
     return _call(option, node, function, arguments)
@@ -236,44 +237,6 @@ def _call(option: str, node: Node, function: Any, arguments: Values) -> Any:
         if shortage is None:
             raise
         raise refused(option, node, f"{shortage}; make it smaller") from error
-
-
-def _check_arguments(
-    option: str, function: Any, arguments: Values, later: Sequence[str] = ()
-) -> None:
-    """Refuses unknown and missing arguments; `later` ones are passed at each call."""
-    parameters = inspect.signature(function).parameters
-    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    named = {
-        name: each
-        for name, each in parameters.items()
-        if each.kind in kinds and name not in later
-    }
-    is_open_ended = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
-    # a decorated function may take more than it shows, as the configurations of transformers do
-    outer = inspect.signature(function, follow_wrapped=False).parameters.values()
-    takes_others = any(each.kind is each.VAR_KEYWORD for each in outer)
-    title = function.__qualname__
-    problems = [
-        f"{option}: {title} takes {name!r} by position, and arguments go by name here; name a "
-        f"class or function that makes what {option} takes"
-        for name, each in parameters.items()
-        if each.kind is each.POSITIONAL_ONLY and each.default is each.empty and name not in later
-    ]
-    problems += [
-        f"{option}.{name}: {title} has no such argument"
-        + (errors.nearest(name, named) or f"; it takes: {', '.join(named)}")
-        for name in arguments
-        if name not in named and not is_open_ended
-        if not takes_others or errors.nearest(name, named)
-    ]
-    problems += [
-        f"{option}.{name}: {title} needs it; give one as +{option}.{name}=..."
-        for name, each in named.items()
-        if each.default is each.empty and name not in arguments
-    ]
-    if problems:
-        raise errors.ConfigError(problems)
 
 
 def _type_names(parameter: inspect.Parameter) -> set[str]:
