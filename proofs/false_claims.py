@@ -1,0 +1,171 @@
+"""Counts false claims, missed differences and intervals that miss, of `andiron.wings.comparison`.
+
+    python -m proofs.false_claims --comparisons 400 [--runs 600 --folder FOLDER]
+
+Each comparison draws two disjoint groups of 5 seeds of one configuration: a difference that is
+shown is a false claim. They predict how many seeds show a difference of one percent; two new groups
+of this number are drawn, one is shifted by it, and the difference should be found. The accuracies
+are simulated; with `--runs`, they come from a sweep over this number of seeds of digits: every
+comparison draws its groups from it, and no run twice.
+"""
+
+import argparse
+import itertools
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from andiron.run_folder import RunFolder
+from andiron.wings.comparison import differences, recorded_run, run_search
+from andiron.wings.comparison.differences import Difference
+
+SEEDS = 5  # a side
+SHIFT = 0.01
+METRIC = "valid/accuracy.last"
+RUN = (
+    "num_epochs=1", "model.hidden=[32]", "checkpoint=none", "device=cpu", "render=plain",
+    "writers=none",
+)  # fmt: skip
+Draw = Callable[[int], list[float]]  # values of so many different seeds
+
+
+@dataclass
+class Counted:
+    """Counts over comparisons; `needed` are the numbers of seeds that were predicted."""
+
+    comparisons: int = 0
+    claims: int = 0
+    covered: int = 0
+    found: int = 0
+    needed: list[int] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        text = (
+            f"{self.comparisons} comparisons of equal configurations: "
+            f"{self.claims / self.comparisons:.1%} false claims, "
+            f"{self.covered / self.comparisons:.1%} of the intervals have the true difference"
+        )
+        if not self.needed:
+            return text
+        found, seeds = self.found / len(self.needed), f"{min(self.needed)} to {max(self.needed)}"
+        return (
+            f"{text}; a true difference of {SHIFT} is found in {found:.1%} of {len(self.needed)}, "
+            f"at the predicted {seeds} seeds a side"
+        )
+
+
+def simulated(generator: random.Random, deviation: float, samples: int | None) -> Draw:
+    """Accuracies of 0.96 on average, rounded to a number of test samples if there is one."""
+
+    def accuracy() -> float:
+        value = min(1.0, generator.gauss(0.96, deviation))
+        return round(value * samples) / samples if samples else value
+
+    return lambda number: [accuracy() for _ in range(number)]
+
+
+def compared(draw: Draw, number: int, shift: float = 0.0, *, is_paired: bool = False) -> Difference:
+    """Two groups of `number` seeds, the second shifted."""
+    values = draw(2 * number)
+    first = 0 if is_paired else number
+    lower = [value + shift for value in values[number:]]
+    return differences.by_seed(
+        dict(enumerate(values[:number])), dict(enumerate(lower, first))
+    )
+
+
+def counted(
+    draw: Draw, comparisons: int, *, is_paired: bool = False, most: int = 10**9
+) -> Counted:
+    """The counts over `comparisons`; no group has more than `most` seeds."""
+    counts = Counted()
+    for _ in range(comparisons):
+        difference = compared(draw, SEEDS, is_paired=is_paired)
+        low, high = difference.interval or (0.0, 0.0)
+        counts.comparisons += 1
+        counts.claims += difference.is_shown
+        counts.covered += low <= 0 <= high
+        needed = difference.seeds_needed(SHIFT)
+        if needed is not None and needed <= most:
+            counts.needed.append(needed)
+            counts.found += compared(draw, needed, -SHIFT, is_paired=is_paired).is_shown
+    return counts
+
+
+def any_claims(draw: Draw, families: int) -> float:
+    """How often, of 5 equal configurations, one is claimed to differ from a sixth, with Holm."""
+    claims = 0
+    for _ in range(families):
+        first, *others = (dict(enumerate(draw(SEEDS), SEEDS * place)) for place in range(6))
+        p_values = [differences.by_seed(first, other).p for other in others]
+        claims += min(differences.holm(p_values)) <= differences.ALPHA
+    return claims / families
+
+
+def sample_claims(generator: random.Random, comparisons: int, *, is_right: bool) -> Counted:
+    """Two models that are equal on average, on the same 300 samples, some of them difficult."""
+    counts = Counted()
+    for _ in range(comparisons):
+        difficulty = [generator.betavariate(1, 9) for _ in range(300)]
+        scores = [
+            [float(generator.random() > each) if is_right else generator.expovariate(1 + each)
+             for each in difficulty]
+            for _ in range(2)
+        ]  # fmt: skip
+        difference = differences.by_sample(*scores)
+        low, high = difference.interval or (0.0, 0.0)
+        counts.comparisons += 1
+        counts.claims += difference.is_shown
+        counts.covered += low <= 0 <= high
+    return counts
+
+
+def trained(folder: Path, runs: int) -> list[float]:
+    """The accuracies of `runs` seeds of one configuration, trained in a sweep."""
+    script = Path(__file__).parents[1] / "train.py"
+    sweep = ["-m", f"seed=range({runs})", "jobs=2", f"hydra.sweep.dir={folder}", *RUN]
+    with folder.with_suffix(".txt").open("ab") as output:
+        subprocess.run([sys.executable, script, *sweep], stdout=output, stderr=output, check=True)
+    return recorded(folder)
+
+
+def recorded(folder: Path) -> list[float]:
+    """The last accuracies of all runs in a folder."""
+    name = METRIC.removesuffix(".last")
+    runs = recorded_run.read(map(RunFolder, (run.path for run in run_search.run_folders([folder]))))
+    return [float(run.metrics[name].last) for run in runs]
+
+
+def main() -> None:
+    """Prints the counts for simulated accuracies, and for trained runs."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--comparisons", type=int, default=400)
+    parser.add_argument("--runs", type=int, default=0, help="seeds to train (default: none)")
+    parser.add_argument("--folder", type=Path, help="of their sweep (default: a temporary one)")
+    options = parser.parse_args()
+    generator = random.Random(0)
+    for deviation, samples, is_paired in itertools.product((0.005, 0.02), (None, 360), (0, 1)):
+        draw = simulated(generator, deviation, samples)
+        counts = counted(draw, options.comparisons, is_paired=bool(is_paired))
+        print(f"deviation {deviation}, samples {samples}, paired {is_paired}: {counts}", flush=True)
+    rate = any_claims(simulated(generator, 0.01, None), options.comparisons)
+    print(f"5 comparisons at a time, with Holm: {rate:.1%} have a false claim", flush=True)
+    for is_right in (True, False):
+        counts = sample_claims(generator, options.comparisons, is_right=is_right)
+        print(f"300 samples, {'right or wrong' if is_right else 'losses'}: {counts}", flush=True)
+    if options.runs:
+        with tempfile.TemporaryDirectory() as temporary:
+            pool = trained(options.folder or Path(temporary, "pool"), options.runs)
+        deviation = differences.noise([pool])[0]
+        counts = counted(
+            lambda number: generator.sample(pool, number), options.comparisons, most=len(pool) // 2
+        )
+        print(f"digits, {len(pool)} runs, {METRIC}, deviation {deviation:.4f}: {counts}")
+
+
+if __name__ == "__main__":
+    main()
