@@ -231,13 +231,35 @@ _Weights = TypedDict(
     total=False,
 )
 with_config(extra="forbid", strict=True)(_Weights)
+
+
+@with_config(extra="forbid", strict=True)
+class Resizing(TypedDict, total=False):
+    """How pictures are resized before the centre is cropped."""
+
+    crop: Annotated[float, Field(ge=0.25, le=1)]  # size / shorter side before; by default 1
+    interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos"]  # by default bilinear
+    squash: bool  # both sides to the same length, whatever the shape
+
+
+def _typed(allowed: str, written_as: Any) -> PlainValidator:
+    """Accepts the values of a type."""
+
+    def is_allowed(value: Any) -> bool:
+        return TypeAdapter(written_as).validator.isinstance_python(value)
+
+    return kind(allowed, is_allowed, written_as)
+
+
 StartFrom = Annotated[
     str | dict[str, Any],
-    kind(
-        "a path, or {path: x, rename: {OLD: NEW}, except: [REGEX], partial: true}",
-        lambda value: TypeAdapter(str | _Weights).validator.isinstance_python(value),
-        str | _Weights,
+    _typed(
+        "a path, or {path: x, rename: {OLD: NEW}, except: [REGEX], partial: true}", str | _Weights
     ),
+]
+ResizingOption = Annotated[
+    dict[str, Any],
+    _typed("{crop: 0.875, interpolation: bicubic, squash: true}", Resizing),
 ]
 Duration = Annotated[
     Any, _text("a time with its unit, such as 90s, 30min, 8hours or 2days", DURATION)

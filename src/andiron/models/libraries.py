@@ -1,5 +1,10 @@
-"""Networks of timm and of transformers, built from their configurations; nothing is downloaded."""
+"""Networks of timm and of transformers, built from their configurations; nothing is downloaded.
 
+Their inputs are prepared as these say: the `preprocessing` of each has `size` and `resizing` as
+options of `image_folder`, `mean` and `std` of pixels, and the files of a `tokenizer`.
+"""
+
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,12 +12,15 @@ from typing import Any
 from torch import nn
 
 from andiron import errors
-from andiron.disk import files
+from andiron.disk import checksums, files
 from andiron.models import shapes, zoo
 from andiron.recording import keep_arguments
 
 # of a config.json: the dtype of the weights beside it, and code of its own
 NOT_READ = ("dtype", "torch_dtype", "auto_map", "quantization_config")
+FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}  # Pillow's numbers
+LARGE = 384  # ConvNeXt crops smaller pictures only
+log = logging.getLogger("andiron")
 
 
 @keep_arguments
@@ -26,8 +34,7 @@ def timm(
     """The network `name` of timm with `num_outputs` outputs, for images of this shape.
 
     Its weights are random: `start_from` loads others. `settings` are further arguments of the
-    network, such as `drop_path_rate`. Pixels are normalised by the mean and deviation of timm's
-    configuration of it, if that has as many channels.
+    network, such as `drop_path_rate`. Pictures are prepared as timm's configuration of it says.
     Raises: ValueError for an unknown network or setting, or if it cannot read such images.
     """
     import timm as library
@@ -46,8 +53,36 @@ def timm(
     except TypeError as error:
         raise ValueError(f"settings={settings}: {name}: {errors.first_line(error)}") from error
     zoo.check_images(network, name, input_shape)
-    network.input_statistics = cfg.mean, cfg.std
     return network
+
+
+def _of_timm(name: str, settings: Mapping[str, Any] | None = None, **_: Any) -> dict[str, Any]:
+    import timm as library
+    from timm.data import resolve_data_config
+
+    if (described := library.get_pretrained_cfg(name)) is None:
+        return {}  # the network is refused by its name
+    pixels = resolve_data_config(pretrained_cfg=described.to_dict())
+    numbers = {key: tuple(pixels[key]) for key in ("mean", "std")}
+    _, height, width = pixels["input_size"]
+    if height != width or pixels["crop_mode"] == "border":
+        return _not_taken(name, f"{height}x{width}, crop mode {pixels['crop_mode']}") | numbers
+    size, is_squashed = (settings or {}).get("img_size", height), pixels["crop_mode"] == "squash"
+    return _resized(size, pixels["crop_pct"], pixels["interpolation"], is_squashed) | numbers
+
+
+vars(timm)["preprocessing"] = _of_timm
+
+
+def _resized(size: int, crop: float, interpolation: str, squash: bool) -> dict[str, Any]:
+    resizing = {"crop": crop, "interpolation": interpolation, "squash": squash}
+    return {"size": size, "resizing": resizing}
+
+
+def _not_taken(name: str, why: str) -> dict[str, Any]:
+    line = "%s: its size and resizing (%s) are not known here; give data.size and data.resizing"
+    log.warning(line, name, why)
+    return {}
 
 
 @keep_arguments
@@ -62,8 +97,8 @@ def hf(
 
     Its weights are random: `start_from` loads others. `auto` is its class; `config` are settings,
     and replace values of the folder's config.json. It has as many outputs as the data. Called with
-    one input it returns the logits, with named ones what transformers returns. Pixels are
-    normalised as the folder's preprocessor_config.json says.
+    one input it returns the logits, with named ones what transformers returns. Pictures are
+    prepared as the folder's preprocessor_config.json says, texts by its tokenizer.
     Raises: ValueError for an unknown class or type; DataError for a damaged folder.
     """
     import transformers
@@ -71,9 +106,8 @@ def hf(
     kind = getattr(transformers, auto, None) if auto.startswith("AutoModel") else None
     if kind is None:
         raise ValueError(f"auto={auto}: transformers has no AutoModel of that name")
-    stored, pixels = dict[str, Any](model_type=name), dict[str, Any]()
-    if Path(name).is_absolute():
-        stored, pixels = (_read(Path(name, f"{part}config.json")) for part in ("", "preprocessor_"))
+    is_folder = Path(name).is_absolute()
+    stored = _read(Path(name, "config.json")) if is_folder else {"model_type": name}
     stored = {key: stored[key] for key in stored if key not in NOT_READ} | dict(config or {})
     known, of_type = transformers.CONFIG_MAPPING, stored.pop("model_type", "")
     if of_type not in known:
@@ -84,10 +118,55 @@ def hf(
     network: Any = kind.from_config(settings, trust_remote_code=False)
     network.register_forward_hook(_logits, with_kwargs=True)
     network.generate = None  # takes other arguments than `andiron.models.GPT.generate`
-    if {"image_mean", "image_std"} <= pixels.keys():
-        numbers = (pixels[key] for key in ("image_mean", "image_std"))
-        network.input_statistics = [tuple(map(float, each)) for each in numbers]
     return network
+
+
+def tokenizer_files(folder: str) -> dict[str, str]:
+    """The SHA-256 of each file of the tokenizer in a folder of transformers."""
+    paths = sorted(Path(folder).glob("tokenizer*.json"))
+    return {path.name: checksums.entry(path)["sha256"] for path in paths}
+
+
+def _of_hf(name: str, config: Mapping[str, Any] | None = None, **_: Any) -> dict[str, Any]:
+    own: dict[str, Any] = {}
+    if not Path(name).is_absolute():
+        return own
+    if names := tokenizer_files(name):
+        own["tokenizer"] = {"folder": name, "files": names}
+    path = Path(name, "preprocessor_config.json")
+    pixels = _read(path)
+    try:
+        if {"image_mean", "image_std"} <= pixels.keys():
+            own |= {key: (*map(float, pixels[f"image_{key}"]),) for key in ("mean", "std")}
+        return own | (_as_its_processor(name, pixels, config or {}) if "size" in pixels else {})
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise errors.DataError(f"{path}: {errors.reason(error)}; restore it") from error
+
+
+vars(hf)["preprocessing"] = _of_hf
+
+
+def _as_its_processor(
+    name: str, pixels: Mapping[str, Any], config: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Size and resizing, as the image processors of transformers read their file."""
+    given, crop = pixels["size"], _side(pixels.get("crop_size"))
+    before, part = _side(given), pixels.get("crop_pct") or 1
+    is_cropped = bool(crop and pixels.get("do_center_crop", True))
+    is_squashed = "shortest_edge" not in given if isinstance(given, dict) else not is_cropped
+    if part < 1 and not is_cropped and before >= LARGE:
+        is_squashed, part = True, 1
+    size = crop if is_cropped else before
+    if not size or not before or size * part > before or not pixels.get("do_resize", True):
+        return _not_taken(name, f"size {given}, crop_size {pixels.get('crop_size')}")
+    size, part = config.get("image_size", size), part * size / before
+    return _resized(size, part, FILTERS[pixels.get("resample", 2)], is_squashed)
+
+
+def _side(size: Any) -> Any:
+    """The side of a square, or the shorter one; None if it has sides that differ."""
+    sides = {*size.values()} if isinstance(size, dict) else {size}
+    return sides.pop() if len(sides) == 1 else None
 
 
 def _logits(network: nn.Module, inputs: Any, named: Mapping[str, Any], output: Any) -> Any:

@@ -66,6 +66,19 @@ def torchvision(
     return network
 
 
+def _preprocessing(name: str, weights: str | None = None, **_: Any) -> dict[str, Any]:
+    """How the weights expect pictures; see `libraries`."""
+    if (chosen := _weights(name, weights)) is None:
+        return {}
+    wanted = chosen.transforms()
+    (size,), (before,) = wanted.crop_size, wanted.resize_size
+    resizing = {"crop": size / before, "interpolation": wanted.interpolation.value}
+    return {"size": size, "resizing": resizing, "mean": (*wanted.mean,), "std": (*wanted.std,)}
+
+
+vars(torchvision)["preprocessing"] = _preprocessing
+
+
 def _weights(name: str, weights: str | None) -> Any:
     """torchvision's description of the set of weights of that name."""
     from torchvision import models  # imported only here: it takes as long as torch

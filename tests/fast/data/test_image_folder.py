@@ -506,9 +506,9 @@ def test_images_decoded_once_are_read_twice_and_decoded_once(root, caplog, monke
     damage(root, names[1], names[8])
     made, decode = [], image_decoding.of_file
 
-    def counted(path, shape):
+    def counted(path, *form):
         made.append(path.relative_to(root).as_posix())
-        return decode(path, shape)
+        return decode(path, *form)
 
     monkeypatch.setattr(image_decoding, "of_file", counted)
     with caplog.at_level(logging.INFO, "andiron"):

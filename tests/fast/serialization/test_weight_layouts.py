@@ -337,7 +337,8 @@ def test_a_folder_of_transformers_gives_the_mean_and_deviation_of_its_pixels(tmp
 
     network = models.hf(str(tmp_path), auto="AutoModelForImageClassification", num_outputs=7)
 
-    assert network.input_statistics == [(0.1, 0.2, 0.3), (0.4, 0.5, 0.6)]
+    own = models.hf.preprocessing(str(tmp_path))
+    assert (own["mean"], own["std"]) == ((0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
     assert network(torch.zeros(2, 3, 32, 32)).shape == (2, 7)
     assert network(pixel_values=torch.zeros(2, 3, 32, 32)).logits.shape == (2, 7)
 

@@ -48,7 +48,9 @@ def decoded(
         digests = dict(zip(images.names, hashed))
         known = {"whole": _content(stats, digests)}
     whole = known.get("whole") or known["sha256"]  # the note of an earlier version
-    key = fingerprint.of_texts([whole, f"{VERSION}/{images.size}/{images.channels}"])[:16]
+    form = f"{VERSION}/{images.size}/{images.channels}"
+    options = map(str, sorted(images.resizing.items()))
+    key = fingerprint.of_texts([whole, form, *options])[:16]
     file, problems = cache / f"images-{key}.safetensors", cache / f"unreadable-{key}.json"
     if not file.is_file():
         _write_into(cache, lambda: _decode(images, file, problems))

@@ -1,10 +1,11 @@
 """Image files as tensors of a given shape, one by one or as a data set."""
 
+import math
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ from torch import Tensor
 from andiron import errors
 from andiron.data.dataset import Classes, Indices, RawBatch
 from andiron.disk import files
+from andiron.ranges import Resizing
 
 MODES = {1: "L", 3: "RGB"}  # Pillow's names, by the number of channels
 REMEDY = "; replace the file or remove it"
 SKIPPING = "; data.scan=true lists all such files, data.max_unreadable=1 skips one"
 WIDE = ("I", "F")  # prefixes of Pillow's names for more than 8 bits a channel
 WHITE = 2**16 - 1  # of 16 bits
+DEFAULT = Resizing()
 UNREADABLE = (
     OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, struct.error, zlib.error,
 )  # fmt: skip
@@ -36,6 +39,7 @@ class ImageFolderDataset:
     targets: Classes
     size: int
     channels: int
+    resizing: Resizing = field(default_factory=Resizing)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -58,7 +62,8 @@ class ImageFolderDataset:
 
     def decoded(self, name: str) -> Tensor:
         """The image in one file."""
-        return of_file(self.root / name, (self.channels, self.size, self.size))
+        shape = self.channels, self.size, self.size
+        return of_file(self.root / name, shape, self.resizing)
 
     def decoded_or_problem(self, name: str) -> Tensor | str:
         """The image in one file, or why it cannot be read."""
@@ -71,13 +76,16 @@ class ImageFolderDataset:
         """A data set of the samples at `indices`."""
         chosen = torch.as_tensor(indices)
         names = tuple(self.names[index] for index in chosen.tolist())
-        return ImageFolderDataset(self.root, names, self.targets[chosen], self.size, self.channels)
+        return replace(self, names=names, targets=self.targets[chosen])
 
 
-def of_file(path: Path, shape: Sequence[int]) -> UInt8[Tensor, "channels height width"]:
+def of_file(
+    path: Path, shape: Sequence[int], resizing: Resizing = DEFAULT
+) -> UInt8[Tensor, "channels height width"]:
     """The centre of the image, after its shorter side is resized to that of a square `shape`.
 
-    The pixels equal torchvision's Resize and CenterCrop on Pillow's images. The camera's rotation
+    The pixels equal torchvision's Resize and CenterCrop on Pillow's images. `resizing` changes the
+    size before the crop, the interpolation, and whether both sides get it. The camera's rotation
     is applied, transparency is dropped, and only the first frame of an animation is used. Grey of
     16 bits is divided by 257, grey of floats from 0 to 1 multiplied by 255. For any other shape the
     image must already have that size.
@@ -86,15 +94,15 @@ def of_file(path: Path, shape: Sequence[int]) -> UInt8[Tensor, "channels height 
     from PIL import Image  # 40 ms, so only a folder of images imports it
 
     with _readable(str(path)), files.opened(path) as file, Image.open(file) as image:
-        return _pixels(image, shape)
+        return _pixels(image, shape, resizing)
 
 
 def of_picture(
-    image: Any, name: str, shape: Sequence[int]
+    image: Any, name: str, shape: Sequence[int], resizing: Resizing = DEFAULT
 ) -> UInt8[Tensor, "channels height width"]:
     """`of_file` for a PIL image, which is not changed; `name` is for messages."""
     with _readable(name):
-        return _pixels(image.copy(), shape)
+        return _pixels(image.copy(), shape, resizing)
 
 
 @contextmanager
@@ -114,7 +122,7 @@ def _readable(name: str) -> Iterator[None]:
         ) from error
 
 
-def _pixels(image: Any, shape: Sequence[int]) -> Tensor:
+def _pixels(image: Any, shape: Sequence[int], resizing: Resizing) -> Tensor:
     from PIL import ImageOps
 
     channels, height, width = shape
@@ -122,7 +130,7 @@ def _pixels(image: Any, shape: Sequence[int]) -> Tensor:
     ImageOps.exif_transpose(image, in_place=True)
     chosen = (_in_8_bits(image) if image.mode.startswith(WIDE) else image).convert(MODES[channels])
     if height == width:
-        chosen = _centre(chosen, height)
+        chosen = _centre(chosen, height, resizing)
     elif chosen.size != (width, height):
         found = "x".join(map(str, chosen.size))
         raise ValueError(f"it has {found} pixels where the run has {width}x{height}: resize it")
@@ -145,12 +153,17 @@ def _in_8_bits(image: Any) -> Any:
     return Image.fromarray((values * (255 / white)).round().astype(np.uint8))
 
 
-def _centre(image: Any, size: int) -> Any:
+def _centre(image: Any, size: int, resizing: Resizing) -> Any:
     from PIL.Image import Resampling
 
-    shorter = min(image.size)
-    width, height = (size if side == shorter else int(size * side / shorter) for side in image.size)
+    shorter, is_squashed = min(image.size), resizing.get("squash", False)
+    before = math.floor(round(size / resizing.get("crop", 1.0), 6))  # as timm, but for rounding
+    width, height = (
+        before if is_squashed or side == shorter else int(before * side / shorter)
+        for side in image.size
+    )
     left, top = round((width - size) / 2), round((height - size) / 2)
     if (width, height) != image.size:
-        image = image.resize((width, height), Resampling.BILINEAR)
+        filtered = resizing.get("interpolation", "bilinear").upper()
+        image = image.resize((width, height), Resampling[filtered])
     return image.crop((left, top, left + size, top + size))

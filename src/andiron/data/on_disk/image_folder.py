@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from torch import Tensor
 
@@ -16,7 +16,9 @@ from andiron.data.on_disk.stored import StoredDataset
 from andiron.data.splitting import fingerprint, splits
 from andiron.data.splitting.splits import Parts, Splits, TEST_SEED
 from andiron.plain import readable
-from andiron.ranges import Count, Index, Proportion, Seed, SetName, Validation
+from andiron.ranges import (
+    Count, Index, Proportion, Resizing, ResizingOption, Seed, SetName, Validation,
+)  # fmt: skip
 from andiron.recording import keep_arguments
 
 log = logging.getLogger("andiron")
@@ -31,8 +33,9 @@ BATCHERS = {
 def image_folder(
     *,
     path: str,
-    size: Count,
+    size: Count | None = None,
     channels: Literal[1, 3] = 3,
+    resizing: ResizingOption | None = None,
     valid: Validation,
     test: Proportion,
     split_seed: Seed,
@@ -44,6 +47,7 @@ def image_folder(
 ) -> Splits:
     """The images in `path`/<class>, at any depth, resized and cropped to `size` x `size` pixels.
 
+    Without `size` they have 224 x 224; without `resizing` the shorter side is resized to `size`.
     If there is a folder `path`/train, or another of that meaning such as Training or seg_train,
     they are in `path`/<part>/<class>. A folder without classes may have a table of file names and
     labels, labels.csv. Without a folder test/, a
@@ -59,7 +63,8 @@ def image_folder(
     Raises: DataError for a folder, class or part without images, and with `once` or `scan` for
     files that are not images.
     """
-    shape = size, channels
+    size = size or 224
+    shape = size, channels, cast(Resizing, resizing or {})
     is_scanned = scan or max_unreadable > 0
 
     def read(tree: image_tree.ImageTree) -> _Images:
@@ -72,7 +77,7 @@ def image_folder(
     whole = read(image_tree.find(Path(path).absolute()))
     names = [*whole.tree.class_names]
     facts: dict[str, Any] = {"input_shape": (channels, size, size), "num_classes": len(names)}
-    facts |= {"class_names": names}
+    facts |= {"class_names": names} | ({"resizing": resizing} if resizing else {})
     if whole.skipped:
         facts["unreadable_files"] = whole.skipped
     made = splits.of_parts(
@@ -96,7 +101,7 @@ class _Images(NamedTuple):
 
 
 def _read(
-    tree: image_tree.ImageTree, shape: tuple[int, int], decoded: str, cache: str | None,
+    tree: image_tree.ImageTree, shape: tuple[int, int, Resizing], decoded: str, cache: str | None,
     is_scanned: bool, max_unreadable: int,
 ) -> _Images:  # fmt: skip
     """The images of a tree; see `image_folder`."""

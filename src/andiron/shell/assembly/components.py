@@ -39,6 +39,7 @@ from andiron.shell.config.schema import SETS, Train
 from andiron.shell.config.trust import Trust
 
 log = logging.getLogger("andiron")
+CSV, PICTURES = "andiron.data.csv", "andiron.data.image_folder"
 HALF_UPDATES_OF_DEBUG = 7  # in an epoch of debug=true: three updates and a short one
 
 
@@ -111,7 +112,6 @@ def _built(
     weights = None if is_fresh else start_from.weights_of(config, trusted)
     splits = data(config)
     model = network.model(config, splits, size_limit)
-    splits = normalised(splits, model)
     train, valid, test, *more = (
         _loader(config, splits, name, device, world) for name in splits.by_name
     )
@@ -156,12 +156,16 @@ def data(config: Train) -> Splits:
     """
     task = targets.resolve("task._target_", config.task["_target_"])
     is_of_classes = getattr(task, "wanted_fact", None) == "num_classes"
-    node = copy.deepcopy(config.data)
-    for _, _, inner in trust.nodes({"data": node} if is_of_classes else {}):
-        if inner["_target_"] == "andiron.data.csv" and inner.get("kind") is None:
+    node, prepared = copy.deepcopy(config.data), network.preprocessing(config.model)
+    resized = {key: prepared[key] for key in ("size", "resizing") if key in prepared}
+    for _, _, inner in trust.nodes({"data": node}):
+        if is_of_classes and inner["_target_"] == CSV and inner.get("kind") is None:
             inner["kind"] = "integer_classes"
+        if inner["_target_"] == PICTURES:  # null: as the network says; left out: as before it did
+            inner |= {key: resized[key] for key in resized if inner.get(key, "") is None}
     splits: Splits = targets.build_instance("data", node, Splits, "andiron.data.Splits")
     splits = dataclasses.replace(splits, refit=None)  # it holds all samples, once more
+    splits = _prepared(splits, prepared)
     if config.debug:
         samples_per_update = config.batch_size * config.grads_accumulation
         splits = few(splits, HALF_UPDATES_OF_DEBUG * samples_per_update // 2)
@@ -176,14 +180,18 @@ def data(config: Train) -> Splits:
     return dataclasses.replace(splits, batcher=batcher)
 
 
-def normalised(splits: Splits, model: nn.Module) -> Splits:
-    """The splits with the mean and deviation of pixels that the network's own configuration has."""
-    network, batcher = getattr(model, "network", None), splits.batcher
-    mean, std = getattr(network, "input_statistics", ((), ()))
-    if not isinstance(batcher, ImageBatcher) or len(mean) != splits.input_shape[0]:
+def _prepared(splits: Splits, own: Mapping[str, Any]) -> Splits:
+    """The splits with the network's own mean and deviation of pixels, and its tokenizer."""
+    mean, std = own.get("mean", ()), own.get("std", ())
+    facts = {**splits.facts, **{key: own[key] for key in own if key == "tokenizer"}}
+    if "resizing" in facts:
+        log.info("pictures of %s pixels: %s", facts["input_shape"], facts["resizing"])
+    splits = dataclasses.replace(splits, facts=facts)
+    if not isinstance(splits.batcher, ImageBatcher) or len(mean) != splits.input_shape[0]:
         return splits
     log.info("pixels are normalised by the network's own mean %s and std %s", mean, std)
-    return dataclasses.replace(splits, batcher=dataclasses.replace(batcher, mean=mean, std=std))
+    batcher = dataclasses.replace(splits.batcher, mean=mean, std=std)
+    return dataclasses.replace(splits, batcher=batcher)
 
 
 def _loader(

@@ -93,6 +93,16 @@ def model(
     return task
 
 
+def preprocessing(node: targets.Node | None) -> Mapping[str, Any]:
+    """How the configured network expects its inputs, if its own configuration says it."""
+    kind = targets.resolve("model._target_", node["_target_"]) if node else None
+    if not node or not inspect.isfunction(kind) or not hasattr(kind, "preprocessing"):
+        return {}
+    with targets.refusals_named("model", kind):
+        own: Mapping[str, Any] = kind.preprocessing(**node)
+    return own
+
+
 def recorded(config: Train, most: SizeLimit, network: nn.Module | None = None) -> nn.Module:
     """The task of a run started from Python, from its record alone; `network` may be given.
 

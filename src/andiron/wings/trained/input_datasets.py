@@ -1,6 +1,6 @@
 """Data sets of raw inputs without targets: pictures, decoded by the batch, and texts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ from andiron import errors
 from andiron.data.dataset import Indices, RawBatch
 from andiron.data.on_disk import image_decoding
 from andiron.disk import files
+from andiron.models import libraries
+from andiron.ranges import Resizing
 from andiron.tasks.language import encoded
 
 MOST_TEXT_BYTES = 2**26
@@ -27,6 +29,7 @@ class Pictures:
     pictures: Sequence[Any]
     names: Sequence[str]
     shape: tuple[int, ...]
+    resizing: Resizing
     unreadable: dict[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -40,8 +43,9 @@ class Pictures:
         picture = self.pictures[index]
         try:
             if isinstance(picture, str | Path):
-                return image_decoding.of_file(Path(picture), self.shape)
-            return image_decoding.of_picture(picture, self.names[index], self.shape)
+                return image_decoding.of_file(Path(picture), self.shape, self.resizing)
+            name = self.names[index]
+            return image_decoding.of_picture(picture, name, self.shape, self.resizing)
         except errors.DataError as error:
             self.unreadable[index] = str(error)
             return torch.zeros(self.shape, dtype=torch.uint8)
@@ -69,19 +73,44 @@ class Texts:
         return _batch([self.tokens[index] for index in torch.as_tensor(indices).tolist()])
 
 
+def tokenised(texts: Sequence[str | Path], recorded: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The texts as fields for a network of transformers, by its tokenizer on record.
+
+    Raises: DataError if its files are missing or others, or if the texts cannot be padded.
+    """
+    import transformers
+
+    folder = recorded["folder"]
+    if libraries.tokenizer_files(folder) != recorded["files"]:
+        raise errors.DataError(
+            f"{folder}: the tokenizer is missing, or has changed since the run "
+            f"({', '.join(recorded['files'])}); restore its files"
+        )
+    contents = [_content(text) for text in texts]
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        fields = tokenizer(contents, padding=len(texts) > 1, truncation=True)
+    except (OSError, ValueError) as error:
+        raise errors.DataError(f"{folder}: {errors.first_line(error)}; give one text") from error
+    return [dict(zip(fields, row)) for row in zip(*fields.values())]
+
+
 def _batch(inputs: list[Tensor]) -> RawBatch:
     return RawBatch(torch.stack(inputs), torch.zeros(len(inputs), dtype=torch.long))
 
 
 def _tokens(text: str | Path, vocabulary: Sequence[str] | None) -> Tensor:
-    name, content = "text", str(text)
-    if isinstance(text, Path):
-        name = str(text)
-        try:
-            content = files.read_text(text, MOST_TEXT_BYTES)
-        except (OSError, ValueError) as error:
-            raise errors.DataError(f"{text}: cannot be read as text ({error})") from error
+    name = str(text) if isinstance(text, Path) else "text"
     try:
-        return torch.tensor(encoded(content, vocabulary, name), dtype=torch.long)
+        return torch.tensor(encoded(_content(text), vocabulary, name), dtype=torch.long)
     except ValueError as error:
         raise errors.DataError(str(error)) from error
+
+
+def _content(text: str | Path) -> str:
+    if isinstance(text, str):
+        return text
+    try:
+        return files.read_text(text, MOST_TEXT_BYTES)
+    except (OSError, ValueError) as error:
+        raise errors.DataError(f"{text}: cannot be read as text ({error})") from error

@@ -53,11 +53,12 @@ def predict(options: argparse.Namespace) -> int:
 def _inputs(arguments: list[str], run: Any) -> Iterator[Any]:
     """The inputs for `Run.samples`: texts, the content of a table, or paths of files."""
     facts = run.preprocessing.facts
+    is_text = bool({"vocabulary_size", "tokenizer"} & facts.keys())
     for argument in arguments:
         if argument != STDIN:
-            is_file = "vocabulary_size" in facts and Path(argument).is_file()
+            is_file = is_text and Path(argument).is_file()
             yield Path(argument) if is_file else argument
-        elif "vocabulary_size" in facts:
+        elif is_text:
             yield sys.stdin.read()
         elif "columns" in facts:
             yield sys.stdin.buffer.read()

@@ -24,7 +24,7 @@ from andiron.data.on_disk.columns import Layout, is_frame
 from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.on_disk.text_file import TextBatcher
 from andiron.data.splitting.described import Described
-from andiron.wings.trained.input_datasets import Pictures, Texts
+from andiron.wings.trained.input_datasets import Pictures, Texts, tokenised
 
 PICTURE_SCALE = 255.0  # of pixels of files and PIL images
 
@@ -89,6 +89,9 @@ def _samples(inputs: Any, data: Described, layout: Layout, keep: Sequence[str]) 
     if isinstance(data.batcher, TextBatcher) and isinstance(samples[0], str | Path):
         texts = Texts(samples, data.facts.get("vocabulary"), int(data.facts["context_length"]))
         return Samples(texts, texts.names, data.batcher)
+    if "tokenizer" in data.facts and isinstance(samples[0], str | Path):
+        rows = tokenised(samples, data.facts["tokenizer"])
+        return Samples(from_torch(rows), [*map(str, samples)], data.batcher)
     if isinstance(samples[0], str | Path) or _is_picture(samples[0]):
         return _picture_samples(samples, data)
     try:
@@ -155,7 +158,7 @@ def _picture_samples(inputs: Sequence[Any], data: Described) -> Samples:
     batcher = data.batcher
     if isinstance(batcher, ImageBatcher):
         batcher = replace(batcher, scale=PICTURE_SCALE)  # the data may store another range
-    dataset = Pictures(pictures, names, shape)
+    dataset = Pictures(pictures, names, shape, data.facts.get("resizing", {}))
     return Samples(dataset, names, batcher, unreadable=dataset.unreadable)
 
 

@@ -12,14 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter, with_config
+from typing_extensions import TypedDict
 
 from andiron import errors
 from andiron.data.dataset import Batcher
 from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.splitting.described import BATCHERS, Described, PREPROCESSING
 from andiron.data.splitting.standardisation import FLOAT32
-from andiron.ranges import Number
+from andiron.ranges import Number, Resizing
 
 MOST_DIMENSIONS = 8  # of a sample
 SMALLEST = FLOAT32.smallest_normal * FLOAT32.eps  # a standard deviation that float32 can hold
@@ -39,6 +40,14 @@ class _Preprocessing:
     class_counts: list[Annotated[int, Field(ge=0)]] | None
 
 
+@with_config(extra="forbid")
+class Tokenizer(TypedDict):
+    """The files of a tokenizer of transformers in a folder, with the SHA-256 of each."""
+
+    folder: str
+    files: dict[str, str]
+
+
 @dataclass(frozen=True)
 class _Facts:
     """The facts that Andiron's data sets give; a user's own facts are not checked."""
@@ -53,6 +62,8 @@ class _Facts:
     target_columns: list[str] | None = None
     vocabulary: list[str] | None = None
     bytes_per_token: list[Positive] | None = None
+    resizing: Resizing | None = None
+    tokenizer: Tokenizer | None = None
     target_mean: list[Number] | None = None
     target_std: list[Number] | None = None
 
