@@ -22,7 +22,9 @@ from andiron.serialization.module_file import (
 from andiron.serialization.record import Record
 from andiron.serialization.recorder import CompactRecorder, Recorder, check, load
 from andiron.serialization.safetensors_codec import chunks, load_tensors, save_tensors
-from andiron.serialization.weight_files import files_of_weights, is_of_torch, read_weights
+from andiron.serialization.weight_files import (
+    file_of_weights, is_of_torch, read_weights, shards_of,
+)  # fmt: skip
 
 __all__ = [
     "CompactRecorder",
@@ -32,7 +34,7 @@ __all__ = [
     "Recorder",
     "check",
     "chunks",
-    "files_of_weights",
+    "file_of_weights",
     "is_of_torch",
     "layout_of",
     "load",
@@ -43,4 +45,5 @@ __all__ = [
     "read_weights",
     "save_file",
     "save_tensors",
+    "shards_of",
 ]

@@ -35,19 +35,24 @@ MOST_COPIES = 8  # tensors that share memory are written separately
 SMALL_BYTES = 16 * 2**20
 
 
-def files_of_weights(path: Path) -> list[Path]:
-    """The files with the tensors of a file, of an index of shards, or of a folder; [] for none.
+def file_of_weights(path: Path) -> Path | None:
+    """The path of a file, or the usual file of weights in a folder; None if it has none."""
+    if not path.is_dir():
+        return path
+    usual = (path / (name + end) for name in IN_FOLDERS for end in ("", INDEX))
+    return next(filter(Path.exists, usual), None)
 
-    Raises: DataError if one is missing or of no known format, or the index is damaged.
+
+def shards_of(path: Path) -> list[Path]:
+    """The files with the tensors: the shards that an index names, or the file itself.
+
+    Raises: DataError if one is missing, a folder or of no known format, or the index is damaged.
     """
-    if path.is_dir():
-        usual = (path / (name + end) for name in IN_FOLDERS for end in ("", INDEX))
-        return next((files_of_weights(file) for file in usual if file.exists()), [])
     shards = _shards(path) if path.name.endswith(INDEX) else [path]
     for shard in shards:
         if not is_of_torch(shard):
             recorder.check(shard)
-        elif not shard.exists():
+        elif not shard.is_file():
             raise errors.DataError(f"{shard}: no such file")
     return shards
 
@@ -172,6 +177,8 @@ def _remedy(message: str) -> str:
 def _shards(index: Path) -> list[Path]:
     try:
         names = {os.path.basename(name) for name in files.read_json(index)["weight_map"].values()}
+        if not names:
+            raise ValueError("it names none")
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         why = errors.reason(error)
         raise errors.DataError(f"{index}: not an index of shards ({why}); restore it") from error

@@ -285,6 +285,20 @@ def test_shards_elsewhere_and_missing_ones_are_refused(tmp_path):
     ):
         index.write_text(json.dumps({"weight_map": {"weight": name}}))
         assert words in message_of(errors.DataError, loaded, str(tmp_path), nn.Linear(2, 2))
+    index.write_text(json.dumps({"weight_map": {}}))
+    assert "it names none" in message_of(errors.DataError, loaded, str(tmp_path), nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize("is_run", [False, True])
+def test_a_folder_in_the_place_of_a_file_of_weights_is_refused(tmp_path, is_run):
+    for name in ("model.safetensors", "checkpoints"):
+        (tmp_path / name).mkdir()
+    if not is_run:
+        (tmp_path / "checkpoints").rmdir()
+
+    said = message_of(errors.DataError, loaded, str(tmp_path), nn.Linear(2, 2))
+
+    assert said.startswith(f"{tmp_path}/model.safetensors: ")
 
 
 def test_a_file_of_torch_that_a_run_folder_names_is_read_if_the_user_names_it_too(tmp_path):

@@ -116,7 +116,7 @@ def _built(
         _loader(config, splits, name, device, world) for name in splits.by_name
     )
     lengths = horizons(config, len(train))
-    started = {"start_from": start_from.load(config, weights, model)} if weights else {}
+    started = {} if weights is None else {"start_from": start_from.load(config, weights, model)}
     adapters.add(config, model, size_limit)
     model = model.to(device)
     if config.sync_batchnorm and world.size > 1:

@@ -115,11 +115,12 @@ def weights_of(config: Train, trusted: Trust | None = None) -> list[Path]:
     path = Path(as_mapping(config)["path"])
     folder = RunFolder(path)
     is_run = folder.manifest.exists() or folder.checkpoints.exists()
-    shards = [] if is_run else serialization.files_of_weights(path)
-    if not shards:
+    file = None if is_run else serialization.file_of_weights(path)
+    if file is None:
         own = trust.of_user(project.config_dirs(), config.trust)
         allowed = trusted or own.with_config(dataclasses.asdict(config))
-        shards = serialization.files_of_weights(_weights_in(folder, allowed))
+        file = _weights_in(folder, allowed)
+    shards = serialization.shards_of(file)
     is_pickled = any(map(serialization.is_of_torch, shards))
     if is_pickled and trusted is not None and str(path) not in trusted.packages:
         raise errors.ConfigError(
