@@ -19,7 +19,7 @@ from andiron.disk import files
 from andiron.interrupter import Interrupter
 from andiron.shell.cli import command_line, process
 from andiron.shell.cli.signals import EXIT_FAILED, Signals
-from andiron.shell.training import train_run
+from andiron.shell.training import stored_checkpoints, train_run
 
 from .stop_points import Moment, Stop
 
@@ -117,7 +117,11 @@ def run_apart(piece: Piece) -> Ended:
 def _run(piece: Piece, watched: Watched) -> int:
     task = functools.partial(train_run.train, interrupter=watched)
     command_line.main(
-        task, piece.conf_dir, list(piece.arguments), signals=Signals(watched), resumes=True
+        task,
+        piece.conf_dir,
+        list(piece.arguments),
+        signals=Signals(watched),
+        forks=stored_checkpoints.fork_point,
     )
     return 0
 

@@ -14,6 +14,7 @@ import pytest
 import small_disks
 from train_processes import lines, status
 
+from andiron.wings.comparison import bit_comparison
 from proofs import rank_kills
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -346,3 +347,12 @@ def test_a_package_that_holds_the_group_in_its_defaults_leaves_no_threads_of_it(
     paths = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run([sys.executable, "-c", LEFT], env=paths, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_unchanged_fork_of_two_processes_has_its_parents_bits(tmp_path):
+    every = "checkpoint.last=9", "checkpoint.every_updates=40", "averages=ema", "num_epochs=2"
+    trained("train.py", *RUN, *every, "hydra.run.dir=parent", processes=2, cwd=tmp_path)
+    fork = "fork_from=parent@80", "hydra.run.dir=fork"
+    trained("train.py", *fork, processes=2, cwd=tmp_path)
+    found = bit_comparison.compare(tmp_path / "parent", tmp_path / "fork")
+    assert [each for each in found if each.updates is None or each.updates > 80] == []

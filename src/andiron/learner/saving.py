@@ -146,7 +146,8 @@ class Saver:
         self._state.restore(saved)
         if self._checkpointer:
             self._checkpointer.turn_back(self._state.position.updates)
-        self._saved = self._place
+        if self._saved:  # else the state is another run's, and this one saves it first
+            self._saved = self._place
 
     def resume(self, found: tuple[Path, Checkpoint] | None) -> Path:
         """Continues from `found`, or the newest whole checkpoint; `rewind` when training starts."""

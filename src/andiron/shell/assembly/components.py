@@ -108,7 +108,7 @@ def _built(
     device = devices.resolve(config.device)
     if too_many := worker_limits.problem(config.num_workers, _num_sets(config.data)):
         raise errors.ConfigError([too_many])
-    is_fresh = config.start_from is None
+    is_fresh = config.start_from is None or config.fork_from is not None
     weights = None if is_fresh else start_from.weights_of(config, trusted)
     splits = data(config)
     model = network.model(config, splits, size_limit)

@@ -46,8 +46,10 @@ def check(config: Train, built: Components, saved: Checkpoint, changes: Changes)
     _check_horizon(config, built, changes)
 
 
-def resume(learner: Learner, config: Train, saved: Saved, changes: Changes) -> None:
-    """Loads the checkpoint into the learner.
+def resume(
+    learner: Learner, config: Train, saved: Saved, changes: Changes, *, is_fork: bool = False
+) -> None:
+    """Loads the checkpoint into the learner of the same run, or of a fork.
 
     Raises: ConfigError if the checkpoint has another model, other groups or other metrics.
     """
@@ -55,8 +57,13 @@ def resume(learner: Learner, config: Train, saved: Saved, changes: Changes) -> N
     # checkpoints of earlier versions have no batch size
     batch_size, _ = changes.get("batch_size", (config.batch_size, None))
     state = {"batch_size": batch_size, **found.state}
+    found = dataclasses.replace(found, state=state)
     with targets.refusals_named(str(path)):
-        learner.resume((path, dataclasses.replace(found, state=state)))
+        if is_fork:
+            learner.load(found)
+        else:
+            learner.resume((path, found))
+    learner.position.seed = config.seed
     stop = learner.early_stopping.decision
     if stop:
         log.warning("the run stopped early: %s; change early_stopping to train on", stop.reason)

@@ -32,12 +32,12 @@ def main(
     arguments: list[str],
     *,
     signals: Signals | None = None,
-    resumes: bool = False,
+    forks: resume_arguments.Forks | None = None,
 ) -> None:
     """Calls `task` for the composed run, or for each run of a sweep.
 
-    `signals` handles the stopping signals meanwhile. Only with `resumes` may the arguments resume
-    a run.
+    `signals` handles the stopping signals meanwhile. Only with `forks`, which finds the checkpoint
+    of a fork, may the arguments resume or fork a run.
     Raises: AndironError; Interrupted for one of these signals.
     """
     if flags.prints_only(arguments, ["--version"]):
@@ -48,8 +48,8 @@ def main(
     arguments = sys.argv[1:] = command_arguments.in_order(arguments)  # Hydra reads them there
     with installed(signals or Signals(Interrupter())):
         user_files.check(diagnosis.user_dirs(arguments))
-        if resumes:
-            resume_arguments.run(task, conf_dir, arguments)
+        if forks is not None:
+            resume_arguments.run(task, conf_dir, arguments, forks)
         else:
             resume_arguments.refuse(arguments)
             composition.run(task, conf_dir, command_arguments.in_this_process(arguments))

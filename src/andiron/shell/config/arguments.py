@@ -19,7 +19,8 @@ from andiron.shell.config import optuna_package
 from andiron.shell.config.schema import APART, OF_A_SWEEP
 
 FOLDERS = ("hydra.run.dir", "hydra.sweep.dir")
-OF_ALL_JOBS = APART - {"resume", "resume_allow"}  # a sweep of resumed runs has its own error
+# a sweep of resumed runs has its own error
+OF_ALL_JOBS = (APART | {"fork_from"}) - {"resume", "resume_allow"}
 MOST_JOBS = 100_000  # of one sweep; each takes a second at least
 
 

@@ -72,7 +72,7 @@ def unused_parts(target: str, overrides: Iterable[str]) -> list[str]:
     ]
 
 
-def checked_job(config: DictConfig) -> schema.Train:
+def checked_job(config: DictConfig, check: Check = checked_config) -> schema.Train:
     """A job as Hydra composes it, checked without Hydra's own node.
 
     Raises: ConfigError with every mistake in it.
@@ -81,7 +81,7 @@ def checked_job(config: DictConfig) -> schema.Train:
     of_hydra: Any = HydraConfig.instance()
     before, of_hydra.cfg = of_hydra.cfg, config
     try:
-        return checked_config(OmegaConf.masked_copy(config, options))
+        return check(OmegaConf.masked_copy(config, options))
     finally:
         of_hydra.cfg = before
 

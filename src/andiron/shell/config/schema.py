@@ -142,6 +142,13 @@ class Train(LearnerOptions):
         None, "name of the run, part of its folder name", resume="never", hparam="if set"
     )
     overwrite: bool = option(False, "replace the run in hydra.run.dir", resume="free")
+    fork_from: str | None = option(
+        None,
+        "a run, whose whole state and options this one begins with: RUN, RUN@1234, RUN@best, "
+        "RUN@epoch:3",
+        resume="never",
+        hparam="if set",
+    )
     resume: str | None = option(
         None, "a run folder; latest; or auto: the run in hydra.run.dir", resume="free"
     )

@@ -19,7 +19,7 @@ from andiron.shell.run import code_origin, run_record
 from andiron.shell.run.code_origin import Gathered, Patches
 
 CODE = ("git", "projects", "modules")
-COMPARED = ("andiron", "python", "packages", "hardware", "data", "start_from")
+COMPARED = ("andiron", "python", "packages", "hardware", "data", "start_from", "fork_from")
 PLACES = ("root", "path", "bytes", "dirty")  # not compared: code may have been moved
 MOST_TEXT = 200  # characters of a compared value
 INSTALLED = re.compile(r"(.+?)-([^-]+)(-py[\d.]+)?\.(dist|egg)-info")

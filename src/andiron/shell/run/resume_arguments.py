@@ -1,8 +1,8 @@
-"""`resume=` on a command line: the run that it names, and the configuration to resume with."""
+"""`resume=` and `fork_from=` on a command line: the run that they name, and its configuration."""
 
 import os
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,23 +29,39 @@ from andiron.shell.config.trust import Trust
 from andiron.shell.run import claim, hydra_overrides, named_folder, resume_policy, run_record
 
 FOLDER_OPTIONS = ("hydra.run.dir=", "hydra.sweep.dir=")
+# the folder of the run to fork, its options, and its checkpoint as the option names it
+Forks = Callable[[str, Trust], tuple[RunFolder, Train, str]]
 
 
-def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
+def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str], forks: Forks) -> None:
     """Like `composition.run`; with `resume=<run folder>`, the configuration in that folder is used.
 
-    The task then also gets `trusted`: what the configuration may name.
-    Raises: as `composition.run`; ConfigError for a sweep; RunFolderError if there is no such run,
-    or its record is damaged.
+    The task then also gets `trusted`: what the configuration may name. With `fork_from`, runs have
+    the options of the run that `forks` finds, and the changes.
+    Raises: as `composition.run`; ConfigError for a sweep of resumed runs; RunFolderError if there
+    is no such run, or its record is damaged.
     """
     values = _values(arguments)
-    if values.get("resume") in (None, "auto"):
+    parent, is_start = values.get("fork_from"), values.get("resume") in (None, "auto")
+    if is_start and parent is None:
         composition.run(task, conf_dir, arguments, check=checked_start)
         return
-    folder = _named_folder(values, arguments)
     conf_dirs = [conf_dir, *diagnosis.user_dirs(arguments)]
     packages = [*_strings(values, "trust"), *project.current().trust]
     trusted = trust.of_user(conf_dirs, packages, arguments)
+    given = command_arguments.parsed(arguments).overrides
+    flags = arguments[len(given) :]  # they come last
+    if is_start:
+        command_arguments.check(arguments, lambda: diagnosis.groups(*conf_dirs))
+        folder, config, point = forks(str(parent), trusted)
+        names = [*trusted.packages, *(name for _, name in trusted.said)]
+        recorded = _recorded_overrides(folder, conf_dirs, trusted)
+        inherited = Inherited(asdict(config), recorded, names)
+        overrides = [*_without(given, "fork_from"), f"fork_from={quoting.quoted(point)}"]
+        arguments = [*inherited.with_own(overrides), *flags]
+        composition.run(task, conf_dir, arguments, check=inherited)
+        return
+    folder = _named_folder(values, arguments)
     config = replace(
         run_record.config(folder, trusted),
         resume=str(folder.path),
@@ -53,24 +69,57 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
         overwrite=bool(values.get("overwrite")),
         trust=packages,
     )
-    given = command_arguments.parsed(arguments).overrides
-    flags = arguments[len(given) :]  # they come last
     overrides = _without(given, *schema.INSTRUCTIONS, "hydra.run.dir")
     task = partial(task, trusted=trusted)
     if not (flags or overrides):  # the record alone, however conf/ has changed
         task(config, folder.path, {})
         return
-    recorded = _recorded_overrides(folder, conf_dirs, trusted)
-    kept = _without(recorded, *map(_key, overrides))
-    added = {_key(text) for text in recorded if text[0] == "+"}
-    overrides = [
-        f"+{text}" if _key(text) in added and text[0] not in "+~" else text
-        for text in overrides
-    ]
     run_dir = f"hydra.run.dir={quoting.quoted(str(folder.path))}"
-    all_arguments = [*kept, *overrides, run_dir, *flags]
-    check = partial(_with_changes, asdict(config), recorded)
+    check = Inherited(asdict(config), _recorded_overrides(folder, conf_dirs, trusted))
+    all_arguments = [*check.with_own(overrides), run_dir, *flags]
     composition.run(task, conf_dir, all_arguments, check=check)
+
+
+@dataclass(frozen=True)
+class Inherited:
+    """The check of a run that has the configuration of a recorded one, or of itself, and changes.
+
+    `recorded` are its overrides. `names`, of a fork, are the packages and classes it may name.
+    """
+
+    config: dict[str, Any]
+    recorded: list[str]
+    names: list[str] | None = None
+
+    def with_own(self, overrides: list[str]) -> list[str]:
+        """The recorded overrides, without those that others replace, and the others."""
+        added = {_key(text) for text in self.recorded if text[0] == "+"}
+        own = [
+            f"+{text}" if _key(text) in added and text[0] not in "+~" else text
+            for text in overrides
+        ]
+        return [*_without(self.recorded, *map(_key, overrides)), *own]
+
+    def __call__(self, composed: DictConfig) -> Train:
+        """The configuration with the changes of the overrides, without changes in conf/.
+
+        Raises: ConfigError with every mistake.
+        """
+        given = composition.checked_config(composed)
+        before = hydra.compose("train", overrides=self.recorded)
+        own = resume_policy.changes(resolution.plain(before), resolution.plain(composed))
+        plain = resume_policy.applied(self.config, own)
+        if self.names is not None:
+            plain |= {name: getattr(given, name) for name in schema.INSTRUCTIONS}
+            plain["trust"] = self.names
+        if problems := schema.problems(plain):
+            raise errors.ConfigError(problems.values())
+        config = Train(**plain).with_absolute_paths()
+        if self.names is None:
+            return config
+        changes = resume_policy.changes(self.config, asdict(config))
+        resume_policy.check(changes, config.resume_allow, is_fork=True)
+        return checked_start(composed, lambda _: config)
 
 
 def refuse(arguments: list[str]) -> None:
@@ -79,7 +128,7 @@ def refuse(arguments: list[str]) -> None:
     Raises: ConfigError if the arguments resume a run.
     """
     values = _values(arguments)
-    if names := [name for name in ("resume", "resume_allow") if values.get(name)]:
+    if names := [name for name in ("resume", "resume_allow", "fork_from") if values.get(name)]:
         raise errors.ConfigError(
             f"{name}: this command trains nothing, so it has nothing to resume; leave it out"
             for name in names
@@ -95,7 +144,10 @@ def checked_start(config: DictConfig, check: Check = composition.checked_config)
     """
     checked, chosen = check(config), HydraConfig.get().overrides
     problems = composition.unused_parts(str(checked.task["_target_"]), chosen.task)
-    if checked.resume is None and checked.resume_allow:
+    if checked.fork_from is not None and check is composition.checked_config:
+        given = f"fork_from={checked.fork_from}"
+        problems += [f"{given}: give it on the command line of train.py, not in a file"]
+    elif checked.resume is None and checked.fork_from is None and checked.resume_allow:
         allowed = ",".join(checked.resume_allow)
         problems += [
             f"resume_allow=[{allowed}]: allows changes to a resumed run, and none is resumed; "
@@ -104,10 +156,10 @@ def checked_start(config: DictConfig, check: Check = composition.checked_config)
     has_folder = checked.sweep_name is not None or any(
         text.startswith(FOLDER_OPTIONS) for text in chosen.hydra
     )
-    if checked.debug and (has_folder or checked.resume is not None):
+    if checked.debug and (has_folder or checked.resume is not None or checked.fork_from):
         problems += [
             "debug=true: makes runs of its own below outputs/debug; leave hydra.run.dir, "
-            "hydra.sweep.dir, resume and restart out"
+            "hydra.sweep.dir, resume, fork_from and restart out"
         ]
     elif checked.resume == "auto" and not has_folder:
         problems += [
@@ -117,22 +169,6 @@ def checked_start(config: DictConfig, check: Check = composition.checked_config)
     if problems:
         raise errors.ConfigError(problems)
     return checked
-
-
-def _with_changes(
-    config: dict[str, Any], recorded: list[str], composed: DictConfig
-) -> Train:
-    """The recorded configuration with the changes of the overrides, without changes in conf/.
-
-    Raises: ConfigError with every mistake.
-    """
-    composition.checked_config(composed)
-    before = hydra.compose("train", overrides=recorded)
-    own = resume_policy.changes(resolution.plain(before), resolution.plain(composed))
-    plain = resume_policy.applied(config, own)
-    if problems := schema.problems(plain):
-        raise errors.ConfigError(problems.values())
-    return Train(**plain).with_absolute_paths()
 
 
 def _named_folder(values: dict[str, Any], arguments: list[str]) -> RunFolder:

@@ -9,9 +9,14 @@ from typing import Any
 
 from andiron import errors
 from andiron.shell.config import schema
+from andiron.shell.config.options import Resume
 from andiron.shell.config.leaves import Differences, MISSING, Path, differences, leaves, nested
 
 STATE_OPTIONS = ("amsgrad", "centered", "momentum")  # decide the content of an optimizer's state
+# what a resumed run never changes, a fork may: freely, or if allowed, as far as the state fits
+OF_A_FORK: dict[str, Resume] = {
+    "name": "free", "fork_from": "free", "model": "ask", "param_groups": "ask",
+}  # fmt: skip
 FROM_WEIGHTS = "with start_from=<run folder> for its weights"
 log = logging.getLogger("andiron.resume")  # also printed by a run from Python
 
@@ -28,13 +33,21 @@ def applied(plain: Mapping[str, Any], changes: Differences) -> dict[str, Any]:
     return nested({path: value for path, value in flat.items() if value is not MISSING})
 
 
-def check(changes: Differences, allowed: Sequence[str], other_run: str = FROM_WEIGHTS) -> None:
+def check(
+    changes: Differences,
+    allowed: Sequence[str],
+    other_run: str = FROM_WEIGHTS,
+    *,
+    is_fork: bool = False,
+) -> None:
     """Refuses changes that a run never allows, and those that `allowed` does not name.
 
-    `other_run` is how to begin another run instead.
+    `other_run` is how to begin another run instead. A fork may change more than a resumed run.
     Raises: ConfigError with all of them.
     """
-    allowable = [option for option, policy in schema.resume_policy().items() if policy == "ask"]
+    policies = OF_A_FORK if is_fork else schema.resume_policy()
+    allowable = [option for option, policy in policies.items() if policy == "ask"]
+    noun = "fork" if is_fork else "resumed run"
     problems = [
         f"resume_allow=[{name}]: names no option that can be allowed"
         f"{errors.nearest(name, allowable)}; allowed: {', '.join(allowable)}"
@@ -42,10 +55,12 @@ def check(changes: Differences, allowed: Sequence[str], other_run: str = FROM_WE
         if name.partition(".")[0] not in allowable
     ]
     replaced = {
-        path[0] for path in changes if path[-1] == "_target_" and _policy_of(path) == "never"
+        path[0]
+        for path in changes
+        if path[-1] == "_target_" and policy_of(path, is_fork=is_fork) == "never"
     }
     for path, sides in changes.items():
-        policy = _policy_of(path)
+        policy = policy_of(path, is_fork=is_fork)
         # a schedule repeats lr, and the options of another class follow from the class
         is_copy = "lr" in path[-1] and path != ("lr",) and sides == changes.get(("lr",))
         follows = path[0] in replaced and path[-1] != "_target_"
@@ -55,12 +70,12 @@ def check(changes: Differences, allowed: Sequence[str], other_run: str = FROM_WE
         recorded = f"{option}={now}: the run was recorded with {before}"
         if policy == "never":
             problems.append(
-                f"{recorded}, and a resumed run keeps it; start another run, {other_run}"
+                f"{recorded}, and a {noun} keeps it; start another run, {other_run}"
             )
         elif not any(f"{option}.".startswith(f"{name}.") for name in allowed):
             problems.append(
                 f"{recorded}, and was trained with that so far; give resume_allow=[{path[0]}] to "
-                "resume with the new value"
+                f"{'fork' if is_fork else 'resume'} with the new value"
             )
     if problems:
         raise errors.ConfigError(problems)
@@ -71,7 +86,7 @@ def check_applied(changes: Mapping[str, Sequence[Any]]) -> None:
 
     Raises: ConfigError.
     """
-    idle = [name for name in changes if _policy_of(tuple(name.split("."))) != "free"]
+    idle = [name for name in changes if policy_of(tuple(name.split("."))) != "free"]
     if idle:
         raise errors.ConfigError(
             f"{name}={changes[name][1]}: all updates of the run were made with {changes[name][0]}, "
@@ -99,9 +114,12 @@ def warn_of_order(changes: Mapping[str, Any], batch: int) -> None:
         )
 
 
-def _policy_of(path: Path) -> str:
+def policy_of(path: Path, *, is_fork: bool = False) -> str:
+    """Whether a resumed run, or a fork, may change the option: free, ask or never."""
     group, name = path[0], path[-1]
     policy = schema.resume_policy()[group]
+    if is_fork:  # its own record has what a resumed run has to be asked for
+        policy = OF_A_FORK.get(group, "free" if policy == "ask" else policy)
     if group == "data" and (name in schema.PATH_ARGUMENTS or schema.SETS in path):
         return "free"  # data may have moved: their checksums are compared
     is_stateful_class = group in ("optimizer", "task", "averages") and name == "_target_"

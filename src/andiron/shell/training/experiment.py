@@ -20,7 +20,7 @@ from andiron.optim.owners import group_table
 from andiron.plain import readable, wings
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import (
-    components, configured_learner, configured_store, division, resume_point,
+    components, configured_learner, configured_store, division, fork_point, resume_point,
 )  # fmt: skip
 from andiron.shell.assembly.components import Components
 from andiron.shell.assembly.network import SizeLimit
@@ -140,17 +140,27 @@ def build(
 ) -> Experiment:
     """A new run in `run_dir`; with `trusted`, of a configuration read from another run's folder.
 
+    With `fork_from`, it begins with the state of another run.
     In a `world` of several processes, all call it; rank 0 writes the record.
-    Raises: ConfigError, DataError or DeviceError.
+    Raises: ConfigError, DataError or DeviceError; RunFolderError without a run to fork.
     """
     code, folder = _code_of(world), RunFolder(run_dir)
     randomness.seed_others(config.seed)
-    built = components.build(config, trusted, world=world)
+    world = world or World(slices=config.slices)
+    point = None
+    if forked := config.fork_from:
+        own = trusted or Trust(tuple(config.trust))
+        point = world.decided(lambda: fork_point.named(forked, own))
+        built = point.build(config, own, world)
+    else:
+        built = components.build(config, trusted, world=world)
     with _assemble(config, folder, built, interrupter) as experiment:
-        if built.world.rank:
+        facts = experiment.facts(dataclasses.asdict(config), code)
+        if point is not None:
+            point.begin(experiment.learner, config, built)
+        if world.rank:
             return experiment
-        record = Record(experiment.facts(dataclasses.asdict(config), code))
-    return dataclasses.replace(experiment, record=record)
+    return dataclasses.replace(experiment, record=Record(facts))
 
 
 def resume(

@@ -1,4 +1,4 @@
-"""Whether a run has a checkpoint to resume from, in the store that its configuration names."""
+"""The checkpoints of a run: whether there is one to resume from, and the one to fork."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ from andiron.disk import files
 from andiron.interrupter import Interrupter
 from andiron.run_folder import RunFolder
 from andiron.shell.config import node_checks
+from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 
 
@@ -24,6 +25,17 @@ def has_checkpoint(
         from andiron.shell.assembly import configured_store
     store = configured_store.store(checkpoint, folder.checkpoints, trusted)
     return any(name.startswith("step-") for name in directory.entries(store))
+
+
+def fork_point(text: str, trusted: Trust) -> tuple[RunFolder, Train, str]:
+    """The parent's folder and options, and the checkpoint that the option `fork_from` names.
+
+    Raises: as `fork_point.named`.
+    """
+    from andiron.shell.assembly import fork_point as assembly  # imports torch
+
+    point = assembly.named(text, trusted)
+    return point.folder, point.parent, point.text
 
 
 def store_of(checkpoint: Any) -> Any:

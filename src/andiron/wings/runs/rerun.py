@@ -9,10 +9,11 @@ from functools import partial
 from pathlib import Path
 
 from andiron import errors, serialization
+from andiron.distributed import World
 from andiron.interrupter import Interrupter
 from andiron.plain import readable
-from andiron.run_folder import RunFolder
-from andiron.shell.assembly import components, configured_store
+from andiron.run_folder import HYDRA_FILES, RunFolder
+from andiron.shell.assembly import components, configured_store, fork_point
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.cli import command_line, process
 from andiron.shell.cli.signals import Signals, exit_code, installed
@@ -47,8 +48,15 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
     report = "\n  ".join(["changed since:", *changed]) if changed else f"changed since: {UNCHANGED}"
     print(readable.printable(report))
     signals = Signals(Interrupter())
+    hydra_files = [file for name in HYDRA_FILES if (file := path / name).exists()]
+    run_record.check(folder, *hydra_files)
+    record = {file.name: file.read_text(encoding="utf-8") for file in hydra_files}
     with installed(signals):
-        train_run.train(config, into, {}, signals.interrupter, trusted)
+        train_run.train(config, into, record, signals.interrupter, trusted)
+    repeated = RunFolder(into)
+    known = {"rerun": {"path": str(path), "run": run_record.identity(folder)}}
+    origin = {**provenance.read(repeated), **known}
+    run_record.write_json(repeated, {repeated.provenance: origin})
     stores = partial(configured_store.store, config.checkpoint)
     differences = bit_comparison.compare(path, into, stores)
     if not differences:
@@ -63,7 +71,10 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
 def changes(folder: RunFolder, config: Train, trusted: Trust = LIST_ALONE) -> Iterator[str]:
     """A line for each recorded fact of code, versions, hardware or data that differs now."""
     size_limit = SizeLimit.of(serialization.load_tensors(folder.model), str(folder.model))
-    parts = components.build(config, trusted, size_limit)
+    if forked := config.fork_from:
+        parts = fork_point.named(forked, trusted).build(config, trusted, World())
+    else:
+        parts = components.build(config, trusted, size_limit)
     facts = metadata.Facts(
         {"seed": config.seed}, parts.splits, parts.device, {}, 1, started=parts.started
     )

@@ -36,9 +36,15 @@ class ComposedJob(NamedTuple):
 class JobConfigs:
     """The composed and checked configuration of each job, by its overrides."""
 
-    def __init__(self, loader: ConfigLoader, sweep: DictConfig):
+    def __init__(
+        self,
+        loader: ConfigLoader,
+        sweep: DictConfig,
+        check: composition.Check = composition.checked_config,
+    ):
         self._loader = loader
         self._sweep = sweep
+        self._check = check
         cache = functools.lru_cache(MOST_CACHED)
         self.of = cache(self._of)
         self._cached = cache(self._by_hydra)
@@ -83,13 +89,14 @@ class JobConfigs:
         except Exception as error:  # Hydra raises even AssertionError and TypeError
             return ComposedJob(None, problems=(str(error),))
         try:
-            checked = composition.checked_job(config)
+            checked = composition.checked_job(config, self._check)
         except errors.ConfigError as error:
             return ComposedJob(config, problems=error.problems)
         plain: Any = OmegaConf.to_container(config, resolve=False)
         del plain["hydra"]
         # what Hydra provides, such as the run folder, is known in the job, which is checked there
-        return ComposedJob(config, None if "${hydra:" in str(plain) else checked)
+        is_late = "${hydra:" in str(plain) and checked.fork_from is None
+        return ComposedJob(config, None if is_late else checked)
 
     def _by_hydra(self, overrides: tuple[str, ...]) -> DictConfig:
         return self._loader.load_sweep_config(self._sweep, list(overrides))

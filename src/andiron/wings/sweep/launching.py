@@ -20,6 +20,7 @@ from andiron import errors
 from andiron.plain import readable
 from andiron.plain.states import State
 from andiron.shell.config import arguments as command_arguments, composition, violations
+from andiron.shell.run import resume_arguments
 from andiron.shell.training import train_run
 from andiron.wings.comparison import objective, recorded_run, run_search
 from andiron.wings.sweep import ledger, shares, sweep_folder, sweep_results
@@ -153,8 +154,9 @@ class Launcher:
         gib = self.limits.job_gib
         flags = command_arguments.of_the_configuration(self.training.arguments)
         composed = self.job_configs.of(job.arguments)
-        if environment and composed.config is not None:  # the job checks its references to it
-            composed = ComposedJob(composed.config)
+        is_fork = composed.checked and composed.checked.fork_from
+        if environment and composed.config is not None and not is_fork:
+            composed = ComposedJob(composed.config)  # the job checks its references to it
         request = Request(
             job,
             hydra_context=self.context,
@@ -228,7 +230,9 @@ def prepare(
     task.task.signals.interrupter.begin(config.interrupted_exit_code)
     limits = violations.checked(Limits, options, prefix="hydra.launcher.")
     threads = start_clean_process(shares.threads(limits.jobs, os.environ))
-    job_configs = JobConfigs(context.config_loader, config)
+    inherited = isinstance(task.check, resume_arguments.Inherited)
+    check = task.check if inherited else composition.checked_config
+    job_configs = JobConfigs(context.config_loader, config, check)
     return Launcher(context, task.task, config, job_configs, limits, threads)
 
 
