@@ -1,4 +1,4 @@
-"""Generates the option lists of conf/train.yaml, `--help`, the reference, the schema, the builder.
+"""Generates the option lists of conf/train.yaml, `--help`, the reference, schemas, the builder.
 
 The sources are `andiron.shell.config.options`, `andiron.shell.config.schema` and the signatures of
 the classes and functions that conf/ names.
@@ -19,8 +19,9 @@ import pydantic
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "src"))
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "scripts")]
 
+import answer_schemas  # noqa: E402
 from andiron import ranges  # noqa: E402
 from andiron.shell.config import node_checks, schema  # noqa: E402
 from andiron.shell.config.options import LearnerOptions  # noqa: E402
@@ -116,6 +117,10 @@ def generated() -> dict[Path, str]:
         CONF / "train.yaml": _page((CONF / "train.yaml").read_text(encoding="utf-8")),
         HELP: _help(HELP.read_text(encoding="utf-8")),
         CONF / "schema.json": json.dumps(_editor_schema(), indent=1) + "\n",
+        **{
+            CONF / "answers" / f"{command}.json": json.dumps(schema, indent=1) + "\n"
+            for command, schema in answer_schemas.schemas().items()
+        },
         ROOT / "docs" / "configuration.md": _reference(),
         BUILDER: _builder(BUILDER.read_text(encoding="utf-8")),
     }

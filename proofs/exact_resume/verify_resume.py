@@ -10,13 +10,15 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from andiron import errors
 from andiron.disk import files
 from andiron.run_folder import RunFolder
+from andiron.shell.cli import answers, process
 from andiron.shell.cli.signals import exit_code
-from andiron.shell.config import arguments as command_arguments, project, quoting, trust
+from andiron.shell.config import arguments as command_arguments, quoting, trust
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 from andiron.wings.comparison.bit_comparison import Difference
@@ -61,8 +63,8 @@ class Trial:
             )
 
 
-def verify(trial: Trial, folder: Path, run_piece: RunPiece = run_apart) -> bool:
-    """Whether interruptions leave the bits of the run as they are; prints the first difference.
+def verify(trial: Trial, folder: Path, run_piece: RunPiece = run_apart) -> Sequence[Difference]:
+    """What interruptions change in the bits of the run; prints the first difference.
 
     Raises: ConfigError for points that this run does not pass; RunFolderError if a segment fails.
     """
@@ -75,7 +77,7 @@ def verify(trial: Trial, folder: Path, run_piece: RunPiece = run_apart) -> bool:
     differences = compared_runs.compare(straight, interrupted)
     if not differences:
         print(f"exact: {compared_runs.counts(straight)} are the same bits")
-        return True
+        return []
     first = differences[0]
     print(f"not exact: {first}\nand {len(differences) - 1:,} more")
     again = folder / "straight_again"
@@ -83,7 +85,7 @@ def verify(trial: Trial, folder: Path, run_piece: RunPiece = run_apart) -> bool:
     trusted = Trust(tuple(_packages(straight)))
     by_itself = compared_runs.compare(straight, again)
     print(f"likely cause: {_cause(folder, first, by_itself, stopped, trusted)}")
-    return False
+    return differences
 
 
 def _fresh(trial: Trial, run_dir: Path) -> list[str]:
@@ -201,6 +203,7 @@ def _begins(first: Difference, stopped: Sequence[Stop]) -> str:
     return f"The first difference was logged {later} {updates} after the resume at {stop}. "
 
 
+@partial(process.training_command, failed=EXIT_UNUSABLE)
 def main(conf_dir: Path | None = None) -> int:
     """Runs `python scripts/verify_resume.py`; returns the exit code."""
     options, overrides = _parser().parse_known_args(sys.argv[1:])
@@ -211,22 +214,27 @@ def main(conf_dir: Path | None = None) -> int:
     at_random = options.random if options.random is not None else 0 if given else 2
     seed = options.seed if options.seed is not None else secrets.randbelow(2**32)
     try:
-        project.enter(is_noted=True)
         trial = Trial(overrides, points, at_random, seed, options.workers, conf_dir)
         _claim(folder)
         print(f"stops are drawn with --seed {seed}")
-        is_exact = verify(trial, folder, run_here if options.here else run_apart)
-    except errors.AndironError as error:
-        print(f"error: {error}", file=sys.stderr)
+        differences = verify(trial, folder, run_here if options.here else run_apart)
+    except errors.AndironError:
         _remove_if_empty(folder)
-        return EXIT_UNUSABLE
+        raise
     except KeyboardInterrupt as error:
-        print(f"interrupted; the runs are in {folder}", file=sys.stderr)
-        return exit_code(error)
-    if is_exact and not options.keep:
-        shutil.rmtree(folder)
-    else:
+        ended = errors.Interrupted(str(error), exit_code(error))
+        ended.outcome = f"the runs are in {folder}"
+        raise ended from error
+    is_exact = not differences
+    is_kept = options.keep is not None or not is_exact
+    if is_kept:
         print(f"the runs are in {folder}")
+    else:
+        shutil.rmtree(folder)
+    answers.give({
+        "same_bits": is_exact, "folder": str(folder) if is_kept else None, "seed": seed,
+        "differences": [*map(str, differences)],
+    })  # fmt: skip
     return EXIT_EXACT if is_exact else EXIT_DIFFERENT
 
 
@@ -248,7 +256,7 @@ def _remove_if_empty(folder: Path) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = answers.Parser(
         description="Trains once without and once with interruptions, and compares every bit. "
         "Overrides, as for train.py, come first.",
         allow_abbrev=False,

@@ -9,6 +9,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 COMMANDS = {  # module:function, each imported only when it is asked for
     "train": "andiron.shell.training.train:script",
     "watch": "andiron.wings.screen.watch:main",
+    "check": "andiron.wings.runs.check:main",
     "plan": "andiron.wings.runs.plan:main",
     "evaluate": "andiron.wings.trained.evaluate:main",
     "find-lr": "andiron.wings.sweep.find_lr:main",

@@ -26,10 +26,31 @@ def one_line(error: BaseException) -> str:
 
 
 class AndironError(Exception):
-    """A run that cannot start or continue; its message is shown without a traceback."""
+    """A run that cannot start or continue; its message is shown without a traceback.
+
+    Several messages are shown as several errors.
+    """
 
     def __str__(self) -> str:
-        return readable.printable(super().__str__())
+        return readable.printable("\nerror: ".join(map(str, self.args)))
+
+
+class Problem(str):
+    """A line about a problem, with `fields` that say to a program what the line says to a person.
+
+    `kind`, `option`, `value`, `allowed` (a JSON Schema) and `nearest`, each where it is known.
+    """
+
+    fields: Mapping[str, Any]
+
+    def __new__(cls, line: str, **fields: Any) -> "Problem":
+        """The line with its fields."""
+        problem = super().__new__(cls, line)
+        problem.fields = fields
+        return problem
+
+    def __add__(self, text: str) -> "Problem":
+        return Problem(f"{self}{text}", **self.fields)
 
 
 class ConfigError(AndironError):
@@ -197,9 +218,20 @@ def nearest(name: str, names: Iterable[str]) -> str:
     >>> nearest("AdamW", ["adam", "adamw"])
     "; did you mean 'adamw'?"
     """
+    close = closest(name, names)
+    return f"; did you mean {close!r}?" if close else ""
+
+
+def closest(name: str, names: Iterable[str]) -> str | None:
+    """The closest of `names`, in any case; None if none is close."""
     folded = {each.casefold(): each for each in names}
     close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
-    return f"; did you mean {folded[close[0]]!r}?" if close else ""
+    return folded[close[0]] if close else None
+
+
+def choices(name: str, names: Sequence[str]) -> dict[str, Any]:
+    """The fields of a problem with a `name` that is not one of `names`."""
+    return {"allowed": {"enum": [*names]}, "nearest": closest(name, names)}
 
 
 def explain(error: Exception, what: str, remedy: str) -> None:

@@ -25,6 +25,7 @@ LANGUAGE = (
 )  # fmt: skip
 COMMANDS = [  # of a new project, each as it is typed there, with its exit code
     ("schema", 0),
+    ("check num_epochs=1", 0),
     ("plan num_epochs=1", 0),
     ("train num_epochs=1 hydra.run.dir=outputs/one", 0),
     ("train resume=outputs/one num_epochs=2 width=32", 0),

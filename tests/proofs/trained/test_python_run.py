@@ -100,7 +100,7 @@ def test_the_folder_has_the_files_of_a_run_and_the_code(whole):
 
 def test_the_commands_know_the_folder(whole, tmp_path):
     ended = called(runs.main, "list", whole.parent, "--json")
-    (row,) = json.loads(ended.output)
+    (row,) = json.loads(ended.output)["runs"]
     assert row["status"] == "done" and row["options"]["model"] == "MLP"
     ended = called(runs.main, "show", whole)
     assert ended.code == 0 and "data                            digits" in ended.output
@@ -135,7 +135,7 @@ def test_what_cannot_be_made_again_is_passed_and_the_error_says_so(own):
     assert f"andiron.load({str(own)!r}, model=...)" in error
     ended = called(evaluate.main, own)
     assert ended.code == 1 and "model=..." in ended.errors
-    (row,) = json.loads(called(runs.main, "list", own.parent, "--json").output)
+    (row,) = json.loads(called(runs.main, "list", own.parent, "--json").output)["runs"]
     assert row["options"]["task"] == "Own" and row["options"]["model"] == "MLP"
 
     task = tasks.Classifier(models.MLP((1, 8, 8), 10, hidden=[16]))
@@ -161,7 +161,7 @@ def test_a_killed_run_is_shown_as_killed_and_resumes(tmp_path):
     assert ran(folder, kill_at=30).returncode == -signal.SIGKILL
     before = json.loads((folder / "status.json").read_text())
     assert before["status"] == "running"
-    (row,) = json.loads(called(runs.main, "list", folder, "--json").output)
+    (row,) = json.loads(called(runs.main, "list", folder, "--json").output)["runs"]
     assert row["status"] == "killed" and row["updates"] == 21
     assert andiron.load(folder).model is not None
     assert ran(folder, "resumed").returncode == 0

@@ -83,10 +83,11 @@ def test_the_list_is_filtered_sorted_and_has_the_columns_asked_for(trained):
     rows = words("list", *where, "--columns", "seed", "--sort", "seed", "--reverse", cwd=trained)
     assert [row.split()[1] for row in rows.splitlines()] == ["seed", "2", "1"]
     assert "give one of train/accuracy.last" in words("list", *columns, cwd=trained, code=2)
-    best = json.loads(words("list", "--sort", "valid/accuracy", "--json", cwd=trained))
+    best = json.loads(words("list", "--sort", "valid/accuracy", "--json", cwd=trained))["runs"]
     values = [row["metrics"]["valid/accuracy"]["best"] for row in best]
     assert values == sorted(values, reverse=True)  # accuracy is better the higher it is
-    worst = json.loads(words("list", "--sort", "valid/loss", "--reverse", "--json", cwd=trained))
+    arguments = "--sort", "valid/loss", "--reverse", "--json"
+    worst = json.loads(words("list", *arguments, cwd=trained))["runs"]
     losses = [row["metrics"]["valid/loss"]["best"] for row in worst]
     assert losses == sorted(losses, reverse=True)
     nothing = called(runs.main, "list", "--where", "lr=7", cwd=trained)
@@ -94,7 +95,7 @@ def test_the_list_is_filtered_sorted_and_has_the_columns_asked_for(trained):
 
 
 def test_json_has_everything_of_the_summary(trained):
-    row = json.loads(words("list", "outputs/adam", "--json", cwd=trained))[0]
+    row = json.loads(words("list", "outputs/adam", "--json", cwd=trained))["runs"][0]
     summary = json.loads((trained / "outputs/adam/summary.json").read_text())
 
     assert row["options"]["optimizer"] == "Adam"
@@ -106,7 +107,7 @@ def test_json_has_everything_of_the_summary(trained):
 
 
 def test_the_best_run_is_printed_as_a_folder(trained):
-    rows = json.loads(words("list", "--json", cwd=trained))
+    rows = json.loads(words("list", "--json", cwd=trained))["runs"]
     by_accuracy = {row["metrics"]["valid/accuracy"]["best"]: row["path"] for row in rows}
 
     best = words("best", "--metric", "valid/accuracy", cwd=trained)
@@ -128,7 +129,8 @@ def _made(path):
 
 def test_runs_that_differ_only_in_seed_are_compared_as_one(trained, tmp_path):
     shown = words("compare", "--metric", "valid/accuracy", "--png", tmp_path / "c", cwd=trained)
-    rows = json.loads(words("compare", "--metric", "valid/accuracy", "--json", cwd=trained))
+    compared = json.loads(words("compare", "--metric", "valid/accuracy", "--json", cwd=trained))
+    rows = compared["groups"]
 
     assert sorted(len(row["runs"]) for row in rows) == [1, 2]
     (pair,) = [row for row in rows if len(row["runs"]) == 2]
@@ -267,7 +269,7 @@ def test_a_run_that_trains_is_not_touched(here):
     command = [sys.executable, "-c", LOCK, str(folder.log)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
-        listed = json.loads(words("list", "outputs/adam", "--json", cwd=here))
+        listed = json.loads(words("list", "outputs/adam", "--json", cwd=here))["runs"]
         before = sorted(folder.path.rglob("*"))
         removed = words("rm", "outputs/adam", "--yes", cwd=here, code=1)
         process.communicate(b"\n")
@@ -275,7 +277,8 @@ def test_a_run_that_trains_is_not_touched(here):
     assert listed[0]["status"] == "running"
     assert "is still training" in removed
     assert sorted(folder.path.rglob("*")) == before
-    assert json.loads(words("list", "outputs/adam", "--json", cwd=here))[0]["status"] == "killed"
+    (killed,) = json.loads(words("list", "outputs/adam", "--json", cwd=here))["runs"]
+    assert killed["status"] == "killed"
 
 
 def test_a_thousand_runs_are_listed_in_a_few_readings_of_their_files_without_torch(
@@ -301,7 +304,7 @@ def test_a_thousand_runs_are_listed_in_a_few_readings_of_their_files_without_tor
     done, listing = _timed([sys.executable, "-c", script, "list", str(tmp_path), "--json"])
 
     assert listing < 8 * reading  # 3 times; a thousand runs in 1.1 s on a core of an AMD EPYC
-    assert len(json.loads(done.stdout)) == 1000
+    assert len(json.loads(done.stdout)["runs"]) == 1000
     assert done.stderr == "False\n"
 
 

@@ -17,6 +17,7 @@ from andiron.run_folder import RunFolder
 from andiron.shell.assembly import targets
 from andiron.shell.assembly.components import Components
 from andiron.shell.assembly.grouped_optimizer import gradient_transformations
+from andiron.shell.cli import answers
 from andiron.shell.config.schema import Node, Nodes, Train
 from andiron.shell.run import run_record
 
@@ -64,7 +65,7 @@ def learner(
         folder = RunFolder(run_dir)
         run = run_record.identity(folder) if run_record.holds_run(folder) else None
         builder.with_file_checkpointer(saving.strategy, saving.cadence, saving.store, run)
-    if config.render:
+    if config.render and not answers.are_asked():
         takes = "an object with start, epoch_ended, stop and show"
         builder.renderer(
             targets.build_instance("render", config.render, Renderer, takes, run_dir=run_dir)

@@ -3,11 +3,12 @@
 import functools
 import os
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from typing import ParamSpec
 
 from andiron import errors
-from andiron.shell.cli import streams
+from andiron.shell.cli import answers, streams
 from andiron.shell.cli.signals import exit_code, outcome
 from andiron.shell.config import flags, project
 
@@ -25,20 +26,32 @@ def command(
     trains: bool = False,
     joins_others: bool = False,
     interrupted: str = "interrupted",
+    failed: int | None = None,
 ) -> Main[Arguments]:
     """Wraps a main function: the process is checked first, and a lost result ends the command.
 
-    An error of Andiron ends it with its message, Ctrl-C with the line `interrupted`, also during
-    imports. Without `joins_others`, several processes of torchrun are refused: each would silently
-    do the same work.
+    An error of Andiron ends it with its message, and the exit code `failed` if given, Ctrl-C with
+    the line `interrupted`, also during imports; with `--json` any error is an answer. Without
+    `joins_others`, several processes of torchrun are refused: each would silently do the same work.
     """
 
     @functools.wraps(main)
     def wrapper(*args: Arguments.args, **kwargs: Arguments.kwargs) -> int:
-        has_result = not trains or flags.prints_only(sys.argv[1:])
+        given = sys.argv[1:]
+        prints_only = flags.prints_only(given)
+        has_result, is_json = not trains or prints_only, answers.FLAG in given and not prints_only
+        if is_json:
+            sys.argv = [text for text in sys.argv if text != answers.FLAG]
         try:
-            with streams.safe_streams(has_result=has_result):
-                return _run(lambda: main(*args, **kwargs), joins_others, interrupted)
+            with (
+                streams.safe_streams(has_result=has_result, is_apart=is_json) as output,
+                answers.given_to(output if is_json and _is_first() else None),
+            ):
+                try:
+                    code = _run(lambda: main(*args, **kwargs), joins_others)
+                except (Exception, KeyboardInterrupt) as error:
+                    code = _ended(error, given, interrupted, failed)
+            return code or (output.exit_code_if_lost if is_json else 0)
         except streams.ResultLost as lost:
             return lost.exit_code
 
@@ -49,19 +62,34 @@ def command(
 training_command = functools.partial(command, trains=True)
 
 
-def _run(main: Callable[[], int], joins_others: bool, interrupted: str) -> int:
-    try:
-        if lines := problems(sys.argv[1:], os.environ, joins_others=joins_others):
-            raise errors.ConfigError(lines)
-        is_first = not _number(os.environ.get("RANK"))
-        project.enter(is_noted=is_first and not flags.prints_only(sys.argv[1:]))
-        return main()
-    except errors.AndironError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return exit_code(error)
-    except KeyboardInterrupt as error:
-        print("; ".join([interrupted, *outcome(error)]), file=sys.stderr)
-        return exit_code(error)
+def _run(main: Callable[[], int], joins_others: bool) -> int:
+    if lines := problems(sys.argv[1:], os.environ, joins_others=joins_others):
+        raise errors.ConfigError(lines)
+    project.enter(is_noted=_is_first() and not flags.prints_only(sys.argv[1:]))
+    return main()
+
+
+def _ended(error: BaseException, given: list[str], interrupted: str, failed: int | None) -> int:
+    """The exit code of a command that ends with `error`, which is printed.
+
+    Raises: `error`, one that is not Andiron's, unless it is an answer.
+    """
+    code, text = exit_code(error), errors.reason(error)
+    if isinstance(error, KeyboardInterrupt):
+        text = line = "; ".join([interrupted, *outcome(error)])
+    elif isinstance(error, errors.AndironError):
+        code, line = failed or code, f"error: {text}"
+    elif answers.are_asked():
+        line = traceback.format_exc()
+    else:
+        raise error
+    print(line, file=sys.stderr)
+    answers.give(answers.error_object(error, text, code, given))
+    return code
+
+
+def _is_first() -> bool:
+    return not _number(os.environ.get("RANK"))
 
 
 def rank_and_size(environment: Mapping[str, str]) -> tuple[int, int] | None:

@@ -163,7 +163,8 @@ def exit_code(error: BaseException) -> int:
     """The exit code of a process that ends with this error, of Andiron or an interruption."""
     if isinstance(error, KeyboardInterrupt):
         return error.exit_code if isinstance(error, errors.Interrupted) else 128 + signal.SIGINT
-    return EXIT_USAGE if isinstance(error, errors.ConfigError) else EXIT_FAILED
+    is_usage = isinstance(error, errors.ConfigError | errors.SelectionError)
+    return EXIT_USAGE if is_usage else EXIT_FAILED
 
 
 def outcome(error: KeyboardInterrupt) -> list[str]:

@@ -9,7 +9,7 @@ import os
 import select
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EAGAIN)  # later text may find room
@@ -34,6 +34,7 @@ class SafeStream:
     def __init__(self, stream: Any, *, has_result: bool = False):
         self._stream = stream
         self._has_result = has_result
+        self.exit_code_if_lost = 0  # of a command whose answer is incomplete
 
     def write(self, text: str) -> int:
         """Writes the text; characters that the encoding lacks are escaped."""
@@ -61,9 +62,11 @@ class SafeStream:
     def _handle_error(self, error: Exception) -> None:
         if self._has_result or getattr(error, "errno", None) not in PASSING:
             self._discard()
+        has_reader = not isinstance(error, BrokenPipeError)
+        self.exit_code_if_lost = EXIT_LOST if has_reader else EXIT_NO_READER
         if not self._has_result:
             return
-        if isinstance(error, BrokenPipeError):
+        if not has_reader:
             raise ResultLost(EXIT_NO_READER)
         reason = getattr(error, "strerror", None) or "it is closed"
         message = f"error: standard output cannot be written ({reason}); it is incomplete"
@@ -76,26 +79,48 @@ class SafeStream:
 
 
 @contextmanager
-def safe_streams(*, has_result: bool = False) -> Iterator[None]:
+def safe_streams(*, has_result: bool = False, is_apart: bool = False) -> Iterator[SafeStream]:
     """Within the body standard output and error drop text that cannot be written.
 
+    With `is_apart`, only the given stream leads to standard output: what is printed, also by other
+    processes, goes to standard error.
     Raises: ResultLost, with `has_result`, if standard output cannot be written.
     """
     _fill_closed_descriptors()
     before = sys.stdout, sys.stderr
     # a stream is None if it was closed before Python started; a result must not vanish there
-    with open(os.devnull, "r" if has_result else "w", encoding="utf-8") as nowhere:
-        output = SafeStream(before[0] or nowhere, has_result=has_result)
+    with (
+        open(os.devnull, "r" if has_result else "w", encoding="utf-8") as nowhere,
+        _moved(before[0] or nowhere) if is_apart else nullcontext(before[0] or nowhere) as stream,
+    ):
+        output = SafeStream(stream, has_result=has_result)
         error = SafeStream(before[1] or nowhere)
-        sys.stdout, sys.stderr = output, error
+        sys.stdout, sys.stderr = error if is_apart else output, error
         try:
-            yield
+            yield output
         finally:
             try:
                 output.flush(at_end=True)
             finally:
                 error.flush(at_end=True)
                 sys.stdout, sys.stderr = before
+
+
+@contextmanager
+def _moved(stream: Any) -> Iterator[Any]:
+    """The stream on another descriptor, while its own leads to standard error."""
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError, AttributeError):  # such as a stream in memory
+        yield stream
+        return
+    stream.flush()
+    with open(os.dup(descriptor), stream.mode, encoding="utf-8") as moved:
+        os.dup2(2, descriptor)
+        try:
+            yield moved
+        finally:
+            os.dup2(moved.fileno(), descriptor)
 
 
 def notify(text: str) -> None:

@@ -14,6 +14,7 @@ from hydra.core.override_parser.types import Override, RangeSweep
 from hydra.errors import HydraException
 
 from andiron import errors
+from andiron.errors import Problem
 from andiron.disk import files
 from andiron.shell.config import optuna_package
 from andiron.shell.config.schema import APART, OF_A_SWEEP
@@ -30,7 +31,7 @@ def in_order(arguments: list[str]) -> list[str]:
     Raises: ConfigError for a flag that is unknown, lacks its value, or would read a pickle.
     """
     options, unknown = _parser().parse_known_intermixed_args(arguments)
-    problems = [f"{flag}: no such flag{_nearest(flag)}" for flag in unknown if flag[:1] == "-"]
+    problems = [_unknown(flag) for flag in unknown if flag[:1] == "-"]
     if options.experimental_rerun is not None:
         problems.append(
             f"--experimental-rerun={options.experimental_rerun}: would read a pickle; resume=<run "
@@ -159,7 +160,10 @@ def _refuse(message: str) -> NoReturn:
     raise errors.ConfigError([f"{message.removeprefix('argument ')}; --hydra-help lists the flags"])
 
 
-def _nearest(flag: str) -> str:
+def _unknown(flag: str) -> str:
     # private: argparse lists its options in the text of its help only
     flags = [name for action in _parser()._actions for name in action.option_strings]
-    return errors.nearest(flag.partition("=")[0], flags) or "; --hydra-help lists them"
+    name = flag.partition("=")[0]
+    hint = errors.nearest(name, flags) or "; --hydra-help lists them"
+    near = errors.choices(name, flags)
+    return Problem(f"{flag}: no such flag{hint}", kind="unknown_option", option=name, **near)

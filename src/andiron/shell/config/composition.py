@@ -42,19 +42,22 @@ def checked_config(config: DictConfig) -> schema.Train:
     return schema.Train(**resolution.plain(config)).with_absolute_paths()
 
 
-def composed(conf_dir: Path, overrides: list[str]) -> schema.Train:
-    """The configuration that these overrides give, for a command that trains nothing.
+def composed(conf_dir: Path, arguments: list[str]) -> schema.Train:
+    """The configuration that these arguments give, for a command that trains nothing.
 
     Raises: ConfigError with every mistake in them.
     """
+    overrides = command_arguments.parsed(arguments).overrides
+    conf_dirs = [conf_dir, *diagnosis.user_dirs(arguments)]
+    command_arguments.check(arguments, lambda: diagnosis.groups(*conf_dirs))
     try:
         try:
-            config = diagnosis.composed_by_hydra(overrides, conf_dir, *diagnosis.user_dirs([]))
+            config = diagnosis.composed_by_hydra(overrides, *conf_dirs)
         except Exception as error:  # Hydra's: an assertion or a TypeError may be among them
-            raise _user_error(error, overrides, conf_dir)  # with its cause
+            raise _user_error(error, arguments, conf_dir)  # with its cause
         return checked_config(config)
     except errors.AndironError as error:
-        raise diagnosis.with_quoting(error, overrides, [conf_dir])  # with its cause
+        raise diagnosis.with_quoting(error, overrides, conf_dirs)  # with its cause
 
 
 def unused_parts(target: str, overrides: Iterable[str]) -> list[str]:

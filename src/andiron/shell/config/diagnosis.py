@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from andiron import errors
+from andiron.errors import Problem
 from andiron.shell.config import (
     arguments as command_arguments,
     project,
@@ -90,7 +91,7 @@ def with_quoting(error: Exception, overrides: list[str], conf_dirs: list[Path]) 
             if wrong and (_value(text) != text.partition("=")[2] or "${" in text):
                 lines[wrong[0]] = _remedy(text, overrides, conf_dirs)
         if any(lines.values()):
-            shown = errors.ConfigError(map("".join, lines.items()))
+            shown = errors.ConfigError(line + remedy for line, remedy in lines.items())
     for text in overrides if isinstance(error, errors.DataError) else ():
         value, given = _value(text), text.partition("=")[2]
         if value is not None and given and str(value) != given and given in str(error):
@@ -204,7 +205,9 @@ def _group_problem(override: Override, choices: Groups) -> str | None:
             hint = errors.nearest(option, choices[group])
             there = f"available: {', '.join(choices[group])}"
             instead = f"; ~{group} leaves it out" if option == "null" else ""
-            return f"{group}={option}: no such {group}{hint}; {there}{instead}"
+            line = f"{group}={option}: no such {group}{hint}; {there}{instead}"
+            near = errors.choices(option, choices[group])
+            return Problem(line, kind="unknown_choice", option=group, value=option, **near)
     return None
 
 

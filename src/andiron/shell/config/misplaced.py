@@ -1,5 +1,6 @@
 """The right place of a misplaced option: `optimizer.lr` is `lr`."""
 
+from andiron.errors import Problem
 from andiron.shell.config import node_checks, trust
 from andiron.shell.config.signatures import Signature, signature
 from andiron.shell.config.violations import Options, Problems, UNKNOWN
@@ -32,5 +33,8 @@ def corrected(problems: Problems, options: Signature, plain: Options) -> Problem
     for option in unknown:
         name = option.rpartition(".")[2]
         if right := places.get(name) or places.get(OTHER_NAMES.get(name, "")):
-            hints[option] = f"{option}{UNKNOWN}; did you mean {' or '.join(map(repr, right))}?"
-    return problems | hints
+            line = f"{option}{UNKNOWN}; did you mean {' or '.join(map(repr, right))}?"
+            near = right[0] if len(right) == 1 else None
+            fields = {"kind": "unknown_option", "option": option, "nearest": near}
+            hints[option] = Problem(line, **fields, allowed={"enum": right})
+    return {**problems, **hints}

@@ -14,6 +14,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from andiron.errors import Problem
 from andiron.shell.config import project, schema
 from andiron.shell.config.leaves import leaves
 
@@ -49,7 +50,12 @@ def problems(config: DictConfig, folders: Iterable[Path] = ()) -> list[str]:
         for option, line in by_option.items()
         if not wrong & {*map(_source, _inside(option, raw))}
     }
-    lines |= {option: f"{option}: no value; give one as {option}=..." for option in missing}
+    lines |= {
+        option: Problem(
+            f"{option}: no value; give one as {option}=...", kind="missing_value", option=option
+        )
+        for option in missing
+    }
     return list(lines.values())
 
 

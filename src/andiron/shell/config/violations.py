@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 import pydantic
 
 from andiron import errors, ranges
+from andiron.errors import Problem
 from andiron.shell.config.signatures import Signature, fields_of
 
 Schema = TypeVar("Schema")
 Options = Mapping[str, Any]  # values by name
-Problems = dict[str, str]  # a line for each option
+Problems = dict[str, str]  # a line for each option, often a Problem
 UNKNOWN = ": no such option"  # follows the name of an unknown option
 
 
@@ -34,21 +35,29 @@ def signature_problems(
 
     `supplied` options come from elsewhere: they may be missing, and messages do not offer them.
     """
-    lines = {}
+    problems: Problems = {}
+
+    def add(kind: str, name: str, reason: str, **fields: Any) -> None:
+        option, value = f"{prefix}{name}", values.get(name)
+        problems[option] = Problem(option + reason, kind=kind, option=option, value=value, **fields)
+
     for name, parameter in expected.parameters.items():
         if name in values:
             problem = _type_problem(parameter.kind, values[name])
             if problem:
-                lines[name] = f"={values[name]}: {problem}"
+                reason, allowed = f"={values[name]}: {problem}", _json_schema(parameter.kind)
+                add("invalid_value", name, reason, allowed=allowed)
         elif parameter.is_required and name not in supplied:
-            lines[name] = f": no value; give one as {prefix}{name}=..."
-    allowed = [name for name in expected.parameters if name not in supplied]
+            reason = f": no value; give one as {prefix}{name}=..."
+            add("missing_value", name, reason, allowed=_json_schema(parameter.kind))
+    known = [name for name in expected.parameters if name not in supplied]
     for name in () if expected.is_open_ended else values:
         if name not in expected.parameters:
             extra = "" if prefix else "; + adds others only for an interpolation"
-            hint = errors.nearest(name, allowed) or f"; allowed here: {', '.join(allowed)}{extra}"
-            lines[name] = f"{UNKNOWN}{hint}"
-    return {f"{prefix}{name}": f"{prefix}{name}{reason}" for name, reason in lines.items()}
+            hint = errors.nearest(name, known) or f"; allowed here: {', '.join(known)}{extra}"
+            near = errors.choices(prefix + name, [prefix + each for each in known])
+            add("unknown_option", name, f"{UNKNOWN}{hint}", **near)
+    return problems
 
 
 def _type_problem(kind: Any, value: Any) -> str:
@@ -64,6 +73,15 @@ def _type_problem(kind: Any, value: Any) -> str:
         place = "" if item is None else f" (item {item})"
         return f"should be {ranges.allowed_values(error)}{place}"
     return ""
+
+
+def _json_schema(kind: Any) -> dict[str, Any] | None:
+    """The JSON Schema of a type; None for one that JSON lacks, such as a function."""
+    try:
+        schema: dict[str, Any] = adapter(kind).json_schema()
+    except pydantic.errors.PydanticInvalidForJsonSchema:
+        return None
+    return schema
 
 
 @cache

@@ -2,6 +2,7 @@
 
 import logging
 from fnmatch import fnmatch
+from typing import Any
 
 from andiron.disk import files
 from andiron.plain.states import State
@@ -33,6 +34,12 @@ def is_whole(folder: RunFolder) -> bool:
             ", ".join(lost),
         )
     return not lost
+
+
+def plain(folder: RunFolder) -> dict[str, Any]:
+    """The status and the results of a run, as the answer to a program."""
+    summary = files.read_json(folder.summary) if folder.summary.is_file() else None
+    return {"run": str(folder.path), "status": None, **status.read(folder), "summary": summary}
 
 
 def may_train(folder: RunFolder, before: Train, now: Train, changes: Differences) -> bool:

@@ -24,6 +24,7 @@ from andiron.shell.assembly import (
 )  # fmt: skip
 from andiron.shell.assembly.components import Components
 from andiron.shell.assembly.network import SizeLimit
+from andiron.shell.cli import answers
 from andiron.shell.config.leaves import leaves
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
@@ -227,6 +228,8 @@ def _assemble(
             name: on_failure.enter_context(closing(configured_learner.writer(name, node, folder)))
             for name, node in (config.writers or {}).items()
         }
+        if answers.are_asked() and built.world.rank == 0:
+            writers[answers.FLAG] = answers.Points()
         learner = configured_learner.learner(
             config, built, folder.path, writers, interrupter=interrupter
         )

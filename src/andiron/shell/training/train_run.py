@@ -5,7 +5,7 @@ import gc
 import logging
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from andiron.interrupter import Interrupter
 from andiron.plain import wings
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
+from andiron.shell.cli import answers
 from andiron.shell.cli.signals import Signals, saved_before_launcher
 from andiron.shell.config import arguments as command_arguments, leaves
 from andiron.shell.config.composition import Returned
@@ -233,6 +234,7 @@ class Training:
             config = dataclasses.replace(config, resume="auto", overwrite=False)
         self.signals.on_immediate_exit = partial(status.write_killed, RunFolder(run_dir))
         interrupter = self.signals.interrupter
+        is_alone = not command_arguments.parsed(self.arguments).multirun
         if config.debug and self.share is not None:
             reason = "stops and resumes a run within one process; start it with python"
             raise errors.ConfigError([f"debug=true: {reason}"])
@@ -242,11 +244,16 @@ class Training:
                 reason = "this installation lacks andiron/wings/comparison, which compares the runs"
                 raise errors.ConfigError([f"debug=true: {reason}; install all of andiron"])
 
-            debug_run.run(config, run_dir, partial(train, hydra_record=hydra_record), interrupter)
-            return None
-        with saved_before_launcher(self.signals):
-            train(config, run_dir, hydra_record, interrupter, trusted, self.share)
-        if not command_arguments.parsed(self.arguments).multirun:
+            with answers.given_to(None):
+                task = partial(train, hydra_record=hydra_record)
+                debug_run.run(config, run_dir, task, interrupter)
+        else:
+            silenced = nullcontext() if is_alone else answers.given_to(None)
+            with saved_before_launcher(self.signals), silenced:
+                train(config, run_dir, hydra_record, interrupter, trusted, self.share)
+        if is_alone:
+            answers.give(finished_run.plain(RunFolder(run_dir)))
+        if is_alone or config.debug:
             return None
         objective = wings.optional("comparison.objective")
         return objective.values(RunFolder(run_dir), config.objective) if objective else None

@@ -1,12 +1,12 @@
 """Runs as rows of a text table, or as JSON objects."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from andiron.plain.improvement import LAST
-from andiron.plain.plain_values import moment, strict_json
+from andiron.plain.plain_values import moment
 from andiron.plain.readable import duration
 from andiron.plain.states import State
 from andiron.shell.run import status
@@ -43,12 +43,6 @@ def as_table(runs: Sequence[Run], metric: str, columns: Sequence[str] | None = N
         fields = [names.resolved(name) for name in columns]
     rows = [[run.path, *(_cell_value(run, name, names) for name in fields)] for run in runs]
     return table(["path", *(titles.get(name, name) for name in fields)], rows)
-
-
-def as_json(runs: Iterable[Run]) -> str:
-    """An array with one line and object for each run; NaN and infinity are null."""
-    rows = [strict_json(plain(run)) for run in runs]
-    return "[\n" + ",\n".join(rows) + "\n]" if rows else "[]"
 
 
 def plain(run: Run) -> dict[str, Any]:

@@ -1,21 +1,20 @@
 """Records new checksums for files of a run that were changed on purpose."""
 
-import argparse
-import sys
 from pathlib import Path
 
+from andiron import errors
 from andiron.plain import readable
 from andiron.run_folder import RunFolder
-from andiron.shell.cli import process
+from andiron.shell.cli import answers, process
 from andiron.shell.run import run_record
 
-EXIT_DONE, EXIT_UNUSABLE = 0, 1
+EXIT_DONE = 0
 
 
 @process.command
 def main() -> int:
     """Runs `python scripts/accept_changes.py`; returns the exit code."""
-    parser = argparse.ArgumentParser(
+    parser = answers.Parser(
         description="Record new checksums for a run's files, after an intended change."
     )
     parser.add_argument("folder", type=Path, help="the run folder")
@@ -23,8 +22,9 @@ def main() -> int:
     try:
         changed = run_record.accept(folder)
     except OSError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return EXIT_UNUSABLE
+        raise errors.RunFolderError(str(error)) from error
+    if answers.give({"run": str(folder.path), "accepted": changed}):
+        return EXIT_DONE
     lines = "\n".join(f"accepted: {name}" for name in changed)
     print(readable.printable(lines) or "nothing was changed")
     return EXIT_DONE

@@ -11,6 +11,7 @@ from andiron import errors
 from andiron.disk import files
 from andiron.plain import readable
 from andiron.run_folder import RunFolder
+from andiron.shell.cli import answers
 from andiron.shell.run import replaced_run, run_record
 from andiron.shell.run.log_file import alone_in, locked
 from andiron.wings.comparison.recorded_run import Run
@@ -20,20 +21,26 @@ EXIT_DONE, EXIT_FAILED = 0, 1
 
 
 def remove(runs: Sequence[Run], *, is_agreed: bool) -> int:
-    """Removes the files of the runs one by one, reporting each failure; returns the exit code."""
+    """Removes the files of the runs one by one; returns the exit code.
+
+    Raises: RunFolderError with each failure, after the others were removed.
+    """
     if not is_agreed and not _confirm(runs):
         return EXIT_FAILED
-    code = EXIT_DONE
+    left, failures = dict[str, list[str]](), list[str]()
     for run in runs:
         try:
             remaining = _remove_files(run.folder)
         except (errors.AndironError, OSError) as error:
-            print(f"error: {reason(error)}", file=sys.stderr)
-            code = EXIT_FAILED
+            failures.append(reason(error))
         else:
-            left = f" (left there: {readable.joined(remaining)})" if remaining else ""
-            print(f"removed: {cell(run.path)}{readable.printable(left)}")
-    return code
+            left[str(run.path)] = remaining
+            note = f" (left there: {readable.joined(remaining)})" if remaining else ""
+            print(f"removed: {cell(run.path)}{readable.printable(note)}")
+    if failures:
+        raise errors.RunFolderError(*failures)
+    answers.give({"removed": left})
+    return EXIT_DONE
 
 
 def reason(error: errors.AndironError | OSError) -> str:
@@ -49,7 +56,7 @@ def _confirm(runs: Sequence[Run]) -> bool:
 
     Raises: SelectionError without a terminal.
     """
-    if not sys.stdin.isatty():
+    if not sys.stdin.isatty() or answers.are_asked():
         raise errors.SelectionError("give --yes to remove runs: standard input is not a terminal")
     for run in runs:
         print(f"{cell(run.facts['status']):12} {cell(run.path)}")

@@ -9,10 +9,10 @@ from typing import Any
 
 from andiron import errors
 from andiron.plain import improvement, readable
-from andiron.plain.plain_values import is_finite, strict_json
+from andiron.plain.plain_values import is_finite
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder, is_sweep
-from andiron.shell.cli import process
+from andiron.shell.cli import answers, process
 from andiron.shell.run import named_folder
 from andiron.wings.comparison import (
     epoch_curves, recorded_run, run_details, run_filter, run_list, run_search, run_values,
@@ -25,7 +25,7 @@ from andiron.wings.trained import named_output
 
 LATEST = Path(named_folder.LATEST)
 DEFAULT_FOLDERS = (Path("outputs"), Path("multirun"))
-EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
+EXIT_DONE, EXIT_USAGE = 0, 2
 Options = argparse.Namespace
 
 
@@ -38,9 +38,9 @@ def list_runs(options: Options) -> None:
         runs = run_values.best_first(runs, name, options.direction)
     if options.reverse:
         runs.reverse()
-    if options.json:
-        print(run_list.as_json(runs))
-    elif runs:
+    if answers.give({"runs": [*map(run_list.plain, runs)]}):
+        return
+    if runs:
         columns = options.columns.split(",") if options.columns else None
         print(run_list.as_table(runs, run_list.metric_of(runs, metric), columns))
     else:
@@ -50,7 +50,8 @@ def list_runs(options: Options) -> None:
 def show(options: Options) -> None:
     """Prints one run in full."""
     details = run_details.details(_run_folder(options.run))
-    _print(options, run_details.plain(details), run_details.as_text_of(details))
+    if not answers.give(run_details.plain(details)):
+        print(run_details.as_text_of(details))
 
 
 def compare(options: Options) -> None:
@@ -74,8 +75,8 @@ def compare(options: Options) -> None:
         notice = f"the curves of the first {epoch_curves.MOST} groups of {len(curves)} are drawn"
         print(f"{notice}; choose fewer with --where", file=sys.stderr)
     _draw(options, curves, metric)
-    chart = epoch_curves.as_text(curves, metric)
-    _print(options, seed_groups.plain(rows), f"{seed_groups.as_table(rows)}\n\n{chart}")
+    if not answers.give({"metric": metric, "groups": seed_groups.plain(rows)}):
+        print(f"{seed_groups.as_table(rows)}\n\n{epoch_curves.as_text(curves, metric)}")
 
 
 def _compare_sweep(options: Options) -> None:
@@ -88,7 +89,8 @@ def _compare_sweep(options: Options) -> None:
         print(f"warning: {error}", file=sys.stderr)
     curves = epoch_curves.curves(results.rows, results.metric) if options.png else []
     _draw(options, curves, results.metric)
-    _print(options, seed_groups.plain(results.rows), results.as_text())
+    if not answers.give(results.plain()):
+        print(results.as_text())
 
 
 def _draw(options: Options, curves: Sequence[epoch_curves.Curve], metric: str) -> None:
@@ -117,14 +119,16 @@ def best(options: Options) -> None:
         raise errors.SelectionError(f"{path}: has control characters in its name; rename it")
     value = run_values.value_of(run, metric)
     selection = {"metric": metric, "direction": direction, "value": value, "runs": len(valued)}
-    _print(options, {**run_list.plain(run), "chosen_by": selection}, path)
+    if not answers.give({**run_list.plain(run), "chosen_by": selection}):
+        print(path)
 
 
 def diff(options: Options) -> None:
     """Prints the options, provenance and metrics that differ between two runs."""
     one, other = (run_details.details(_run_folder(path)) for path in (options.a, options.b))
     differences = run_details.differences_of(one, other)
-    _print(options, differences, run_details.as_text_of_differences(one, other, differences))
+    if not answers.give(differences):
+        print(run_details.as_text_of_differences(one, other, differences))
 
 
 def remove(options: Options) -> int:
@@ -155,10 +159,6 @@ def _require_runs(options: Options) -> list[Run]:
     return runs
 
 
-def _print(options: Options, plain: Any, text: str) -> None:
-    print(strict_json(plain, 2) if options.json else text)
-
-
 @process.command
 def main() -> int:
     """Runs `python scripts/runs.py`; returns the exit code."""
@@ -169,13 +169,12 @@ def main() -> int:
     options = parser.parse_args()
     try:
         return options.act(options) or EXIT_DONE
-    except (errors.AndironError, OSError) as error:
-        print(f"error: {clearing.reason(error)}", file=sys.stderr)
-        return EXIT_USAGE if isinstance(error, errors.SelectionError) else EXIT_FAILED
+    except OSError as error:
+        raise errors.AndironError(clearing.reason(error)) from error
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = answers.Parser(description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, (act, arguments) in COMMANDS.items():
         about = act.__doc__
@@ -212,7 +211,6 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "choices": improvement.DIRECTIONS,
         "help": "which value is best, if no run has recorded it",
     },
-    "--json": {"help": "print JSON", **FLAG},
     "--sort": {"metavar": "NAME", "help": "an option, or a metric (best first)"},
     "--reverse": {"help": "reverse the order", **FLAG},
     "--columns": {"metavar": "NAMES", "help": "such as lr,valid/accuracy.last"},
@@ -221,11 +219,11 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 }
 COMMANDS: dict[str, tuple[Callable[[Options], int | None], str]] = {
     "list": (
-        list_runs, "folders --where --metric --direction --json --sort --reverse --columns"
+        list_runs, "folders --where --metric --direction --sort --reverse --columns"
     ),
-    "show": (show, "run --json"),
-    "compare": (compare, "folders --where --metric --direction --json --png"),
-    "best": (best, "folders --where --metric --direction --json"),
-    "diff": (diff, "a b --json"),
+    "show": (show, "run"),
+    "compare": (compare, "folders --where --metric --direction --png"),
+    "best": (best, "folders --where --metric --direction"),
+    "diff": (diff, "a b"),
     "rm": (remove, "folders --where --yes"),
 }  # fmt: skip

@@ -4,14 +4,13 @@ It is the shipped `conf/schema.json` with the arguments of the classes that the 
 and with the user's variables and groups.
 """
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 from andiron import errors
 from andiron.disk import files
 from andiron.plain import readable
-from andiron.shell.cli import process
+from andiron.shell.cli import answers, process
 from andiron.shell.config import project, schema, trust, user_files, violations
 from andiron.shell.config.signatures import signature
 
@@ -44,12 +43,13 @@ def schema_of(conf: Path) -> dict[str, Any]:
 def main() -> int:
     """Runs `andiron schema`; returns the exit code."""
     about = f"Write {FILE} for editors into the folder of your configuration."
-    parser = argparse.ArgumentParser(description=about)
+    parser = answers.Parser(description=about)
     parser.add_argument("--config-dir", type=Path, help="the folder (default: the project's conf)")
     conf = parser.parse_args().config_dir or next(iter(project.current().conf), None)
     if conf is None:
         raise errors.ConfigError(["--config-dir: not given, and there is no project here; give it"])
     user_files.check([conf])
     files.write_json(conf / FILE, schema_of(conf))
-    print(readable.printable(f"{conf / FILE} is written"))
+    if not answers.give({"path": str(conf / FILE)}):
+        print(readable.printable(f"{conf / FILE} is written"))
     return 0

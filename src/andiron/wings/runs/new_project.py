@@ -1,6 +1,5 @@
 """`andiron new mine`: a small project that trains at once, from the files of `andiron/template`."""
 
-import argparse
 import importlib.util
 import keyword
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import andiron
 from andiron import errors
 from andiron.plain import readable
-from andiron.shell.cli import process
+from andiron.shell.cli import answers, process
 
 NAME = "__name__"  # in the path of a file; in its text it is {{name}}
 
@@ -37,9 +36,10 @@ def create(folder: Path) -> None:
 def main() -> int:
     """Runs `andiron new`; returns the exit code."""
     about = "Write a small project with a network, a data set, a loss and a metric of its own."
-    parser = argparse.ArgumentParser(description=about)
+    parser = answers.Parser(description=about)
     parser.add_argument("folder", type=Path, help="a new folder, named as its Python module")
     folder = parser.parse_args().folder.absolute()
     create(folder)
-    print(readable.printable(f"a project in {folder}; there: andiron train"))
+    if not answers.give({"folder": str(folder)}):
+        print(readable.printable(f"a project in {folder}; there: andiron train"))
     return 0

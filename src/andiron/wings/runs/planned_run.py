@@ -18,6 +18,7 @@ from andiron.render.summary_table import groups, right
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, configured_learner
 from andiron.shell.assembly.components import Components
+from andiron.shell.cli import answers
 from andiron.shell.config.schema import Train
 from andiron.shell.run import exhausted
 from andiron.wings.screen import model_views
@@ -36,8 +37,13 @@ def plan(config: Train, run_dir: Path) -> None:
     rates = learning_rates(built)
     owners = group_table.param_groups(built.optimizer.groups, rates[0], built.schedule)
     _write_curves(rates, run_dir)
-    console = Console()
     sizes, slices = _memory_and_slices(config, built, run_dir)
+    if answers.give({
+        "run_dir": str(run_dir), "steps": _steps(config, built), "groups": owners,
+        "learning_rates": _spread(rates, ROWS), "memory_bytes": sizes, "slices": slices,
+    }):  # fmt: skip
+        return
+    console = Console()
     mebibytes = {name: size / 2**20 for name, size in sizes.items()}
     fits = "memory" if slices is None else f"memory, with slices={slices}"
     console.print(
@@ -51,6 +57,19 @@ def plan(config: Train, run_dir: Path) -> None:
         now = "" if config.slices is None else f" with slices={config.slices}"
         console.print(f"an update is out of memory{now}; give {slices=}")
     console.print(f"learning rates as curves: tensorboard --logdir {run_dir}", soft_wrap=True)
+
+
+def check(config: Train) -> dict[str, Any]:
+    """The steps and the memory of a run, after an update in memory that is not recorded.
+
+    Raises: AndironError for data, a model or another part that cannot be used.
+    """
+    config = dataclasses.replace(
+        config, checkpoint=None, render=None, observers=None, test_weights="last"
+    )
+    built = components.build(config)
+    sizes = memory(config, built, Path("unused"))
+    return {"steps": _steps(config, built), "memory_bytes": sizes}
 
 
 def learning_rates(built: Components) -> Rates:

@@ -1,8 +1,7 @@
 """Recomputes the non-finite update that ended a run, from the state that the run saved."""
 
-import argparse
 import dataclasses
-import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from andiron.plain import readable
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, configured_learner
 from andiron.shell.assembly.network import SizeLimit
-from andiron.shell.cli import command_line, process
+from andiron.shell.cli import answers, command_line, process
 from andiron.shell.config.schema import FROM_PYTHON
 from andiron.shell.config.trust import LIST_ALONE, Trust
 from andiron.shell.run import run_record
@@ -64,13 +63,15 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
         with learner.training(built.train):
             gradients, _ = learner.updater.gradients(batches, learner.position, built.train)
         cause = diagnosis(step, learner.model, gradients, batches)
-    where = "every module's output is finite"
-    if bad_modules:
-        where = f"first output of nan or inf: {bad_modules[0]}"
+    first = f"first output of nan or inf: {bad_modules[0]}" if bad_modules else ""
+    where = first or "every module's output is finite"
     replayed, recorded_gradients = fingerprint(gradients), recorded["gradients"]
     comparison = _comparison(replayed, recorded_gradients)
-    print(readable.printable(f"{step}\n{cause}\n{where}\n{comparison}"))
-    return bool(replayed == recorded_gradients)
+    is_same = bool(replayed == recorded_gradients)
+    answer = {"step": str(step), "cause": cause, "outputs": where, "comparison": comparison}
+    if not answers.give({"folder": str(folder), "same_bits": is_same, **answer}):
+        print(readable.printable(f"{step}\n{cause}\n{where}\n{comparison}"))
+    return is_same
 
 
 def _watch_outputs(model: nn.Module) -> list[str]:
@@ -97,18 +98,14 @@ def _comparison(replayed: dict[str, Any], recorded: dict[str, Any]) -> str:
     )
 
 
-@process.command
+@partial(process.command, failed=EXIT_UNUSABLE)
 def main() -> int:
     """Runs `python scripts/replay.py`; returns the exit code."""
-    parser = argparse.ArgumentParser(
+    parser = answers.Parser(
         description="Recompute the update that ended a run because of NaN or infinity."
     )
     parser.add_argument("folder", type=Path, help="<run folder>/nonfinite/update-<number>")
     command_line.add_trust(parser)
     options = parser.parse_args()
     folder = options.folder.absolute()
-    try:
-        return EXIT_SAME if replay(folder, command_line.trusted(options)) else EXIT_DIFFERENT
-    except errors.AndironError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return EXIT_UNUSABLE
+    return EXIT_SAME if replay(folder, command_line.trusted(options)) else EXIT_DIFFERENT

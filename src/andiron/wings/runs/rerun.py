@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import sys
 from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
@@ -15,7 +14,7 @@ from andiron.plain import readable
 from andiron.run_folder import HYDRA_FILES, RunFolder
 from andiron.shell.assembly import components, configured_store, fork_point
 from andiron.shell.assembly.network import SizeLimit
-from andiron.shell.cli import command_line, process
+from andiron.shell.cli import answers, command_line, process
 from andiron.shell.cli.signals import Signals, exit_code, installed
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import LIST_ALONE, Trust
@@ -59,9 +58,13 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
     run_record.write_json(repeated, {repeated.provenance: origin})
     stores = partial(configured_store.store, config.checkpoint)
     differences = bit_comparison.compare(path, into, stores)
+    answer = {"run": str(path), "repeated": str(into), "same_bits": not differences,
+              "differences": [*map(str, differences)], "changed": changed}  # fmt: skip
     if not differences:
         print(f"exact: {bit_comparison.counts(path, stores)} are the same bits")
+        answers.give(answer)
         return True
+    answers.give(answer)
     print(readable.printable(f"not exact: {differences[0]}\nand {len(differences) - 1:,} more"))
     cause = f"likely cause: changed since: {'; '.join(changed)}" if changed else IRREPRODUCIBLE
     print(readable.printable(cause))
@@ -102,10 +105,10 @@ def _config(folder: RunFolder, trusted: Trust) -> Train:
     return run_record.config(folder, trusted)
 
 
-@process.training_command
+@partial(process.training_command, failed=EXIT_UNUSABLE)
 def main() -> int:
     """Runs `python scripts/rerun.py`; returns the exit code."""
-    parser = argparse.ArgumentParser(
+    parser = answers.Parser(
         description="Repeat a run from its record and compare every bit.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
@@ -117,12 +120,9 @@ def main() -> int:
     folder, into = options.folder.absolute(), options.into.absolute()
     try:
         is_exact = rerun(folder, into, command_line.trusted(options))
-    except errors.AndironError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return EXIT_UNUSABLE
     except KeyboardInterrupt as error:
-        notice = f"interrupted; the unfinished repeated run is in {into}"
-        print(readable.printable(notice), file=sys.stderr)
-        return exit_code(error)
+        ended = errors.Interrupted(str(error), exit_code(error))
+        ended.outcome = readable.printable(f"the unfinished repeated run is in {into}")
+        raise ended from error
     print(readable.printable(f"the repeated run is in {into}"))
     return EXIT_EXACT if is_exact else EXIT_DIFFERENT

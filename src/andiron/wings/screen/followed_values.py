@@ -5,6 +5,7 @@ The file is untrusted: overlong and malformed lines are skipped.
 
 import io
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from andiron.disk import files
@@ -14,14 +15,18 @@ from andiron.wings.screen.curves import Curves
 MOST_BYTES = 32 * 2**20  # the earlier part of a longer file is not read
 MOST_VALUES = 10_000  # in a line
 LONGEST_NAME = 200
+OnLine = Callable[[logged_lines.Line], object]
 TAIL_BYTES = 2**16  # of the log, read for its last lines
 
 
 class FollowedValues:
     """Follows the file at `path`; `curves` has the values read so far."""
 
-    def __init__(self, path: Path, curves: Curves | None = None):
+    def __init__(
+        self, path: Path, curves: Curves | None = None, on_line: OnLine = lambda line: None
+    ):
         self.curves = curves or Curves()
+        self._on_line = on_line  # called with each new line
         self._path = path
         self._read = 0
         self._file: tuple[int, int] | None = None  # device and inode
@@ -56,6 +61,7 @@ class FollowedValues:
             return
         if len(point.split) <= LONGEST_NAME and len(point.values) <= MOST_VALUES:
             values = {n: value for n, value in point.values.items() if len(n) <= LONGEST_NAME}
+            self._on_line(point)
             is_whole = point.over == "epoch"
             self.curves.add(point.split, point.updates, point.epoch, values, is_whole)
 

@@ -1,6 +1,5 @@
 """The dashboard of a run in another process, read from its folder; changes nothing."""
 
-import argparse
 import os
 import re
 import shutil
@@ -13,8 +12,9 @@ from typing import Any
 from andiron.plain import readable
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
-from andiron.shell.cli import process
-from andiron.shell.run import log_file, named_folder, status
+from andiron.shell.cli import answers, process
+from andiron.shell.run import finished_run, log_file, named_folder, status
+from andiron.wings.comparison.logged_lines import Line
 from andiron.wings.comparison.recorded_run import read_object
 from andiron.wings.screen import display, layout, terminal
 from andiron.wings.screen.curves import Curves
@@ -27,6 +27,7 @@ PRINTED = (100, 32)  # columns and rows without a terminal
 LINES_OF_THE_LOG = 100
 # of a line of the log: its date, milliseconds and INFO are not shown
 LOG_HEAD = re.compile(r"^\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d),\d+ (?:INFO )?")
+SECONDS_BETWEEN_ANSWERS = 0.5
 SECONDS_OF_SILENCE = 10  # then the screen shows the age of the newest value
 
 
@@ -38,7 +39,7 @@ class WatchedRun:
         # recorded when a run ends
         directions = read_object(folder.summary, []).get("directions")
         curves = Curves(directions if isinstance(directions, dict) else {})
-        self._values = FollowedValues(folder.metrics, curves)
+        self._values = FollowedValues(folder.metrics, curves, _answer)
         self._killed: dict[str, Any] = {}  # the status that a killed process left
 
     def view(self) -> View:
@@ -71,6 +72,15 @@ class WatchedRun:
             keys={"q": "leave; the run continues"} | LOOKING,
         )
 
+    def answer(self, *, once: bool) -> None:
+        """Gives each log point, also the earlier ones, until the run ends, and then its results.
+        """
+        while (run_status := self._read_status()).get("status") == State.RUNNING and not once:
+            self._values.read()
+            time.sleep(SECONDS_BETWEEN_ANSWERS)
+        self._values.read()
+        answers.give(finished_run.plain(self._folder) | run_status)
+
     def _read_status(self) -> dict[str, Any]:
         """The recorded status, but `killed` if the process of a running run is gone."""
         recorded = status.read(self._folder)
@@ -102,6 +112,10 @@ class WatchedRun:
         return f"{state}, newest value {readable.duration(silence)} ago" if is_silent else state
 
 
+def _answer(line: Line) -> None:
+    answers.give({"point": line._asdict()})
+
+
 def _count(config: dict[str, Any], name: str) -> int:
     value = config.get(name)
     return value if type(value) is int and 0 < value < 10**15 else 0
@@ -110,7 +124,7 @@ def _count(config: dict[str, Any], name: str) -> int:
 @process.command
 def main() -> int:
     """Runs `python scripts/watch.py`; returns the exit code."""
-    parser = argparse.ArgumentParser(
+    parser = answers.Parser(
         description="Show the dashboard of a run that another process trains; q quits.",
         epilog="With --once, or without a terminal, the dashboard is printed once.",
     )
@@ -118,6 +132,9 @@ def main() -> int:
     parser.add_argument("--once", action="store_true", help="print the dashboard once, as text")
     options = parser.parse_args()
     run = WatchedRun(named_folder.run_folder_of(options.run))
+    if answers.are_asked():
+        run.answer(once=options.once)
+        return EXIT_DONE
     own_terminal = None if options.once else terminal.here()
     if own_terminal is None:
         for row in layout.screen(run.view(), Choice(), *shutil.get_terminal_size(PRINTED)):

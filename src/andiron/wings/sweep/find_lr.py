@@ -9,7 +9,7 @@ from pathlib import Path
 from andiron import errors
 from andiron.plain import readable
 from andiron.plain.plain_values import strict_json
-from andiron.shell.cli import command_line, process
+from andiron.shell.cli import answers, command_line, process
 from andiron.shell.config.schema import Train
 from andiron.wings.trained import named_output
 
@@ -54,6 +54,7 @@ def find_lr(config: Train, run_dir: Path, span: Range) -> None:
         f"lr={best:.2g}: the smoothed loss falls fastest; tried {len(rates)} learning rates from "
         f"{rates[0]:.2g} to {rates[-1]:.2g}"
     )
+    answers.give({"lr": best, "values": str(values), "picture": str(picture)})
     content = {"lr": best, "rates": rates, "losses": losses}
     named_output.write(values, [f"{strict_json(content, 2)}\n".encode()])
     named_output.write(picture, [loss_curve.picture(rates, losses, best)])
@@ -63,7 +64,7 @@ def find_lr(config: Train, run_dir: Path, span: Range) -> None:
 @process.command
 def main(conf_dir: Path | None = None) -> int:
     """Runs `python scripts/find_lr.py`; returns the exit code."""
-    parser = argparse.ArgumentParser(
+    parser = answers.Parser(
         description="Learning rate range test. Other arguments are overrides, as for train.py.",
         allow_abbrev=False,
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,

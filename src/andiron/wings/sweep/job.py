@@ -18,7 +18,7 @@ from andiron import errors
 from andiron.interrupter import Interrupter
 from andiron.plain import improvement
 from andiron.run_folder import RunFolder
-from andiron.shell.cli import command_line, signals, streams
+from andiron.shell.cli import answers, command_line, signals, streams
 from andiron.shell.cli.signals import Signals
 from andiron.shell.config import composition, schema
 from andiron.shell.config.schema import Train
@@ -52,7 +52,7 @@ def run_request(request: Request, reply: Reply) -> int:
     """
     job_signals = Signals(Interrupter(request.job.pause_at), until_exit=True)
     command_line.show_log()
-    with streams.safe_streams():
+    with streams.safe_streams(), answers.given_to(None):
         try:
             with signals.installed(job_signals):
                 reply({"objective": _run_job(request, job_signals, reply).return_value})

@@ -19,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from andiron import errors
 from andiron.plain import readable
 from andiron.plain.states import State
+from andiron.shell.cli import answers
 from andiron.shell.config import arguments as command_arguments, composition, violations
 from andiron.shell.run import resume_arguments
 from andiron.shell.training import train_run
@@ -182,7 +183,8 @@ class Launcher:
         try:
             results.write()
         finally:
-            print(results.as_text(MOST_GROUPS))
+            if not answers.give(results.plain()):
+                print(results.as_text(MOST_GROUPS))
 
     def metric(self) -> str | None:
         """The metric by which jobs are compared."""

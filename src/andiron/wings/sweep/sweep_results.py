@@ -61,6 +61,16 @@ class Results:
             why = f"could not be written ({files.reason(error)})"
             raise errors.SweepError(f"{error.filename} {why}") from error
 
+    def plain(self) -> dict[str, Any]:
+        """The results as plain values."""
+        best = self.best and self.best.plain(self.folder)
+        command = command_of(self.best, self.command) if self.best else None
+        return {
+            "sweep": str(self.folder), "metric": self.metric, "best": best,
+            "best_command": command, "jobs": [job.plain(self.folder) for job in self.jobs],
+            "groups": seed_groups.plain(self.rows),
+        }  # fmt: skip
+
     def as_text(self, most: int | None = None) -> str:
         """The table of all groups or the `most` best, and the command that repeats the best run."""
         parts = [seed_groups.as_table(self.rows[:most], most)]

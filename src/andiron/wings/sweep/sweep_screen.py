@@ -12,6 +12,7 @@ from rich.text import Text
 
 from andiron.plain import improvement, readable
 from andiron.plain.states import State
+from andiron.shell.cli import answers
 from andiron.wings.screen.watch import WatchedRun
 from andiron.wings.sweep.ledger import Job
 from andiron.wings.sweep.scheduling import RunningJob
@@ -48,7 +49,7 @@ class SweepScreen:
         self._live = Live(console=Console(), auto_refresh=False, transient=True)
 
     def __enter__(self) -> "SweepScreen":
-        if sys.stdout.isatty():
+        if sys.stdout.isatty() and not answers.are_asked():
             self._live.start()
         return self
 
@@ -69,6 +70,7 @@ class SweepScreen:
         if job.status == State.PAUSED:
             self._paused.add(job.identity)
         metric, number = self._metric or "objective", self._states.total()
+        answers.give({"job": job.plain(self._folder) | {"retried": retried}})
         words = [
             f"[{number - self._states['waiting']}/{number}]",
             self._differing(job),

@@ -9,9 +9,8 @@ from typing import Any
 
 from andiron import errors
 from andiron.disk import png
-from andiron.plain.plain_values import strict_json
 from andiron.plain.readable import ending, number, printable
-from andiron.shell.cli import command_line, process
+from andiron.shell.cli import answers, command_line, process
 from andiron.wings.comparison.text_table import measured, table
 from andiron.wings.trained import named_output, run_arguments
 
@@ -41,9 +40,7 @@ def evaluate(options: argparse.Namespace) -> None:
             log.warning("data %s: changed since the run was trained", splits.name)
     evaluation = evaluating.evaluate(run, splits, part, worst=options.worst)
     head = {"run": str(run.folder.path), "weights": run.weights, "data": splits.name}
-    if options.json:
-        print(strict_json(head | _plain(evaluation)))
-    else:
+    if not answers.give(head | _plain(evaluation)):
         _show(head, evaluation)
     if options.pictures is not None:
         _write_pictures(options.pictures, evaluation)
@@ -176,7 +173,6 @@ def main() -> int:
     parser.add_argument("--worst", type=command_line.count, default=10, metavar="N", help=worst)
     pictures = "write the worst errors and the pictures of metrics to this folder, as PNG files"
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help=pictures)
-    parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
     run_arguments.add_device(parser)
     evaluate(parser.parse_args())
     return 0

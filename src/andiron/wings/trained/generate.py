@@ -8,8 +8,7 @@ from functools import partial
 from andiron import errors
 from andiron.disk import files
 from andiron.plain import readable
-from andiron.plain.plain_values import strict_json
-from andiron.shell.cli import command_line, process
+from andiron.shell.cli import answers, command_line, process
 from andiron.wings.trained import run_arguments
 
 
@@ -28,9 +27,9 @@ def generate(options: argparse.Namespace) -> None:
         prompt = start_of(getattr(run.model, "vocabulary", None))
     settings = {name: getattr(options, name) for name in ("temperature", "top_k", "seed")}
     pieces = text_generation.pieces(run.model, prompt, options.length, **settings)
-    if options.json:
+    if answers.are_asked():
         head = {"run": str(run.folder.path), "weights": run.weights, "prompt": prompt}
-        print(strict_json({**head, "text": "".join(pieces), "length": options.length, **settings}))
+        answers.give({**head, "text": "".join(pieces), "length": options.length, **settings})
         return
     for number, piece in enumerate(pieces):
         if number == 0:  # the prompt was accepted
@@ -74,6 +73,5 @@ def main() -> int:
     seed = "seed of the sampling (default: 0)"
     parser.add_argument("--seed", type=int, default=0, metavar="N", help=seed)
     run_arguments.add_device(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
     generate(parser.parse_args())
     return 0

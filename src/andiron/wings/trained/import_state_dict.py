@@ -1,6 +1,5 @@
 """Converts weights saved by torch to safetensors without running code from the file."""
 
-import argparse
 import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from torch import Tensor
 from andiron import errors, serialization
 from andiron.plain.readable import joined, printable
 from andiron.serialization import module_file, recorder, weight_files
-from andiron.shell.cli import process
+from andiron.shell.cli import answers, process
 from andiron.wings.trained import named_output
 
 
@@ -81,7 +80,7 @@ def _type_name(value: Any) -> str:
 @process.command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs `python scripts/import_state_dict.py`; returns the exit code."""
-    parser = argparse.ArgumentParser(
+    parser = answers.Parser(
         description="Convert a torch state_dict to a safetensors file."
     )
     holds = "a file written by torch.save: a state_dict, or a dict that contains one"
@@ -95,6 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     number, left_out = import_state_dict(
         options.source, options.target, key=options.key, rename=renames
     )
+    if answers.give({"path": str(options.target), "tensors": number, "left_out": left_out}):
+        return 0
     print(printable(f"{options.target}: {number} tensors"))
     for name in left_out:
         print(printable(f"left out: {name}"))

@@ -13,8 +13,7 @@ from typing import Any
 from andiron import errors
 from andiron.plain import readable
 from andiron.plain.plain_values import strict_json
-from andiron.shell.cli import command_line, process
-from andiron.shell.cli.signals import EXIT_FAILED
+from andiron.shell.cli import answers, command_line, process
 from andiron.wings.trained import named_output, run_arguments
 from andiron.wings.trained.named_output import STDIN
 
@@ -25,8 +24,8 @@ Row = dict[str, Any]
 
 
 @errors.exits_refused()
-def predict(options: argparse.Namespace) -> int:
-    """Writes the predictions, then reports unreadable inputs; returns the exit code.
+def predict(options: argparse.Namespace) -> None:
+    """Writes the predictions, then reports unreadable inputs.
 
     Raises: AndironError if the run cannot be loaded, or an input is unsuitable.
     """
@@ -35,19 +34,20 @@ def predict(options: argparse.Namespace) -> int:
     run = run_arguments.loaded(options)
     samples = run.samples(list(_inputs(options.inputs, run)), options.keep)
     predictions = _with_progress(run.predictions(samples, options.batch_size), len(samples.names))
-    rows = (_row(prediction, options.top, as_json=options.json) for prediction in predictions)
+    is_json = answers.are_asked()
+    rows = (_row(prediction, options.top, as_json=is_json) for prediction in predictions)
     # ASCII: no control characters of a terminal
     as_json = (strict_json(row) + "\n" for row in rows)
-    lines = as_json if options.json else _csv_lines(rows, inert=options.spreadsheet)
+    lines = as_json if is_json else _csv_lines(rows, inert=options.spreadsheet)
     if options.output is None:
         for line in lines:
-            sys.stdout.write(line)
+            answers.write(line)
     else:
         read = [*options.inputs, *samples.names]  # with the pictures in folders
         named_output.write(options.output, (line.encode() for line in lines), read)
-    for problem in samples.problems:
-        print(readable.printable(f"error: {problem}"), file=sys.stderr)
-    return EXIT_FAILED if samples.problems else 0
+        answers.give({"output": str(options.output)})
+    if samples.problems:
+        raise errors.DataError(*samples.problems)
 
 
 def _inputs(arguments: list[str], run: Any) -> Iterator[Any]:
@@ -147,7 +147,6 @@ def main() -> int:
     )
     output = "output file (default: standard output)"
     parser.add_argument("--output", type=Path, metavar="FILE", help=output)
-    parser.add_argument("--json", action="store_true", help="print JSON lines instead of CSV")
     inert = "in CSV, quote texts, and put ' before texts that a spreadsheet takes for formulas"
     parser.add_argument("--spreadsheet", action="store_true", help=inert)
     keep = "column of a table to print beside its predictions, such as an id; may be repeated"
@@ -157,4 +156,5 @@ def main() -> int:
     size = "inputs per batch (default: the validation batch size, for identical bits)"
     parser.add_argument("--batch-size", type=command_line.count, metavar="N", help=size)
     run_arguments.add_device(parser)
-    return predict(parser.parse_args())
+    predict(parser.parse_args())
+    return 0

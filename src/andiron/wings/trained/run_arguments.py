@@ -3,13 +3,13 @@
 import argparse
 from typing import Any
 
-from andiron.shell.cli import command_line
+from andiron.shell.cli import answers, command_line
 from andiron.shell.run import named_folder
 
 
 def parser(description: str) -> argparse.ArgumentParser:
     """A parser whose first argument is the run, with `--weights` and `--trust`."""
-    run_parser = argparse.ArgumentParser(description=description)
+    run_parser = answers.Parser(description=description)
     run_parser.add_argument("run", help="a run folder, or latest")
     weights = "last, best, or the name of an average such as ema (default: last)"
     run_parser.add_argument("--weights", default="last", metavar="NAME", help=weights)

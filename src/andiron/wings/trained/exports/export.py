@@ -9,8 +9,7 @@ from pathlib import Path
 
 from andiron import errors
 from andiron.plain import readable
-from andiron.plain.plain_values import strict_json
-from andiron.shell.cli import process
+from andiron.shell.cli import answers, process
 from andiron.wings.trained import named_output, run_arguments
 
 FORMATS = {
@@ -45,10 +44,8 @@ def export(options: argparse.Namespace) -> None:
         run.model, run.preprocessing, stored, card,
         kind=kind, path=path, with_preprocessing=options.preprocessing,
     )  # fmt: skip
-    if options.json:
-        head = {"run": str(run.folder.path), "weights": run.weights, "format": kind}
-        print(strict_json(head | {"path": str(path)} | dataclasses.asdict(agreement)))
-    else:
+    head = {"run": str(run.folder.path), "weights": run.weights, "format": kind}
+    if not answers.give({**head, "path": str(path), **dataclasses.asdict(agreement)}):
         print(readable.printable(f"{path}: {agreement}"))
 
 
@@ -89,7 +86,6 @@ def main() -> int:
     )
     inside = "allow an --output inside a run folder"
     parser.add_argument("--inside-run", action="store_true", help=inside)
-    parser.add_argument("--json", action="store_true", help="print the result as a JSON object")
     parser.set_defaults(device="cpu")
     export(parser.parse_args())
     return 0

@@ -1,0 +1,155 @@
+"""The JSON Schema of each command's answers, one for every line that it prints under `--json`."""
+
+from typing import Any
+
+from andiron.plain.states import State
+from andiron.wings.trained.exports.export import FORMATS
+
+Schema = dict[str, Any]
+TEXT, COUNT, NUMBER, FLAG = ({"type": name} for name in ("string", "integer", "number", "boolean"))
+ANY: Schema = {}
+KINDS = (
+    "unknown_option", "unknown_choice", "invalid_value", "missing_value", "missing_path", "other"
+)  # fmt: skip
+
+
+def or_null(kind: Schema) -> Schema:
+    """The kind, or null."""
+    return {"anyOf": [kind, {"type": "null"}]}
+
+
+def list_of(kind: Schema) -> Schema:
+    """A list of the kind."""
+    return {"type": "array", "items": kind}
+
+
+def by_name(kind: Schema = ANY) -> Schema:
+    """An object whose values are of the kind."""
+    return {"type": "object", "additionalProperties": kind}
+
+
+def closed(fields: dict[str, Schema], *optional: str) -> Schema:
+    """An object with these fields and no other; `optional` ones may be missing."""
+    required = [name for name in fields if name not in optional]
+    return {
+        "type": "object", "properties": fields, "required": required, "additionalProperties": False
+    }  # fmt: skip
+
+
+VALUE = or_null(NUMBER)  # null for NaN and infinity
+STATUS = {"enum": [str(state) for state in State]}
+PROBLEM = closed({
+    "kind": {"enum": [*KINDS]}, "option": or_null(TEXT), "value": ANY,
+    "allowed": or_null(by_name()), "remedy": TEXT, "message": TEXT,
+    "command": or_null(list_of(TEXT)),
+})  # fmt: skip
+ERROR = closed({"error": closed({
+    "kind": TEXT, "message": TEXT, "problems": list_of(PROBLEM), "exit_code": COUNT,
+})})  # fmt: skip
+POINT = closed({"point": closed({
+    "split": TEXT, "updates": COUNT, "epoch": COUNT, "over": {"enum": ["window", "epoch"]},
+    "values": by_name(VALUE),
+})})  # fmt: skip
+RUN = {  # with what else status.json has
+    **closed({
+        "run": TEXT, "status": or_null(STATUS), "reason": or_null(TEXT),
+        "summary": or_null(by_name()),
+    }, "reason"),
+    "additionalProperties": True,
+}  # fmt: skip
+JOB = {
+    "run": or_null(TEXT), "number": COUNT, "overrides": list_of(TEXT), "status": or_null(STATUS),
+    "objective": VALUE, "seconds": VALUE, "reason": or_null(TEXT),
+}  # fmt: skip
+GROUPS = list_of({
+    **closed({
+        "options": by_name(), "runs": list_of(TEXT), "seeds": list_of(ANY),
+        "metrics": by_name(or_null(by_name())),
+    }),
+    "additionalProperties": True,
+})  # fmt: skip
+SWEEP = {
+    **closed({
+        "sweep": TEXT, "metric": TEXT, "best": or_null(closed(JOB)), "best_command": or_null(TEXT),
+        "jobs": list_of(closed(JOB)), "groups": GROUPS,
+    }),
+    "additionalProperties": True,
+}  # fmt: skip
+LISTED = {
+    "path": TEXT, "status": STATUS, "options": by_name(), "metrics": by_name(by_name()),
+    "problems": list_of(TEXT),
+}  # fmt: skip
+LISTED_RUN = {**closed(LISTED), "additionalProperties": True}
+ANSWERS: dict[str, list[Schema]] = {
+    "train": [POINT, closed({"job": closed({**JOB, "retried": FLAG})}), SWEEP, RUN],
+    "check": [
+        closed({"checked": {"const": ["options"]}}),
+        closed({
+            "checked": {"const": ["options", "data", "model"]}, "steps": by_name(COUNT),
+            "memory_bytes": by_name(COUNT),
+        }),
+    ],
+    "plan": [closed({
+        "run_dir": TEXT, "steps": by_name(COUNT), "groups": by_name(by_name()),
+        "learning_rates": by_name(by_name(NUMBER)), "memory_bytes": by_name(COUNT),
+        "slices": or_null(COUNT),
+    })],
+    "find-lr": [closed({"lr": NUMBER, "values": TEXT, "picture": TEXT})],
+    "watch": [POINT, RUN],
+    "evaluate": [closed({
+        "run": TEXT, "weights": TEXT, "data": TEXT, "split": TEXT, "samples": COUNT,
+        "metrics": by_name(VALUE), "classes": list_of(by_name()), "worst": list_of(by_name()),
+        "texts": by_name(TEXT),
+    })],
+    "predict": [
+        closed({
+            "input": TEXT, "kept": by_name(), "label": TEXT, "probability": VALUE,
+            "labels": list_of(TEXT), "probabilities": by_name(VALUE), "values": by_name(VALUE),
+            "output": ANY,
+        }, "kept", "label", "probability", "labels", "probabilities", "values", "output"),
+        closed({"output": TEXT}),
+    ],
+    "generate": [closed({
+        "run": TEXT, "weights": TEXT, "prompt": TEXT, "text": TEXT, "length": COUNT,
+        "temperature": NUMBER, "top_k": or_null(COUNT), "seed": COUNT,
+    })],
+    "export": [{
+        **closed({"run": TEXT, "weights": TEXT, "format": {"enum": [*FORMATS]}, "path": TEXT}),
+        "additionalProperties": True,
+    }],
+    "runs": [
+        closed({"runs": list_of(LISTED_RUN)}),
+        LISTED_RUN,
+        closed({"metric": TEXT, "groups": GROUPS}),
+        SWEEP,
+        closed({name: by_name(list_of(ANY)) for name in ("options", "provenance", "metrics")}),
+        closed({"removed": by_name(list_of(TEXT))}),
+    ],
+    "rerun": [closed({
+        "run": TEXT, "repeated": TEXT, "same_bits": FLAG, "differences": list_of(TEXT),
+        "changed": list_of(TEXT),
+    })],
+    "replay": [closed({
+        "folder": TEXT, "same_bits": FLAG, "step": TEXT, "cause": TEXT, "outputs": TEXT,
+        "comparison": TEXT,
+    })],
+    "accept-changes": [closed({"run": TEXT, "accepted": list_of(TEXT)})],
+    "import-state-dict": [closed({"path": TEXT, "tensors": COUNT, "left_out": list_of(TEXT)})],
+    "verify-resume": [closed({
+        "same_bits": FLAG, "folder": or_null(TEXT), "seed": COUNT, "differences": list_of(TEXT),
+    })],
+    "new": [closed({"folder": TEXT})],
+    "schema": [closed({"path": TEXT})],
+}  # fmt: skip
+
+
+def schemas() -> dict[str, Schema]:
+    """The schema of each command's lines, by the name of the command."""
+    return {
+        command: {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": f"A line of `andiron {command} --json`",
+            "anyOf": [*answers, ERROR],
+        }
+        for command, answers in ANSWERS.items()
+    }

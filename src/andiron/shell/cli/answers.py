@@ -1,0 +1,133 @@
+"""The answer of a command under `--json`: objects on standard output, all else on standard error.
+
+A command gives its result to `give`, or each object of a stream; `process.command` answers with
+`error_object` for an error that ends it. `conf/answers/` has a schema of each command's answers.
+"""
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from andiron import errors
+from andiron.errors import Problem
+from andiron.plain.plain_values import strict_json
+
+FLAG = "--json"
+HEAD = re.compile(r"([\w.@/~-]+)(?:=(.*?))?: (.*)", re.DOTALL)  # of a line about a problem
+NEAREST = re.compile(r"did you mean '(.+?)'\?")
+MISSING = re.compile("no such (file|folder)|not found|holds no|does not exist|no record format")
+_outputs: list[Any] = [None]  # answers go to the last; None: there are none
+
+
+class Parser(argparse.ArgumentParser):
+    """Arguments of a command; `--json` is in its help, and turns a mistake into an answer."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        about = "print JSON objects only, as docs/commands.md describes"
+        self.add_argument(FLAG, action="store_true", default=argparse.SUPPRESS, help=about)
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the command, as `argparse.ArgumentParser` does; raises SelectionError for `--json`.
+        """
+        if not are_asked():
+            super().error(message)
+        fields: dict[str, Any] = {}
+        if unknown := message.partition("unrecognized arguments: ")[2].partition(" ")[0]:
+            flags = [flag for action in self._actions for flag in action.option_strings]
+            fields = errors.choices(unknown, flags) | {"kind": "unknown_option", "option": unknown}
+        if isinstance(error := sys.exc_info()[1], argparse.ArgumentError):
+            fields = {"kind": "invalid_value", "option": error.argument_name}
+            for action in self._actions:
+                if action.choices and error.argument_name in action.option_strings:
+                    fields |= {"allowed": {"enum": [*action.choices]}}
+        raise errors.SelectionError(Problem(message, **fields))
+
+
+class Points:
+    """A writer (`andiron.protocols.Writer`) that answers with each log point."""
+
+    def write(self, point: Any) -> None:
+        """Gives the values of the point, named as in metrics.jsonl."""
+        over = "epoch" if point.whole_epoch else "window"
+        names = "split", "updates", "epoch", "values"
+        give({"point": {"over": over, **{name: getattr(point, name) for name in names}}})
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
+def are_asked() -> bool:
+    """Whether the command was given `--json`, and its answers are not silenced."""
+    return _outputs[-1] is not None
+
+
+def give(answer: Mapping[str, Any]) -> bool:
+    """Prints an object on a line of its own, under `--json`; returns whether it did."""
+    if are_asked():
+        write(strict_json(answer) + "\n")
+    return are_asked()
+
+
+def write(text: str) -> None:
+    """Writes whole lines of the result: to the answers or, without `--json`, to standard output."""
+    output = _outputs[-1] or sys.stdout
+    output.write(text)
+    output.flush()
+
+
+@contextmanager
+def given_to(output: Any) -> Iterator[None]:
+    """Within the body answers go to this stream; None silences them, as for a job of a sweep."""
+    _outputs.append(output)
+    try:
+        yield
+    finally:
+        _outputs.pop()
+
+
+def error_object(error: BaseException, message: str, code: int, given: Sequence[str]) -> Any:
+    """The answer of a command that ends with `error`; `given` are its arguments."""
+    problems = []
+    command = [*sys.orig_argv[: len(sys.orig_argv) - len(given)], *given]
+    lines = getattr(error, "problems", error.args)
+    for line in lines if isinstance(error, errors.AndironError) else ():
+        problem, place = _problem(line, given)
+        if (nearest := problem.pop("nearest")) and place:
+            wrong = problem["option" if problem["kind"] == "unknown_option" else "value"]
+            command[place] = nearest.join(command[place].rsplit(str(wrong), 1))
+            problem["command"] = command  # also with the changes that follow
+        problems.append(problem)
+    kind = type(error).__name__
+    return {"error": {"kind": kind, "message": message, "problems": problems, "exit_code": code}}
+
+
+def _problem(line: str, given: Sequence[str]) -> tuple[dict[str, Any], int]:
+    """The fields of a problem, and the place of its argument, counted from the end; 0 for none."""
+    option, value, reason = match.groups() if (match := HEAD.match(line)) else (None, None, line)
+    near, place = NEAREST.search(line), 0
+    problem = {
+        "kind": "other", "option": option, "value": value, "allowed": None,
+        "remedy": reason.partition("; ")[2] or reason, "message": line, "command": None,
+        "nearest": near and near[1],
+    } | getattr(line, "fields", {})  # fmt: skip
+    flag = None
+    for number, text in enumerate(given, -len(given)):
+        name, equals, value = text.partition("=")
+        if text.startswith("-"):
+            flag = None if text == FLAG else name
+        option = name.lstrip("+~") if equals else flag
+        value = value if equals or text == flag else text
+        is_named = option is not None and option == problem["option"]
+        if is_named or (not place and len(value) > 1 and value in line):
+            place = number
+            if not is_named or problem["value"] is None:
+                problem |= {"option": option, "value": value}
+            if problem["kind"] == "other":
+                is_missing = MISSING.search(line) and not os.path.lexists(value)
+                problem["kind"] = "missing_path" if is_missing else "invalid_value"
+    return problem, place

@@ -1,0 +1,38 @@
+"""`andiron check`: validates options, data and model; makes no folder, and writes nothing."""
+
+from pathlib import Path
+
+from andiron import errors
+from andiron.shell.cli import answers, process
+from andiron.shell.config import (
+    arguments as command_arguments, composition, diagnosis, user_files
+)  # fmt: skip
+from andiron.shell.run import resume_arguments
+
+
+@process.command
+def main(conf_dir: Path | None = None) -> int:
+    """Runs `andiron check`; returns the exit code."""
+    parser = answers.Parser(
+        description="Check a run before it is trained: options, data and model, with one update in "
+        "memory. Other arguments are overrides, as for train.py. Nothing is written.",
+        allow_abbrev=False,
+    )
+    alone = "check the options alone, without reading data or importing torch"
+    parser.add_argument("--options", action="store_true", help=alone)
+    options, arguments = parser.parse_known_args()
+    arguments = command_arguments.in_order(arguments)
+    if command_arguments.parsed(arguments).multirun:
+        raise errors.ConfigError(["-m: one run is checked; leave it out, with one value each"])
+    resume_arguments.refuse(arguments)
+    user_files.check(diagnosis.user_dirs(arguments))
+    with errors.preventing("nothing was checked"):
+        config = composition.composed(conf_dir or user_files.default_conf_dir(), arguments)
+        answer = {"checked": ["options"]}
+        if not options.options:
+            from andiron.wings.runs import planned_run  # imports torch
+
+            answer = {"checked": ["options", "data", "model"], **planned_run.check(config)}
+    if not answers.give(answer):
+        print(f"checked: {', '.join(answer['checked'])}")
+    return 0
