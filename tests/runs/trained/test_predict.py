@@ -69,7 +69,7 @@ def test_the_command_writes_csv_or_json_lines(finished_digits, pictures, tmp_pat
     monkeypatch.setattr(sys, "stdin", io.StringIO(paths + "\n"))
     file = tmp_path / "predictions.jsonl"
     ended = called(predict.main, finished_digits, "-", "--json", "--output", file)
-    assert (ended.code, ended.output) == (0, ""), ended.errors
+    assert (ended.code, json.loads(ended.output)) == (0, {"output": str(file)}), ended.errors
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert lines[0]["input"] == str(pictures / "0.png") and len(lines) == 7
     assert lines[0]["probabilities"] == {lines[0]["label"]: lines[0]["probability"]}
