@@ -64,7 +64,7 @@ class Trial:
 
 
 def verify(trial: Trial, folder: Path, run_piece: RunPiece = run_apart) -> Sequence[Difference]:
-    """What interruptions change in the bits of the run; prints the first difference.
+    """The bits of the run that interruptions change; prints the first difference.
 
     Raises: ConfigError for points that this run does not pass; RunFolderError if a segment fails.
     """

@@ -52,7 +52,7 @@ class Job:
     arguments: tuple[str, ...] = ()  # all its overrides in this command; not in the ledger
 
     def plain(self, sweep: Path | str) -> dict[str, Any]:
-        """What a program needs of the job; its run is below the folder `sweep`."""
+        """The job as plain values; its run is below the folder `sweep`."""
         names = "number", "overrides", "status", "objective", "seconds", "reason"
         run = f"{sweep}/{self.folder}" if self.folder else None
         return {"run": run} | {name: getattr(self, name) for name in names}
