@@ -106,7 +106,8 @@ class Metric(Protocol):
 
     - `gathers = True`: its parts are concatenated along their first dimension, not added up;
     - `needs_batch = True`: it is called with (item, batch);
-    - `validation_only = True`: it is not measured on training batches.
+    - `validation_only = True`: it is not measured on training batches;
+    - `check_batch(raw)`: it refuses data of which it cannot be measured, before a run.
     """
 
     name: str

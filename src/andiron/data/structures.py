@@ -33,6 +33,12 @@ def fields(value: Any) -> Mapping[str, Any] | None:
     return None
 
 
+def part(holder: Any, name: Any) -> Any:
+    """The part of this name of a batch, or the attribute of an object; None if it has none."""
+    named = fields(holder)
+    return getattr(holder, str(name), None) if named is None else named.get(name)
+
+
 def is_object(value: Any) -> bool:
     """Whether the value moves itself by its method `to`, such as a PyG Batch."""
     is_leaf = isinstance(value, Tensor | UserDict)

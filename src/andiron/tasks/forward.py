@@ -183,13 +183,12 @@ def _part(holder: Any, name: str | None, is_needed: bool = True) -> Any:
     """The part of a batch or of a network's result; a tensor is its only part."""
     if isinstance(holder, Tensor):
         return holder
-    fields = structures.fields(holder)
-    part = getattr(holder, str(name), None) if fields is None else fields.get(str(name))
+    part = structures.part(holder, name)
     if part is None and is_needed:
         raise errors.DataError(
             f"task: {type(holder).__name__} has no {name!r}, but: "
-            f"{', '.join(map(str, fields or ()))}; name fields of a batch in task.inputs and "
-            "task.targets, the part of a result in task.output"
+            f"{', '.join(map(str, structures.fields(holder) or ()))}; name fields of a batch in "
+            "task.inputs and task.targets, the part of a result in task.output"
         )
     return part
 

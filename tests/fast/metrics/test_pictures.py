@@ -4,6 +4,7 @@ import pytest
 import torch
 from classification_items import LOSS
 
+from andiron import errors
 from andiron.data import Batch
 from andiron.metrics import PrecisionRecallCurve, RocCurve, Tally, WorstErrors
 from andiron.metrics.classification.pictures import COLOURS, line_chart, pixels, tiled
@@ -40,6 +41,18 @@ def test_ignored_samples_are_no_errors():
     tally.add(item, batch)
     tally.close_epoch()
     assert len(tally.texts["worst_errors/table"].splitlines()) == 3
+
+
+def test_worst_errors_of_mappings_equal_the_same_of_pairs():
+    item, batch = batch_of([[4.0, 0.0], [0.0, 1.0], [0.0, 0.5]], [1, 0, 1], [0.2, 0.5, 1.0])
+    named = {"id": torch.arange(3), "image": batch.inputs, "label": batch.targets}
+    expected, parts = WorstErrors(count=2)(item, batch), WorstErrors(count=2)(item, named)
+    assert all(map(torch.equal, parts, expected))
+    for wrong in ({"id": torch.arange(3)}, {**named, "other": batch.inputs}):
+        with pytest.raises(errors.MismatchError, match=r"worst_errors: inputs are \[3.*be images"):
+            WorstErrors().check_batch(wrong)
+    with pytest.raises(errors.MismatchError, match="2 images have 3 targets; should be a class"):
+        WorstErrors()(item, {"image": batch.inputs[:2]})
 
 
 def test_images_are_scaled_from_their_own_range_and_shrunk():

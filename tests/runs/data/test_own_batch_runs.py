@@ -1,5 +1,6 @@
 """A run on samples that are mappings: as on pairs, from the command line to export and predict."""
 
+import json
 import sys
 
 import pytest
@@ -124,17 +125,22 @@ def test_rows_are_collated_as_in_training(project):
     assert torch.equal(one.output, run.model(torch.tensor([[2.0, 4.0, 6.0]]))[0].detach())
 
 
-def test_all_parts_of_mappings_together_are_refused_by_name(project):
-    weights(project, "own", *OWN)
-    words = ("own", "split=all", "--trust", "own_parts")
-    ended = called(evaluate_command.main, *words, cwd=project)
-    assert ended.code != 0 and "batches of dict are not concatenated" in ended.errors
+def test_all_parts_of_mappings_together_are_measured_as_pairs_are(project):
+    measured = []
+    for name, options in (("own", OWN), ("pairs", PAIRS)):
+        weights(project, name, *options)
+        words = (name, "split=all", "--json", "--trust", "own_parts")
+        ended = called(evaluate_command.main, *words, cwd=project)
+        assert ended.code == 0, ended.errors
+        measured.append({**json.loads(ended.output), "run": ""})
+    assert measured[0] == measured[1]
 
 
 @pytest.mark.parametrize("options, said", [
     (("task.targets=label",), "task: dict has no 'label', but: x, y, name; name fields"),
     (("task.inputs=[x,z]",), "task: dict has no 'z', but: x, y, name; name fields"),
     (("task.mean_over=samples",), "weights are for a configured loss, mean_over is for"),
+    (("metrics=classification_pictures",), "worst_errors: inputs are [1, 3], [1]; should be"),
     (("data.num_classes=7",), "the network gives 3 outputs, and the data has 7 classes"),
     (("+augmentation.flip={_target_: andiron.data.Flip}",), "augmentation: flip cannot change"),
 ])  # fmt: skip
@@ -156,7 +162,27 @@ def test_fields_are_augmented_with_the_same_random_numbers():
     assert torch.equal(changed["mask"], expected)
 
 
+CHOSEN = {
+    "balanced": ("data=balanced", "data@data.data={}", "data.size=50"),
+    "kfold": ("data=kfold", "data@data.data={}", "data.fold=1"),
+    "partial": ("data=partial", "data@data.data={}", "data.fraction=0.6"),
+    "a fold of a part": ("data=kfold", "data@data.data=partial", "data@data.data.data={}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrapper", CHOSEN)
+def test_data_sets_that_choose_samples_choose_the_same_of_mappings_and_of_pairs(project, wrapper):
+    own, pairs = (
+        weights(project, name, *(text.format(name) for text in CHOSEN[wrapper]), *options[1:])
+        for name, options in (("own", OWN), ("pairs", PAIRS))
+    )
+    assert [key for key in pairs if not torch.equal(own[key], pairs[key])] == []
+
+
 @pytest.mark.parametrize("wrapper", ["balanced", "kfold", "partial"])
-def test_data_sets_that_choose_samples_refuse_mappings_by_name(project, wrapper):
-    ended = trained(project, "own", f"data={wrapper}", "data@data.data=own", *OWN[1:])
-    assert ended.code == 1 and "batches of dict have no targets by which" in ended.errors
+def test_data_sets_that_choose_samples_refuse_an_unknown_class_by_name(project, wrapper):
+    options = (f"data={wrapper}", "data@data.data=own", *OWN[1:])
+    for field, said in (("data.targets=z", "dict have no 'z' with an entry a sample"),
+                        ("task.targets=name", "dict have no 'name' with an entry a sample")):
+        ended = trained(project, "own", *options, field)
+        assert ended.code == 1 and said in ended.errors and "but: x, y, name" in ended.errors

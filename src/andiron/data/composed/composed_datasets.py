@@ -11,15 +11,18 @@
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.data import ConcatDataset, Subset
 
 from andiron import errors
+from andiron.data import structures
 from andiron.data.augment.sample_random import Draws
+from andiron.data.composed.torch_samples import SampleBySample
 from andiron.data.dataset import (
     ArrayDataset, Classes, Dataset, Indices, RawBatch, WeightedBatch, all_targets, drawn,
     uses_default_generators,
@@ -205,34 +208,51 @@ def sample_name(dataset: Dataset, index: int) -> str | None:
     return None if name is None else name(index)
 
 
-def targets_of(dataset: Dataset) -> Tensor:
+def joined(datasets: Sequence[Dataset]) -> Dataset:
+    """The samples of several data sets in a row: collated together if a batch is no pair."""
+    singles = [*map(_sample_by_sample, datasets)]
+    if None in singles or isinstance(datasets[0].__getitems__([0]), RawBatch | WeightedBatch):
+        return Concatenated(datasets)
+    return replace(singles[0], dataset=ConcatDataset([single.dataset for single in singles]))
+
+
+def _sample_by_sample(dataset: Any) -> Any:
+    """The same samples of a torch data set; None for any other."""
+    if not isinstance(dataset, Partial):
+        return dataset if isinstance(dataset, SampleBySample) else None
+    whole = _sample_by_sample(dataset.dataset)
+    return whole and replace(whole, dataset=Subset(whole.dataset, dataset.indices.tolist()))
+
+
+def targets_of(dataset: Dataset, field: str | None = None) -> Iterator[Tensor]:
     """The targets of all samples: from memory, from their file, or gathered with the inputs.
 
-    Raises: DataError for batches that are no pairs.
+    Batches that are no pairs have them in `field`.
+    Raises: DataError if that is not known, or does not have one entry a sample.
     """
-    targets = all_targets(dataset)
-    if targets is not None:
-        return targets.cpu()
-    batches = torch.split(torch.arange(len(dataset)), SAMPLES_AT_ONCE)
-    return torch.cat([_targets_in(dataset.__getitems__(indices)) for indices in batches])
+    if (known := all_targets(dataset)) is not None:
+        yield known.cpu()
+        return
+    for indices in torch.split(torch.arange(len(dataset)), SAMPLES_AT_ONCE):
+        batch = dataset.__getitems__(indices)
+        name = "targets" if isinstance(batch, RawBatch | WeightedBatch) else field or "targets"
+        targets = structures.part(batch, name)
+        if not isinstance(targets, Tensor) or targets.shape[:1] != indices.shape:
+            raise errors.DataError(
+                f"batches of {type(batch).__name__} have no {name!r} with an entry a sample, by "
+                f"which samples are chosen, but: {', '.join(structures.fields(batch) or ())}; name "
+                "the field of the class in task.targets or data.targets"
+            )
+        yield targets.cpu()
 
 
-def _targets_in(batch: Any) -> Tensor:
-    targets = getattr(batch, "targets", None)
-    if not isinstance(targets, Tensor):
-        raise errors.DataError(
-            f"batches of {type(batch).__name__} have no targets by which samples are chosen; "
-            "balanced, kfold and partial are for pairs of tensors: give the parts as data.train, "
-            "data.valid and data.test"
-        )
-    return targets.cpu()
-
-
-def classes_of(dataset: Dataset) -> Classes:
-    """The class of every sample; one single class if the targets are not classes."""
-    targets = targets_of(dataset)
-    is_class = targets.dim() == 1 and not targets.is_floating_point()
-    return targets.long() if is_class else torch.zeros(len(targets), dtype=torch.int64)
+def classes_of(dataset: Dataset, field: str | None = None) -> Classes:
+    """The class of every sample, as `targets_of`; one single class if they are not classes."""
+    return torch.cat([
+        targets.long() if targets.dim() == 1 and not targets.is_floating_point()
+        else torch.zeros(len(targets), dtype=torch.int64)
+        for targets in targets_of(dataset, field)
+    ])  # fmt: skip
 
 
 def _index_tensor(indices: Indices, size: int) -> Tensor:
@@ -261,8 +281,8 @@ def _described_shapes(dataset: Dataset) -> str:
     batch = dataset.__getitems__([0])
     if not all(isinstance(each, Tensor) for each in batch):
         raise errors.DataError(
-            f"batches of {type(batch).__name__} are not concatenated, only pairs of tensors; use "
-            "one data set, or concatenate the samples"
+            f"batches of {type(batch).__name__} are not concatenated, only pairs of tensors, and "
+            "samples of andiron.data.torch_dataset; use one data set, or concatenate the samples"
         )
     inputs, targets, *weights = ([*each.shape[1:], str(each.dtype)] for each in batch)
     return f"inputs {inputs} and targets {targets}{' and weights' if weights else ''}"

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from andiron import randomness
 from andiron.data.composed.composed_datasets import (
-    Concatenated,
     Partial,
     chosen,
     classes_of,
+    joined,
     targets_of,
 )
 from andiron.data.dataset import ArrayDataset, Classes, Dataset
@@ -74,33 +74,38 @@ def sampled(
 
 
 @keep_arguments
-def balanced(data: Node, *, size: Count | None, seed: Seed) -> Splits:
+def balanced(
+    data: Node, *, size: Count | None, seed: Seed, targets: str | None = None
+) -> Splits:
     """`data` with training samples drawn so that every class has the same probability.
 
     An epoch has `size` samples, by default as many as before: the same ones in every epoch,
-    reshuffled.
+    reshuffled. The class is in the field `targets` of batches that are no pairs.
     Raises: ValueError if the targets are not classes.
     """
-    targets = targets_of(data.train)
-    if targets.dim() != 1 or targets.is_floating_point():
+    values = [*targets_of(data.train, targets)]
+    if any(each.dim() != 1 or each.is_floating_point() for each in values):
         raise ValueError(
-            f"{data.name} has no classes to balance: its targets are {targets.dtype} "
-            f"of shape {[*targets.shape]}"
+            f"{data.name} has no classes to balance: its targets are {values[0].dtype} "
+            f"of shape {[len(data.train), *values[0].shape[1:]]}"
         )
-    drawn = draws(balanced_weights(targets.long()), size or len(targets), seed=seed)
+    classes = torch.cat(values).long()
+    drawn = draws(balanced_weights(classes), size or len(classes), seed=seed)
     return redivided(data, f"{data.name}, balanced", drawn)
 
 
 @keep_arguments
 def partial(
-    data: Node, *, fraction: Annotated[float, Field(gt=0, le=1)], seed: Seed
-) -> Splits:
+    data: Node, *, fraction: Annotated[float, Field(gt=0, le=1)], seed: Seed,
+    targets: str | None = None,
+) -> Splits:  # fmt: skip
     """`data` with a random `fraction` of the training samples, of every class if there are classes.
 
-    With one seed, a smaller fraction is part of a larger one.
+    With one seed, a smaller fraction is part of a larger one. The class is in the field `targets`
+    of batches that are no pairs.
     Raises: ValueError if no sample would be left.
     """
-    classes = classes_of(data.train)
+    classes = classes_of(data.train, targets)
     _, labels = torch.unique(classes, return_inverse=True)  # the split takes them from 0 on
     _, kept = splits.stratified_split(labels, float(fraction), seed, of_each=False)
     if not len(kept):
@@ -141,11 +146,13 @@ def stratified_folds(targets: Classes, number: int, *, seed: int) -> list[Tensor
 
 @keep_arguments
 def kfold(
-    data: Node, *, fold: Index, num_folds: Annotated[int, Field(ge=2)], split_seed: Seed
-) -> Splits:
+    data: Node, *, fold: Index, num_folds: Annotated[int, Field(ge=2)], split_seed: Seed,
+    targets: str | None = None,
+) -> Splits:  # fmt: skip
     """`data` with training and validation samples redivided; fold `fold`, from 0, validates.
 
-    Classes are in proportion in every fold. Test samples stay; what the data set learns from its
+    Classes, in the field `targets` of batches that are no pairs, are in proportion in every fold.
+    Test samples stay; what the data set learns from its
     training samples is learned from the training folds. If `data` validates on its test samples,
     only the training samples are divided. The folds are a function of `data` and `split_seed`: the
     runs of one cross-validation differ in `fold` alone.
@@ -155,7 +162,7 @@ def kfold(
         raise ValueError(
             f"fold={fold}: should be from 0 to {num_folds - 1}, as num_folds={num_folds}"
         )
-    classes = torch.cat([*map(classes_of, _divided_parts(data))])
+    classes = torch.cat([classes_of(part, targets) for part in _divided_parts(data)])
     folds = stratified_folds(classes, num_folds, seed=split_seed)
     rest = torch.cat(folds[:fold] + folds[fold + 1 :]).sort().values
     return redivided(data, f"{data.name}, fold {fold} of {num_folds}", rest, folds[fold])
@@ -180,7 +187,7 @@ def redivided(data: Splits, name: str, train: Tensor, valid: Tensor | None = Non
     if valid is None:
         return dataclasses.replace(data, train=chosen(data.train, train))
     parts = _divided_parts(data)
-    together = Concatenated(parts)
+    together = joined(parts)
     in_memory = all(isinstance(part, ArrayDataset) for part in parts)
     new: list[Dataset] = [
         ArrayDataset(*together.__getitems__(indices)) if in_memory else Partial(together, indices)

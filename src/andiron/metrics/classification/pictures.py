@@ -5,7 +5,8 @@ torch.Size([1, 16, 12])
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy
 import torch
@@ -34,6 +35,20 @@ def tiled(
     images = functional.pad(images, (0, 0, 0, 0, 0, 0, 0, rows * columns - len(images)))
     grid = images.reshape(rows, columns, *images.shape[1:]).permute(2, 0, 3, 1, 4)
     return grid.flatten(3, 4).flatten(1, 2)
+
+
+def images_in(batch: Any) -> list[Tensor]:
+    """The images [batch, 1 or 3, height, width] among the inputs or fields of a batch."""
+    return [each for each in inputs_in(batch) if each.ndim == 4 and each.shape[1] in (1, 3)]
+
+
+def inputs_in(batch: Any) -> list[Tensor]:
+    """The inputs of pairs, or every field that is a tensor."""
+    if hasattr(batch, "inputs"):
+        batch = [batch.inputs]
+    elif not isinstance(batch, list | tuple):
+        batch = (batch if isinstance(batch, Mapping) else vars(batch)).values()
+    return [each for each in batch if isinstance(each, Tensor)]
 
 
 def pixels(

@@ -10,7 +10,7 @@ from torch import Tensor
 from andiron import errors
 from andiron.metrics.classification.class_averages import named
 from andiron.metrics.classification.classifier_rows import CLASSES, rows
-from andiron.metrics.classification.pictures import pixels, tiled
+from andiron.metrics.classification.pictures import images_in, inputs_in, pixels, tiled
 from andiron.outputs import IGNORED
 from andiron.plain.markdown import table
 from andiron.protocols import Parts, Result
@@ -38,21 +38,32 @@ class WorstErrors:
     def __call__(self, item: Any, batch: Any) -> Parts:
         """Losses, images, true classes and predicted classes of the worst samples of one batch.
 
-        Raises: MismatchError unless items have a class a sample, and inputs are images.
+        The images are the only ones in the batch.
+        Raises: MismatchError if there are none, or several, or they have not a class each.
         """
-        measured, inputs = rows(item, self.name, CLASSES), batch.inputs
-        if inputs.ndim != 4 or inputs.shape[1] not in (1, 3) or len(inputs) != len(item.targets):
+        measured, images = rows(item, self.name, CLASSES), self.check_batch(batch)
+        if len(images) != len(measured.targets):
             raise errors.MismatchError(
-                f"{self.name}: inputs are {[*inputs.shape]}; should be images [batch, 1 or 3, "
-                "height, width]; leave the metric out"
+                f"{self.name}: {len(images)} images have {len(measured.targets)} targets; should "
+                "be a class each; leave the metric out"
             )
         log_p = measured.logits.float().log_softmax(-1)
         losses = -log_p.gather(-1, measured.indices()[:, None])[:, 0]
         losses = losses.masked_fill(measured.targets == IGNORED, -torch.inf)
         worst = losses.topk(min(self.count, len(losses))).indices
-        images = pixels(inputs[worst].float(), largest=64)
+        shown = pixels(images[worst].float(), largest=64)
         classes = torch.tensor([log_p.shape[-1]])
-        return losses[worst], images, measured.targets[worst], log_p[worst].argmax(-1), classes
+        return losses[worst], shown, measured.targets[worst], log_p[worst].argmax(-1), classes
+
+    def check_batch(self, batch: Any) -> Tensor:
+        """The images of a batch, stored or as the network's inputs; raises as a call."""
+        if len(images := images_in(batch)) == 1:
+            return images[0]
+        shapes = [[*each.shape] for each in inputs_in(batch)]
+        raise errors.MismatchError(
+            f"{self.name}: inputs are {', '.join(map(str, shapes))}; should be images [batch, 1 or "
+            "3, height, width], and no others; leave the metric out"
+        )
 
     def value(self, *parts: Tensor) -> Result:
         losses, images, true, predicted, classes = parts

@@ -39,6 +39,7 @@ from andiron.shell.config.schema import SETS, Train
 from andiron.shell.config.trust import Trust
 
 log = logging.getLogger("andiron")
+CHOOSING = {f"andiron.data.{name}" for name in ("balanced", "kfold", "partial")}
 CSV, PICTURES = "andiron.data.csv", "andiron.data.image_folder"
 HALF_UPDATES_OF_DEBUG = 7  # in an epoch of debug=true: three updates and a short one
 
@@ -161,6 +162,8 @@ def data(config: Train) -> Splits:
     for _, _, inner in trust.nodes({"data": node}):
         if is_of_classes and inner["_target_"] == CSV and inner.get("kind") is None:
             inner["kind"] = "integer_classes"
+        if inner["_target_"] in CHOOSING and inner.get("targets") is None:
+            inner["targets"] = network.targets_field(task, config.task)
         if inner["_target_"] == PICTURES:  # null: as the network says; left out: as before it did
             inner |= {key: resized[key] for key in resized if inner.get(key, "") is None}
     splits: Splits = targets.build_instance("data", node, Splits, "andiron.data.Splits")

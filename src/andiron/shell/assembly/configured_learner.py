@@ -6,6 +6,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.checkpoint import Checkpointing, contents
+from andiron.data.dataset import Dataset
 from andiron.interrupter import Interrupter
 from andiron.learner import EarlyStopping, Learner, LearnerBuilder
 from andiron.learner.extras.observers import Observer
@@ -33,12 +34,12 @@ def learner(
     """The learner of `built`, with the configured metrics, averages, checkpoints and options."""
     by_name = measured(config.metrics, built.splits.offered)
     metrics, chosen = [*by_name.values()], config.valid_sets_metrics
+    _check_samples(metrics, built.splits.valid)
     training = [each for each in metrics if not getattr(each, "validation_only", False)]
     sets = {name: metrics_of(name, by_name, chosen) for name in ("valid", *built.splits.more)}
-    if config.objective is not None:
-        several = config.objective if isinstance(config.objective, list) else [config.objective]
-        for each in several:
-            _check_objective(each, by_split(training, sets, config.averages or {}))
+    objectives = [] if config.objective is None else config.objective
+    for each in objectives if isinstance(objectives, list) else [objectives]:
+        _check_objective(each, by_split(training, sets, config.averages or {}))
     ends = targets.in_updates(config.early_stopping or {}, built.updates_per_epoch)
     builder = (
         LearnerBuilder(run_dir)
@@ -80,6 +81,12 @@ def measured(nodes: Nodes, offered: Mapping[str, Any]) -> dict[str, Any]:
         "andiron.metrics.Mean and Torchmetrics wrap other functions"
     )
     return targets.build_each("metrics", nodes, Metric, takes, **offered)
+
+
+def _check_samples(metrics: Sequence[Any], dataset: Dataset) -> None:
+    for metric in metrics:
+        if check := getattr(metric, "check_batch", None):
+            check(dataset.__getitems__([0]))
 
 
 def metrics_of(

@@ -103,6 +103,12 @@ def preprocessing(node: targets.Node | None) -> Mapping[str, Any]:
     return own
 
 
+def targets_field(kind: Any, node: targets.Node) -> Any:
+    """The field of a batch with the targets, if the task `kind` takes its name as `targets`."""
+    declared = inspect.signature(kind).parameters.get("targets")
+    return node.get("targets", declared and declared.default)
+
+
 def recorded(config: Train, most: SizeLimit, network: nn.Module | None = None) -> nn.Module:
     """The task of a run started from Python, from its record alone; `network` may be given.
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from andiron import errors, inference, randomness
-from andiron.data import Concatenated, DataLoader, Splits
-from andiron.data.composed.composed_datasets import sample_name
+from andiron.data import DataLoader, Splits
+from andiron.data.composed.composed_datasets import joined, sample_name
 from andiron.data.dataset import Dataset
 from andiron.learner import evaluation
 from andiron.metrics import Tally
@@ -102,7 +102,7 @@ def _part_of(splits: Splits, part: str, sets: Container[str]) -> Dataset:
     if splits.train is splits.test:
         return splits.train
     rest = [] if splits.validates_on_test else [splits.valid]
-    return Concatenated([splits.train, *rest, splits.test])
+    return joined([splits.train, *rest, splits.test])
 
 
 def _worst_error(run: Run, dataset: Dataset, index: int, loss: float) -> WorstError:
@@ -117,7 +117,7 @@ def _worst_error(run: Run, dataset: Dataset, index: int, loss: float) -> WorstEr
         name = decoded(raw.inputs[0].tolist(), facts.get("vocabulary"))
     (prediction,) = predictions.of_batch(run.model, item.output, facts, [name])
     true = _target_text(run, item.targets[0], prediction)
-    return WorstError(index, loss, true, prediction, _picture(getattr(raw, "inputs", None)))
+    return WorstError(index, loss, true, prediction, _picture(raw))
 
 
 def _target_text(run: Run, target: Tensor, prediction: Prediction) -> str:
@@ -134,9 +134,9 @@ def _target_text(run: Run, target: Tensor, prediction: Prediction) -> str:
     return str(target.item()) if target.dim() == 0 else ""
 
 
-def _picture(inputs: Any) -> Tensor | None:
-    """The picture of one stored sample; None if its inputs are not an image."""
-    if not (isinstance(inputs, Tensor) and inputs.dim() == 4 and inputs.shape[1] in (1, 3)):
+def _picture(raw: Any) -> Tensor | None:
+    """The picture of one stored sample; None if it has none, or several."""
+    if len(found := pictures.images_in(raw)) != 1:
         return None
-    images: Tensor = pictures.pixels(inputs.float(), largest=max(inputs.shape[2:]))
+    images: Tensor = pictures.pixels(found[0].float(), largest=max(found[0].shape[2:]))
     return images[0].to(torch.uint8).cpu()
