@@ -64,3 +64,9 @@ class AshaSweeper(_CommandSweeper):
     """Successive halving; conf/hydra/sweeper/asha.yaml has the options."""
 
     _module = "andiron.wings.sweep.halving"
+
+
+class RaceSweeper(_CommandSweeper):
+    """Configurations by seeds; conf/hydra/sweeper/race.yaml has the options."""
+
+    _module = "andiron.wings.sweep.race"

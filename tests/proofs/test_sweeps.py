@@ -127,7 +127,12 @@ def test_an_interrupted_sweep_compares_the_jobs_that_are_done(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--trials", "2"), ("--trials", "1", "--also", "jobs=1", "hydra/sweeper=asha")]
+    "arguments",
+    [
+        ("--trials", "2"),
+        ("--trials", "1", "--also", "jobs=1", "hydra/sweeper=asha"),
+        ("--trials", "1", "--also", "hydra/sweeper=race", "lr=1e-3,1e-2"),
+    ],
 )
 def test_a_sweep_stopped_at_once_leaves_no_job_and_resumes(arguments, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["sweep_kills.py", "--seed", "3", *arguments])

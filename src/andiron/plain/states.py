@@ -16,14 +16,14 @@ class State(StrEnum):
     """The state of a run, or of a job of a sweep."""
 
     RUNNING = "running"
-    PAUSED = "paused"  # at a rung of successive halving
+    PAUSED = "paused"  # at a rung of successive halving or a race
     DONE = "done"
     INTERRUPTED = "interrupted"
     FAILED = "failed"
     KILLED = "killed"
     TIMED_OUT = "timed out"
     DIVERGED = "diverged"  # non-finite: a retry would fail too
-    PRUNED = "pruned"  # stopped by a search, because others were better
+    PRUNED = "pruned"  # stopped by a search or a race, because others were better
     MISSING = "missing"  # was done, but its results are gone
     DAMAGED = "damaged"
 

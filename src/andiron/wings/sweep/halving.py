@@ -15,6 +15,7 @@ from andiron.ranges import Count, Seed
 from andiron.shell.config import optuna_package
 from andiron.wings.sweep import grid, launching, ledger, promotion, searching, sweep_folder
 from andiron.wings.sweep.launching import HydraSweep
+from andiron.wings.sweep.ledger import Job
 from andiron.wings.sweep.promotion import HalvingRule, Promotions
 from andiron.wings.sweep.search import objectives
 
@@ -26,15 +27,22 @@ Plain = Mapping[str, Any]  # the configuration of a job
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Rungs:
+    """The options of sweepers that compare jobs before they end."""
+
+    min_epochs: Count | None = 1
+    min_updates: Count | None = None
+    reduction_factor: Annotated[int, Field(ge=2)] = 3
+    params: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Rungs):
     """The options of conf/hydra/sweeper/asha.yaml."""
 
     min_epochs: Count = 1
-    min_updates: Count | None = None
-    reduction_factor: Annotated[int, Field(ge=2)] = 3
     n_trials: Count | None = None
     seed: Seed = 0
-    params: dict[str, Any] | None = None
 
 
 def run(sweep: HydraSweep, options: Options, arguments: list[str]) -> list[Exception]:
@@ -46,8 +54,7 @@ def run(sweep: HydraSweep, options: Options, arguments: list[str]) -> list[Excep
     plain = list(map(sweep.job_config, few))
     own = searching.own_launcher(CHOICE, sweep, plain)
     rule = _rule(plain, options)
-    if not sweep.config.overwrite:
-        _check_same(own, overrides, rule)
+    check_same(own, overrides, rule.rungs)
     sweep_folder.record(sweep.config)
     jobs = own.train(overrides, 0, partial(Promotions, rule=rule), promotion.SETTLED)
     return own.failures(jobs)
@@ -72,12 +79,29 @@ def _jobs(
 
 
 def _rule(jobs: Sequence[Plain], options: Options) -> HalvingRule:
-    """The rungs of the jobs, and the direction of their objective.
+    """The rungs of the jobs, and the direction of their objective; raises as `comparable`."""
+    rungs, direction = comparable(jobs, options, "successive halving")
+    if rungs:
+        return HalvingRule(rungs, options.reduction_factor, direction)
+    unit, length = length_of(jobs[0])
+    option = f"hydra.sweeper.min_{unit}={getattr(options, f'min_{unit}')}"
+    why = f"no rung below num_{unit}={length}; give a smaller one"
+    raise errors.ConfigError([f"{option}: {why}"])
 
-    Raises: ConfigError for jobs that cannot be compared at rungs.
+
+def length_of(job: Plain) -> tuple[str, int]:
+    """The unit of a job's length, epochs or updates, and the length."""
+    unit = "epochs" if job["num_updates"] is None else "updates"
+    return unit, job[f"num_{unit}"]
+
+
+def comparable(jobs: Sequence[Plain], options: Rungs, kind: str) -> tuple[list[int], str]:
+    """The rungs below the length of the jobs, and the direction of their objective.
+
+    Raises: ConfigError for jobs that a sweep of this `kind` cannot compare.
     """
     values = {name: sorted({str(job[name]) for job in jobs}) for name in SHARED}
-    why = "all jobs of successive halving must have the same; give one"
+    why = f"all jobs of {kind} must have the same; give one"
     problems = [
         f"{name}={','.join(texts)}: {why}" for name, texts in values.items() if texts[1:]
     ]
@@ -91,22 +115,22 @@ def _rule(jobs: Sequence[Plain], options: Options) -> HalvingRule:
     rungs, rung_problems = _rungs(jobs[0], split, options)
     if problems or rung_problems:
         raise errors.ConfigError([*problems, *rung_problems])
-    return HalvingRule(rungs, options.reduction_factor, objective.direction)
+    return rungs, objective.direction
 
 
-def _rungs(job: Plain, split: str, options: Options) -> tuple[list[int], list[str]]:
+def _rungs(job: Plain, split: str, options: Rungs) -> tuple[list[int], list[str]]:
     """The rungs below the length of a job, and their problems; `split` is the objective's."""
-    unit = "epochs" if job["num_updates"] is None else "updates"
+    unit, length = length_of(job)
     other = "updates" if unit == "epochs" else "epochs"
-    first, length = getattr(options, f"min_{unit}"), job[f"num_{unit}"]
+    first = getattr(options, f"min_{unit}")
+    if options.min_epochs is options.min_updates is None:
+        return [], []
     option = f"hydra.sweeper.min_{unit}"
     if first is None or (unit == "epochs" and options.min_updates is not None):
         why = f"the rungs are in {unit} too; give {option}={first or length // 10 or 1}"
         return [], [f"num_{unit}={length}: {why}, and leave out min_{other}"]
     rungs = promotion.rungs(first, options.reduction_factor, length)
     problems = []
-    if not rungs:
-        problems.append(f"{option}={first}: no rung below num_{unit}={length}; give a smaller one")
     cadences = {"validate_every": job["validate_every"]}
     name = split.partition("-")[0]
     if name in (sets := job.get("valid_sets_every") or {}):
@@ -121,15 +145,21 @@ def _rungs(job: Plain, split: str, options: Options) -> tuple[list[int], list[st
     return rungs, problems
 
 
-def _check_same(launcher: launching.Launcher, overrides: Overrides, rule: HalvingRule) -> None:
-    """Raises: ConfigError if earlier jobs paused at other rungs or had another objective."""
-    known = ledger.read(launcher.folder)
+def check_same(
+    launcher: launching.Launcher, overrides: Overrides, rungs: Sequence[int]
+) -> list[Job]:
+    """The jobs as the ledger has them.
+
+    Raises: ConfigError if earlier jobs paused at other rungs or had another objective.
+    """
+    is_new = launcher.config.overwrite
+    known = ledger.Sweep(launcher.folder) if is_new else ledger.read(launcher.folder)
     jobs = known.numbered(overrides)
     paused = [[at for at, _ in job.rungs] for job in jobs if job.rungs]
     problems = []
-    if others := [places for places in paused if places != list(rule.rungs[: len(places)])]:
-        rungs = ", ".join(map(str, rule.rungs))
-        problems.append(f"jobs that paused at {max(others)}, and now the rungs are {rungs}")
+    if others := [places for places in paused if places != list(rungs[: len(places)])]:
+        text = ", ".join(map(str, rungs)) or "none"
+        problems.append(f"jobs that paused at {max(others)}, and now the rungs are {text}")
     before, now = known.facts.get("objective"), launcher.metric()
     if paused and before != now:
         problems.append(f"jobs that were compared by objective={before}, and now it is {now}")
@@ -138,3 +168,4 @@ def _check_same(launcher: launching.Launcher, overrides: Overrides, rule: Halvin
             f"{launching.as_typed(launcher.folder)} holds {problem}; choose another sweep_name"
             for problem in problems
         )
+    return [*map(known.current, jobs)]

@@ -51,6 +51,11 @@ class Job:
     rungs: tuple[tuple[int, float | None], ...] = ()  # where it has paused, with the objective
     arguments: tuple[str, ...] = ()  # all its overrides in this command; not in the ledger
 
+    @property
+    def has_paused(self) -> bool:
+        """Whether it waits at a rung, or was dropped there."""
+        return self.status == State.PAUSED or (self.status == State.PRUNED and bool(self.rungs))
+
     def plain(self, sweep: Path | str) -> dict[str, Any]:
         """The job as plain values; its run is below the folder `sweep`."""
         names = "number", "overrides", "status", "objective", "seconds", "reason"
@@ -82,9 +87,10 @@ class Sweep:
     def current(self, job: Job) -> Job:
         """The job with the present status of its run.
 
-        A paused run may have been resumed to its end, and the results of a done run may be gone.
+        A paused or pruned run may have been resumed to its end, and the results of a done run may
+        be gone.
         """
-        if job.status not in (State.DONE, State.PAUSED):
+        if job.status not in (State.DONE, State.PAUSED, State.PRUNED):
             return job
         folder = self.run_of(job)
         if folder is not None and _has_results(folder):
@@ -113,6 +119,11 @@ class Sweep:
 def shared_overrides(jobs: Sequence[Job]) -> set[str]:
     """The overrides that all jobs share; of a single job, none."""
     return set.intersection(*(set(job.overrides) for job in jobs)) if len(jobs) > 1 else set()
+
+
+def configuration(job: Job) -> tuple[str, ...]:
+    """The overrides of a job without the seed."""
+    return tuple(text for text in job.overrides if not text.lstrip("+").startswith("seed="))
 
 
 def identity(overrides: Iterable[str]) -> str:

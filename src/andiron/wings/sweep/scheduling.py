@@ -70,7 +70,7 @@ class JobSource(Protocol):
     """Supplies jobs, and is notified when each ends."""
 
     def next(self) -> Job | None:
-        """The next job to start; None if there is none until another ends."""
+        """The next job to start, or a pruned one to record; None until another ends."""
 
     def is_pruned(self, running: RunningJob) -> bool:
         """Whether to prune a running job, because others are better; by default never."""
@@ -121,7 +121,10 @@ class JobScheduler:
                     job = to_retry.popleft() if to_retry else source.next()
                     if job is None:
                         break
-                    self._start_job(job)
+                    if job.status == State.PRUNED:
+                        ended[job.identity] = self._settle_job(job)
+                    else:
+                        self._start_job(job)
                 if not self._running:
                     break
                 wait([running.process.sentinel for running in self._running], SECONDS_BETWEEN_LOOKS)
@@ -149,6 +152,12 @@ class JobScheduler:
             job, "started", pid=process.pid, threads=job.threads, pause_at=job.pause_at
         )
         self._running.append(RunningJob(started, process, place, time.monotonic()))
+
+    def _settle_job(self, job: Job) -> Job:
+        """Records a job that a source has decided without a process."""
+        self.view.job_ended(job, retried=False)
+        facts = {name: getattr(job, name) for name in ("status", "reason", "objective")}
+        return self.book.record(job, "ended", **facts, seconds=0 if job.rungs else None)
 
     def _poll_job(
         self, running: RunningJob, source: JobSource, asked: errors.Interrupted | None

@@ -50,7 +50,7 @@ class Results:
         options = varied(self.jobs)
         summary = as_csv(self.jobs, options, self.metric)
         values = {job.identity: job.objective for job in self.jobs if job.objective is not None}
-        paused = {job.identity for job in self.jobs if job.status == State.PAUSED}
+        paused = {job.identity for job in self.jobs if job.has_paused}
         picture = option_effects.picture(options, values, self.metric, paused)
         contents = {SUMMARY: readable.printable(summary).encode(), PICTURE: picture}
         try:
@@ -93,6 +93,7 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     """The results of a sweep folder, by `metric` or else by the sweep's objective.
 
     The table has done jobs only; paused jobs also have an objective, the last that they reached.
+    Configurations with a pruned or diverged job come last.
     Raises: SelectionError if no job is done, or no done job has this metric.
     """
     sweep = ledger.read(folder)
@@ -100,7 +101,7 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     by_path = {
         run.path: job
         for job in jobs
-        if job.status in (State.DONE, State.PAUSED) and (run := sweep.run_of(job))
+        if (job.status == State.DONE or job.has_paused) and (run := sweep.run_of(job))
     }
     runs = recorded_run.read(map(RunFolder, by_path))
     measured = [run for run in runs if run.metrics]
@@ -112,7 +113,10 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     name = run_list.metric_of(done, metric or own)
     is_by_objective = metric is None or name == run_list.metric_of(done, own)
     direction = direction or run_values.known_direction(name, done)
+    out = {ledger.configuration(job) for job in jobs if job.status and job.status.is_bad_trial}
     rows = seed_groups.compared(done, name, direction, measured)
+    rows.sort(key=lambda row: ledger.configuration(by_path[row.runs[0].path]) in out)
+    rows = [replace(row, place=place) for place, row in enumerate(rows, 1)]
     values = {by_path[run.path].identity: run_values.value_of(run, name) for run in measured}
     compared = [replace(job, objective=values.get(job.identity)) for job in jobs]
     best = run_values.best_first(rows[0].runs, name, direction)[0] if direction else None

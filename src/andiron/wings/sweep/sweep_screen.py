@@ -14,6 +14,7 @@ from andiron.plain import improvement, readable
 from andiron.plain.states import State
 from andiron.shell.cli import answers
 from andiron.wings.screen.watch import WatchedRun
+from andiron.wings.sweep import ledger
 from andiron.wings.sweep.ledger import Job
 from andiron.wings.sweep.scheduling import RunningJob
 
@@ -45,6 +46,7 @@ class SweepScreen:
         self._states["waiting"] += proposed
         self._paused = {job.identity for job in planned if job.status == State.PAUSED}
         self._watched: dict[str, WatchedRun] = {}
+        self._decisions: set[tuple[Sequence[str], str | None]] = set()  # printed
         self._drawn_at = 0.0
         self._live = Live(console=Console(), auto_refresh=False, transient=True)
 
@@ -69,6 +71,10 @@ class SweepScreen:
         self._paused.discard(job.identity)
         if job.status == State.PAUSED:
             self._paused.add(job.identity)
+        decision = (ledger.configuration(job), job.reason)
+        if job.status == State.PRUNED and job.reason and decision in self._decisions:
+            return  # one line for all seeds
+        self._decisions.add(decision)
         metric, number = self._metric or "objective", self._states.total()
         answers.give({"job": job.plain(self._folder) | {"retried": retried}})
         words = [
