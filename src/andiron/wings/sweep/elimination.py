@@ -167,13 +167,16 @@ def _worse(
     )
     most = len(rows[best])
     lost = {
-        key: f"no value of {most - len(row)} of {at}" for key, row in rows.items() if len(row) < most
+        key: f"no value of {most - len(row)} of {at}"
+        for key, row in rows.items()
+        if len(row) < most
     }
     tested = [key for key in others if key not in lost] if level else []
     found = [differences.by_seed(rows[key], rows[best]) for key in tested]
     p_values = differences.holm([difference.p / 2 for difference in found])  # one-sided
+    name = label(best, rows)
     worse = {
-        key: f"worse by {number(abs(difference.value))}, p = {p:.1g}, {at}, than {label(best, rows)}"
+        key: f"worse by {number(abs(difference.value))}, p = {p:.1g}, {at}, than {name}"
         for place, (key, difference, p) in enumerate(zip(tested, found, p_values, strict=True), 2)
         if p < level and place > fewest
     }
