@@ -3,8 +3,8 @@
     python -m proofs.race_proof --repetitions 5 --seeds 10
 
 Updates are those that the runs have logged when the race ends. The winner is the best mean of
-what the race left. It counts as the grid's if it is the grid's best mean over all seeds, or if the grid's
-own test, paired by seed, does not tell the two apart.
+what the race left. It counts as the grid's if it is the grid's best mean over all seeds, or if the
+grid's own test, paired by seed, does not tell the two apart.
 """
 
 import argparse

@@ -6,7 +6,7 @@ follows from the values of complete rounds, so a killed race continues to the sa
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -127,7 +127,7 @@ def standing(runs: Runs, rule: RaceRule) -> Standing:
             reached |= dict.fromkeys((job.identity for job in jobs), place)
             if done == 1 and all(_value(job, stage) is None for job in jobs):
                 return replace(now, end="no run has a value")
-            rows = {
+            rows: dict[Configuration, dict[Hashable, float]] = {
                 key: {seed: value for seed, job in enumerate(each[:done])
                       if (value := _value(job, stage)) is not None}
                 for key, each in now.left.items()
@@ -151,7 +151,7 @@ def label(configuration: Configuration, runs: Iterable[Configuration]) -> str:
 
 
 def _worse(
-    rows: Mapping[Configuration, Mapping[int, float]],
+    rows: Mapping[Configuration, Mapping[Hashable, float]],
     direction: str,
     level: float,
     fewest: int,
