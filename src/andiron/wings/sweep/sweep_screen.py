@@ -71,12 +71,12 @@ class SweepScreen:
         self._paused.discard(job.identity)
         if job.status == State.PAUSED:
             self._paused.add(job.identity)
+        answers.give({"job": job.plain(self._folder) | {"retried": retried}})
         decision = (ledger.configuration(job), job.reason)
         if job.status == State.PRUNED and job.reason and decision in self._decisions:
             return  # one line for all seeds
         self._decisions.add(decision)
         metric, number = self._metric or "objective", self._states.total()
-        answers.give({"job": job.plain(self._folder) | {"retried": retried}})
         words = [
             f"[{number - self._states['waiting']}/{number}]",
             self._differing(job),
