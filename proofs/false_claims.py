@@ -5,8 +5,8 @@
 Each comparison draws two disjoint groups of 5 seeds of one configuration: a difference that is
 shown is a false claim. They predict how many seeds show a difference of one percent; two new groups
 of this number are drawn, one is shifted by it, and the difference should be found. The accuracies
-are simulated; with `--runs`, they come from a sweep over this number of seeds of digits: every
-comparison draws its groups from it, and no run twice.
+are simulated; with `--runs`, this number of seeds of digits is trained once, and every comparison
+draws its groups from this pool, no run twice.
 """
 
 import argparse
@@ -19,16 +19,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from andiron.run_folder import RunFolder
-from andiron.wings.comparison import differences, recorded_run, run_search
+from andiron.wings.comparison import differences, recorded_run, run_search, seed_differences
 from andiron.wings.comparison.differences import Difference
 
 SEEDS = 5  # a side
 SHIFT = 0.01
-METRIC = "valid/accuracy.last"
+METRIC = "test/accuracy.last"
 RUN = (
-    "num_epochs=1", "model.hidden=[32]", "checkpoint=none", "device=cpu", "render=plain",
-    "writers=none",
+    "num_epochs=3", "lr=0.01", "model.hidden=[64]", "batch_size=32", "writers=json_lines",
+    "checkpoint=last", "device=cpu", "render=plain",
 )  # fmt: skip
 Draw = Callable[[int], list[float]]  # values of so many different seeds
 
@@ -124,20 +123,23 @@ def sample_claims(generator: random.Random, comparisons: int, *, is_right: bool)
     return counts
 
 
-def trained(folder: Path, runs: int) -> list[float]:
-    """The accuracies of `runs` seeds of one configuration, trained in a sweep."""
-    script = Path(__file__).parents[1] / "train.py"
-    sweep = ["-m", f"seed=range({runs})", "jobs=2", f"hydra.sweep.dir={folder}", *RUN]
-    with folder.with_suffix(".txt").open("ab") as output:
-        subprocess.run([sys.executable, script, *sweep], stdout=output, stderr=output, check=True)
-    return recorded(folder)
+def trained(folder: Path, runs: int) -> None:
+    """Trains seeds of one configuration in a folder until it has `runs` of them."""
+    there = len(recorded(folder))
+    if not there:
+        _called("train", "seed=0", f"hydra.run.dir={folder / 'base'}", *RUN)
+    if (missing := runs - max(there, 1)) > 0:
+        _called("seeds", str(folder / "base"), "--add", str(missing))
 
 
 def recorded(folder: Path) -> list[float]:
-    """The last accuracies of all runs in a folder."""
-    name = METRIC.removesuffix(".last")
-    runs = recorded_run.read(map(RunFolder, (run.path for run in run_search.run_folders([folder]))))
-    return [float(run.metrics[name].last) for run in runs]
+    """The last accuracy of each finished run in a folder."""
+    runs = recorded_run.read(run_search.run_folders([folder])) if folder.is_dir() else []
+    return [*seed_differences.values(runs, METRIC, []).values()]
+
+
+def _called(*command: str) -> None:
+    subprocess.run([sys.executable, "-m", "andiron", *command], stdout=sys.stderr, check=True)
 
 
 def main() -> None:
@@ -159,12 +161,14 @@ def main() -> None:
         print(f"300 samples, {'right or wrong' if is_right else 'losses'}: {counts}", flush=True)
     if options.runs:
         with tempfile.TemporaryDirectory() as temporary:
-            pool = trained(options.folder or Path(temporary, "pool"), options.runs)
+            folder = options.folder or Path(temporary, "pool")
+            trained(folder, options.runs)
+            pool = recorded(folder)
         deviation = differences.noise([pool])[0]
         counts = counted(
             lambda number: generator.sample(pool, number), options.comparisons, most=len(pool) // 2
         )
-        print(f"digits, {len(pool)} runs, {METRIC}, deviation {deviation:.4f}: {counts}")
+        print(f"digits, {len(pool)} seeds, {METRIC}, deviation {deviation:.4f}: {counts}")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from andiron.shell.run import run_record
 Change = Callable[[Path], None]
 RESUME, CHANGED, AGAIN, REPLAY = "resume", "resume and change", "rerun", "replay"
 LIST, SHOW, COMPARE, BEST = "runs list", "runs show", "runs compare", "runs best"
-DIFF, REMOVE = "runs diff", "runs rm"
+DIFF, DIFFER, REMOVE = "runs diff", "differ", "runs rm"
 LOAD, EVALUATE, PREDICT, GENERATE = "andiron.load", "evaluate", "predict", "generate"
 EXPORT, PROGRAM = "export --format safetensors", "export --format torch"
 START, PLAN, IMPORT, CONFIGURED = "start_from", "plan", "import_state_dict", "--config-dir"

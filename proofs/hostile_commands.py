@@ -154,6 +154,7 @@ COMMANDS = {
     COMPARE: Command(runs.main, lambda at: ["compare", at.folder, at.honest], "any"),
     BEST: Command(runs.main, lambda at: ["best", at.folder, at.honest], "any"),
     DIFF: Command(runs.main, lambda at: ["diff", at.folder, at.honest], "any"),
+    DIFFER: Command(runs.main, lambda at: ["differ", at.folder, at.honest], "any"),
     WATCH: Command(watch.main, lambda at: [at.folder, "--once"], "any"),
     REMOVE: Command(runs.main, lambda at: ["rm", at.folder, "--yes"], "any", is_writing=True),
     SWEEP: Command(runs.main, lambda at: ["compare", at.folder], "any", is_writing=True),

@@ -71,10 +71,20 @@ GROUPS = list_of({
 SWEEP = {
     **closed({
         "sweep": TEXT, "metric": TEXT, "best": or_null(closed(JOB)), "best_command": or_null(TEXT),
-        "jobs": list_of(closed(JOB)), "groups": GROUPS,
+        "jobs": list_of(closed(JOB)), "groups": GROUPS, "doubt": or_null(TEXT),
     }),
     "additionalProperties": True,
 }  # fmt: skip
+DIFFERENCES = list_of(closed({
+    "value": VALUE, "numbers": list_of(COUNT), "test": or_null(TEXT), "p": NUMBER,
+    "interval": or_null(list_of(NUMBER)), "deviation": NUMBER, "degrees": NUMBER,
+    "result": {"enum": ["better", "worse", "not shown", "not tested"]},
+    "seeds_needed": or_null(COUNT),
+}))  # fmt: skip
+DIFFER = closed({
+    "metric": TEXT, "groups": GROUPS, "differences": DIFFERENCES, "samples": DIFFERENCES,
+    "notes": list_of(TEXT),
+}, "samples")  # fmt: skip
 LISTED = {
     "path": TEXT, "status": STATUS, "options": by_name(), "metrics": by_name(by_name()),
     "problems": list_of(TEXT),
@@ -120,11 +130,14 @@ ANSWERS: dict[str, list[Schema]] = {
     "runs": [
         closed({"runs": list_of(LISTED_RUN)}),
         LISTED_RUN,
-        closed({"metric": TEXT, "groups": GROUPS}),
+        closed({"metric": TEXT, "groups": GROUPS, "doubt": or_null(TEXT)}),
+        DIFFER,
         SWEEP,
         closed({name: by_name(list_of(ANY)) for name in ("options", "provenance", "metrics")}),
         closed({"removed": by_name(list_of(TEXT))}),
     ],
+    "differ": [DIFFER],
+    "seeds": [closed({"runs": list_of(closed({"seed": COUNT, "run": TEXT}))})],
     "rerun": [closed({
         "run": TEXT, "repeated": TEXT, "same_bits": FLAG, "differences": list_of(TEXT),
         "changed": list_of(TEXT),

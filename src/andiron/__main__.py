@@ -20,6 +20,8 @@ COMMANDS = {  # module:function, each imported only when it is asked for
     "rerun": "andiron.wings.runs.rerun:main",
     "accept-changes": "andiron.wings.runs.accept_changes:main",
     "runs": "andiron.wings.runs.command:main",
+    "differ": "andiron.wings.runs.command:differ_main",
+    "seeds": "andiron.wings.runs.seeds:main",
     "import-state-dict": "andiron.wings.trained.import_state_dict:main",
     "new": "andiron.wings.runs.new_project:main",
     "schema": "andiron.wings.runs.editor_schema:main",

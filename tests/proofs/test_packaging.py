@@ -40,6 +40,8 @@ COMMANDS = [  # of a new project, each as it is typed there, with its exit code
     ("evaluate outputs/one", 0),
     ("export outputs/one --format safetensors --output exported", 0),
     ("runs list", 0),
+    ("seeds sweep/0 --add 1", 0),
+    ("differ sweep", 0),
     ("rerun sweep/0", 0),
     ("accept-changes outputs/one", 0),
     ("import-state-dict exported.pt imported.safetensors", 0),

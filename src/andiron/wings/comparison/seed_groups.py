@@ -81,7 +81,12 @@ def compared(
         mean = metric_spread.mean if metric_spread else math.nan
         return math.isnan(mean), sign * mean
 
-    groups = sorted(by_seed(runs), key=rank)
+    return as_rows(sorted(by_seed(runs), key=rank), metric, beside)
+
+
+def as_rows(groups: Sequence[Sequence[Run]], metric: str, beside: Sequence[Run] = ()) -> list[Row]:
+    """A row for each group, in this order, as in `compared`."""
+    runs = [run for group in groups for run in group]
     held_out = (name for name in Names(runs).metrics if not name.startswith("train/"))
     metrics = dict.fromkeys([metric, *(name for name in held_out if name.count("/") == 1)])
     options = differing([*(group[0] for group in groups), *beside])

@@ -12,11 +12,11 @@ from andiron.plain import improvement, readable
 from andiron.plain.plain_values import is_finite
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder, is_sweep
-from andiron.shell.cli import answers, process
+from andiron.shell.cli import answers, command_line, process
 from andiron.shell.run import named_folder
 from andiron.wings.comparison import (
     epoch_curves, recorded_run, run_details, run_filter, run_list, run_search, run_values,
-    seed_groups, text_table,
+    seed_differences, seed_groups, text_table,
 )  # fmt: skip
 from andiron.wings.comparison.recorded_run import Run
 from andiron.wings.runs import clearing
@@ -75,8 +75,48 @@ def compare(options: Options) -> None:
         notice = f"the curves of the first {epoch_curves.MOST} groups of {len(curves)} are drawn"
         print(f"{notice}; choose fewer with --where", file=sys.stderr)
     _draw(options, curves, metric)
-    if not answers.give({"metric": metric, "groups": seed_groups.plain(rows)}):
-        print(f"{seed_groups.as_table(rows)}\n\n{epoch_curves.as_text(curves, metric)}")
+    chart = epoch_curves.as_text(curves, metric)
+    doubt = seed_differences.doubt(rows, metric) if direction else None
+    text = "\n\n".join(filter(None, [seed_groups.as_table(rows), chart, doubt]))
+    answer = {"metric": metric, "groups": seed_groups.plain(rows), "doubt": doubt}
+    if not answers.give(answer):
+        print(text)
+
+
+def differ(options: Options) -> None:
+    """Prints how configurations differ from the first, over seeds, and whether that is shown."""
+    sides = [
+        side
+        for path in options.folders or DEFAULT_FOLDERS
+        for side in seed_groups.by_seed(_require_runs(options, [path]))
+    ]
+    runs = [run for side in sides for run in side]
+    metric = run_list.metric_of(runs, options.metric)
+    direction = options.direction or run_values.direction_of(metric, runs)
+    notes = list[str]()
+    groups = [seed_differences.values(side, metric, notes) for side in sides]
+    if len(sides) < 2 or not all(groups):
+        why = f"give two configurations with runs that have ended and have {metric}"
+        raise errors.SelectionError("\n".join([why, *notes]))
+    notes += seed_differences.unlike(runs)
+    found = [
+        seed_differences.plain(each, direction, options.size)
+        for each in seed_differences.from_first(groups)
+    ]
+    rows, tables = seed_groups.as_rows(sides, metric), [f"{metric}\n{seed_differences.as_table(found)}"]
+    answer: dict[str, Any] = {
+        "metric": metric, "groups": seed_groups.plain(rows), "differences": found, "notes": notes,
+    }  # fmt: skip
+    if options.samples:
+        from andiron.wings.trained import sample_differences  # torch
+
+        paths = [[run.path for run in side] for side in sides]
+        samples = sample_differences.from_first(paths, command_line.trusted(options))
+        answer["samples"] = samples
+        tables.append(f"test samples\n{seed_differences.as_table(samples)}")
+    text = "\n\n".join([seed_groups.as_table(rows), *tables, *notes])
+    if not answers.give(answer):
+        print(text)
 
 
 def _compare_sweep(options: Options) -> None:
@@ -143,20 +183,27 @@ def _run_folder(name: Path) -> RunFolder:
     return RunFolder(Path(os.path.relpath(named_folder.run_folder_of(str(name)).path)))
 
 
-def _filtered_runs(options: Options) -> list[Run]:
-    named = [_run_folder(path).path if path == LATEST else path for path in options.folders]
+def _filtered_runs(options: Options, given: Sequence[Path] = ()) -> list[Run]:
+    given = given or options.folders
+    named = [_run_folder(path).path if path == LATEST else path for path in given]
     folders = named or filter(Path.is_dir, DEFAULT_FOLDERS)
     runs = recorded_run.read(run_search.run_folders(folders))
     return run_filter.chosen(runs, options.where)
 
 
-def _require_runs(options: Options) -> list[Run]:
-    runs = _filtered_runs(options)
+def _require_runs(options: Options, given: Sequence[Path] = ()) -> list[Run]:
+    runs = _filtered_runs(options, given)
     if not runs:
-        folders = options.folders or DEFAULT_FOLDERS
+        folders = given or options.folders or DEFAULT_FOLDERS
         where = f" with {' and '.join(options.where)}" if options.where else ""
         raise errors.SelectionError(f"no run in {', '.join(map(str, folders))}{where}")
     return runs
+
+
+def differ_main() -> int:
+    """Runs `python scripts/differ.py`, short for `scripts/runs.py differ`."""
+    sys.argv.insert(1, "differ")
+    return main()
 
 
 @process.command
@@ -214,6 +261,18 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "--sort": {"metavar": "NAME", "help": "an option, or a metric (best first)"},
     "--reverse": {"help": "reverse the order", **FLAG},
     "--columns": {"metavar": "NAMES", "help": "such as lr,valid/accuracy.last"},
+    "--size": {
+        "type": float,
+        "metavar": "DIFFERENCE",
+        "help": "the seeds needed are for this difference (default: the one found)",
+    },
+    "--samples": {"help": "also compare the predictions for the samples of test", **FLAG},
+    "--trust": {
+        "nargs": "+",
+        "default": [],
+        "metavar": "PACKAGE",
+        "help": "with --samples: packages whose classes the run folders may name",
+    },
     "--png": {"type": Path, "metavar": "FILE", "help": "also write the curves there"},
     "--yes": {"help": "do not ask for confirmation", **FLAG},
 }
@@ -223,6 +282,7 @@ COMMANDS: dict[str, tuple[Callable[[Options], int | None], str]] = {
     ),
     "show": (show, "run"),
     "compare": (compare, "folders --where --metric --direction --png"),
+    "differ": (differ, "folders --where --metric --direction --size --samples --trust"),
     "best": (best, "folders --where --metric --direction"),
     "diff": (diff, "a b"),
     "rm": (remove, "folders --where --yes"),

@@ -42,7 +42,7 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
     folder = bit_comparison.finished(path)
     if Path(os.path.realpath(into)).is_relative_to(os.path.realpath(path)):
         raise errors.RunFolderError(f"{into}: is inside of the run; give --into another folder")
-    config = _config(folder, trusted)
+    config = repeatable(folder, trusted)
     changed = list(changes(folder, config, trusted))
     report = "\n  ".join(["changed since:", *changed]) if changed else f"changed since: {UNCHANGED}"
     print(readable.printable(report))
@@ -86,7 +86,7 @@ def changes(folder: RunFolder, config: Train, trusted: Trust = LIST_ALONE) -> It
         yield f"{name}: {was}, now {is_now}"
 
 
-def _config(folder: RunFolder, trusted: Trust) -> Train:
+def repeatable(folder: RunFolder, trusted: Trust) -> Train:
     """The configuration that repeats the run in another folder."""
     if not folder.config.is_file():
         raise errors.RunFolderError(

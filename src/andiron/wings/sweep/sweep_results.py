@@ -19,7 +19,9 @@ from andiron.plain import readable
 from andiron.plain.plain_values import as_text
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
-from andiron.wings.comparison import recorded_run, run_list, run_values, seed_groups
+from andiron.wings.comparison import (
+    recorded_run, run_list, run_values, seed_differences, seed_groups,
+)  # fmt: skip
 from andiron.wings.comparison.seed_groups import Row
 from andiron.wings.sweep import ledger, option_effects, shares
 from andiron.wings.sweep.ledger import Job
@@ -68,8 +70,13 @@ class Results:
         return {
             "sweep": str(self.folder), "metric": self.metric, "best": best,
             "best_command": command, "jobs": [job.plain(self.folder) for job in self.jobs],
-            "groups": seed_groups.plain(self.rows),
+            "groups": seed_groups.plain(self.rows), "doubt": self.best and self.doubt,
         }  # fmt: skip
+
+    @property
+    def doubt(self) -> str | None:
+        """A line if the seeds do not show that the first group is the best."""
+        return seed_differences.doubt(self.rows, self.metric)
 
     def as_text(self, most: int | None = None) -> str:
         """The table of all groups or the `most` best, and the command that repeats the best run."""
@@ -81,6 +88,7 @@ class Results:
             counts = (f"{number} {status}" for status, number in states.items())
             parts.append(readable.printable(f"of {len(self.jobs)} jobs: {', '.join(counts)}"))
         if self.best is not None:
+            parts += filter(None, [self.doubt])
             parts.append(f"the best again: {command_of(self.best, self.command)}")
         if self.changes:
             texts = (f"{name}={as_text(value)}" for name, value in self.changes.items())

@@ -44,7 +44,7 @@ class Evaluation:
     """The results of a run on one part of the data.
 
     `values` are the run's metrics, `classes` the scores of every class of a classifier; some
-    metrics also have `texts` and `pictures`.
+    metrics also have `texts` and `pictures`; `sample_scores` are 1 or 0, or minus a loss.
     """
 
     part: str
@@ -54,6 +54,7 @@ class Evaluation:
     worst: list[WorstError]
     texts: Mapping[str, str]
     pictures: Mapping[str, Tensor]
+    sample_scores: list[float]
 
 
 def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -> Evaluation:
@@ -78,8 +79,9 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
     classes = details.scores(data.facts.get("class_names"))
     worst_errors = [_worst_error(run, dataset, *pair) for pair in details.worst(worst)]
     return Evaluation(
-        part, len(dataset), values, classes, worst_errors, dict(tally.texts), dict(tally.images)
-    )
+        part, len(dataset), values, classes, worst_errors, dict(tally.texts), dict(tally.images),
+        details.sample_scores(),
+    )  # fmt: skip
 
 
 def _part_of(splits: Splits, part: str, sets: Container[str]) -> Dataset:

@@ -19,6 +19,8 @@ CLASSIFIED = (
     outputs.MultiLabelClassificationOutput,
 )
 
+ONE_CLASS = CLASSIFIED[:2]
+
 
 class Details:
     """Scores of every class, for the items of classifiers, and losses of samples, if supervised.
@@ -30,13 +32,30 @@ class Details:
     def __init__(self) -> None:
         self._counts: Tensor | None = None  # by class
         self._losses: list[Tensor] = []  # of each batch
+        self._scores: list[Tensor] = []
 
     def add(self, item: Any) -> None:
-        """Counts one batch, and stores the loss of each of its samples."""
+        """Counts one batch, and stores the loss and the score of each of its samples."""
         if isinstance(item, CLASSIFIED):
             counts = PerClass()(item)[0].long()
             self._counts = counts if self._counts is None else self._counts + counts
-        self._losses.append(_losses(item).cpu())
+        self._losses.append(losses := _losses(item).cpu())
+        if isinstance(item, ONE_CLASS):
+            is_binary = item.output.shape == item.targets.shape
+            predicted = item.output > 0 if is_binary else item.output.argmax(-1)
+            right = (predicted == item.targets).float().cpu()
+            self._scores.append(right.where(losses > -torch.inf, -losses))
+        else:
+            self._scores.append(-losses)
+
+    def sample_scores(self) -> list[float]:
+        """1 for right and 0 for wrong if a sample has one class, otherwise minus its loss.
+
+        Samples whose targets are all ignored are left out.
+        """
+        scores = torch.cat(self._scores)
+        values: list[float] = scores[scores < torch.inf].tolist()
+        return values
 
     def scores(self, class_names: Sequence[str] | None) -> list[ClassScores]:
         """Precision, recall, F1 and support of every class; empty if nothing was counted."""

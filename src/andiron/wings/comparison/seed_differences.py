@@ -1,0 +1,105 @@
+"""Differences between groups of runs: each group is one configuration, trained with some seeds."""
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from andiron.plain import readable
+from andiron.plain.readable import number
+from andiron.plain.states import State
+from andiron.wings.comparison import differences, recorded_run, text_table
+from andiron.wings.comparison.differences import Difference
+from andiron.wings.comparison.recorded_run import Run
+from andiron.wings.comparison.run_values import value_of
+from andiron.wings.comparison.seed_groups import Row
+
+MOST = 30  # groups that the best is compared with
+ENDED = (State.DONE, State.DIVERGED)
+
+
+def values(runs: Iterable[Run], metric: str, notes: list[str]) -> dict[Hashable, float]:
+    """The metric by seed, NaN for a diverged run; `notes` gets a line for each run left out.
+
+    A run that has not ended would count with fewer updates, and a repeated one twice.
+    """
+    by_seed: dict[Hashable, float] = {}
+    for run in runs:
+        status, seed = run.facts["status"], run.options.get("seed", str(run.path))
+        value = math.nan if status == State.DIVERGED else value_of(run, metric)
+        if status in ENDED and value is not None and seed not in by_seed:
+            by_seed[seed] = value
+        else:
+            why = f"has seed {seed} again" if seed in by_seed else f"is {status}"
+            notes.append(f"left out: {run.path}: {f'has no {metric}' if value is None else why}")
+    return by_seed
+
+
+def unlike(runs: Sequence[Run]) -> list[str]:
+    """A line for data and for updates, if they are not the same in all runs."""
+    data = [recorded_run.read_object(run.folder.provenance, []).get("data") for run in runs]
+    updates = [run.facts.get("updates") for run in runs]
+    return [
+        f"the runs have different {name}: it may be what a difference shows"
+        for name, facts in (("data", data), ("numbers of updates", updates))
+        if any(fact != facts[0] for fact in facts)
+    ]
+
+
+def corrected(found: Sequence[Difference], tries: float = 1.0) -> list[Difference]:
+    """The differences of several groups from one, p corrected for their number.
+
+    `tries` corrects it further if the one was chosen by its result.
+    """
+    p_values = differences.holm([min(1.0, difference.p * tries) for difference in found])
+    return [replace(difference, p=p) for difference, p in zip(found, p_values, strict=True)]
+
+
+def from_first(groups: Sequence[Mapping[Hashable, float]], tries: float = 1.0) -> list[Difference]:
+    """The difference of each group from the first, `corrected`."""
+    every = [[*group.values()] for group in groups]
+    found = [differences.by_seed(groups[0], group, every) for group in groups[1:]]
+    return corrected(found, tries)
+
+
+def doubt(rows: Sequence[Row], metric: str) -> str | None:
+    """A line if the best group, the first, is not shown to differ from all others."""
+    groups = [values(row.runs, metric, []) for row in rows[: MOST + 1]]
+    # the best of k is the luckiest too: all k (k - 1) / 2 pairs count, not only its own k - 1
+    found = from_first(groups, len(rows) / 2)
+    places = [place for place, each in enumerate(found, 2) if not each.is_shown]
+    if not places:
+        return None
+    if not any(difference.interval for difference in found):
+        return "one seed a group does not show which is best: `andiron seeds` trains more"
+    names = readable.joined(places)
+    return f"the best is within the noise: its seeds do not show a difference from group {names}"
+
+
+def plain(difference: Difference, direction: str, size: float | None = None) -> dict[str, Any]:
+    """A difference, its result, and the seeds that show one of `size`, or of the value found."""
+    is_better = (difference.value > 0) == (direction == "highest")
+    word = ("worse", "better")[is_better] if difference.is_shown else "not shown"
+    result = word if difference.interval else "not tested"
+    return asdict(difference) | {"result": result, "seeds_needed": difference.seeds_needed(size)}
+
+
+def as_table(found: Sequence[Mapping[str, Any]]) -> str:
+    """A line for each of the differences from the first group."""
+    rows = [
+        [
+            place,
+            number(each["value"]),
+            each["interval"] and " to ".join(map(number, each["interval"])),
+            number(each["p"]),
+            each["test"],
+            each["result"],
+            number(each["deviation"]) if each["deviation"] else None,
+            each["seeds_needed"],
+        ]
+        for place, each in enumerate(found, 2)
+    ]
+    headers = [
+        "group", "from group 1", "95 % interval", "p", "test", "result", "noise", "seeds needed",
+    ]  # fmt: skip
+    return text_table.table(headers, rows)

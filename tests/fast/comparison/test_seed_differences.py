@@ -1,0 +1,60 @@
+"""Differences between groups of runs: which runs count, and when the best is in doubt."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from andiron.run_folder import RunFolder
+from andiron.wings.comparison.recorded_run import Run, Standing
+from andiron.wings.comparison.seed_differences import doubt, from_first, values
+from andiron.wings.comparison.seed_groups import compared
+
+METRIC = "valid/accuracy"
+
+
+def runs(*accuracies, status="done", first=0, **options):
+    return [
+        Run(
+            RunFolder(Path(f"{options}{seed}{status}")),
+            {"status": status},
+            {"seed": seed, **options},
+            metrics={} if value is None else {METRIC: Standing(value, 1, value, 1)},
+        )
+        for seed, value in enumerate(accuracies, first)
+    ]
+
+
+def test_each_seed_counts_once_a_diverged_run_is_nan_and_others_are_named():
+    notes = []
+    group = [
+        *runs(0.5, 0.6), *runs(0.7, first=1), *runs(0.9, status="diverged", first=2),
+        *runs(0.8, status="running", first=3), *runs(None, first=4),
+    ]  # fmt: skip
+
+    found = values(group, METRIC, notes)
+
+    assert found == pytest.approx({0: 0.5, 1: 0.6, 2: math.nan}, nan_ok=True)
+    assert [note.partition("done: ")[2] or note.rpartition(": ")[2] for note in notes] == [
+        "has seed 1 again", "is running", f"has no {METRIC}",
+    ]  # fmt: skip
+
+
+def test_several_differences_are_corrected_for_their_number():
+    groups = [dict(enumerate(group)) for group in ([1, 1.1, 0.9], [1.3, 1.35, 1.3], [1.0, 1.2, 1])]
+    single = [from_first([groups[0], group])[0].p for group in groups[1:]]
+
+    assert [each.p for each in from_first(groups)] == [2 * single[0], single[1]]
+
+
+def test_the_best_is_in_doubt_unless_it_is_shown_to_differ():
+    good, close, bad = [0.9, 0.91, 0.92], [0.89, 0.92, 0.9], [0.1, 0.12, 0.11]
+
+    def line(*groups):
+        every = [run for lr, group in enumerate(groups) for run in runs(*group, lr=lr)]
+        return doubt(compared(every, METRIC, "highest"), METRIC)
+
+    assert line(good, bad) is None and line(good) is None
+    assert line(bad, close, good).endswith("do not show a difference from group 2")
+    assert "`andiron seeds` trains more" in line([0.9], [0.8], [0.7])
+    assert "within the noise" in line([0.9], good, [0.8])  # by the noise of a group of three
