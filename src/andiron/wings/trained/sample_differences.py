@@ -12,7 +12,7 @@ from andiron.wings.trained import evaluating, loading
 
 
 def from_first(groups: Sequence[Sequence[Path]], trust: Trust) -> list[dict[str, Any]]:
-    """The differences of the groups' mean `sample_scores` from those of the first group.
+    """The differences of the groups' mean `sample_scores` from the means of the first group.
 
     Raises: SelectionError for runs with other data; AndironError if one cannot be evaluated.
     """
