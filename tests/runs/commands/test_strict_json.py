@@ -24,6 +24,7 @@ ARGUMENTS = {  # of each command with --json, beside the run
     "runs compare": ("--metric", "valid/loss"),
     "runs best": ("--metric", "valid/accuracy"),
     "runs diff": ("table",),
+    "runs differ": ("table", "--samples"),
 }
 
 

@@ -103,7 +103,8 @@ def differ(options: Options) -> None:
         seed_differences.plain(each, direction, options.size)
         for each in seed_differences.from_first(groups)
     ]
-    rows, tables = seed_groups.as_rows(sides, metric), [f"{metric}\n{seed_differences.as_table(found)}"]
+    rows = seed_groups.as_rows(sides, metric)
+    tables = [f"{metric}\n{seed_differences.as_table(found)}"]
     answer: dict[str, Any] = {
         "metric": metric, "groups": seed_groups.plain(rows), "differences": found, "notes": notes,
     }  # fmt: skip
