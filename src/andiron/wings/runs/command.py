@@ -77,7 +77,7 @@ def compare(options: Options) -> None:
     _draw(options, curves, metric)
     chart = epoch_curves.as_text(curves, metric)
     doubt = seed_differences.doubt(rows, metric) if direction else None
-    text = "\n\n".join(filter(None, [seed_groups.as_table(rows), chart, doubt]))
+    text = "\n\n".join(filter(None, [seed_groups.as_table(rows), doubt, chart]))
     answer = {"metric": metric, "groups": seed_groups.plain(rows), "doubt": doubt}
     if not answers.give(answer):
         print(text)

@@ -37,7 +37,7 @@ def add(path: Path, number: int, trusted: Trust) -> dict[int, Path]:
     }
     unfinished = {run.path for run in same}
     signals = Signals(Interrupter())
-    with installed(signals):
+    with installed(signals), answers.given_to(None):
         for seed, into in folders.items():
             own = dataclasses.replace(config, seed=seed, overwrite=into in unfinished)
             try:
