@@ -1,10 +1,11 @@
 """The files of a run beside its recorded ones, such as curves and logs: its manifest lists them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
+from andiron import errors
 from andiron.disk import append_only, files, guarded_folders
 from andiron.run_folder import CSV_HEADER, PROJECTOR, RunFolder
 from andiron.shell.run import run_record
@@ -20,6 +21,27 @@ def guarded(folder: RunFolder) -> Iterator[None]:
     with guarded_folders.guarded(folder.path, names(folder), save):
         append_only.list_open_files()
         yield
+
+
+@contextmanager
+def forgotten(folder: RunFolder, unless: Callable[[], object]) -> Iterator[None]:
+    """Removes the files that were listed in the body, unless `unless()` is true then.
+
+    The logs of other processes that failed, and a saved non-finite update, stay.
+    """
+    before, stays = names(folder), False
+    try:
+        yield
+    except (errors.PeerError, errors.NonFiniteError):
+        stays = True
+        raise
+    finally:
+        new = names(folder) - before
+        if new and not stays and not unless():
+            with suppress(OSError):  # a full disk, which the raised error reports
+                for name in new:
+                    (folder.path / name).unlink(missing_ok=True)
+                run_record.list_written(folder, before)
 
 
 def names(folder: RunFolder) -> set[str]:
