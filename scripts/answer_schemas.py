@@ -152,7 +152,10 @@ ANSWERS: dict[str, list[Schema]] = {
         "same_bits": FLAG, "folder": or_null(TEXT), "seed": COUNT, "differences": list_of(TEXT),
     })],
     "new": [closed({"folder": TEXT})],
-    "schema": [closed({"path": TEXT})],
+    "schema": [
+        closed({"path": TEXT}),
+        closed({"$schema": TEXT, "title": TEXT, "anyOf": list_of(by_name())}),
+    ],
 }  # fmt: skip
 
 

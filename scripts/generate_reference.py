@@ -29,6 +29,7 @@ from andiron.shell.config.rules import ParamGroup  # noqa: E402
 from andiron.shell.config.signatures import signature  # noqa: E402
 
 CONF = ROOT / "conf"
+GUIDE = ROOT / "AGENTS.md"
 OPTIONS = ROOT / "src" / "andiron" / "shell" / "config" / "options.py"
 BUILDER = ROOT / "src" / "andiron" / "learner" / "builder.py"
 RANGES = re.compile(r"^from andiron\.ranges import (\(.*?^\)|[^(]*?)\n", re.MULTILINE | re.DOTALL)
@@ -117,6 +118,7 @@ def generated() -> dict[Path, str]:
         CONF / "train.yaml": _page((CONF / "train.yaml").read_text(encoding="utf-8")),
         HELP: _help(HELP.read_text(encoding="utf-8")),
         CONF / "schema.json": json.dumps(_editor_schema(), indent=1) + "\n",
+        ROOT / "src" / "andiron" / "template" / "AGENTS.md": GUIDE.read_text(encoding="utf-8"),
         **{
             CONF / "answers" / f"{command}.json": json.dumps(schema, indent=1) + "\n"
             for command, schema in answer_schemas.schemas().items()

@@ -54,6 +54,7 @@ def called(main: Callable[[], int], *arguments: str | Path, cwd: Path | None = N
     try:
         with (
             mock.patch.object(sys, "argv", [script, *map(str, arguments)]),
+            mock.patch.object(sys, "orig_argv", ["python", script, *map(str, arguments)]),
             mock.patch.dict(os.environ),
             contextlib.chdir(cwd or Path.cwd()),
             contextlib.redirect_stdout(output),

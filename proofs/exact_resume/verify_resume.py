@@ -213,9 +213,9 @@ def main(conf_dir: Path | None = None) -> int:
     points = options.at if options.at is not None else [] if given else list(stop_points.DEFAULT)
     at_random = options.random if options.random is not None else 0 if given else 2
     seed = options.seed if options.seed is not None else secrets.randbelow(2**32)
+    trial = Trial(overrides, points, at_random, seed, options.workers, conf_dir)
+    _claim(folder)
     try:
-        trial = Trial(overrides, points, at_random, seed, options.workers, conf_dir)
-        _claim(folder)
         print(f"stops are drawn with --seed {seed}")
         differences = verify(trial, folder, run_here if options.here else run_apart)
     except errors.AndironError:

@@ -27,16 +27,19 @@ COMMANDS = {  # module:function, each imported only when it is asked for
     "schema": "andiron.wings.runs.editor_schema:main",
     "verify-resume": "andiron.exact_resume.verify_resume:main",
 }
+GUIDE = "andiron.shell.cli.guide:main"
 
 
 def main() -> int:
     """Runs the command that the first argument names; returns its exit code."""
     name = "train"
+    is_guide = sys.argv[1:] in (["--help"], ["-h"])
     if len(sys.argv) > 1 and sys.argv[1] in COMMANDS:
         name = sys.argv.pop(1)
     if name != "train":
         sys.argv[0] = f"andiron {name}"  # in its --help and messages
-    module, _, function = COMMANDS[name].partition(":")
+    place = GUIDE if is_guide else COMMANDS[name]
+    module, _, function = place.partition(":")
     if name == "verify-resume" and (CHECKOUT / "proofs").is_dir():  # where a checkout has it
         sys.path.append(str(CHECKOUT))
         module = "proofs.exact_resume.verify_resume"

@@ -19,7 +19,8 @@ from andiron.plain.plain_values import strict_json
 FLAG = "--json"
 HEAD = re.compile(r"([\w.@/~-]+)(?:=(.*?))?: (.*)", re.DOTALL)  # of a line about a problem
 NEAREST = re.compile(r"did you mean '(.+?)'\?")
-MISSING = re.compile("no such (file|folder)|not found|holds no|does not exist|no record format")
+MISSING = re.compile("(?i)no such (file|folder)|not found|holds no|does not exist|no record format")
+Entry = tuple[str, str, int]  # an option or flag, its value, and its place among the arguments
 _outputs: list[Any] = [None]  # answers go to the last; None: there are none
 
 
@@ -109,25 +110,36 @@ def error_object(error: BaseException, message: str, code: int, given: Sequence[
 def _problem(line: str, given: Sequence[str]) -> tuple[dict[str, Any], int]:
     """The fields of a problem, and the place of its argument, counted from the end; 0 for none."""
     option, value, reason = match.groups() if (match := HEAD.match(line)) else (None, None, line)
-    near, place = NEAREST.search(line), 0
+    near = NEAREST.search(line)
     problem = {
         "kind": "other", "option": option, "value": value, "allowed": None,
         "remedy": reason.partition("; ")[2] or reason, "message": line, "command": None,
         "nearest": near and near[1],
     } | getattr(line, "fields", {})  # fmt: skip
-    flag = None
-    for number, text in enumerate(given, -len(given)):
+
+    def closeness(entry: Entry) -> tuple[bool, int]:
+        return entry[0] == problem["option"], len(entry[1]) * (entry[1] in line)
+
+    entry = max(_entries(given), key=closeness, default=("", "", 0))
+    is_named, letters = closeness(entry)
+    if not is_named and letters < 2:
+        return problem, 0
+    if not is_named or problem["value"] is None:
+        problem |= {"option": entry[0] or None, "value": entry[1]}
+    if problem["kind"] == "other":
+        is_missing = MISSING.search(line) and not os.path.lexists(entry[1])
+        problem["kind"] = "missing_path" if is_missing else "invalid_value"
+    return problem, entry[2]
+
+
+def _entries(given: Sequence[str]) -> Iterator[Entry]:
+    """The option or flag of each argument, its value, and its place counted from the end."""
+    flag = ""
+    for place, text in enumerate(given, -len(given)):
         name, equals, value = text.partition("=")
         if text.startswith("-"):
-            flag = None if text == FLAG else name
-        option = name.lstrip("+~") if equals else flag
-        value = value if equals or text == flag else text
-        is_named = option is not None and option == problem["option"]
-        if is_named or (not place and len(value) > 1 and value in line):
-            place = number
-            if not is_named or problem["value"] is None:
-                problem |= {"option": option, "value": value}
-            if problem["kind"] == "other":
-                is_missing = MISSING.search(line) and not os.path.lexists(value)
-                problem["kind"] = "missing_path" if is_missing else "invalid_value"
-    return problem, place
+            flag = "" if text == FLAG else name
+        if equals:
+            yield name.lstrip("+~"), value, place
+        else:
+            yield flag, text, place

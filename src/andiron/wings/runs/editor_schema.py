@@ -10,6 +10,7 @@ from typing import Any
 from andiron import errors
 from andiron.disk import files
 from andiron.plain import readable
+from andiron.plain.plain_values import strict_json
 from andiron.shell.cli import answers, process
 from andiron.shell.config import project, schema, trust, user_files, violations
 from andiron.shell.config.signatures import signature
@@ -45,7 +46,15 @@ def main() -> int:
     about = f"Write {FILE} for editors into the folder of your configuration."
     parser = answers.Parser(description=about)
     parser.add_argument("--config-dir", type=Path, help="the folder (default: the project's conf)")
-    conf = parser.parse_args().config_dir or next(iter(project.current().conf), None)
+    folder = user_files.default_conf_dir() / "answers"
+    commands = sorted(path.stem for path in folder.glob("*.json"))
+    about = "print the schema of the lines that this command prints with --json instead"
+    parser.add_argument("--answers", metavar="COMMAND", choices=commands, help=about)
+    options = parser.parse_args()
+    if options.answers:
+        answers.write(f"{strict_json(files.read_json(folder / f'{options.answers}.json'))}\n")
+        return 0
+    conf = options.config_dir or next(iter(project.current().conf), None)
     if conf is None:
         raise errors.ConfigError(["--config-dir: not given, and there is no project here; give it"])
     user_files.check([conf])

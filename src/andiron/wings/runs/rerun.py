@@ -50,7 +50,7 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
     hydra_files = [file for name in HYDRA_FILES if (file := path / name).exists()]
     run_record.check(folder, *hydra_files)
     record = {file.name: file.read_text(encoding="utf-8") for file in hydra_files}
-    with installed(signals):
+    with installed(signals), answers.given_to(None):
         train_run.train(config, into, record, signals.interrupter, trusted)
     repeated = RunFolder(into)
     known = {"rerun": {"path": str(path), "run": run_record.identity(folder)}}

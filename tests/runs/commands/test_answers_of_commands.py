@@ -1,0 +1,181 @@
+"""Under `--json` each command prints answers that fit its schema, and nothing else, also failing.
+
+A command that writes to a closed pipe or a full disk: `tests/runs/commands/test_lost_results.py`.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import jsonschema
+import pytest
+import torch
+from in_process import called
+
+from andiron import __main__
+from proofs import ten_tasks
+
+ROOT = Path(__file__).resolve().parents[3]
+SCHEMAS = ROOT / "conf" / "answers"
+SMALL = ("model.hidden=[8]", "num_epochs=1")
+TEXT = (
+    "data=text", "data.path=text.txt", "data.level=characters", "data.context_length=4",
+    "task=language_model", "task.sample_length=1", "metrics=language", "model=gpt",
+    "model.layers=1", "model.dim=8", "model.heads=1", "num_epochs=1",
+)  # fmt: skip
+OUT = ("--output", "out")
+SUCCESSES = {  # beside those of proofs/ten_tasks.py
+    "train": ["-m", *SMALL, "seed=1,2", "hydra.sweep.dir=sweep"],
+    "check": [*SMALL],
+    "plan": [*SMALL, "hydra.run.dir=planned"],
+    "find-lr": [*SMALL, "--updates", "12", "hydra.run.dir=found"],
+    "watch": ["run"],
+    "evaluate": ["run"],
+    "predict": ["run", "picture.png"],
+    "generate": ["text", "--length", "3"],
+    "export": ["run", "--format", "safetensors", "--output", "exported"],
+    "runs": ["list", "run", "text"],
+    "rerun": ["run", "--into", "again"],
+    "replay": ["diverged/nonfinite/update-2"],
+    "accept-changes": ["run"],
+    "import-state-dict": ["weights.pt", "weights.safetensors"],
+    "new": ["mine"],
+    "schema": ["--answers", "runs"],
+    "verify-resume": [*SMALL, "--at", "mid", "--here"],
+}
+OPTIONS = [
+    ["lernign_rate=1"], ["model=cnvnet"], ["lr=-1"], ["batch_size=two"], ["model.dropout=3"],
+    ["data=csv"], ["data=csv", "data.path=no.csv", "data.target=y"], ["device=tpu"],
+    ["model.hiden=3"], ["--config-dir", "nowhere"], ["lr=0.1,0.2"], ["--confg-dir", "conf"],
+]  # fmt: skip
+FAILURES = {
+    "train": [*OPTIONS, ["resume=nowhere"], ["-m", "lr=-1,-2"], ["fork_from=nowhere@best"]],
+    "check": [*OPTIONS, ["resume=run"], ["-m", "lr=1,2"]],
+    "plan": [*OPTIONS, ["resume=run"]],
+    "find-lr": [*OPTIONS, ["--first", "2", "--last", "1"], ["--updates", "few"]],
+    "watch": [[], ["nowhere"], ["empty"], ["run", "--onec"], ["run", "text"]],
+    "evaluate": [
+        [], ["nowhere"], ["empty"], ["run", "splt=test"], ["run", "split=tset"],
+        ["run", "weights=bset"], ["run", "--worst", "0"], ["run", "--wrost", "3"],
+        ["run", "data=digts"], ["run", "--device", "gpu"], ["run", "--pictures", "run/inside"],
+    ],
+    "predict": [
+        [], ["nowhere", "picture.png"], ["empty", "picture.png"], ["run"], ["run", "no.png"],
+        ["run", "text.txt"], ["run", "picture.png", "--top", "0"],
+        ["run", "picture.png", "--tpo", "3"], ["run", "picture.png", "--weights", "bset"],
+        ["run", "picture.png", "--output", "run/out"], ["run", "picture.png", "--device", "gpu"],
+    ],
+    "generate": [
+        [], ["nowhere"], ["empty"], ["run"], ["text", "--length", "0"], ["text", "--lenght", "3"],
+        ["text", "--temperature", "-1"], ["text", "--weights", "bset"], ["text", "--top-k", "0"],
+        ["text", "--seed", "no"], ["text", "--device", "gpu"],
+    ],
+    "export": [
+        [], ["run", *OUT], ["nowhere", "--format", "onnx", *OUT], ["run", "--format", "onx", *OUT],
+        ["empty", "--format", "torch", *OUT], ["run", "--format", "onnx", *OUT, "--device", "cpu"],
+        ["run", "--format", "torch", "--output", "run/inside"],
+        ["run", "--format", "torch", "--output", "text"],
+        ["run", "--format", "torch", *OUT, "--weights", "bset"],
+        ["run", "--format", "adapter", *OUT],
+    ],
+    "runs": [
+        ["lst"], ["list", "run", "--where", "lr~1"], ["list", "run", "--sort", "nothing"], ["show"],
+        ["show", "nowhere"], ["show", "empty"], ["compare", "nowhere"], ["diff", "run"],
+        ["best", "run", "--metric", "valid/acuracy"], ["rm"], ["rm", "run"],
+        ["compare", "run", "--direction", "up"], ["list", "--jsno"],
+    ],
+    "rerun": [[], ["nowhere"], ["empty"], ["run", "--into", "run/in"], ["run", "--itno", "x"]],
+    "replay": [[], ["nowhere"], ["empty"], ["run"], ["run", "more"]],
+    "accept-changes": [[], ["nowhere"], ["empty"], ["run", "more"]],
+    "import-state-dict": [
+        [], ["no.pt", "o.safetensors"], ["text.txt", "o.safetensors"], ["weights.pt", "o.txt"],
+        ["weights.pt", "o.safetensors", "--key", "x"], ["weights.pt", "weights.pt"],
+        ["weights.pt", "o.safetensors", "--rename", "x"], ["weights.pt", "run/o.safetensors"],
+        ["weights.pt", "o.safetensors", "--kye", "x"],
+    ],
+    "new": [[], ["1x"], ["torch"], ["empty"], ["class"], ["a", "b"]],
+    "schema": [[], ["--config-dir", "nowhere"], ["--answers", "trian"], ["--confg-dir", "x"]],
+    "verify-resume": [
+        ["--at"], ["--at", "nowhere"], ["--random", "-1"], ["--workers", "-1"], ["resume=run"],
+        ["--keep", "empty"], ["--at", "mid", "--random", "x"],
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """A folder with runs, weights and a picture."""
+    folder = tmp_path_factory.mktemp("answers")
+    (folder / "text.txt").write_text("to be or not to be\n" * 40)
+    (folder / "empty").mkdir()
+    shutil.copy(ROOT / "docs" / "pictures" / "site.png", folder / "picture.png")
+    torch.save({"weight": torch.ones(2)}, folder / "weights.pt")
+    trained = {
+        "run": (*SMALL, "hydra.run.dir=run"),
+        "text": (*TEXT, "hydra.run.dir=text"),
+        "diverged": (*SMALL, "lr=1e20", "optimizer=sgd", "hydra.run.dir=diverged"),
+    }
+    for name, arguments in trained.items():
+        code, lines = answered(folder, "train", *arguments)
+        assert code == (name == "diverged"), lines
+    return folder
+
+
+def answered(folder, command, *arguments):
+    """The exit code of a command and its answers, each of which fits its schema."""
+    ended = called(__main__.main, command, *arguments, "--json", cwd=folder)
+    lines = [json.loads(line, parse_constant=pytest.fail) for line in ended.output.splitlines()]
+    for line in lines:
+        schema = json.loads((SCHEMAS / f"{command}.json").read_text())
+        assert jsonschema.Draft202012Validator(schema).is_valid(line), line
+    assert lines, (command, arguments, ended.errors)
+    return ended.code, lines
+
+
+def test_every_command_is_here_and_has_a_schema():
+    schemas = {path.stem for path in SCHEMAS.iterdir()}
+    assert SUCCESSES.keys() == FAILURES.keys() == __main__.COMMANDS.keys() == schemas
+
+
+@pytest.mark.parametrize("command", SUCCESSES)
+def test_a_result_fits_its_schema(here, command):
+    code, lines = answered(here, command, *SUCCESSES[command])
+    assert code == 0 and "error" not in lines[-1]
+    assert command in ("train", "watch") or len(lines) == 1
+
+
+@pytest.mark.parametrize("command", FAILURES)
+def test_a_failure_is_one_object_that_fits_its_schema(here, command):
+    before, messages = sorted(here.rglob("*")), set()
+    for arguments in FAILURES[command]:
+        code, lines = answered(here, command, *arguments)
+        error = lines[-1]["error"]
+        assert code == error["exit_code"] != 0, (arguments, error)
+        assert all(problem["message"] in error["message"] for problem in error["problems"])
+        messages.add(error["message"])
+    assert len(messages) == len(FAILURES[command])
+    if command not in ("train", "plan", "find-lr"):  # a folder may record a failed run
+        assert sorted(here.rglob("*")) == before
+
+
+def test_the_guide_names_each_command_and_stands_in_new_projects():
+    guide = (ROOT / "AGENTS.md").read_text()
+    assert len(guide.splitlines()) < 150
+    assert guide == called(__main__.main, "--help").output
+    assert [name for name in __main__.COMMANDS if f"`andiron {name}" not in guide] == []
+
+
+def test_ten_tasks_are_done_by_a_program_that_reads_answers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+
+    def run(*arguments):
+        return answered(tmp_path, *arguments)
+
+    done = ten_tasks.tasks(run, tmp_path)
+
+    assert done["mend"][:3] == ["lr=0.01", "optimizer=adam", "batch_size=1"]
+    assert done["check"] == ([["options", "data", "model"], ["options"]], True)
+    assert (done["sweep"], done["best"], done["resume"]) == (["done"] * 4, True, 2)
+    assert done["kill and resume"] == ("killed", "done", 4) and done["fork"] == ("done", 3)
+    assert done["compare"] == (2, [0.001, 0.0001]) and done["export"]
