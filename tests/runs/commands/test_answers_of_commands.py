@@ -35,6 +35,8 @@ SUCCESSES = {  # beside those of proofs/ten_tasks.py
     "generate": ["text", "--length", "3"],
     "export": ["run", "--format", "safetensors", "--output", "exported"],
     "runs": ["list", "run", "text"],
+    "differ": ["run", "wide", "--metric", "valid/loss"],
+    "seeds": ["run", "--add", "1"],
     "rerun": ["run", "--into", "again"],
     "replay": ["diverged/nonfinite/update-2"],
     "accept-changes": ["run"],
@@ -84,6 +86,15 @@ FAILURES = {
         ["best", "run", "--metric", "valid/acuracy"], ["rm"], ["rm", "run"],
         ["compare", "run", "--direction", "up"], ["list", "--jsno"],
     ],
+    "differ": [
+        ["nowhere"], ["run"], ["run", "wide", "--metric", "valid/acuracy"],
+        ["run", "wide", "--size", "big"], ["run", "wide", "--direction", "up"],
+        ["run", "wide", "--where", "lr~1"], ["run", "wide", "--smaples"],
+    ],
+    "seeds": [
+        [], ["nowhere", "--add", "1"], ["empty", "--add", "1"], ["run", "--add", "0"],
+        ["diverged", "--add", "1"], ["run", "--add", "1", "--devcie", "cpu"],
+    ],
     "rerun": [[], ["nowhere"], ["empty"], ["run", "--into", "run/in"], ["run", "--itno", "x"]],
     "replay": [[], ["nowhere"], ["empty"], ["run"], ["run", "more"]],
     "accept-changes": [[], ["nowhere"], ["empty"], ["run", "more"]],
@@ -112,6 +123,7 @@ def here(tmp_path_factory):
     torch.save({"weight": torch.ones(2)}, folder / "weights.pt")
     trained = {
         "run": (*SMALL, "hydra.run.dir=run"),
+        "wide": ("model.hidden=[9]", "num_epochs=1", "hydra.run.dir=wide"),
         "text": (*TEXT, "hydra.run.dir=text"),
         "diverged": (*SMALL, "lr=1e20", "optimizer=sgd", "hydra.run.dir=diverged"),
     }
