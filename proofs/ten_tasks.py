@@ -70,7 +70,7 @@ def value(schema: Mapping[str, Any]) -> Any:
 
 
 def kill(*arguments: str, after: int) -> None:
-    """Starts a command that trains, and kills it after so many updates."""
+    """Starts a command that trains, and kills it at an update."""
     command = [*ANDIRON, *arguments, "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         for line in process.stdout or ():
