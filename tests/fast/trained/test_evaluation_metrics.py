@@ -5,7 +5,8 @@ import math
 import torch
 
 from andiron.outputs import (
-    AdversarialOutput, ClassificationOutput, MultiLabelClassificationOutput, RegressionOutput,
+    AdversarialOutput, BinaryClassificationOutput, ClassificationOutput,
+    MultiLabelClassificationOutput, RegressionOutput,
 )  # fmt: skip
 from andiron.wings.trained.evaluation_metrics import Details
 
@@ -37,6 +38,19 @@ def test_losses_of_labels_and_values():
     assert worst[0][0] == 0 and math.isclose(worst[0][1], math.log(2), rel_tol=1e-6)  # float32
     values = RegressionOutput(LOSS, torch.tensor([[1.0], [5.0]]), torch.tensor([[1.0], [2.0]]))
     assert read(values) == ([], [(1, 9.0), (0, 0.0)])
+
+
+def test_each_sample_has_a_score_and_nan_where_it_has_none():
+    logits = torch.tensor([[0.0, 1.0], [5.0, 0.0], [0.0, 1.0], [math.nan, 1.0]])
+    details = Details()
+    details.add(ClassificationOutput(LOSS, logits, torch.tensor([1, 1, -100, 0]), has_ignored=True))
+    details.add(BinaryClassificationOutput(LOSS, torch.tensor([2.0, -1.0]), torch.tensor([1, 1])))
+    details.add(RegressionOutput(LOSS, torch.tensor([[1.0], [5.0]]), torch.tensor([[1.0], [2.0]])))
+
+    scores = details.sample_scores()
+
+    assert scores[:2] == [1, 0] and scores[4:] == [1, 0, 0, -9]
+    assert all(map(math.isnan, scores[2:4]))
 
 
 def test_an_item_without_classes_or_losses_gives_none():

@@ -11,7 +11,7 @@ from andiron.plain.states import State
 from andiron.wings.comparison import differences, recorded_run, text_table
 from andiron.wings.comparison.differences import Difference
 from andiron.wings.comparison.recorded_run import Run
-from andiron.wings.comparison.run_values import value_of
+from andiron.wings.comparison.run_values import comparable, value_of
 from andiron.wings.comparison.seed_groups import Row
 
 MOST = 30  # groups that the best is compared with
@@ -25,13 +25,14 @@ def values(runs: Iterable[Run], metric: str, notes: list[str]) -> dict[Hashable,
     """
     by_seed: dict[Hashable, float] = {}
     for run in runs:
-        status, seed = run.facts["status"], run.options.get("seed", str(run.path))
+        status, seed = run.facts["status"], comparable(run.options.get("seed", str(run.path)))
         value = math.nan if status == State.DIVERGED else value_of(run, metric)
         if status in ENDED and value is not None and seed not in by_seed:
             by_seed[seed] = value
         else:
             why = f"has seed {seed} again" if seed in by_seed else f"is {status}"
-            notes.append(f"left out: {run.path}: {f'has no {metric}' if value is None else why}")
+            why = f"has no {metric}" if value is None else why
+            notes.append(f"left out: {text_table.cell(run.path)}: {why}")
     return by_seed
 
 

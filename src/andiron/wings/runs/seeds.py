@@ -13,6 +13,7 @@ from andiron.shell.config.trust import Trust
 from andiron.shell.run import named_folder
 from andiron.shell.training import train_run
 from andiron.wings.comparison import bit_comparison, recorded_run, run_search, seed_groups
+from andiron.wings.comparison.run_values import comparable
 from andiron.wings.comparison.seed_differences import ENDED
 from andiron.wings.runs import rerun
 
@@ -29,7 +30,7 @@ def add(path: Path, number: int, trusted: Trust) -> dict[int, Path]:
     beside = recorded_run.read(run_search.run_folders([path, path.parent]))
     groups = seed_groups.by_seed(beside)
     same = next(group for group in groups if any(run.path == path for run in group))
-    trained = {run.options.get("seed") for run in same if run.facts["status"] in ENDED}
+    trained = {comparable(run.options.get("seed")) for run in same if run.facts["status"] in ENDED}
     missing = (seed for seed in itertools.count() if seed not in trained)
     folders = {
         seed: path.with_name(f"{path.name}-seed{seed}")

@@ -40,22 +40,20 @@ class Details:
             counts = PerClass()(item)[0].long()
             self._counts = counts if self._counts is None else self._counts + counts
         self._losses.append(losses := _losses(item).cpu())
+        scores = -losses
         if isinstance(item, ONE_CLASS):
             is_binary = item.output.shape == item.targets.shape
             predicted = item.output > 0 if is_binary else item.output.argmax(-1)
-            right = (predicted == item.targets).float().cpu()
-            self._scores.append(right.where(losses > -torch.inf, -losses))
-        else:
-            self._scores.append(-losses)
+            scores = (predicted == item.targets).float().cpu()
+        self._scores.append(scores.where(losses > -torch.inf, torch.nan))
 
     def sample_scores(self) -> list[float]:
         """1 for right and 0 for wrong if a sample has one class, otherwise minus its loss.
 
-        Samples whose targets are all ignored are left out.
+        NaN where the loss is, or where all targets of a sample are ignored.
         """
-        scores = torch.cat(self._scores)
-        values: list[float] = scores[scores < torch.inf].tolist()
-        return values
+        scores: list[float] = torch.cat(self._scores).tolist()
+        return scores
 
     def scores(self, class_names: Sequence[str] | None) -> list[ClassScores]:
         """Precision, recall, F1 and support of every class; empty if nothing was counted."""
