@@ -20,6 +20,7 @@ LOAD, EVALUATE, PREDICT, GENERATE = "andiron.load", "evaluate", "predict", "gene
 EXPORT, PROGRAM = "export --format safetensors", "export --format torch"
 START, PLAN, IMPORT, CONFIGURED = "start_from", "plan", "import_state_dict", "--config-dir"
 WATCH, ACCEPT, SWEEP = "watch", "accept_changes", "runs compare of a sweep"
+TREE, FORK = "runs tree", "fork_from="
 OVERWRITE, REQUEUED = "overwrite=true", "restart=requeued"
 GRID_AGAIN, SEARCH_AGAIN = "the same sweep again", "the same search again"
 JOURNAL_AGAIN, HALVING_AGAIN = "the same search in a journal again", "the same halving again"

@@ -15,9 +15,9 @@ from andiron.wings.trained import evaluate, generate, import_state_dict, predict
 from andiron.wings.trained.exports import export
 from proofs.attempt import CONF, jobs_forked_here
 from proofs.hostile_case import (
-    ACCEPT, AGAIN, BEST, CHANGED, COMPARE, CONFIGURED, DIFF, DIFFER, EVALUATE, EXPORT, GENERATE,
-    GRID_AGAIN, HALVING_AGAIN, IMPORT, JOURNAL_AGAIN, LIST, LOAD, OVERWRITE, PLAN, PREDICT, PROGRAM,
-    REMOVE, REPLAY, REQUEUED, RESUME, SEARCH_AGAIN, SHOW, START, SWEEP, WATCH,
+    ACCEPT, AGAIN, BEST, CHANGED, COMPARE, CONFIGURED, DIFF, DIFFER, EVALUATE, EXPORT, FORK,
+    GENERATE, GRID_AGAIN, HALVING_AGAIN, IMPORT, JOURNAL_AGAIN, LIST, LOAD, OVERWRITE, PLAN, PREDICT,
+    PROGRAM, REMOVE, REPLAY, REQUEUED, RESUME, SEARCH_AGAIN, SHOW, START, SWEEP, TREE, WATCH,
 )  # fmt: skip
 
 PICTURE = "picture.png"  # beside the folder: what is predicted from
@@ -122,6 +122,10 @@ COMMANDS = {
         _train, lambda at: [f"resume={at.folder}", "num_epochs=3", "render=plain"],
         "weights", is_writing=True,
     ),
+    FORK: Command(
+        _train, lambda at: [f"fork_from={at.folder}", "num_epochs=3", "render=plain",
+                            f"hydra.run.dir={at.into}"], "weights",
+    ),
     AGAIN: Command(rerun.main, lambda at: [at.folder, "--into", at.into], "weights"),
     REPLAY: Command(replay.main, lambda at: [next(at.folder.glob("nonfinite/*"), at.folder)]),
     START: Command(
@@ -155,6 +159,7 @@ COMMANDS = {
     BEST: Command(runs.main, lambda at: ["best", at.folder, at.honest], "any"),
     DIFF: Command(runs.main, lambda at: ["diff", at.folder, at.honest], "any"),
     DIFFER: Command(runs.main, lambda at: ["differ", at.folder, at.honest], "any"),
+    TREE: Command(runs.main, lambda at: ["tree", at.folder, at.honest], "any"),
     WATCH: Command(watch.main, lambda at: [at.folder, "--once"], "any"),
     REMOVE: Command(runs.main, lambda at: ["rm", at.folder, "--yes"], "any", is_writing=True),
     SWEEP: Command(runs.main, lambda at: ["compare", at.folder], "any", is_writing=True),

@@ -89,6 +89,10 @@ LISTED = {
     "path": TEXT, "status": STATUS, "options": by_name(), "metrics": by_name(by_name()),
     "problems": list_of(TEXT),
 }  # fmt: skip
+PARENT = {  # with the record of a fork
+    **closed({"kind": TEXT, "path": TEXT, "is_there": FLAG, "changes": by_name()}),
+    "additionalProperties": True,
+}  # fmt: skip
 LISTED_RUN = {**closed(LISTED), "additionalProperties": True}
 ANSWERS: dict[str, list[Schema]] = {
     "train": [POINT, closed({"job": closed({**JOB, "retried": FLAG})}), SWEEP, RUN],
@@ -134,6 +138,10 @@ ANSWERS: dict[str, list[Schema]] = {
         DIFFER,
         SWEEP,
         closed({name: by_name(list_of(ANY)) for name in ("options", "provenance", "metrics")}),
+        closed({"tree": list_of(closed({
+            "path": TEXT, "status": STATUS, "resumed": COUNT, "resumes": by_name(TEXT),
+            "parent": or_null(PARENT),
+        }))}),
         closed({"removed": by_name(list_of(TEXT))}),
     ],
     "differ": [DIFFER],

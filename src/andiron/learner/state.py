@@ -191,7 +191,10 @@ class LearnerState:
         differences = matching.differences(places, saved.model)
         if differences:
             listed = matching.described(differences, places, saved.model)
-            remedy = "build the model whose state it is"
+            remedy = (
+                "build the model whose state it is, or start another run from the weights that "
+                "fit: start_from={path: <run folder>, partial: true}"
+            )
             raise errors.MismatchError(f"the state does not fit the model:\n{listed}\n{remedy}")
         own = {name: place.own for name, place in places.items()}
         _refuse(saved.place(contents.MODEL), model_weights.differences(saved.model, own))

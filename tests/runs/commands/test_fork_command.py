@@ -14,7 +14,7 @@ from andiron.run_folder import RunFolder
 from andiron.shell.run import log_file, run_record
 from andiron.shell.training import train
 from andiron.wings.comparison import bit_comparison
-from andiron.wings.runs import rerun
+from andiron.wings.runs import command as runs, rerun
 from andiron.wings.trained import evaluate
 from in_process import called, page_ran
 from stops_at import stopping
@@ -128,7 +128,7 @@ def test_a_fork_is_resumed_and_rerun_as_a_run_is(parent):
     again = called(rerun.main, "straight", "--into", "again")
     assert again.code == 0 and "changed since: nothing" in again.output
     assert origin("again")["rerun"]["run"] == run_record.identity(RunFolder(Path("straight")))
-    forked("fork_from=again@8", "hydra.run.dir=of_rerun", "lr=0.02")
+    assert "fork what it repeats" in refused("fork_from=again@8")
     requeued = "fork_from=parent@7", "hydra.run.dir=requeued", "lr=0.01", "restart=requeued"
     with stopping(updates=9):
         assert trained(*requeued).code == 75
@@ -207,5 +207,30 @@ def test_damaged_old_and_running_parents_are_named(parent):
 def test_the_page_of_forks(here):
     text = (ROOT / "docs/forking.md").read_text()
     said = dict(page_ran(text, ROOT, {}))
-    assert len(said) == 4
+    assert len(said) == 5
     assert differences("runs/by_hand", "runs/forked", 21) == []
+
+
+def test_the_tree_of_runs_names_changes_and_missing_parents(parent):
+    forked("fork_from=parent@10", "hydra.run.dir=fork", "lr=0.1")
+    assert trained("resume=fork", "num_epochs=4").code == 0
+    forked("fork_from=fork@18", "hydra.run.dir=deep/second", "scheduler=cosine")
+    forked("start_from=parent/model.safetensors", *RUN[1:], "hydra.run.dir=tuned", "data=partial")
+    assert called(rerun.main, "parent", "--into", "again").code == 0
+    said = called(runs.main, "tree", ".").output.replace(f"{Path.cwd()}/", "").splitlines()
+    assert [line.partition("  data")[0] for line in said] == [
+        "parent  done",
+        "  again  done  repeats it",
+        "  fork  done  resumed 1 times  num_epochs 3, from update 15 4  forked from  step-10  "
+        "lr 0.001 -> 0.1  num_epochs 3 -> 4",
+        "    deep/second  done  forked from  step-18  scheduler Constant -> Cosine  "
+        "scheduler.min_lr null -> 0.0",
+        "  tuned  done  starts from its weights",
+    ]
+    shutil.rmtree("parent")
+    (alone,) = json.loads(called(runs.main, "tree", "fork", "--json").output)["tree"]
+    assert alone["parent"]["changes"]["lr"] == ["0.001", "0.1"]
+    assert not alone["parent"]["is_there"] and alone["parent"]["run"]
+    said = called(runs.main, "tree", "deep").output
+    assert "fork  not in these folders" in said
+    assert "parent  missing" in called(runs.main, "tree", "fork").output

@@ -67,12 +67,7 @@ class ForkPoint:
         named, (path, saved) = leaves.by_name(changes), self.saved
         built.world.decided(lambda: metadata.check_data(self.folder, built.splits, named))
         resume_point.check(config, built, saved, named)
-        try:
-            resume_point.resume(learner, config, self.saved, named, is_fork=True)
-        except errors.ConfigError as error:
-            weights = f"start_from={{path: {path / contents.MODEL}, partial: true}}"
-            problems = (f"{each}; {weights} begins with what fits" for each in error.problems)
-            raise errors.ConfigError(problems) from error
+        resume_point.resume(learner, config, self.saved, named, is_fork=True)
         if learner.is_over:
             why = "nothing is left to train; fork an earlier checkpoint, or give more num_epochs"
             raise errors.ConfigError([f"{path}: {why}"])

@@ -133,7 +133,7 @@ def check_data(folder: RunFolder, splits: Splits, changes: Mapping[str, list[Any
             f"data {splits.name}: its splits have {now} samples, and the run in {folder.path} was "
             f"trained with {sizes}; use the same split options"
         )
-    all_changes = [changes, *(entry["changes"] for entry in origin["resumes"])]
+    all_changes = [changes, *(entry.get("changes", {}) for entry in origin["resumes"])]
     has_asked = any(name.partition(".")[0] == "data" for each in all_changes for name in each)
     if not has_asked and folder.data.exists() and (other := _other_facts(folder, splits)):
         log.warning(

@@ -209,7 +209,7 @@ def _recorded_overrides(folder: RunFolder, conf_dirs: list[Path], trusted: Trust
     except (OSError, ValueError, errors.DataError) as error:
         raise errors.RunFolderError(
             f"{path}: cannot be read ({error}); give resume=<run folder> alone: "
-            f"{folder.config.name} is enough for that"
+            f"{folder.config.name} is enough for that; instead of a rerun, fork what it repeats"
         ) from error
     kept = _without(overrides, *schema.INSTRUCTIONS)
     hydra_overrides.check(path, kept, diagnosis.groups(*conf_dirs), trusted)

@@ -15,7 +15,7 @@ from andiron.run_folder import RunFolder, is_sweep
 from andiron.shell.cli import answers, command_line, process
 from andiron.shell.run import named_folder
 from andiron.wings.comparison import (
-    epoch_curves, recorded_run, run_details, run_filter, run_list, run_search, run_values,
+    epoch_curves, lineage, recorded_run, run_details, run_filter, run_list, run_search, run_values,
     seed_differences, seed_groups, text_table,
 )  # fmt: skip
 from andiron.wings.comparison.recorded_run import Run
@@ -172,6 +172,13 @@ def diff(options: Options) -> None:
         print(run_details.as_text_of_differences(one, other, differences))
 
 
+def tree(options: Options) -> None:
+    """Prints which runs were forked, repeated or started from which, and what changed."""
+    found = lineage.rows(_require_runs(options))
+    if not answers.give({"tree": found}):
+        print(lineage.as_text_of(found))
+
+
 def remove(options: Options) -> int:
     """Removes runs: the files that they wrote."""
     if not options.folders and not options.where:
@@ -286,5 +293,6 @@ COMMANDS: dict[str, tuple[Callable[[Options], int | None], str]] = {
     "differ": (differ, "folders --where --metric --direction --size --samples --trust"),
     "best": (best, "folders --where --metric --direction"),
     "diff": (diff, "a b"),
+    "tree": (tree, "folders --where"),
     "rm": (remove, "folders --where --yes"),
 }  # fmt: skip

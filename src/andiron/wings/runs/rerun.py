@@ -11,7 +11,7 @@ from andiron import errors, serialization
 from andiron.distributed import World
 from andiron.interrupter import Interrupter
 from andiron.plain import readable
-from andiron.run_folder import HYDRA_FILES, RunFolder
+from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, configured_store, fork_point
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.cli import answers, command_line, process
@@ -47,11 +47,8 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
     report = "\n  ".join(["changed since:", *changed]) if changed else f"changed since: {UNCHANGED}"
     print(readable.printable(report))
     signals = Signals(Interrupter())
-    hydra_files = [file for name in HYDRA_FILES if (file := path / name).exists()]
-    run_record.check(folder, *hydra_files)
-    record = {file.name: file.read_text(encoding="utf-8") for file in hydra_files}
     with installed(signals), answers.given_to(None):
-        train_run.train(config, into, record, signals.interrupter, trusted)
+        train_run.train(config, into, {}, signals.interrupter, trusted)
     repeated = RunFolder(into)
     known = {"rerun": {"path": str(path), "run": run_record.identity(folder)}}
     origin = {**provenance.read(repeated), **known}
