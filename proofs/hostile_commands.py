@@ -16,8 +16,9 @@ from andiron.wings.trained.exports import export
 from proofs.attempt import CONF, jobs_forked_here
 from proofs.hostile_case import (
     ACCEPT, AGAIN, BEST, CHANGED, COMPARE, CONFIGURED, DIFF, DIFFER, EVALUATE, EXPORT, FORK,
-    GENERATE, GRID_AGAIN, HALVING_AGAIN, IMPORT, JOURNAL_AGAIN, LIST, LOAD, OVERWRITE, PLAN, PREDICT,
-    PROGRAM, REMOVE, REPLAY, REQUEUED, RESUME, SEARCH_AGAIN, SHOW, START, SWEEP, TREE, WATCH,
+    GENERATE, GRID_AGAIN, HALVING_AGAIN, IMPORT, JOURNAL_AGAIN, LIST, LOAD, OVERWRITE, PLAN,
+    PREDICT, PROGRAM, REMOVE, REPLAY, REQUEUED, RESUME, SEARCH_AGAIN, SHOW, START, SWEEP, TREE,
+    WATCH,
 )  # fmt: skip
 
 PICTURE = "picture.png"  # beside the folder: what is predicted from
