@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from andiron import errors
+from andiron.plain.plain_values import strict_json
 from andiron.run_folder import RunFolder
 from andiron.shell.run import run_record
 from andiron.wings.comparison import logged_lines, run_list, run_search, seed_groups
@@ -134,7 +135,7 @@ def test_a_damaged_run_is_a_row_that_says_so(file, damage, here):
     assert run.facts["status"] == "damaged"
     shown = run_list.as_table([run], "valid/loss")
     assert "damaged" in shown and len(shown.splitlines()) == 2
-    assert json.loads(run_list.as_json([run]))[0]["problems"] == list(run.problems)
+    assert json.loads(strict_json(run_list.plain(run)))["problems"] == list(run.problems)
 
 
 def test_what_a_stranger_wrote_is_shown_without_control_characters(tmp_path):
@@ -152,7 +153,7 @@ def test_what_a_stranger_wrote_is_shown_without_control_characters(tmp_path):
     shown = [
         run_list.as_table(runs, "valid/loss"),
         run_list.as_table(runs, "valid/loss", ["lr", "started", "seconds", "reason"]),
-        run_list.as_json(runs),
+        strict_json([*map(run_list.plain, runs)]),
         seed_groups.as_table(seed_groups.compared(runs, "valid/loss", None)),
     ]
     assert not any(ord(each) < 32 and each != "\n" for text in shown for each in text)
