@@ -94,8 +94,15 @@ PARENT = {  # with the record of a fork
     "additionalProperties": True,
 }  # fmt: skip
 LISTED_RUN = {**closed(LISTED), "additionalProperties": True}
+IDEA = closed({
+    "idea": COUNT, "at": TEXT, "reason": TEXT, "options": list_of(TEXT), "metric": or_null(TEXT),
+    "values": by_name(VALUE), "code": list_of(by_name()), "patches": list_of(TEXT), "mean": VALUE,
+    "half_interval": VALUE, "kept": FLAG, "parent": COUNT, "difference": VALUE,
+    "interval": or_null(list_of(NUMBER)), "p": NUMBER, "seeds_needed": or_null(COUNT),
+}, "parent", "difference", "interval", "p", "seeds_needed")  # fmt: skip
 ANSWERS: dict[str, list[Schema]] = {
     "train": [POINT, closed({"job": closed({**JOB, "retried": FLAG})}), SWEEP, RUN],
+    "try": [closed({"idea": IDEA}), closed({"ideas": list_of(IDEA)})],
     "check": [
         closed({"checked": {"const": ["options"]}}),
         closed({

@@ -8,6 +8,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 COMMANDS = {  # module:function, each imported only when it is asked for
     "train": "andiron.shell.training.train:script",
+    "try": "andiron.wings.sweep.ideas:main",
     "watch": "andiron.wings.screen.watch:main",
     "check": "andiron.wings.runs.check:main",
     "plan": "andiron.wings.runs.plan:main",

@@ -1,0 +1,185 @@
+"""`andiron try`: trains an idea over seeds, keeps it if a metric improves, and writes both down.
+
+The ledger, `ideas.jsonl`, has a line for each idea; its number is the name of its sweep's folder.
+"""
+
+import math
+import re
+import sys
+from collections.abc import Mapping
+from itertools import count
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from andiron import errors
+from andiron.disk import files
+from andiron.disk.append_only import AppendOnlyFile
+from andiron.plain.plain_values import strict_json
+from andiron.plain.readable import number, printable
+from andiron.shell.cli import answers, command_line, process
+from andiron.shell.cli.signals import EXIT_FAILED
+from andiron.shell.config import arguments as command_arguments
+from andiron.shell.run import provenance, status
+from andiron.shell.training import train
+from andiron.wings.comparison import differences
+from andiron.wings.comparison.text_table import table
+from andiron.wings.sweep import ledger
+
+RULE = re.compile(r"(\S+) (rises|falls)|")
+SENTENCE = re.compile(r"[^=]*\s.*|[^=]+")  # no override
+TAKEN = ("seed", "objective", "sweep_name", "hydra.sweep.dir")
+COLUMNS = ("idea", "kept", "reason", "options", "metric", "mean", "parent", "difference", "p")
+Idea = dict[str, Any]  # a line of the ledger
+
+
+def read(path: Path) -> dict[int, Idea]:
+    """The ideas in a ledger by number; raises DataError if it is damaged."""
+    try:
+        lines = files.read_bytes(path).splitlines()
+        return {int(idea["idea"]): idea for idea in map(files.parsed_json, lines)}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        why = "is not a ledger of ideas; restore it, or give another folder with --ideas"
+        raise errors.DataError(f"{path}: {why}") from error
+
+
+def parent_of(
+    ideas: Mapping[int, Idea], metric: str, sign: int, against: int | None
+) -> Idea | None:
+    """The idea `against`, or the best of those kept by the metric, which should rise (`sign` 1)
+    or fall (-1).
+
+    Raises: SelectionError if it is not among the ideas that have values of the metric.
+    """
+    known = {
+        name: idea
+        for name, idea in ideas.items()
+        if idea["metric"] == metric and idea["mean"] is not None
+    }
+    if against is None:
+        kept = [idea for idea in known.values() if idea["kept"]]
+        return max(kept, key=lambda idea: sign * idea["mean"], default=None)
+    if against not in known:
+        numbers = ", ".join(map(str, known)) or "none"
+        raise errors.SelectionError(f"--against {against}: no idea with {metric}; known: {numbers}")
+    return known[against]
+
+
+def decided(values: Mapping[str, float], parent: Idea | None, sign: int) -> Idea:
+    """The mean with its 95 % interval, the difference from a parent, and whether it is kept.
+
+    It is kept if the difference is shown to be an improvement; without a parent if it has a mean.
+    """
+    mean = fmean(values.values())
+    deviation, degrees = differences.noise([[*values.values()]])
+    half = deviation * differences.t_limit(degrees) / math.sqrt(len(values)) if degrees else None
+    facts: Idea = {"mean": mean, "half_interval": half, "kept": math.isfinite(mean)}
+    if parent is None:
+        return facts
+    found = differences.by_seed(parent["values"], values)
+    is_better = found.is_shown and sign * found.value > 0
+    known = {"interval": found.interval, "p": found.p, "seeds_needed": found.seeds_needed()}
+    return facts | {
+        "parent": parent["idea"], "difference": found.value, **known, "kept": is_better
+    }  # fmt: skip
+
+
+@process.training_command
+def main(conf_dir: Path | None = None) -> int:
+    """Runs `python scripts/try.py`; returns the exit code."""
+    options, overrides = _parser().parse_known_args()
+    path = options.ideas.absolute() / "ideas.jsonl"
+    ideas = read(path)
+    if options.list:
+        if not answers.give({"ideas": [*ideas.values()]}):
+            print(table(COLUMNS, [[*map(idea.get, COLUMNS)] for idea in ideas.values()]))
+        return 0
+    rule = RULE.fullmatch(options.keep_if)
+    wrong = [text for text in overrides if not _is_one(text)]
+    if not rule or not SENTENCE.fullmatch(options.reason) or wrong:
+        raise errors.ConfigError(
+            [f"{text}: an idea has one configuration; --seeds gives its seeds" for text in wrong]
+            or ["an idea needs a reason, before its overrides, and --keep-if 'valid/loss falls'"]
+        )
+    metric, sign = rule[1], -1 if rule[2] == "falls" else 1
+    parent = parent_of(ideas, metric, sign, options.against) if metric else None
+    folder = next(new for name in count(1) if not (new := path.with_name(str(name))).exists())
+    seeds = [f"seed=range(0,{options.seeds})", f"hydra.sweep.dir={folder}"]
+    given = [*overrides, *([f"objective={metric}"] if metric else []), *seeds]
+    script = sys.argv[0].partition(" ")[0].replace("scripts/try.py", "train.py")
+    sys.argv = [script, "-m", *given]
+    code = train.main(conf_dir)
+    if code in (0, EXIT_FAILED) and (result := _result(folder)):  # not refused or interrupted
+        facts = {"idea": int(folder.name), "at": status.now(), "reason": options.reason}
+        decision = decided(result["values"], parent, sign)
+        _record(path, {**facts, "options": overrides, **result, **decision})
+    return code
+
+
+def _parser() -> answers.Parser:
+    parser = answers.Parser(
+        description="Train an idea with the working tree as it is, and write it down. Other "
+        "arguments are overrides, as for train.py.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("reason", nargs="?", default="", help="what is tried, and why")
+    parser.add_argument("--seeds", type=command_line.count, default=3, help="number of seeds")
+    rises = "keep it only if this is shown: 'valid/accuracy rises', 'valid/loss falls'"
+    parser.add_argument("--keep-if", default="", help=rises)
+    against = "number of the idea to compare with; default: the best that was kept"
+    parser.add_argument("--against", type=int, help=against)
+    parser.add_argument("--list", action="store_true", help="show the ledger of ideas")
+    parser.add_argument("--ideas", type=Path, default=Path("outputs/ideas"), help="its folder")
+    return parser
+
+
+def _is_one(text: str) -> bool:
+    """Whether an argument is an override with one value that is not taken, or a flag."""
+    override = command_arguments.parsed_override(text)
+    is_sweep = override is not None and override.is_sweep_override()
+    is_flag = text in ("-m", "--multirun")
+    return not (is_sweep or is_flag) and text.lstrip("+").partition("=")[0] not in TAKEN
+
+
+def _result(folder: Path) -> Idea | None:
+    """The objective by seed, NaN where there is none, and the code; None if no run began."""
+    sweep = ledger.read(folder)
+    jobs = list(sweep.jobs.values())
+    runs = [run for job in jobs if (run := sweep.run_of(job))]
+    if not runs:
+        return None
+    origin = provenance.read(runs[0])
+    values = {
+        text: math.nan if job.objective is None else job.objective
+        for job in jobs
+        for text in {*job.overrides}.difference(ledger.configuration(job))
+    }
+    code = [code for code in [origin["git"], *origin["projects"].values()] if code]
+    patches = [runs[0].path / each["uncommitted"] for each in code if each["uncommitted"]]
+    return {"metric": sweep.facts.get("objective"), "values": values, "code": code,
+            "patches": [*map(str, patches)]}  # fmt: skip
+
+
+def _record(path: Path, idea: Idea) -> None:
+    """Adds an idea to the ledger, and prints it with the decision.
+
+    Raises: OutputError if the line could not be written.
+    """
+    book = AppendOnlyFile(path)
+    book.append(f"{strict_json(idea)}\n".encode())
+    if lost := book.close():
+        raise errors.OutputError(f"{lost} are lost; free some space, and try the idea again")
+    if answers.give({"idea": idea}):
+        return
+    half = "" if idea["half_interval"] is None else f" ± {number(idea['half_interval'])} (95 %)"
+    verdict = "kept" if idea["kept"] else "discarded"
+    print(f"idea {idea['idea']} is {verdict}: {idea['metric']} {number(idea['mean'])}{half}")
+    if "parent" in idea:
+        is_open = idea["p"] > differences.ALPHA and idea["seeds_needed"]
+        more = f", {idea['seeds_needed']} seeds would show it" if is_open else ""
+        difference = number(idea["difference"])
+        print(f"{difference} from idea {idea['parent']}, p = {idea['p']:.2g}{more}")
+    for patch in idea["patches"]:
+        print(printable(f"its code again: git apply {patch}"))
