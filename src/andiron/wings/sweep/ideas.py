@@ -6,7 +6,7 @@ The ledger, `ideas.jsonl`, has a line for each idea; its number is the name of i
 import math
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from itertools import count
 from pathlib import Path
 from statistics import fmean
@@ -67,7 +67,7 @@ def parent_of(
     return known[against]
 
 
-def decided(values: Mapping[str, float], parent: Idea | None, sign: int) -> Idea:
+def decided(values: Mapping[Hashable, float], parent: Idea | None, sign: int) -> Idea:
     """The mean with its 95 % interval, the difference from a parent, and whether it is kept.
 
     It is kept if the difference is shown to be an improvement; without a parent if it has a mean.
