@@ -17,7 +17,7 @@ from andiron.errors import Problem
 from andiron.plain.plain_values import strict_json
 
 FLAG = "--json"
-HEAD = re.compile(r"([\w.@/~-]+)(?:=(.*?))?: (.*)", re.DOTALL)  # of a line about a problem
+HEAD = re.compile(r"([\w@-][\w.@/~-]*)(?:=(.*?))?: (.*)", re.DOTALL)  # of a line about a problem
 NEAREST = re.compile(r"did you mean '(.+?)'\?")
 MISSING = re.compile("(?i)no such (file|folder)|not found|holds no|does not exist|no record format")
 Entry = tuple[str, str, int]  # an option or flag, its value, and its place among the arguments

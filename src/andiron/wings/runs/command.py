@@ -12,7 +12,7 @@ from andiron.plain import improvement, readable
 from andiron.plain.plain_values import is_finite
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder, is_sweep
-from andiron.shell.cli import answers, command_line, process
+from andiron.shell.cli import answers, process
 from andiron.shell.run import named_folder
 from andiron.wings.comparison import (
     epoch_curves, lineage, recorded_run, run_details, run_filter, run_list, run_search, run_values,
@@ -109,6 +109,7 @@ def differ(options: Options) -> None:
         "metric": metric, "groups": seed_groups.plain(rows), "differences": found, "notes": notes,
     }  # fmt: skip
     if options.samples:
+        from andiron.shell.cli import command_line  # Hydra
         from andiron.wings.trained import sample_differences  # torch
 
         paths = [[run.path for run in side] for side in sides]
