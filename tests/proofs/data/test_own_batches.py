@@ -1,11 +1,13 @@
 """docs/own_batches.md: each of its projects is trained, stopped, resumed, divided and evaluated."""
 
+import json
 import math
 import os
 import re
 import subprocess
 import sys
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy
@@ -69,20 +71,24 @@ def saved_photos(folder):
         Image.fromarray(pixels).save(place)
 
 
+def written(name, folder):
+    """Writes the files of a project of the page, and its data, to the folder."""
+    if name in ("bert", "gpt-2"):
+        saved_texts(folder / {"bert": "reviews", "gpt-2": "texts"}[name],
+                    {"bert": "classes", "gpt-2": "tokens"}[name])  # fmt: skip
+    if name == "vit":
+        saved_photos(folder)
+    for path, content in files(name).items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(content)
+
+
 @pytest.fixture
 def project(request, tmp_path, monkeypatch):
     """The folder of a project of the page, with its data."""
-    name = request.param
-    for package in PACKAGES[name]:
+    for package in PACKAGES[request.param]:
         pytest.importorskip(package)
-    if name in ("bert", "gpt-2"):
-        saved_texts(tmp_path / {"bert": "reviews", "gpt-2": "texts"}[name],
-                    {"bert": "classes", "gpt-2": "tokens"}[name])  # fmt: skip
-    if name == "vit":
-        saved_photos(tmp_path)
-    for path, content in files(name).items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(content)
+    written(request.param, tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path
@@ -125,19 +131,34 @@ def test_a_project_of_the_page_is_trained_resumed_and_evaluated(project, request
         assert evaluation.values["loss"] == row["last"]
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("project", ["bert", "detector", "graphs"], indirect=True)
-def test_slices_in_one_process_and_in_two_have_the_same_bits(project):
-    assert trained(project, "one", "slices=2").code == 0
-    (experiment,) = (project / "conf" / "experiment").glob("*.yaml")
-    arguments = (*RUN, "slices=2", f"experiment={experiment.stem}", "hydra.run.dir=two")
-    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory):
+    """The folder of each project whose packages are installed, with runs of real processes.
+
+    `whole` never stopped, `killed` was killed by SIGKILL at update 5 and resumed; `one` has four
+    slices in one process, `two` in two.
+    """
+    folder = tmp_path_factory.mktemp("projects")
+    names = [name for name in PACKAGES if all(map(find_spec, PACKAGES[name]))]
+    for name in names:
+        written(name, folder / name)
+    runner, places = Path(__file__).with_name("own_batches_runs.py"), [folder / n for n in names]
     ended = subprocess.run(
-        [*torchrun, ROOT / "train.py", *arguments, "device=cpu"], cwd=project, capture_output=True,
-        text=True, env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(project)},
+        [sys.executable, runner, *places], capture_output=True, text=True, cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert_same(weights(project, "one"), weights(project, "two"))
+    return dict(zip(names, places))
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_killed_run_and_one_of_two_processes_have_the_same_bits(name, processes):
+    if name not in processes:
+        pytest.skip(f"needs {', '.join(PACKAGES[name])}")
+    for one, other in (("whole", "killed"), ("one", "two")):
+        assert_same(weights(processes[name], one), weights(processes[name], other))
+    status = json.loads((processes[name] / "killed/status.json").read_text())
+    assert status["status"] == "done" and "first_started" in status  # it was resumed
 
 
 LORA = (
