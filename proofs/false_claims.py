@@ -1,6 +1,6 @@
 """Counts false claims, missed differences and intervals that miss, of `andiron.wings.comparison`.
 
-    python -m proofs.false_claims --comparisons 400 [--runs 600 --folder FOLDER]
+    python -m proofs.false_claims --comparisons 400 [--runs 400]
 
 Each comparison draws two disjoint groups of 5 seeds of one configuration: a difference that is
 shown is a false claim. They predict how many seeds show a difference of one percent; two new groups
@@ -12,23 +12,24 @@ draws its groups from this pool, no run twice.
 import argparse
 import itertools
 import random
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from andiron.wings.comparison import differences, recorded_run, run_search, seed_differences
+import torch
+
+from andiron.data import DataLoaderBuilder, digits
+from andiron.learner import LearnerBuilder
+from andiron.metrics import Accuracy
+from andiron.models import MLP
+from andiron.optim import Optimizer
+from andiron.tasks import Classifier
+from andiron.wings.comparison import differences
 from andiron.wings.comparison.differences import Difference
 
 SEEDS = 5  # a side
 SHIFT = 0.01
-METRIC = "test/accuracy.last"
-RUN = (
-    "num_epochs=3", "lr=0.01", "model.hidden=[64]", "batch_size=32", "writers=json_lines",
-    "checkpoint=last", "device=cpu", "render=plain",
-)  # fmt: skip
 Draw = Callable[[int], list[float]]  # values of so many different seeds
 
 
@@ -123,23 +124,25 @@ def sample_claims(generator: random.Random, comparisons: int, *, is_right: bool)
     return counts
 
 
-def trained(folder: Path, runs: int) -> None:
-    """Trains seeds of one configuration in a folder until it has `runs` of them."""
-    there = len(recorded(folder))
-    if not there:
-        _called("train", "seed=0", f"hydra.run.dir={folder / 'base'}", *RUN)
-    if (missing := runs - max(there, 1)) > 0:
-        _called("seeds", str(folder / "base"), "--add", str(missing))
-
-
-def recorded(folder: Path) -> list[float]:
-    """The last accuracy of each finished run in a folder."""
-    runs = recorded_run.read(run_search.run_folders([folder])) if folder.is_dir() else []
-    return [*seed_differences.values(runs, METRIC, []).values()]
-
-
-def _called(*command: str) -> None:
-    subprocess.run([sys.executable, "-m", "andiron", *command], stdout=sys.stderr, check=True)
+def trained(runs: int) -> list[float]:
+    """The test accuracies of a small network on digits, trained with `runs` seeds in this process.
+    """
+    splits, accuracies = digits(valid=0.1, split_seed=0), []
+    valid, test = (
+        DataLoaderBuilder(splits.batcher).batch_size(512).build(part)
+        for part in (splits.valid, splits.test)
+    )
+    for seed in range(runs):
+        torch.manual_seed(seed)
+        loader = DataLoaderBuilder(splits.batcher).batch_size(32).shuffle(seed)
+        model = Classifier(MLP(splits.input_shape, splits.num_classes, hidden=[64]))
+        with tempfile.TemporaryDirectory() as folder:
+            builder = LearnerBuilder(Path(folder, "run"), num_epochs=3, seed=seed).renderer(None)
+            builder.metric_valid_numeric(Accuracy())
+            with builder.build(model, Optimizer(torch.optim.Adam, model), lr=0.01) as learner:
+                learner.fit(loader.build(splits.train), valid)
+                accuracies.append(learner.evaluate(test)["accuracy"])
+    return accuracies
 
 
 def main() -> None:
@@ -147,7 +150,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--comparisons", type=int, default=400)
     parser.add_argument("--runs", type=int, default=0, help="seeds to train (default: none)")
-    parser.add_argument("--folder", type=Path, help="of their sweep (default: a temporary one)")
     options = parser.parse_args()
     generator = random.Random(0)
     for deviation, samples, is_paired in itertools.product((0.005, 0.02), (None, 360), (0, 1)):
@@ -160,15 +162,12 @@ def main() -> None:
         counts = sample_claims(generator, options.comparisons, is_right=is_right)
         print(f"300 samples, {'right or wrong' if is_right else 'losses'}: {counts}", flush=True)
     if options.runs:
-        with tempfile.TemporaryDirectory() as temporary:
-            folder = options.folder or Path(temporary, "pool")
-            trained(folder, options.runs)
-            pool = recorded(folder)
+        pool = trained(options.runs)
         deviation = differences.noise([pool])[0]
         counts = counted(
             lambda number: generator.sample(pool, number), options.comparisons, most=len(pool) // 2
         )
-        print(f"digits, {len(pool)} seeds, {METRIC}, deviation {deviation:.4f}: {counts}")
+        print(f"digits, {len(pool)} seeds, deviation {deviation:.4f}: {counts}")
 
 
 if __name__ == "__main__":
