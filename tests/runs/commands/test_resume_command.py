@@ -245,6 +245,20 @@ def test_the_record_counts_and_not_the_current_conf(train_py, stopped):
     assert (config.log_every, config.num_epochs) == (7, 3)
 
 
+def test_a_given_value_counts_where_the_current_conf_has_it_too(train_py, stopped):
+    def recorded_by_another_conf(plain):
+        plain.update(log_every=7, lr=0.5)
+        plain["scheduler"]["lr"] = 0.5
+        plain["optimizer"].update(weight_decay=0.25)
+
+    change(stopped, "config.json", recorded_by_another_conf)
+    given = "log_every=20", "lr=0.001", "optimizer=adam", "resume_allow=[lr,optimizer]"
+    assert train_py("resume=run", *given)[0] == 0
+    config = Train.load(stopped / "config.json")
+    assert (config.log_every, config.lr, config.scheduler["lr"]) == (20, 0.001, 0.001)
+    assert config.optimizer["weight_decay"] == 0.0
+
+
 def test_a_changed_epoch_length_is_refused_if_the_schedule_depends_on_it(train_py, here):
     with stopping(updates=3):
         assert train_py(*RUN, "scheduler=cosine")[0] == 130

@@ -9,7 +9,7 @@ from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from andiron import errors
 from andiron.run_folder import RunFolder
@@ -17,6 +17,7 @@ from andiron.shell.config import (
     arguments as command_arguments,
     composition,
     diagnosis,
+    leaves,
     project,
     quoting,
     resolution,
@@ -56,9 +57,9 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str], forks: F
         folder, config, point = forks(str(parent), trusted)
         names = [*trusted.packages, *(name for _, name in trusted.said)]
         recorded = _recorded_overrides(folder, conf_dirs, trusted)
-        inherited = Inherited(asdict(config), recorded, names)
         overrides = [*_without(given, "fork_from"), f"fork_from={quoting.quoted(point)}"]
-        arguments = [*inherited.with_own(overrides), *flags]
+        inherited = Inherited(asdict(config), recorded, overrides, names)
+        arguments = [*inherited.overrides(), *flags]
         composition.run(task, conf_dir, arguments, check=inherited)
         return
     folder = _named_folder(values, arguments)
@@ -75,8 +76,9 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str], forks: F
         task(config, folder.path, {})
         return
     run_dir = f"hydra.run.dir={quoting.quoted(str(folder.path))}"
-    check = Inherited(asdict(config), _recorded_overrides(folder, conf_dirs, trusted))
-    all_arguments = [*check.with_own(overrides), run_dir, *flags]
+    recorded = _recorded_overrides(folder, conf_dirs, trusted)
+    check = Inherited(asdict(config), recorded, overrides)
+    all_arguments = [*check.overrides(), run_dir, *flags]
     composition.run(task, conf_dir, all_arguments, check=check)
 
 
@@ -84,21 +86,33 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str], forks: F
 class Inherited:
     """The check of a run that has the configuration of a recorded one, or of itself, and changes.
 
-    `recorded` are its overrides. `names`, of a fork, are the packages and classes it may name.
+    `recorded` are its overrides, `own` the given ones. `names`, of a fork, are the packages and
+    classes it may name.
     """
 
     config: dict[str, Any]
     recorded: list[str]
+    own: list[str]
     names: list[str] | None = None
 
-    def with_own(self, overrides: list[str]) -> list[str]:
+    def overrides(self) -> list[str]:
         """The recorded overrides, without those that others replace, and the others."""
         added = {_key(text) for text in self.recorded if text[0] == "+"}
         own = [
             f"+{text}" if _key(text) in added and text[0] not in "+~" else text
-            for text in overrides
+            for text in self.own
         ]
-        return [*_without(self.recorded, *map(_key, overrides)), *own]
+        return [*_without(self.recorded, *map(_key, self.own)), *own]
+
+    def _as_recorded(self, composed: DictConfig) -> DictConfig:
+        """The recorded overrides on today's conf/, with the recorded values of what is given."""
+        before = hydra.compose("train", overrides=self.recorded)
+        keys = {_key(text) for text in self.own}
+        for path, value in leaves.leaves(self.config):
+            *above, name = (".".join(path[:length]) for length in range(1, len(path) + 1))
+            if name in keys or not keys.isdisjoint(above) and not _follows(composed, path):
+                OmegaConf.update(before, name, value, force_add=True)
+        return before
 
     def __call__(self, composed: DictConfig) -> Train:
         """The configuration with the changes of the overrides, without changes in conf/.
@@ -106,8 +120,8 @@ class Inherited:
         Raises: ConfigError with every mistake.
         """
         given = composition.checked_config(composed)
-        before = hydra.compose("train", overrides=self.recorded)
-        own = resume_policy.changes(resolution.plain(before), resolution.plain(composed))
+        before = resolution.plain(self._as_recorded(composed))
+        own = resume_policy.changes(before, resolution.plain(composed))
         plain = resume_policy.applied(self.config, own)
         if self.names is not None:
             plain |= {name: getattr(given, name) for name in schema.INSTRUCTIONS}
@@ -120,6 +134,13 @@ class Inherited:
         changes = resume_policy.changes(self.config, asdict(config))
         resume_policy.check(changes, config.resume_allow, is_fork=True)
         return checked_start(composed, lambda _: config)
+
+
+def _follows(composed: DictConfig, path: leaves.Path) -> bool:
+    """Whether an option has the value of another, such as the rate of a schedule."""
+    node = OmegaConf.select(composed, ".".join(path[:-1]))
+    is_known = OmegaConf.is_dict(node) and path[-1] in node
+    return is_known and OmegaConf.is_interpolation(node, path[-1])
 
 
 def refuse(arguments: list[str]) -> None:
