@@ -56,6 +56,7 @@ def test_folders_of_seeds_are_compared_over_seeds_and_samples(folder):
     ended = called(command.differ_main, "a", "b", "--samples", "--json", cwd=folder)
     text = called(command.differ_main, "a/0", "b/0", "--metric", "valid/accuracy", cwd=folder)
     one = called(command.differ_main, "a", cwd=folder)
+    by_run = called(command.differ_main, "a/0", "b/0", "a/2", "b/2", "--json", cwd=folder)
 
     answer = json.loads(ended.output)
     (difference,), (samples,) = answer["differences"], answer["samples"]
@@ -66,6 +67,7 @@ def test_folders_of_seeds_are_compared_over_seeds_and_samples(folder):
     assert samples["value"] == pytest.approx(right[1] - right[0])
     assert "not tested" in text.output and text.code == 0
     assert one.code == 2 and "give two configurations" in one.errors
+    assert [len(group["runs"]) for group in json.loads(by_run.output)["groups"]] == [2, 2]
 
 
 def test_what_a_difference_may_come_from_beside_the_options_is_said(folder):

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from andiron.plain.readable import number
+from andiron.wings.comparison import recorded_run
 from andiron.wings.comparison.recorded_run import Run
 from andiron.wings.comparison.run_values import Names, comparable, differing, value_of
 from andiron.wings.comparison.text_table import cell, table
@@ -47,13 +48,36 @@ def by_seed(runs: Iterable[Run]) -> list[list[Run]]:
     """The runs in groups whose configurations are equal apart from seed and name."""
     groups: dict[frozenset[Any], list[Run]] = {}
     for run in runs:
-        options = frozenset(
-            (name, comparable(value))
-            for name, value in run.options.items()
-            if name not in APART and value is not None
-        )
-        groups.setdefault(options, []).append(run)
+        groups.setdefault(_configuration(run), []).append(run)
     return list(groups.values())
+
+
+def sides(named: Iterable[Sequence[Run]]) -> list[list[Run]]:
+    """The groups of each argument; runs named one by one form groups too, if their code is equal.
+
+    A shell names runs one by one for `runs/wide-*`.
+    """
+    groups: list[list[Run]] = []
+    alone: list[tuple[Any, list[Run]]] = []
+    for runs in named:
+        found = by_seed(runs)
+        if len(runs) == 1:
+            origin = recorded_run.read_object(runs[0].folder.provenance, [])
+            recipe = _configuration(runs[0]), origin.get("git"), origin.get("projects")
+            if same := [group for known, group in alone if known == recipe]:
+                same[0].extend(runs)
+                continue
+            alone.append((recipe, found[0]))
+        groups += found
+    return groups
+
+
+def _configuration(run: Run) -> frozenset[Any]:
+    return frozenset(
+        (name, comparable(value))
+        for name, value in run.options.items()
+        if name not in APART and value is not None
+    )
 
 
 @dataclass(frozen=True)

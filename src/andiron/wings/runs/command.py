@@ -85,11 +85,8 @@ def compare(options: Options) -> None:
 
 def differ(options: Options) -> None:
     """Prints how configurations differ from the first, over seeds, and whether that is shown."""
-    sides = [
-        side
-        for path in options.folders or DEFAULT_FOLDERS
-        for side in seed_groups.by_seed(_require_runs(options, [path]))
-    ]
+    named = (_require_runs(options, [path]) for path in options.folders or DEFAULT_FOLDERS)
+    sides = seed_groups.sides(named)
     runs = [run for side in sides for run in side]
     metric = run_list.metric_of(runs, options.metric)
     direction = options.direction or run_values.direction_of(metric, runs)
