@@ -1,5 +1,7 @@
 """Differences between groups of runs: which runs count, and when the best is in doubt."""
 
+import dataclasses
+import json
 import math
 from pathlib import Path
 
@@ -7,7 +9,7 @@ import pytest
 
 from andiron.run_folder import RunFolder
 from andiron.wings.comparison.recorded_run import Run, Standing
-from andiron.wings.comparison.seed_differences import doubt, from_first, values
+from andiron.wings.comparison.seed_differences import doubt, from_first, unlike, values
 from andiron.wings.comparison.seed_groups import compared
 
 METRIC = "valid/accuracy"
@@ -58,3 +60,18 @@ def test_the_best_is_in_doubt_unless_it_is_shown_to_differ():
     assert line(bad, close, good).endswith("do not show a difference from group 2")
     assert "`andiron seeds` trains more" in line([0.9], [0.8], [0.7])
     assert "within the noise" in line([0.9], good, [0.8])  # by the noise of a group of three
+
+
+def test_runs_of_different_code_are_named(tmp_path):
+    every = []
+    for number, run in enumerate(runs(0.9, 0.91, lr=1) + runs(0.1, 0.12, lr=2)):
+        folder = RunFolder(tmp_path / str(number))
+        folder.path.mkdir()
+        git = {"root": f"/{number}", "revision": "b" if number == 3 else "a"}
+        folder.provenance.write_text(json.dumps({"git": git, "projects": {}}))
+        every.append(dataclasses.replace(run, folder=folder))
+
+    assert unlike(every[:3]) == []
+    said = "the runs have different code: it may be what a difference shows"
+    assert unlike(every, ["code"]) == [said]
+    assert said in doubt(compared(every, METRIC, "highest"), METRIC)

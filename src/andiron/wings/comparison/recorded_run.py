@@ -114,6 +114,18 @@ def changes(folder: RunFolder) -> dict[str, Any]:
     return {name: each[-1][1] for name, each in values_by_update(resumes).items()}
 
 
+def code_of(run: Run) -> Any:
+    """The commits, uncommitted changes and other modules with which a run was trained."""
+    origin = read_object(run.folder.provenance, [])
+    projects = origin.get("projects")
+    repositories = [origin.get("git"), *(projects.values() if isinstance(projects, dict) else ())]
+    return origin.get("modules"), [
+        (each.get("revision"), each.get("uncommitted"))
+        for each in repositories
+        if isinstance(each, dict)
+    ]
+
+
 def read_object(
     path: Path, problems: list[str], most_values: int = files.VALUES_LIMIT
 ) -> dict[str, Any]:

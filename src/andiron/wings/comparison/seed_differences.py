@@ -1,7 +1,7 @@
 """Differences between groups of runs: each group is one configuration, trained with some seeds."""
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from andiron.wings.comparison.run_values import comparable, value_of
 from andiron.wings.comparison.seed_groups import Row
 
 MOST = 30  # groups that the best is compared with
+UNLIKE = "code", "data", "numbers of updates"  # beside the options, what a difference may come from
 ENDED = (State.DONE, State.DIVERGED)
 
 
@@ -36,14 +37,17 @@ def values(runs: Iterable[Run], metric: str, notes: list[str]) -> dict[Hashable,
     return by_seed
 
 
-def unlike(runs: Sequence[Run]) -> list[str]:
-    """A line for data and for updates, if they are not the same in all runs."""
-    data = [recorded_run.read_object(run.folder.provenance, []).get("data") for run in runs]
-    updates = [run.facts.get("updates") for run in runs]
+def unlike(runs: Sequence[Run], names: Collection[str] = UNLIKE) -> list[str]:
+    """A line for each of the names in which the runs are not all the same."""
+    facts = {
+        "code": [recorded_run.code_of(run) for run in runs],
+        "data": [recorded_run.read_object(run.folder.provenance, []).get("data") for run in runs],
+        "numbers of updates": [run.facts.get("updates") for run in runs],
+    }
     return [
         f"the runs have different {name}: it may be what a difference shows"
-        for name, facts in (("data", data), ("numbers of updates", updates))
-        if any(fact != facts[0] for fact in facts)
+        for name in names
+        if any(fact != facts[name][0] for fact in facts[name])
     ]
 
 
@@ -64,17 +68,18 @@ def from_first(groups: Sequence[Mapping[Hashable, float]], tries: float = 1.0) -
 
 
 def doubt(rows: Sequence[Row], metric: str) -> str | None:
-    """A line if the best group, the first, is not shown to differ from all others."""
+    """Lines if the code differs, or the best group, the first, is not shown to be the best."""
+    lines = unlike([run for row in rows for run in row.runs], ["code"])
     groups = [values(row.runs, metric, []) for row in rows[: MOST + 1]]
     # the best of k is the luckiest too: all k (k - 1) / 2 pairs count, not only its own k - 1
     found = from_first(groups, len(rows) / 2)
     places = [place for place, each in enumerate(found, 2) if not each.is_shown]
-    if not places:
-        return None
-    if not any(difference.interval for difference in found):
-        return "one seed a group does not show which is best: `andiron seeds` trains more"
-    names = readable.joined(places)
-    return f"the best is within the noise: its seeds do not show a difference from group {names}"
+    if not any(difference.interval for difference in found) and places:
+        lines.append("one seed a group does not show which is best: `andiron seeds` trains more")
+    elif places:
+        why = f"its seeds do not show a difference from group {readable.joined(places)}"
+        lines.append(f"the best is within the noise: {why}")
+    return "\n".join(lines) or None
 
 
 def plain(difference: Difference, direction: str, size: float | None = None) -> dict[str, Any]:

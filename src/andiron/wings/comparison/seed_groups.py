@@ -62,8 +62,7 @@ def sides(named: Iterable[Sequence[Run]]) -> list[list[Run]]:
     for runs in named:
         found = by_seed(runs)
         if len(runs) == 1:
-            origin = recorded_run.read_object(runs[0].folder.provenance, [])
-            recipe = _configuration(runs[0]), origin.get("git"), origin.get("projects")
+            recipe = _configuration(runs[0]), recorded_run.code_of(runs[0])
             if same := [group for known, group in alone if known == recipe]:
                 same[0].extend(runs)
                 continue
