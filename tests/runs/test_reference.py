@@ -56,6 +56,7 @@ def test_generated_files_are_current():
 def test_a_new_option_of_the_learner_stands_in_options_py_alone(tmp_path):
     for name in ("src", "conf", "scripts"):
         shutil.copytree(ROOT / name, tmp_path / name)
+    shutil.copy(ROOT / "AGENTS.md", tmp_path)
     (tmp_path / "docs").mkdir()
     options = tmp_path / "src" / "andiron" / "shell" / "config" / "options.py"
     text = options.read_text(encoding="utf-8")

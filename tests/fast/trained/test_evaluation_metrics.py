@@ -42,15 +42,17 @@ def test_losses_of_labels_and_values():
 
 def test_each_sample_has_a_score_and_nan_where_it_has_none():
     logits = torch.tensor([[0.0, 1.0], [5.0, 0.0], [0.0, 1.0], [math.nan, 1.0]])
-    details = Details()
-    details.add(ClassificationOutput(LOSS, logits, torch.tensor([1, 1, -100, 0]), has_ignored=True))
-    details.add(BinaryClassificationOutput(LOSS, torch.tensor([2.0, -1.0]), torch.tensor([1, 1])))
-    details.add(RegressionOutput(LOSS, torch.tensor([[1.0], [5.0]]), torch.tensor([[1.0], [2.0]])))
+    classes = ClassificationOutput(LOSS, logits, torch.tensor([1, 1, -100, 0]), has_ignored=True)
+    labels = BinaryClassificationOutput(LOSS, torch.tensor([2.0, -1.0]), torch.tensor([1, 1]))
+    values = RegressionOutput(LOSS, torch.tensor([[1.0], [5.0]]), torch.tensor([[1.0], [2.0]]))
+    scores = []
+    for item in (classes, labels, values):
+        details = Details()
+        details.add(item)
+        scores.append(details.sample_scores())
 
-    scores = details.sample_scores()
-
-    assert scores[:2] == [1, 0] and scores[4:] == [1, 0, 0, -9]
-    assert all(map(math.isnan, scores[2:4]))
+    assert scores[0][:2] == [1, 0] and all(map(math.isnan, scores[0][2:]))
+    assert scores[1:] == [[1, 0], [0, -9]]
 
 
 def test_an_item_without_classes_or_losses_gives_none():

@@ -37,6 +37,7 @@ SUCCESSES = {  # beside those of proofs/ten_tasks.py
     "runs": ["list", "run", "text"],
     "differ": ["run", "wide", "--metric", "valid/loss"],
     "seeds": ["run", "--add", "1"],
+    "try": ["a narrow network", *SMALL, "--seeds", "2"],
     "rerun": ["run", "--into", "again"],
     "replay": ["diverged/nonfinite/update-2"],
     "accept-changes": ["run"],
@@ -94,6 +95,11 @@ FAILURES = {
     "seeds": [
         [], ["nowhere", "--add", "1"], ["empty", "--add", "1"], ["run", "--add", "0"],
         ["diverged", "--add", "1"], ["run", "--add", "1", "--devcie", "cpu"],
+    ],
+    "try": [
+        [], ["why", "lr=1,2"], ["why", "--keep-if", "better"], ["why", "--seeds", "0"],
+        ["why", "--against", "7", "--keep-if", "valid/loss falls"], ["why", "--sedes", "2"],
+        ["why", "seed=3"],
     ],
     "rerun": [[], ["nowhere"], ["empty"], ["run", "--into", "run/in"], ["run", "--itno", "x"]],
     "replay": [[], ["nowhere"], ["empty"], ["run"], ["run", "more"]],

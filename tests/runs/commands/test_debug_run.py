@@ -38,6 +38,6 @@ def test_a_folder_and_a_run_to_resume_are_refused(here):
         ended = called(train.main, *SMALL, given)
         assert ended.code == 2 and ended.problems == [
             "debug=true: makes runs of its own below outputs/debug; leave hydra.run.dir, "
-            "hydra.sweep.dir, resume and restart out"
+            "hydra.sweep.dir, resume, fork_from and restart out"
         ]
     assert not (here / "mine").exists()

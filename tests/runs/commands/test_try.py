@@ -81,10 +81,10 @@ def test_ideas_are_written_down_with_the_patch_of_the_working_tree(here):
 
 
 @pytest.mark.parametrize(("arguments", "problem"), [
-    (["lr=1e-3"], "an idea needs a reason, before its overrides, and --keep-if 'valid/loss"),
+    (["lr=1e-3"], "an idea needs a reason, before its overrides: what is tried"),
     (["two", "lr=1,2"], "lr=1,2: an idea has one configuration; --seeds gives its seeds"),
     (["one", "seed=3"], "seed=3: an idea has one configuration; --seeds gives its seeds"),
-    (["one", "--keep-if", "loss"], "an idea needs a reason, before its overrides, and --keep-if"),
+    (["one", "--keep-if", "loss"], "--keep-if=loss: no rule; give one as 'valid/loss falls'"),
 ])  # fmt: skip
 def test_what_is_not_one_idea_is_refused_before_training(here, arguments, problem):
     ended = called(ideas.main, *arguments)

@@ -125,7 +125,9 @@ def test_a_run_is_measured_on_few_rows_and_predicts_the_valid_ones(here, monkeyp
     table = b"x,z\n1,2\n,3\n4,1e39\n5,many\n6,7\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(table)))
     ended = called(predict.main, "run", "-", "--json", cwd=here)
-    names = [json.loads(line)["input"] for line in ended.output.splitlines()]
+    *rows, last = map(json.loads, ended.output.splitlines())
+    names = [row["input"] for row in rows]
+    assert last["error"]["exit_code"] == 1
     assert (ended.code, names) == (1, ["stdin, line 2", "stdin, line 6"])
     assert all(f"line {line}" in ended.errors for line in (3, 4, 5))
 

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from functools import partial
 from pathlib import Path
 
 from andiron.interrupter import Interrupter, SharedInterrupter
@@ -12,11 +11,11 @@ from andiron.shell.cli.signals import Signals, installed
 from andiron.shell.config.flags import SWEEPS
 
 
-@partial(process.training_command, joins_others=True)
-def main(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
-    """Runs `python train.py`; returns the exit code.
+def run(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
+    """Trains with the arguments of the command line; returns the exit code.
 
     With `until_exit` the process exits afterwards. Signals are handled from here on.
+    Raises: AndironError; Interrupted.
     """
     shared, launcher = process.rank_and_size(os.environ), os.getppid()
     arguments, interrupter = sys.argv[1:], SharedInterrupter() if shared else Interrupter()
@@ -38,6 +37,9 @@ def main(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
         forks = stored_checkpoints.fork_point
         command_line.main(train, conf_dir, arguments, signals=signals, forks=forks)
     return 0
+
+
+main = process.training_command(run, joins_others=True)
 
 
 def script(conf_dir: Path | None = None) -> int:

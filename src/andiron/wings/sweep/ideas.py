@@ -18,7 +18,6 @@ from andiron.disk.append_only import AppendOnlyFile
 from andiron.plain.plain_values import strict_json
 from andiron.plain.readable import number, printable
 from andiron.shell.cli import answers, command_line, process
-from andiron.shell.cli.signals import EXIT_FAILED
 from andiron.shell.config import arguments as command_arguments
 from andiron.shell.run import provenance, status
 from andiron.shell.training import train
@@ -98,11 +97,13 @@ def main(conf_dir: Path | None = None) -> int:
         return 0
     rule = RULE.fullmatch(options.keep_if)
     wrong = [text for text in overrides if not _is_one(text)]
-    if not rule or not SENTENCE.fullmatch(options.reason) or wrong:
-        raise errors.ConfigError(
-            [f"{text}: an idea has one configuration; --seeds gives its seeds" for text in wrong]
-            or ["an idea needs a reason, before its overrides, and --keep-if 'valid/loss falls'"]
-        )
+    problems = [f"{text}: an idea has one configuration; --seeds gives its seeds" for text in wrong]
+    if not rule:
+        problems.append(f"--keep-if={options.keep_if}: no rule; give one as 'valid/loss falls'")
+    if not SENTENCE.fullmatch(options.reason):
+        problems.append("an idea needs a reason, before its overrides: what is tried, and why")
+    if problems or rule is None:
+        raise errors.ConfigError(problems)
     metric, sign = rule[1], -1 if rule[2] == "falls" else 1
     parent = parent_of(ideas, metric, sign, options.against) if metric else None
     folder = next(new for name in count(1) if not (new := path.with_name(str(name))).exists())
@@ -110,12 +111,19 @@ def main(conf_dir: Path | None = None) -> int:
     given = [*overrides, *([f"objective={metric}"] if metric else []), *seeds]
     script = sys.argv[0].partition(" ")[0].replace("scripts/try.py", "train.py")
     sys.argv = [script, "-m", *given]
-    code = train.main(conf_dir)
-    if code in (0, EXIT_FAILED) and (result := _result(folder)):  # not refused or interrupted
+    failed = None
+    try:
+        with answers.given_to(None):
+            train.run(conf_dir)
+    except errors.SweepError as error:  # of jobs: the idea is discarded
+        failed = error
+    if result := _result(folder):
         facts = {"idea": int(folder.name), "at": status.now(), "reason": options.reason}
         decision = decided(result["values"], parent, sign)
         _record(path, {**facts, "options": overrides, **result, **decision})
-    return code
+    if failed is not None:
+        raise failed
+    return 0
 
 
 def _parser() -> answers.Parser:
