@@ -96,8 +96,8 @@ def settle(folder: RunFolder) -> None:
 def resumed(folder: RunFolder) -> Iterator[status.Report]:
     """Claims the folder of a run to resume it; keeps its status and log as `claimed` does.
 
-    Without a call of the yielded report, no update was made: the status is restored, and files that
-    the run's manifest did not list are removed.
+    Without a call of the yielded report, no update was made: the status is restored and, unless
+    values were logged, files that the run's manifest did not list are removed.
     Raises: RunFolderError if the folder cannot be written, a link leads out of it, or another
     process trains the run.
     """
@@ -107,7 +107,7 @@ def resumed(folder: RunFolder) -> Iterator[status.Report]:
     _refuse_foreign(folder)
     with (
         written_files.guarded(folder),
-        written_files.forgotten(folder, unless=lambda: begun),
+        written_files.forgotten(folder, unless=lambda: begun or report.has_logged),
         _logging_to_file(folder),
         status.restored(folder, unless=lambda: begun),
     ):

@@ -59,6 +59,7 @@ def training(
         try:
             yield
         except BaseException:
+            report.has_logged = writers.has_written
             if late is not None and not report.is_untrained:
                 with suppress(OSError):  # the error of the run stays
                     late.record()

@@ -71,7 +71,10 @@ class Report:
     """The status of a run that this process trains; `is_untrained` until its first update.
 
     It is called once the run has begun, or ends without an update; `updated` after the first one.
-    `record` writes the record of a resumed run. `note` is why a run is done before its length is
+    `record` writes the record of a resumed run; `has_logged` is whether one that made no update
+    logged values, such as the rest of a validation.
+
+    `note` is why a run is done before its length is
     reached; `earlier` has the times of a resumed run's earlier sessions.
     """
 
@@ -79,6 +82,7 @@ class Report:
     record: Callable[[], None] = lambda: None
     is_untrained: bool = False
     has_updated: bool = False
+    has_logged: bool = False
     note: str | None = None
     started: str = field(default_factory=now)
     earlier: Mapping[str, Any] = field(default_factory=dict)
