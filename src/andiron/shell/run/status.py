@@ -74,8 +74,8 @@ class Report:
     `record` writes the record of a resumed run; `has_logged` is whether one that made no update
     logged values, such as the rest of a validation.
 
-    `note` is why a run is done before its length is
-    reached; `earlier` has the times of a resumed run's earlier sessions.
+    `note` is why a run is done before its length is reached; `earlier` has the times of a resumed
+    run's earlier sessions.
     """
 
     begin: Callable[[], None]
