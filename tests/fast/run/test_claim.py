@@ -314,27 +314,27 @@ def test_a_path_below_a_file_cannot_be_written(tmp_path):
     refused(claim.claimed(RunFolder(tmp_path / "file" / "run")), words)
 
 
-def _race(path, start, winners):
-    start.wait(timeout=30)
-    try:
-        with claim.claimed(RunFolder(path)):
-            winners.put(os.getpid())
-    except errors.RunFolderError:
-        winners.put(None)
+def _race(paths, start, winners):
+    for path in paths:
+        start.wait(timeout=30)
+        try:
+            with claim.claimed(RunFolder(path)):
+                winners.put((path.name, os.getpid()))
+        except errors.RunFolderError:
+            winners.put((path.name, None))
 
 
 def test_of_four_processes_that_claim_a_folder_one_gets_it(tmp_path):
     spawn = multiprocessing.get_context("spawn")
     start, winners = spawn.Barrier(4), spawn.Queue()
-    processes = [
-        spawn.Process(target=_race, args=(tmp_path / "run", start, winners)) for _ in range(4)
-    ]
+    paths = [tmp_path / str(number) for number in range(100)]
+    processes = [spawn.Process(target=_race, args=(paths, start, winners)) for _ in range(4)]
     for process in processes:
         process.start()
-    found = [winners.get(timeout=60) for _ in processes]
+    found = [winners.get(timeout=60) for _ in processes for _ in paths]
     for process in processes:
         process.join(timeout=30)
     winners.close()
     winners.join_thread()
-    (winner,) = [pid for pid in found if pid]
-    assert status(tmp_path / "run")["pid"] == winner
+    won = sorted((int(name), pid) for name, pid in found if pid)
+    assert won == [(int(path.name), status(path)["pid"]) for path in paths]

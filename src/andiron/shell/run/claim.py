@@ -136,14 +136,16 @@ def _claim(folder: RunFolder, *, overwrite: bool, opened: Collection[Path]) -> P
     try:
         _settle(folder)
         holds_run = run_record.holds_run(folder)
-        is_untrained = holds_run and status.is_untrained(folder)
-        if holds_run and not (overwrite or is_untrained):
+        if holds_run and not (overwrite or status.is_untrained(folder)):
             raise FileExistsError
         _refuse_foreign(folder, opened)
         if not holds_run:
             run_record.begin(folder)
             return None
         refuse_if_running(folder)
+        is_untrained = status.is_untrained(folder)  # again: its process may have ended just now
+        if not (overwrite or is_untrained):
+            raise FileExistsError
         replaced_run.refuse_inner_runs(folder)
         if not is_untrained:
             return replaced_run.replace(folder)
