@@ -12,7 +12,7 @@ from andiron.plain.readable import printable_line
 from andiron.run_folder import RunFolder
 from andiron.shell.config.leaves import leaves
 from andiron.shell.run import applied_changes, run_record
-from andiron.wings.comparison.recorded_run import Run, read, read_object
+from andiron.wings.comparison.recorded_run import Run, origin_of, read
 
 Row = dict[str, Any]
 KINDS = {"rerun": "repeats it", "fork_from": "forked from", "start_from": "starts from its weights"}
@@ -34,7 +34,7 @@ def rows(runs: Iterable[Run]) -> list[Row]:
             "parent": _parent(run),
         }
         for run in runs
-        for resumes in [_origin(run).get("resumes")]
+        for resumes in [origin_of(run).get("resumes")]
     ]
 
 
@@ -65,7 +65,7 @@ def as_text_of(found: Iterable[Row]) -> str:
 
 def _parent(run: Run) -> Row | None:
     start = run.options.get("start_from", run.options.get("start_from.path"))
-    origin = {**_origin(run), "start_from": {"path": start}}
+    origin = {**origin_of(run), "start_from": {"path": start}}
     for kind in KINDS:
         match record := origin.get(kind, {}):
             case {"path": str(path)} if isinstance(record.get("changes", {}), dict):
@@ -88,9 +88,5 @@ def _parent(run: Run) -> Row | None:
 
 
 def _facts(run: Run) -> Row:
-    flat = dict(leaves(_origin(run)))
+    flat = dict(leaves(origin_of(run)))
     return {**run.options, **{name: flat.get(path) for name, path in ORIGIN.items()}}
-
-
-def _origin(run: Run) -> Row:
-    return read_object(run.folder.provenance, [])

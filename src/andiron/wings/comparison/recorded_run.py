@@ -114,9 +114,13 @@ def changes(folder: RunFolder) -> dict[str, Any]:
     return {name: each[-1][1] for name, each in values_by_update(resumes).items()}
 
 
-def code_of(run: Run) -> Any:
+def origin_of(run: Run) -> dict[str, Any]:
+    """The provenance of a run; empty if it cannot be read."""
+    return read_object(run.folder.provenance, [])
+
+
+def code_of(origin: Mapping[str, Any]) -> Any:
     """The commits, uncommitted changes and other modules with which a run was trained."""
-    origin = read_object(run.folder.provenance, [])
     projects = origin.get("projects")
     repositories = [origin.get("git"), *(projects.values() if isinstance(projects, dict) else ())]
     return origin.get("modules"), [

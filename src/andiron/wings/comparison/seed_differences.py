@@ -39,9 +39,10 @@ def values(runs: Iterable[Run], metric: str, notes: list[str]) -> dict[Hashable,
 
 def unlike(runs: Sequence[Run], names: Collection[str] = UNLIKE) -> list[str]:
     """A line for each of the names in which the runs are not all the same."""
+    origins = [*map(recorded_run.origin_of, runs)]
     facts = {
-        "code": [recorded_run.code_of(run) for run in runs],
-        "data": [recorded_run.read_object(run.folder.provenance, []).get("data") for run in runs],
+        "code": [*map(recorded_run.code_of, origins)],
+        "data": [origin.get("data") for origin in origins],
         "numbers of updates": [run.facts.get("updates") for run in runs],
     }
     return [

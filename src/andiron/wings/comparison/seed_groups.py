@@ -12,11 +12,11 @@ from typing import Any
 
 from andiron.plain.readable import number
 from andiron.wings.comparison import recorded_run
+from andiron.wings.comparison.differences import MOST
 from andiron.wings.comparison.recorded_run import Run
 from andiron.wings.comparison.run_values import Names, comparable, differing, value_of
 from andiron.wings.comparison.text_table import cell, table
 
-MOST = 1e150  # values whose squares are finite
 APART = ("seed", "name")  # options in which runs of one group may differ
 
 
@@ -62,7 +62,7 @@ def sides(named: Iterable[Sequence[Run]]) -> list[list[Run]]:
     for runs in named:
         found = by_seed(runs)
         if len(runs) == 1:
-            recipe = _configuration(runs[0]), recorded_run.code_of(runs[0])
+            recipe = _configuration(runs[0]), recorded_run.code_of(recorded_run.origin_of(runs[0]))
             if same := [group for known, group in alone if known == recipe]:
                 same[0].extend(runs)
                 continue

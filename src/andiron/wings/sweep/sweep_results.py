@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ class Results:
             "groups": seed_groups.plain(self.rows), "doubt": self.best and self.doubt,
         }  # fmt: skip
 
-    @property
+    @cached_property
     def doubt(self) -> str | None:
         """A line if the seeds do not show that the first group is the best."""
         return seed_differences.doubt(self.rows, self.metric)

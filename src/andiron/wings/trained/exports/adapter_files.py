@@ -10,10 +10,9 @@ from torch import nn
 
 from andiron import errors, serialization
 from andiron.optim.owners.match_rules import described
+from andiron.serialization.weight_files import ADAPTER
 from andiron.tasks.criterion import Supervised
 from andiron.wings.trained.exports.output_agreement import Program
-
-PREFIX = "base_model.model."  # of a name in peft's file, before the name in the network
 
 
 def merge(model: nn.Module) -> None:
@@ -47,7 +46,7 @@ def write(model: nn.Module, path: Path) -> Program:
     (group,) = groups
     own = re.compile(rf"(\.lora_\w+)\.{re.escape(group)}(?=\.|$)")  # peft adds its own name there
     tensors = {
-        PREFIX + own.sub(r"\1", name): tensor
+        ADAPTER + own.sub(r"\1", name): tensor
         for name, tensor in network.state_dict().items()
         if own.search(name)
     }
