@@ -23,6 +23,7 @@ from proofs.hostile_case import (
 
 PICTURE = "picture.png"  # beside the folder: what is predicted from
 DIGITS, TEXT = "digits", "text"  # the runs that hostile copies are made of
+OTHER_RATE = "other-rate"  # an honest run that is compared with them
 SMALL = (
     "data=synthetic", "data.num_samples=200", "data.input_shape=[1,4,4]", "model.hidden=[8]",
     "batch_size=64", "render=plain", "device=cpu",
@@ -159,7 +160,9 @@ COMMANDS = {
     COMPARE: Command(runs.main, lambda at: ["compare", at.folder, at.honest], "any"),
     BEST: Command(runs.main, lambda at: ["best", at.folder, at.honest], "any"),
     DIFF: Command(runs.main, lambda at: ["diff", at.folder, at.honest], "any"),
-    DIFFER: Command(runs.main, lambda at: ["differ", at.folder, at.honest], "any"),
+    DIFFER: Command(
+        runs.main, lambda at: ["differ", at.folder, at.honest.with_name(OTHER_RATE)], "any"
+    ),
     TREE: Command(runs.main, lambda at: ["tree", at.folder, at.honest], "any"),
     WATCH: Command(watch.main, lambda at: [at.folder, "--once"], "any"),
     REMOVE: Command(runs.main, lambda at: ["rm", at.folder, "--yes"], "any", is_writing=True),

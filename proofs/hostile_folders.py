@@ -45,7 +45,7 @@ from proofs.hostile_case import (
     ACCEPT, CONFIGURED, IMPORT, OVERWRITE, PLAN, REQUEUED, START, SWEEP, SWEEPS_AGAIN, Case,
 )  # fmt: skip
 from proofs.hostile_commands import (
-    COMMANDS, DIGITS, PICTURE, TEXT, Place, answer, called, sweep, sweep_arguments,
+    COMMANDS, DIGITS, OTHER_RATE, PICTURE, TEXT, Place, answer, called, sweep, sweep_arguments,
 )  # fmt: skip
 
 MOST_MEGABYTES = 200  # of memory beyond what the command takes on the honest folder
@@ -148,6 +148,7 @@ def honest_copy(kind: str, folder: Path) -> Path:
     if kind == DIGITS:
         failed = made_run(folder / "failed", "lr=1e38", code=1)
         made_run(path, "num_epochs=2")
+        made_run(folder / OTHER_RATE, "num_epochs=2", "lr=0.01")
         shutil.copytree(failed / "nonfinite", path / "nonfinite")
     elif kind == TEXT:
         poem = folder / "poem.txt"

@@ -86,7 +86,7 @@ PLAN = {
         "andiron.writers.shipped": WHOLE,
     },
 }
-WINGS = {"comparison", "hydra_plugins", "runs", "screen", "sweep", "trained"}
+WINGS = {"ask", "comparison", "hydra_plugins", "runs", "screen", "sweep", "trained"}
 
 
 def listed_kinds() -> dict[str, list[str]]:

@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 WINGS = {
+    "ask": ["andiron/wings/ask"],
     "comparison": ["andiron/wings/comparison"],
     "runs": ["andiron/wings/runs"],
     "screen": ["andiron/wings/screen"],

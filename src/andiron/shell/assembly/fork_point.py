@@ -9,7 +9,7 @@ from typing import Any
 from andiron import errors
 from andiron.checkpoint import Store, contents, directory, strategies
 from andiron.checkpoint.checkpointer import KEPT_WITH_IT
-from andiron.checkpoint.on_disk import checkpoint_files, manifest
+from andiron.checkpoint.on_disk import manifest
 from andiron.disk import checksums
 from andiron.distributed import World
 from andiron.learner import Learner
@@ -116,13 +116,8 @@ def named(text: str, trusted: Trust) -> ForkPoint:
             f"latest, best or epoch:3; there are: {there or 'none'}; a run keeps more with "
             "checkpoint.last=20 or checkpoint.keep_every_updates=500"
         )
-    path = store.fetch(found[-1])
-    owner = manifest.read(path).run
-    if owner not in (None, run_record.identity(folder)):
-        raise errors.DataError(f"{path}: is of another run, {owner}; use another checkpoint")
-    saved = checkpoint_files.load(path)
-    state_format.checked(saved.state, saved.place(contents.STATE))
-    return ForkPoint(folder, parent, (path, saved))
+    saved = resume_point.of_run(store, found[-1], run_record.identity(folder))
+    return ForkPoint(folder, parent, saved)
 
 
 def _is_at(at: str, store: Store, name: str) -> bool:

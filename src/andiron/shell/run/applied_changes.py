@@ -15,27 +15,31 @@ Values = Sequence[tuple[int, Any]]  # with the number of completed updates from 
 
 
 def values_by_update(resumes: Any) -> Mapping[str, Values]:
-    """The values of each changed option, from the resumes in provenance.json.
+    """The values of each changed option, without a schedule's copy of `lr`; as `history`."""
+    changed = history(resumes)
+    return {
+        name: values for name, values in changed.items()
+        if not name.startswith("scheduler.") or values != changed.get("lr")
+    }  # fmt: skip
 
-    A resume from an earlier update than the last takes the updates after it back. A schedule's copy
-    of `lr` is left out.
+
+def history(resumes: Any) -> Mapping[str, Values]:
+    """The values of each option that ever changed, from the resumes in provenance.json.
+
+    A resume from an earlier update than the last takes the updates after it back.
     """
-    history: dict[str, list[tuple[int, Any]]] = {}
+    found: dict[str, list[tuple[int, Any]]] = {}
     for resume in resumes if isinstance(resumes, list) else ():
         match resume:
             case {"updates": int(updates), "changes": dict(changes)}:
                 pairs = {name: each for name, each in changes.items() if _is_pair(each)}
-                for name in history | pairs:
-                    values = history.get(name) or [(0, pairs[name][0])]
+                for name in found | pairs:
+                    values = found.get(name) or [(0, pairs[name][0])]
                     newest = pairs.get(name, values[-1])[1]
                     before = [each for each in values if each[0] < updates]
                     is_same = [value for _, value in before[-1:]] == [newest]
-                    history[name] = before if is_same else [*before, (updates, newest)]
-    return {
-        name: values
-        for name, values in history.items()
-        if len(values) > 1 and (not name.startswith("scheduler.") or values != history.get("lr"))
-    }
+                    found[name] = before if is_same else [*before, (updates, newest)]
+    return {name: values for name, values in found.items() if len(values) > 1}
 
 
 def texts(resumes: Any) -> dict[str, str]:

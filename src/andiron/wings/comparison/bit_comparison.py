@@ -1,5 +1,6 @@
 """Compares two runs bit for bit: logged values, newest checkpoints and results."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ LEFT_OUT = (  # depend on time or place, or on how often an interrupted run save
     "batch_size.", "changes.",
 )  # fmt: skip
 MISSING = "missing"
+OF_THE_TEST = re.compile(": test[,-]")
 Values = dict[str, Any]  # tensors, or other values as exact text
 Stores = Callable[[Path], Store]  # by the folder of a run's checkpoints
 
@@ -90,6 +92,30 @@ def counts(path: Path, stores: Stores = LocalStore) -> Counts:
     )
 
 
+def of_stretch(
+    run: RunFolder, again: RunFolder, updates: range, saved: Path | None
+) -> tuple[int, int, list[Difference]]:
+    """The differences of `updates` that were made again, in the order of training; not the test's.
+
+    `saved` is the run's checkpoint after the last of them, if it has one. Also the numbers of
+    tensors and of logged values that are compared.
+    Raises: DataError if a file is damaged.
+    """
+    ours, theirs = (
+        {place: entries for place, entries in lines(folder).items()
+         if place.updates in updates and not OF_THE_TEST.search(place.where)}
+        for folder in (run, again)
+    )
+    differences = sorted(_logged_differences(ours, theirs), key=lambda each: each.updates or 0)
+    values, files = sum(len(each) for entries in ours.values() for each in entries), {}
+    if saved is not None:
+        newest = again.checkpoints / checkpoint.names(LocalStore(again.checkpoints))[-1]
+        files = _inner_files(saved)
+        differences += _file_differences(files, _inner_files(newest))
+    weights = [path for path in files.values() if path.name != contents.STATE]
+    return sum(len(_read(path)) for path in weights), values, differences
+
+
 def finished(path: Path) -> RunFolder:
     """The folder of a finished run.
 
@@ -133,13 +159,17 @@ def _files(folder: RunFolder, stores: Stores) -> dict[str, Path]:
     """The compared files of a run, by their names in a difference."""
     named, store = {}, stores(folder.checkpoints)
     for name in checkpoint.names(store)[-1:]:
-        newest = store.fetch(name)
-        weights = {*newest.glob("*.safetensors")} - {newest / FROZEN}  # part of the model's
-        inner = [*sorted(weights), newest / contents.STATE]
-        named = {f"newest checkpoint: {path.name}": path for path in inner}
+        files = _inner_files(store.fetch(name))
+        named = {f"newest checkpoint: {name}": path for name, path in files.items()}
     final = [*sorted(folder.path.glob("model*.safetensors")), folder.summary]
     named |= {path.name: path for path in final}
     return {name: path for name, path in named.items() if path.exists()}
+
+
+def _inner_files(folder: Path) -> dict[str, Path]:
+    """The compared files of a checkpoint."""
+    weights = {*folder.glob("*.safetensors")} - {folder / FROZEN}  # part of the model's
+    return {path.name: path for path in [*sorted(weights), folder / contents.STATE]}
 
 
 def _read(path: Path) -> Values:
