@@ -13,6 +13,7 @@ from typing import Any
 
 from andiron import errors, randomness
 from andiron.checkpoint import contents, directory
+from andiron.data import Splits
 from andiron.data.loader import DataLoader
 from andiron.distributed import World
 from andiron.gradients import Gradients
@@ -53,6 +54,7 @@ class Update:
     learner: Learner
     train: DataLoader
     batches: Sequence[Any]
+    splits: Splits  # the run's data, with its facts
     gradients: Gradients | None = None  # their mean, before clipping; None until it is computed
     items: Sequence[Any] = ()
 
@@ -99,17 +101,17 @@ class Recorded:
             raise errors.RunFolderError(
                 f"{folder.path}: a process still trains this run; ask it once it has ended"
             )
-        self.folder, self._trusted = folder, trusted
-        self._config = run_record.config(folder, trusted)
+        self.folder, self.trusted = folder, trusted
+        self.config = run_record.config(folder, trusted)
         origin = provenance.read(folder)
         self._changes = applied_changes.history(origin["resumes"])
         processes = (origin["resumes"] or [origin])[-1].get("processes", origin.get("processes", 1))
-        if processes > 1 and self._config.slices is None:
+        if processes > 1 and self.config.slices is None:
             raise errors.RunFolderError(
                 f"{folder.path}: {processes} processes trained this run without slices, and one "
                 "process adds up in another order; ask a run that was started with slices"
             )
-        self.store = configured_store.store(self._config.checkpoint, folder.checkpoints, trusted)
+        self.store = configured_store.store(self.config.checkpoint, folder.checkpoints, trusted)
 
     @cached_property
     def saved(self) -> dict[int, str]:
@@ -143,7 +145,7 @@ class Recorded:
             path, goal = self._saved_at(last) if last in self.saved else (None, None)
             interrupter.never_at = None if goal else len(built.train)
             interrupter.batch = goal.state["batch"] if goal else None
-            watch = _Watch(first, last, instruments, learner, built.train)
+            watch = _Watch(first, last, instruments, learner, built)
             with suppress(errors.Interrupted):
                 for step in learner.steps(built.train, built.valid, more=built.more):
                     watch.saw(step)
@@ -161,7 +163,7 @@ class Recorded:
 
         Raises: RunFolderError if they changed before `last`.
         """
-        flat, within = dict(leaves.leaves(dataclasses.asdict(self._config))), []
+        flat, within = dict(leaves.leaves(dataclasses.asdict(self.config))), []
         for name, values in self._changes.items():
             if any(start < update < last for update, _ in values) and name not in MAY_CHANGE:
                 within.append(f"{name}: {applied_changes.as_text(values)}")
@@ -187,11 +189,11 @@ class Recorded:
         if start:
             point = ForkPoint(self.folder, config, self._saved_at(start))
         elif config.fork_from:
-            point = fork_point.named(config.fork_from, self._trusted)
+            point = fork_point.named(config.fork_from, self.trusted)
         if point is None:
-            built = components.build(config, self._trusted, None, world)
+            built = components.build(config, self.trusted, None, world)
         else:
-            built = point.build(config, self._trusted, world)
+            built = point.build(config, self.trusted, world)
         writers = {"json_lines": JsonLinesWriter(again.metrics)}
         learner = configured_learner.learner(
             config, built, again.path, writers, interrupter=interrupter
@@ -237,11 +239,11 @@ class _Watch:
         last: int,
         instruments: Sequence[Instrument],
         learner: Learner,
-        train: DataLoader,
+        built: Components,
     ):
         self._shown = range(first, last + 1)
         self._instruments = instruments
-        self._learner, self._train = learner, train
+        self._learner, self._built = learner, built
         self._update: Update | None = None
         self._compute = learner.updater.gradients
         if instruments:
@@ -262,7 +264,8 @@ class _Watch:
         if is_perturbed or self._update is not None or not is_shown:  # or evaluated once more
             return self._compute(batches, position, *given, is_perturbed=is_perturbed)
         place = position.updates + 1, position.epoch, position.first_batch
-        update = Update(*place, self._learner, self._train, batches)
+        built = self._built
+        update = Update(*place, self._learner, built.train, batches, built.splits)
         for each in self._instruments:
             each.before(update)
         gradients, items = self._compute(batches, position, *given)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from andiron import errors, inference, randomness
 from andiron.data import DataLoader, Splits
@@ -118,19 +118,21 @@ def _worst_error(run: Run, dataset: Dataset, index: int, loss: float) -> WorstEr
     if isinstance(run.model, LanguageModel):
         name = decoded(raw.inputs[0].tolist(), facts.get("vocabulary"))
     (prediction,) = predictions.of_batch(run.model, item.output, facts, [name])
-    true = _target_text(run, item.targets[0], prediction)
+    true = target_text(run.model, facts, item.targets[0], prediction)
     return WorstError(index, loss, true, prediction, _picture(raw))
 
 
-def _target_text(run: Run, target: Tensor, prediction: Prediction) -> str:
+def target_text(
+    model: nn.Module, facts: Mapping[str, Any], target: Tensor, prediction: Prediction
+) -> str:
     """A target as text, with the class names of its prediction, or tokens."""
     names = [*prediction.probabilities]
-    if isinstance(run.model, Regressor) or target.is_floating_point() and not names:
+    if isinstance(model, Regressor) or target.is_floating_point() and not names:
         return ", ".join(f"{value:.6g}" for value in target.reshape(-1)[:8].tolist())
-    if isinstance(run.model, MultiLabelClassifier):
+    if isinstance(model, MultiLabelClassifier):
         return ";".join(name for name, value in zip(names, target, strict=True) if value >= 0.5)
-    if isinstance(run.model, LanguageModel):
-        return decoded(target[-1:].tolist(), run.preprocessing.facts.get("vocabulary"))
+    if isinstance(model, LanguageModel):
+        return decoded(target[-1:].tolist(), facts.get("vocabulary"))
     if target.dim() == 0 and not target.is_floating_point() and 0 <= int(target) < len(names):
         return names[int(target)]
     return str(target.item()) if target.dim() == 0 else ""

@@ -39,13 +39,9 @@ class Details:
         if isinstance(item, CLASSIFIED):
             counts = PerClass()(item)[0].long()
             self._counts = counts if self._counts is None else self._counts + counts
-        self._losses.append(losses := _losses(item).cpu())
-        scores = -losses
-        if isinstance(item, ONE_CLASS):
-            is_binary = item.output.shape == item.targets.shape
-            predicted = item.output > 0 if is_binary else item.output.argmax(-1)
-            scores = (predicted == item.targets).float().cpu()
-        self._scores.append(scores.where(losses > -torch.inf, torch.nan))
+        losses, scores = of_samples(item)
+        self._losses.append(losses)
+        self._scores.append(scores)
 
     def sample_scores(self) -> list[float]:
         """1 for right and 0 for wrong if a sample has one class, otherwise minus its loss.
@@ -66,6 +62,19 @@ class Details:
         losses = torch.cat(self._losses)
         order = losses.argsort(descending=True, stable=True)[:count].tolist()
         return [(index, float(losses[index])) for index in order if losses[index] > -torch.inf]
+
+
+def of_samples(item: Any) -> tuple[Tensor, Tensor]:
+    """The losses of a batch's samples, and their scores, as `Details` has them; on the CPU.
+
+    A loss is -inf where all targets of a sample are ignored; an item without losses has none.
+    """
+    scores = -(losses := _losses(item).cpu())
+    if isinstance(item, ONE_CLASS):
+        is_binary = item.output.shape == item.targets.shape
+        predicted = item.output > 0 if is_binary else item.output.argmax(-1)
+        scores = (predicted == item.targets).float().cpu()
+    return losses, scores.where(losses > -torch.inf, torch.nan)
 
 
 def _losses(item: Any) -> Tensor:
