@@ -27,7 +27,7 @@ MARK = "ANDIRON_SWEEP_KILLED"  # in the environment of every process of a trial
 # signals to the process of the sweep, one shortly after the other
 WAYS = ((signal.SIGKILL,), (signal.SIGINT, signal.SIGINT))
 SECONDS_BETWEEN_SIGNALS = 0.02
-SECONDS_AT_MOST = 120.0  # until the last process is gone, or a command has ended
+SECONDS_AT_MOST = 120.0  # until the last process is gone, or a command has ended; --seconds
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,9 @@ def trial(
     way: tuple[signal.Signals, ...],
     weights: dict[str, bytes],
     also: Sequence[str] = (),
+    most: float = SECONDS_AT_MOST,
 ) -> Killed:
-    """A sweep that is ended after `seconds`, and repaired."""
+    """A sweep that is ended after `after` seconds, and repaired in `most` seconds."""
     mark = secrets.token_hex(8)
     process = started(folder, mark, also)
     time.sleep(after)
@@ -89,12 +90,12 @@ def trial(
         time.sleep(SECONDS_BETWEEN_SIGNALS)
     process.wait()
     killed = time.monotonic()
-    while processes(mark) and time.monotonic() - killed < SECONDS_AT_MOST:
+    while processes(mark) and time.monotonic() - killed < most:
         time.sleep(0.05)
     gone_after = None if processes(mark) else time.monotonic() - killed
     ledger = folder / "sweep.jsonl"
     ended = ledger.read_text().count('"event": "ended"') if ledger.exists() else 0
-    code = started(folder, mark, also).wait(timeout=SECONDS_AT_MOST)
+    code = started(folder, mark, also).wait(timeout=most)
     by = ", ".join(each.name for each in way)
     return Killed(by, after, gone_after, ended, code, trained(folder) == weights)
 
@@ -111,19 +112,21 @@ def main() -> int:
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--seed", type=int, default=None, help="of the moments of the kills")
     parser.add_argument("--also", nargs="*", default=[], help="arguments to add to the sweep")
+    seconds = "for a sweep to end, or its last process after a kill"
+    parser.add_argument("--seconds", type=float, default=SECONDS_AT_MOST, help=seconds)
     options = parser.parse_args()
     also: list[str] = options.also
     chance = random.Random(options.seed)
     folder = Path(tempfile.mkdtemp(prefix="sweep-kills-"))
     begun = time.monotonic()
-    if started(folder / "whole", secrets.token_hex(8), also).wait(timeout=SECONDS_AT_MOST):
+    if started(folder / "whole", secrets.token_hex(8), also).wait(timeout=options.seconds):
         print((folder / "whole.txt").read_text(), file=sys.stderr)
         return 1
     length, weights = time.monotonic() - begun, trained(folder / "whole")
     sound = 0
     for number in range(1, options.trials + 1):
         after, way = chance.uniform(0.1, 1) * length, WAYS[number % len(WAYS)]
-        found = trial(folder / str(number), after, way, weights, also)
+        found = trial(folder / str(number), after, way, weights, also, options.seconds)
         sound += found.is_sound
         print(f"{number}: {'sound' if found.is_sound else 'BROKEN'} {found}", flush=True)
     print(f"{sound} of {options.trials} sound")
