@@ -15,7 +15,10 @@ from andiron.shell.run import applied_changes, run_record
 from andiron.wings.comparison.recorded_run import Run, origin_of, read
 
 Row = dict[str, Any]
-KINDS = {"rerun": "repeats it", "fork_from": "forked from", "start_from": "starts from its weights"}
+KINDS = {
+    "copied_from": "copied from", "rerun": "repeats it", "fork_from": "forked from",
+    "start_from": "starts from its weights",
+}  # fmt: skip
 ORIGIN = {"git.revision": ("git", "revision"), "data.sha256": ("data", "sha256")}
 
 

@@ -26,7 +26,7 @@ from andiron.shell.config.trust import Trust
 from andiron.shell.run import resume_arguments, resume_policy, run_record, status
 from andiron.shell.run.log_file import is_held
 from andiron.shell.training import train_run
-from andiron.wings.sweep import sweep_folder
+from andiron.wings.sweep import reused_run, sweep_folder
 from andiron.wings.sweep.job_configs import ComposedJob
 from andiron.wings.sweep.ledger import Job
 
@@ -43,6 +43,7 @@ class Request:
     composed: ComposedJob
     arguments: list[str]  # of the sweep
     command: list[str]  # repeats the job alone
+    reuse: Path | None = None  # where equal runs are looked for
 
 
 def run_request(request: Request, reply: Reply) -> int:
@@ -96,6 +97,10 @@ def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
         _wait_for_lock(folder)
         resumes = _holds_run_of_job(folder, request.job, config)
         reply({"folder": str(run_dir)})
+        if request.reuse and not request.job.pause_at:
+            if source := reused_run.copied(request.reuse, config, folder):
+                reply({"copied": f"copied from {source.path}"})
+                return _objective_so_far(config, folder)
         train = train_run.Training(request.arguments, job_signals, resumes)
         try:
             return train(config, run_dir, record)

@@ -35,6 +35,7 @@ class Limits:
     job_minutes: Positive | None = None
     job_gib: Positive | None = None
     grace_seconds: Positive = 30
+    reuse: str | None = None  # folder of finished runs that jobs are copied from
 
 
 @dataclass
@@ -206,7 +207,8 @@ class JobScheduler:
     def _outcome(self, running: RunningJob, code: int) -> tuple[State, str | None]:
         facts = running.process.replies
         if "objective" in facts:
-            return (State.PAUSED, facts["paused"]) if "paused" in facts else (State.DONE, None)
+            paused = facts.get("paused")
+            return (State.PAUSED, paused) if paused else (State.DONE, facts.get("copied"))
         if running.stopped_as == State.PRUNED:
             return State.PRUNED, None
         if running.stopped_as == State.TIMED_OUT:
