@@ -46,6 +46,15 @@ SUCCESSES = {  # beside those of proofs/ten_tasks.py
     "schema": ["--answers", "runs"],
     "verify-resume": [*SMALL, "--at", "mid", "--here"],
 }
+SWEEPS = {
+    "none is done": ["hydra/sweeper=asha", "optimizer=sgd", "lr=1e30", "seed=1,2", "num_epochs=3"],
+    "halving": ["hydra/sweeper=asha", "seed=1,2,3", "num_epochs=3"],
+    "optuna": ["hydra/sweeper=optuna", "hydra.sweeper.n_trials=2", "lr=1e-2,1e-3"],
+    "race": [
+        "hydra/sweeper=race", "hydra.sweeper.min_epochs=null", "optimizer=sgd", "lr=1e-2,1e30",
+        "seed=1,2,3",
+    ],
+}  # fmt: skip
 OPTIONS = [
     ["lernign_rate=1"], ["model=cnvnet"], ["lr=-1"], ["batch_size=two"], ["model.dropout=3"],
     ["data=csv"], ["data=csv", "data.path=no.csv", "data.target=y"], ["device=tpu"],
@@ -160,6 +169,28 @@ def test_a_result_fits_its_schema(here, command):
     code, lines = answered(here, command, *SUCCESSES[command])
     assert code == 0 and "error" not in lines[-1]
     assert command in ("train", "watch") or len(lines) == 1
+
+
+@pytest.mark.parametrize("kind", SWEEPS)
+def test_the_last_object_of_a_sweep_is_its_result(tmp_path, kind):
+    if kind == "optuna":
+        pytest.importorskip("optuna")
+    code, (*jobs, result) = answered(
+        tmp_path, "train", "-m", *SMALL, *SWEEPS[kind], "hydra.sweep.dir=sweep"
+    )
+
+    assert code == 0 and [*{*map(tuple, jobs)}] == [("job",)]
+    statuses = {job["status"] for job in result["jobs"]}
+    if kind == "none is done":
+        assert (result["best"], result["groups"], statuses) == (None, [], {"diverged"})
+        return
+    assert result["best"]["status"] == "done" and "done" in statuses
+    assert ("race" in result) is (kind == "race")
+    if kind == "race":
+        (left,), (dropped,) = result["race"]["left"], result["race"]["dropped"]
+        assert {*left} < {*result["best"]["overrides"]} and "lr=1e+30" in dropped["configuration"]
+        assert dropped["reason"] == "no value of 1 of 1 seeds"
+        assert (result["race"]["trained"], result["race"]["not_shown"]) == (4 / 6, None)
 
 
 @pytest.mark.parametrize("command", FAILURES)

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Any
 
 from andiron.plain.plain_values import is_finite
 from andiron.plain.readable import number
@@ -75,6 +76,14 @@ class Race(JobSource):
         """Records the job, whose value counts once its round is complete."""
         self._running.remove(job.identity)
         self._jobs[job.identity] = job
+
+    def result(self) -> dict[str, Any]:
+        """The configurations that are left and dropped, and the part of all training."""
+        end = standing(by_configuration(self._jobs.values()), self._rule)
+        dropped = [{"configuration": [*key], "reason": why} for key, why in end.dropped.items()]
+        why = end.end if len(end.left) > 1 else None
+        return {"race": {"left": [*end.left], "not_shown": why, "dropped": dropped,
+                         "trained": end.spent / len(self._jobs)}}  # fmt: skip
 
     def _next_round(self) -> Iterator[Job]:
         runs = by_configuration(self._jobs.values())

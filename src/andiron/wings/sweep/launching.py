@@ -144,9 +144,9 @@ class Launcher:
             place = "" if is_named else f" with hydra.sweep.dir={as_typed(self.folder)}"
             error.outcome = f"{number} jobs are done; the same command{place} continues the others"
             with suppress(errors.SelectionError):
-                self._compare(jobs)
+                self._compare(jobs, source)
             raise
-        self._compare(jobs)
+        self._compare(jobs, source)
         return list(ended.values())
 
     def _start(self, job: Job, place: int) -> JobProcess:
@@ -173,18 +173,20 @@ class Launcher:
         )
         return JobProcess(run_request, request, surroundings)
 
-    def _compare(self, jobs: Mapping[str, Job]) -> None:
+    def _compare(self, jobs: Mapping[str, Job], source: JobSource) -> None:
         """Writes and prints the results of the sweep if one of its jobs is done.
 
         Raises: SweepError if they cannot be written.
         """
         if all(job.status != State.DONE for job in jobs.values()):
+            none = sweep_results.Results(self.folder, [*jobs.values()], self.metric() or "")
+            answers.give(none.plain() | source.result())
             return
         results = sweep_results.of_folder(self.folder)
         try:
             results.write()
         finally:
-            if not answers.give(results.plain()):
+            if not answers.give(results.plain() | source.result()):
                 print(results.as_text(MOST_GROUPS))
 
     def metric(self) -> str | None:

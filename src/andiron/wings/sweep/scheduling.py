@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from andiron import errors
 from andiron.interrupter import Interrupter
@@ -79,6 +79,10 @@ class JobSource(Protocol):
 
     def job_ended(self, job: Job) -> None:
         """Handles a job that ended and is not retried."""
+
+    def result(self) -> dict[str, Any]:
+        """What the answer of the sweep has beside its jobs; by default nothing."""
+        return {}
 
 
 class FixedJobs(JobSource):

@@ -14,7 +14,7 @@ from andiron.wings.comparison import objective, recorded_run
 from andiron.wings.sweep import launching, ledger, sweep_folder
 from andiron.wings.sweep.launching import HydraSweep
 from andiron.wings.sweep.ledger import Job, Ledger
-from andiron.wings.sweep.scheduling import RunningJob
+from andiron.wings.sweep.scheduling import JobSource, RunningJob
 from andiron.wings.sweep.search.search_options import SearchOptions
 from andiron.wings.sweep.sweep_screen import SweepScreen
 
@@ -87,7 +87,7 @@ def _run_in_processes(
 
 
 @dataclass
-class Proposals:
+class Proposals(JobSource):
     """Supplies the jobs that a study proposes."""
 
     study: Any

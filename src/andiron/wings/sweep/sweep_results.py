@@ -9,7 +9,7 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -39,11 +39,11 @@ class Results:
     folder: Path
     jobs: Sequence[Job]
     metric: str
-    rows: Sequence[Row]
-    best: Job | None
-    command: Sequence[str]  # of the sweep
-    changes: Mapping[str, Any]  # options with which the best run was resumed
-    is_by_objective: bool  # `metric` is the sweep's own
+    rows: Sequence[Row] = ()
+    best: Job | None = None
+    command: Sequence[str] = ()  # of the sweep
+    changes: Mapping[str, Any] = field(default_factory=dict)  # of a resume of the best run
+    is_by_objective: bool = True  # `metric` is the sweep's own
 
     def write(self) -> None:
         """Writes the summary and, if an option was varied, the plot.
