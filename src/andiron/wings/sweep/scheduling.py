@@ -81,7 +81,7 @@ class JobSource(Protocol):
         """Handles a job that ended and is not retried."""
 
     def result(self) -> dict[str, Any]:
-        """What the answer of the sweep has beside its jobs; by default nothing."""
+        """Fields of the sweep's answer beside its jobs; by default none."""
         return {}
 
 
