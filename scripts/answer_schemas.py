@@ -102,12 +102,14 @@ LISTED_RUN = {**closed(LISTED), "additionalProperties": True}
 IDEA = closed({
     "idea": COUNT, "at": TEXT, "reason": TEXT, "options": list_of(TEXT), "metric": or_null(TEXT),
     "values": by_name(VALUE), "code": list_of(by_name()), "patches": list_of(TEXT), "mean": VALUE,
-    "half_interval": VALUE, "kept": FLAG, "parent": COUNT, "difference": VALUE,
+    "half_interval": VALUE, "kept": FLAG, "folder": TEXT, "parent": COUNT, "difference": VALUE,
     "interval": or_null(list_of(NUMBER)), "p": NUMBER, "seeds_needed": or_null(COUNT),
-}, "parent", "difference", "interval", "p", "seeds_needed")  # fmt: skip
+}, "folder", "parent", "difference", "interval", "p", "seeds_needed")  # fmt: skip
 ANSWERS: dict[str, list[Schema]] = {
     "train": [POINT, closed({"job": closed({**JOB, "retried": FLAG})}), SWEEP, RUN],
-    "try": [closed({"idea": IDEA}), closed({"ideas": list_of(IDEA)})],
+    "try": [closed({"idea": IDEA}), closed({"ideas": list_of(IDEA)}), closed({
+        "applied": list_of(closed({"patch": TEXT, "root": TEXT, "revision": TEXT})),
+    })],
     "check": [
         closed({"checked": {"const": ["options"]}}),
         closed({

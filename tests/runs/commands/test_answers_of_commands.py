@@ -108,7 +108,7 @@ FAILURES = {
     "try": [
         [], ["why", "lr=1,2"], ["why", "--keep-if", "better"], ["why", "--seeds", "0"],
         ["why", "--against", "7", "--keep-if", "valid/loss falls"], ["why", "--sedes", "2"],
-        ["why", "seed=3"],
+        ["why", "seed=3"], ["--apply", "7"], ["--apply", "best"],
     ],
     "rerun": [[], ["nowhere"], ["empty"], ["run", "--into", "run/in"], ["run", "--itno", "x"]],
     "replay": [[], ["nowhere"], ["empty"], ["run"], ["run", "more"]],

@@ -79,6 +79,36 @@ def test_ideas_are_written_down_with_the_patch_of_the_working_tree(here):
     listed = called(ideas.main, "--list", "--json")
     assert json.loads(listed.output) == {"ideas": written}
 
+    def applied(idea, *more, cwd=here):
+        return called(ideas.main, "--apply", idea, "--ideas", here / "outputs/ideas", *more, cwd=cwd)
+
+    for idea in written:  # without the uncommitted changes of Andiron itself
+        idea["patches"] = [patch] if idea["idea"] == 2 else []
+        idea["code"] = [code for code in idea["code"] if code["root"] == str(here) and idea["patches"]]
+    path = here / "outputs" / "ideas" / "ideas.jsonl"
+    path.write_text("".join(f"{json.dumps(idea)}\n" for idea in written))
+    (here / "own.txt").write_text("mine\n")
+    refused = applied("2")
+    assert refused.code == 1 and "own.txt: patch does not apply" in refused.errors
+    assert "stash your changes of these files, or check out" in refused.errors
+    assert (here / "own.txt").read_text() == "mine\n"
+    git("checkout", "own.txt")
+    (here / "elsewhere").mkdir()
+    (here / "elsewhere" / ".git").mkdir()
+    away = applied("2", cwd=here / "elsewhere")
+    assert away.code == 2 and f"is in ['{here}']; start the command there" in away.errors
+    assert "the code of this idea has no changes" in applied("1").errors
+    assert "has no such idea" in applied("9").errors
+
+    answer = applied("2", "--json")
+
+    (found,) = json.loads(answer.output)["applied"]
+    assert (found["patch"], found["root"], (here / "own.txt").read_text()) == (
+        patch, str(here), "after\n"
+    )  # fmt: skip
+    Path(patch).write_text("other")
+    assert "was changed since the run wrote it" in applied("2").errors
+
 
 @pytest.mark.parametrize(("arguments", "problem"), [
     (["lr=1e-3"], "an idea needs a reason, before its overrides: what is tried"),

@@ -5,6 +5,7 @@ The ledger, `ideas.jsonl`, has a line for each idea; its number is the name of i
 
 import math
 import re
+import subprocess
 import sys
 from collections.abc import Hashable, Mapping
 from itertools import count
@@ -17,9 +18,10 @@ from andiron.disk import files
 from andiron.disk.append_only import AppendOnlyFile
 from andiron.plain.plain_values import strict_json
 from andiron.plain.readable import number, printable
+from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers, command_line, process
 from andiron.shell.config import arguments as command_arguments
-from andiron.shell.run import provenance, status
+from andiron.shell.run import code_origin, provenance, run_record, status
 from andiron.shell.training import train
 from andiron.wings.comparison import differences
 from andiron.wings.comparison.text_table import table
@@ -85,6 +87,35 @@ def decided(values: Mapping[Hashable, float], parent: Idea | None, sign: int) ->
     }  # fmt: skip
 
 
+def apply(idea: Idea) -> list[dict[str, str]]:
+    """Applies the patches of an idea to the working tree, all or none; returns each with its place.
+
+    Raises: SelectionError for no patches, or repositories other than the working folder's and
+    Andiron's; DataError for a changed patch; RunFolderError for one that does not apply.
+    """
+    code, _ = code_origin.gather()
+    here = [each["root"] for each in (code["git"], *code["projects"].values()) if each]
+    changed = [each for each in idea["code"] if each["uncommitted"]]
+    elsewhere = [each["root"] for each in changed if each["root"] not in here]
+    if elsewhere or not changed:
+        why = f"is in {elsewhere}; start the command there" if elsewhere else "has no changes"
+        raise errors.SelectionError(f"--apply {idea['idea']}: the code of this idea {why}")
+    applied = [
+        {"patch": patch, "root": each["root"], "revision": each["revision"]}
+        for each, patch in zip(changed, idea["patches"], strict=True)
+    ]
+    for mode in ("--check", "--verbose"):
+        for patch, root, revision in map(dict.values, applied):
+            run_record.check(RunFolder(Path(patch).parent), Path(patch))
+            command = ["git", "-C", root, "apply", mode, patch]
+            ended = subprocess.run(command, capture_output=True, text=True, check=False)
+            if ended.returncode:
+                why = f"does not apply to {root} ({' '.join(ended.stderr.split())})"
+                remedy = f"stash your changes of these files, or check out {revision}"
+                raise errors.RunFolderError(f"{patch}: {why}; {remedy}")
+    return applied
+
+
 @process.training_command
 def main(conf_dir: Path | None = None) -> int:
     """Runs `python scripts/try.py`; returns the exit code."""
@@ -94,6 +125,14 @@ def main(conf_dir: Path | None = None) -> int:
     if options.list:
         if not answers.give({"ideas": [*ideas.values()]}):
             print(table(COLUMNS, [[*map(idea.get, COLUMNS)] for idea in ideas.values()]))
+        return 0
+    if options.apply is not None:
+        if options.apply not in ideas:
+            raise errors.SelectionError(f"--apply {options.apply}: {path} has no such idea")
+        applied = apply(ideas[options.apply])
+        if not answers.give({"applied": applied}):
+            for each in applied:
+                print(printable("applied {patch} to {root}, made at {revision}".format(**each)))
         return 0
     rule = RULE.fullmatch(options.keep_if)
     wrong = [text for text in overrides if not _is_one(text)]
@@ -118,7 +157,8 @@ def main(conf_dir: Path | None = None) -> int:
     except errors.SweepError as error:  # of jobs: the idea is discarded
         failed = error
     if result := _result(folder):
-        facts = {"idea": int(folder.name), "at": status.now(), "reason": options.reason}
+        facts = {"idea": int(folder.name), "at": status.now(), "reason": options.reason,
+                 "folder": str(folder)}  # fmt: skip
         decision = decided(result["values"], parent, sign)
         _record(path, {**facts, "options": overrides, **result, **decision})
     if failed is not None:
@@ -138,6 +178,8 @@ def _parser() -> answers.Parser:
     parser.add_argument("--keep-if", default="", help=rises)
     against = "number of the idea to compare with; default: the best that was kept"
     parser.add_argument("--against", type=int, help=against)
+    about = "apply the uncommitted changes of this idea to the working tree"
+    parser.add_argument("--apply", type=int, metavar="IDEA", help=about)
     parser.add_argument("--list", action="store_true", help="show the ledger of ideas")
     parser.add_argument("--ideas", type=Path, default=Path("outputs/ideas"), help="its folder")
     return parser
@@ -190,4 +232,4 @@ def _record(path: Path, idea: Idea) -> None:
         difference = number(idea["difference"])
         print(f"{difference} from idea {idea['parent']}, p = {idea['p']:.2g}{more}")
     for patch in idea["patches"]:
-        print(printable(f"its code again: git apply {patch}"))
+        print(printable(f"its code: {patch}; andiron try --apply {idea['idea']} applies it again"))
