@@ -80,11 +80,13 @@ def test_ideas_are_written_down_with_the_patch_of_the_working_tree(here):
     assert json.loads(listed.output) == {"ideas": written}
 
     def applied(idea, *more, cwd=here):
-        return called(ideas.main, "--apply", idea, "--ideas", here / "outputs/ideas", *more, cwd=cwd)
+        given = "--apply", idea, "--ideas", here / "outputs/ideas", *more
+        return called(ideas.main, *given, cwd=cwd)
 
     for idea in written:  # without the uncommitted changes of Andiron itself
         idea["patches"] = [patch] if idea["idea"] == 2 else []
-        idea["code"] = [code for code in idea["code"] if code["root"] == str(here) and idea["patches"]]
+        idea["code"] = [code for code in idea["code"] if code["root"] == str(here)]
+        idea["code"] *= len(idea["patches"])
     path = here / "outputs" / "ideas" / "ideas.jsonl"
     path.write_text("".join(f"{json.dumps(idea)}\n" for idea in written))
     (here / "own.txt").write_text("mine\n")
