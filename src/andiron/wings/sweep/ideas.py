@@ -87,19 +87,21 @@ def decided(values: Mapping[Hashable, float], parent: Idea | None, sign: int) ->
     }  # fmt: skip
 
 
-def apply(idea: Idea) -> list[dict[str, str]]:
-    """Applies the patches of an idea to the working tree, all or none; returns each with its place.
+def apply(name: int, ideas: Mapping[int, Idea]) -> None:
+    """Applies the patches of an idea to the working tree, all or none, and answers with them.
 
-    Raises: SelectionError for no patches, or repositories other than the working folder's and
-    Andiron's; DataError for a changed patch; RunFolderError for one that does not apply.
+    Raises: SelectionError for no idea, no patches, or a repository other than the working folder's
+    and Andiron's; DataError for a changed patch; RunFolderError for one that does not apply.
     """
+    if (idea := ideas.get(name)) is None:
+        raise errors.SelectionError(f"--apply {name}: no such idea")
     code, _ = code_origin.gather()
     here = [each["root"] for each in (code["git"], *code["projects"].values()) if each]
     changed = [each for each in idea["code"] if each["uncommitted"]]
     elsewhere = [each["root"] for each in changed if each["root"] not in here]
     if elsewhere or not changed:
         why = f"is in {elsewhere}; start the command there" if elsewhere else "has no changes"
-        raise errors.SelectionError(f"--apply {idea['idea']}: the code of this idea {why}")
+        raise errors.SelectionError(f"--apply {name}: the code of this idea {why}")
     applied = [
         {"patch": patch, "root": each["root"], "revision": each["revision"]}
         for each, patch in zip(changed, idea["patches"], strict=True)
@@ -113,7 +115,9 @@ def apply(idea: Idea) -> list[dict[str, str]]:
                 why = f"does not apply to {root} ({' '.join(ended.stderr.split())})"
                 remedy = f"stash your changes of these files, or check out {revision}"
                 raise errors.RunFolderError(f"{patch}: {why}; {remedy}")
-    return applied
+    if not answers.give({"applied": applied}):
+        for each in applied:
+            print(printable("applied {patch} to {root}, made at {revision}".format(**each)))
 
 
 @process.training_command
@@ -127,12 +131,7 @@ def main(conf_dir: Path | None = None) -> int:
             print(table(COLUMNS, [[*map(idea.get, COLUMNS)] for idea in ideas.values()]))
         return 0
     if options.apply is not None:
-        if options.apply not in ideas:
-            raise errors.SelectionError(f"--apply {options.apply}: {path} has no such idea")
-        applied = apply(ideas[options.apply])
-        if not answers.give({"applied": applied}):
-            for each in applied:
-                print(printable("applied {patch} to {root}, made at {revision}".format(**each)))
+        apply(options.apply, ideas)
         return 0
     rule = RULE.fullmatch(options.keep_if)
     wrong = [text for text in overrides if not _is_one(text)]
