@@ -90,6 +90,7 @@ def attempt(
         process = os.fork()
         if process == 0:
             start.write_text(str(_resident()))
+            tempfile.tempdir = folder
             _child(command, output, deeds, [*may_write, Path(folder)], forbidden)
         code, usage = _ended(process, started + seconds)
         return Outcome(

@@ -9,6 +9,7 @@ import andiron
 from andiron import errors
 from andiron.run_folder import RunFolder
 from andiron.shell.training import train
+from andiron.wings.ask import recheck
 from andiron.wings.runs import accept_changes, command as runs, plan, replay, rerun
 from andiron.wings.screen import watch
 from andiron.wings.trained import evaluate, generate, import_state_dict, predict
@@ -17,8 +18,8 @@ from proofs.attempt import CONF, jobs_forked_here
 from proofs.hostile_case import (
     ACCEPT, AGAIN, BEST, CHANGED, COMPARE, CONFIGURED, DIFF, DIFFER, EVALUATE, EXPORT, FORK,
     GENERATE, GRID_AGAIN, HALVING_AGAIN, IMPORT, JOURNAL_AGAIN, LIST, LOAD, OVERWRITE, PLAN,
-    PREDICT, PROGRAM, REMOVE, REPLAY, REQUEUED, RESUME, SEARCH_AGAIN, SHOW, START, SWEEP, TREE,
-    WATCH,
+    PREDICT, PROGRAM, RECHECK, REMOVE, REPLAY, REQUEUED, RESUME, SEARCH_AGAIN, SHOW, START,
+    SWEEP, TREE, WATCH,
 )  # fmt: skip
 
 PICTURE = "picture.png"  # beside the folder: what is predicted from
@@ -129,6 +130,7 @@ COMMANDS = {
                             f"hydra.run.dir={at.into}"], "weights",
     ),
     AGAIN: Command(rerun.main, lambda at: [at.folder, "--into", at.into], "weights"),
+    RECHECK: Command(recheck.main, lambda at: [at.folder, "--from-start"], "any"),
     REPLAY: Command(replay.main, lambda at: [next(at.folder.glob("nonfinite/*"), at.folder)]),
     START: Command(
         _train, lambda at: [f"start_from={at.weights}", "num_epochs=1", "render=plain",

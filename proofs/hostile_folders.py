@@ -69,13 +69,17 @@ class Honest(NamedTuple):
     megabytes: float
 
 
-def attempts(only: str = "", folders: int = 1) -> Iterator[tuple[Case, str]]:
-    """Every n-th case whose name has one of these texts, with every command that it is for."""
+def attempts(
+    only: str = "", folders: int = 1, commands: str = ""
+) -> Iterator[tuple[Case, str]]:
+    """Every n-th case whose name has one of these texts, with the commands that it is for."""
     cases = itertools.chain.from_iterable(kind.cases() for kind in KINDS)
     chosen = (case for case in cases if any(text in case.name for text in only.split("|")))
     for case in itertools.islice(chosen, 0, None, folders):
         of_files = case.commands if _is_of_files(case) else None
         for name in case.only or of_files or COMMANDS:
+            if commands and name not in commands.split("|"):
+                continue
             if name in (*case.only, *case.commands) or not _is_no_business(case, name):
                 yield case, name
 
@@ -129,7 +133,8 @@ def faults(case: Case, name: str, outcome: Outcome, found: object, honest: Hones
     listed = outcome.faults(most_megabytes=honest.megabytes + MOST_MEGABYTES)
     if name in case.commands:
         return listed
-    if "not exact: " in outcome.output:  # what `rerun` answers
+    is_answer = "not exact: " in outcome.output or "# Recheck of" in outcome.output
+    if is_answer and outcome.code:  # of `rerun` and `recheck`
         return [each for each in listed if each != "said no error"]
     if outcome.code == 0:
         listed.remove("accepted it")
@@ -190,10 +195,10 @@ class Ended(NamedTuple):
     seconds: float
 
 
-def _made(folder: Path, only: str, folders: int, number: int) -> Ended:
+def _made(folder: Path, chosen: tuple[str, int, str], number: int) -> Ended:
     """The attempt of this number; cases are functions, which no other process can be sent."""
     write_only_in(folder)
-    case, name = _attempts(only, folders)[number]
+    case, name = _attempts(*chosen)[number]
     started = time.perf_counter()
     honest = honest_end(name, folder)
     work = folder / f"work-{os.getpid()}"
@@ -205,14 +210,15 @@ def _made(folder: Path, only: str, folders: int, number: int) -> Ended:
 
 
 @functools.cache
-def _attempts(only: str, folders: int) -> list[tuple[Case, str]]:
-    return list(attempts(only, folders))
+def _attempts(only: str, folders: int, commands: str) -> list[tuple[Case, str]]:
+    return list(attempts(only, folders, commands))
 
 
 def main() -> int:
     """Prints every fault; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="cases whose name has a|b: one of these")
+    parser.add_argument("--commands", default="", help="these commands alone: recheck|replay")
     parser.add_argument("--folders", type=int, default=1, help="take every n-th folder")
     parser.add_argument("--step", type=int, default=1, help="make every n-th attempt")
     parser.add_argument("--first", type=int, default=0, help="from this one on")
@@ -220,12 +226,13 @@ def main() -> int:
     options = parser.parse_args()
     faulty, most, seconds = 0, (0.0, ""), Counter[str]()
     torch.set_num_threads(1)  # a forked process waits for ever for threads that its parent had
-    made = _attempts(options.only, options.folders)
+    chosen = options.only, options.folders, options.commands
+    made = _attempts(*chosen)
     numbers = range(options.first, len(made), options.step)
     with tempfile.TemporaryDirectory(prefix="andiron-hostile-") as scratch:
         for kind in sorted({COMMANDS[made[number][1]].honest for number in numbers}):
             honest_copy(kind, Path(scratch))
-        attempt_of = functools.partial(_made, Path(scratch), options.only, options.folders)
+        attempt_of = functools.partial(_made, Path(scratch), chosen)
         forks = multiprocessing.get_context("fork")
         with ProcessPoolExecutor(options.jobs, forks, end_with_parent) as pool:
             for number, ended in zip(numbers, pool.map(attempt_of, numbers), strict=True):

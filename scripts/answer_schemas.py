@@ -160,6 +160,12 @@ ANSWERS: dict[str, list[Schema]] = {
     ],
     "differ": [DIFFER],
     "seeds": [closed({"runs": list_of(closed({"seed": COUNT, "run": TEXT}))})],
+    "recheck": [closed({
+        "run": TEXT, "updates": COUNT, "segments": list_of(closed({
+            "first": COUNT, "last": COUNT, "tensors": COUNT, "values": COUNT,
+            "differences": list_of(TEXT),
+        })), "record": list_of(TEXT), "same_bits": FLAG,
+    })],
     "rerun": [closed({
         "run": TEXT, "repeated": TEXT, "same_bits": FLAG, "differences": list_of(TEXT),
         "changed": list_of(TEXT),

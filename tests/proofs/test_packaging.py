@@ -43,6 +43,7 @@ COMMANDS = [  # of a new project, each as it is typed there, with its exit code
     ("runs list", 0),
     ("seeds sweep/0 --add 1", 0),
     ("differ sweep", 0),
+    ("recheck sweep/0 --from-start", 0),
     ("rerun sweep/0", 0),
     ("accept-changes outputs/one", 0),
     ("import-state-dict exported.pt imported.safetensors", 0),

@@ -38,6 +38,7 @@ SUCCESSES = {  # beside those of proofs/ten_tasks.py
     "differ": ["run", "wide", "--metric", "valid/loss"],
     "seeds": ["run", "--add", "1"],
     "try": ["a narrow network", *SMALL, "--seeds", "2"],
+    "recheck": ["run", "--from-start"],
     "rerun": ["run", "--into", "again"],
     "replay": ["diverged/nonfinite/update-2"],
     "accept-changes": ["run"],
@@ -109,6 +110,10 @@ FAILURES = {
         [], ["why", "lr=1,2"], ["why", "--keep-if", "better"], ["why", "--seeds", "0"],
         ["why", "--against", "7", "--keep-if", "valid/loss falls"], ["why", "--sedes", "2"],
         ["why", "seed=3"], ["--apply", "7"], ["--apply", "best"],
+    ],
+    "recheck": [
+        [], ["nowhere"], ["empty"], ["run"], ["run", "--segments", "0"], ["run", "--seed", "x"],
+        ["run", "--form-start"],
     ],
     "rerun": [[], ["nowhere"], ["empty"], ["run", "--into", "run/in"], ["run", "--itno", "x"]],
     "replay": [[], ["nowhere"], ["empty"], ["run"], ["run", "more"]],

@@ -4,6 +4,7 @@ import logging
 from fnmatch import fnmatch
 from typing import Any
 
+from andiron import errors
 from andiron.disk import files
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
@@ -37,8 +38,14 @@ def is_whole(folder: RunFolder) -> bool:
 
 
 def plain(folder: RunFolder) -> dict[str, Any]:
-    """The status and the results of a run, as the answer to a program."""
-    summary = files.read_json(folder.summary) if folder.summary.is_file() else None
+    """The status and the results of a run, as the answer to a program.
+
+    Raises: DataError for a summary that cannot be read.
+    """
+    try:
+        summary = files.read_json(folder.summary) if folder.summary.is_file() else None
+    except (OSError, ValueError) as error:
+        raise errors.DataError(f"{folder.summary}: {files.reason(error)}; restore it") from error
     return {"run": str(folder.path), "status": None, **status.read(folder), "summary": summary}
 
 

@@ -251,7 +251,7 @@ class Training:
             silenced = nullcontext() if is_alone else answers.given_to(None)
             with saved_before_launcher(self.signals), silenced:
                 train(config, run_dir, hydra_record, interrupter, trusted, self.share)
-        if is_alone:
+        if is_alone and answers.are_asked():
             answers.give(finished_run.plain(RunFolder(run_dir)))
         if is_alone or config.debug:
             return None

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from andiron import errors, randomness
+from andiron import errors, randomness, serialization
 from andiron.checkpoint import contents, directory
 from andiron.data import Splits
 from andiron.data.loader import DataLoader
@@ -27,11 +27,12 @@ from andiron.shell.assembly import (
 )  # fmt: skip
 from andiron.shell.assembly.components import Components
 from andiron.shell.assembly.fork_point import ForkPoint
+from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.assembly.resume_point import Saved
 from andiron.shell.config import leaves
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
-from andiron.shell.run import applied_changes, log_file, provenance, run_record
+from andiron.shell.run import applied_changes, log_file, metadata, provenance, run_record
 from andiron.wings.comparison import bit_comparison
 from andiron.wings.comparison.bit_comparison import Difference
 from andiron.wings.runs.rerun import SAME_NUMBERS
@@ -191,9 +192,11 @@ class Recorded:
         elif config.fork_from:
             point = fork_point.named(config.fork_from, self.trusted)
         if point is None:
-            built = components.build(config, self.trusted, None, world)
+            built = components.build(config, self.trusted, self._size_limit(), world)
         else:
             built = point.build(config, self.trusted, world)
+        if not start:
+            self._check_beginning(config, built)
         writers = {"json_lines": JsonLinesWriter(again.metrics)}
         learner = configured_learner.learner(
             config, built, again.path, writers, interrupter=interrupter
@@ -201,6 +204,28 @@ class Recorded:
         if point is not None:
             point.begin(learner, config, built)
         return learner, built
+
+    def _size_limit(self) -> SizeLimit:
+        """What a network of the run may take, from weights that it has saved."""
+        if self.saved:
+            path, saved = self._saved_at(max(self.saved))
+            return SizeLimit.of(saved.model, str(path))
+        if not self.folder.model.is_file():
+            raise errors.RunFolderError(
+                f"{self.folder.path}: has neither checkpoints nor weights; ask another run"
+            )
+        weights = serialization.load_tensors(self.folder.model)
+        return SizeLimit.of(weights, str(self.folder.model))
+
+    def _check_beginning(self, config: Train, built: Components) -> None:
+        """Refuses other data or first weights than the run's."""
+        metadata.check_data(self.folder, built.splits, {})
+        recorded = provenance.read(self.folder)
+        if config.start_from and built.started["start_from"] != recorded.get("start_from"):
+            raise errors.DataError(
+                f"start_from={config.start_from}: has other weights than this run began with; "
+                "restore them"
+            )
 
     def _saved_at(self, updates: int) -> Saved:
         return resume_point.of_run(

@@ -1,0 +1,182 @@
+"""Counts rechecks that find a difference in honest runs, and forgeries that none finds.
+
+`python -m proofs.recheck_proof FOLDER [--runs 200] [--forgeries 50]` trains small runs on the
+digits, each with options drawn by its number, and rechecks three stretches of each. Then it forges
+copies of such runs: one logged value, weight, option or datum each, with every checksum renewed.
+"""
+
+import argparse
+import csv
+import json
+import random
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from andiron.checkpoint import contents
+from andiron.checkpoint.on_disk import manifest
+from andiron.disk import checksums, files
+from andiron.run_folder import RunFolder
+from andiron.serialization import load_tensors, save_tensors
+from andiron.shell.config import trust
+from andiron.shell.config.composition import composed
+from andiron.shell.run import run_record
+from andiron.shell.training import train_run
+from andiron.wings.ask.recheck import Recheck, recheck
+
+ROOT = Path(__file__).resolve().parents[1]
+SMALL = ["~render", "device=cpu", "num_epochs=3", "checkpoint.last=20", "log_every=3"]
+DRAWN = {  # options by what they change
+    "model": [[], ["model.hidden=[20]"], ["model=convnet", "model.hidden=32"]],
+    "optimizer": [[], ["optimizer=adam"], ["optimizer=sgd", "lr=0.05"], ["optimizer=lion"]],
+    "scheduler": [[], ["scheduler=cosine"], ["scheduler=plateau"]],
+    "averages": [[], ["averages=ema"], ["averages=swa", "averages.swa.start=1epochs"]],
+    "updates": [[], ["grads_accumulation=3"], ["slices=4"], ["sam=0.05"], ["precision=bf16"]],
+    "stops": [[], ["early_stopping=patience"], ["validate_every=4", "checkpoint.every=5"]],
+    "gradients": [[], ["gradients=clip_norm"]],
+}
+
+
+TRUSTED = trust.of_user([ROOT / "conf"], [])
+KINDS = ("digits", "digits", "table")
+
+
+def trained(folder: Path, number: int, kind: str) -> RunFolder:
+    """A run with options drawn by `number`, on the digits or on a table of its own beside it."""
+    draw = random.Random(number)
+    drawn = [each for choices in DRAWN.values() for each in draw.choice(choices)]
+    if kind == "table":
+        table = folder.with_suffix(".csv")
+        table.parent.mkdir(parents=True, exist_ok=True)
+        table.write_text(_table(draw))
+        drawn = [each for each in drawn if "convnet" not in each and "model.hidden=32" != each]
+        drawn += ["data=csv", f"data.path={table}", "data.target=kind", "model.hidden=[16]"]
+    given = [*SMALL, *drawn, f"batch_size={draw.choice([64, 100, 150])}", f"seed={number}"]
+    train_run.train(composed(ROOT / "conf", given), folder, {})
+    return RunFolder(folder)
+
+
+def _table(draw: random.Random) -> str:
+    rows = [[draw.gauss(0, 1) for _ in range(4)] for _ in range(400)]
+    lines = (",".join([*map(repr, row), "abc"[sum(each > 0 for each in row) % 3]]) for row in rows)
+    return "\n".join(["one,two,three,four,kind", *lines]) + "\n"
+
+
+def forge_logged(run: RunFolder, draw: random.Random) -> str:
+    """Another digit in one value of metrics.jsonl."""
+    lines = run.metrics.read_text().splitlines()
+    number = draw.choice([n for n, line in enumerate(lines) if '"split": "test' not in line])
+    values = json.loads(lines[number])
+    names = [n for n, each in values.items() if isinstance(each, float) and "/" not in n and each]
+    name = draw.choice(names)
+    values[name] *= 1 + 1e-9
+    lines[number] = json.dumps(values)
+    run.metrics.write_text("\n".join(lines) + "\n")
+    return f"line {number + 1}: {name}"
+
+
+def forge_weight(run: RunFolder, draw: random.Random) -> str:
+    """The lowest bit of one final weight."""
+    name = _flip(run.model, draw)
+    run_record.accept(run)
+    return name
+
+
+def forge_checkpoint(run: RunFolder, draw: random.Random) -> str:
+    """The lowest bit of one number in the weights or the optimizer's state of a checkpoint."""
+    folder = draw.choice(sorted(run.checkpoints.glob("step-*")))
+    file = draw.choice(sorted(each for each in folder.glob("*.safetensors")))
+    name = _flip(file, draw)
+    listed = manifest.read(folder)
+    listed.entries[file.name] = checksums.entry(file)
+    files.write(folder / contents.MANIFEST, listed.as_json())
+    return f"{folder.name}/{file.name}: {name}"
+
+
+def forge_option(run: RunFolder, draw: random.Random) -> str:
+    """Another seed, rate or batch size in config.json."""
+    plain = files.read_json(run.config)
+    name = draw.choice(["seed", "batch_size", "lr"])
+    plain[name] = plain[name] * 1.001 if name == "lr" else plain[name] + 1
+    if name == "lr":
+        plain["scheduler"]["lr"] = plain["lr"]
+    run.config.write_bytes(files.as_indented_json(plain))
+    run_record.accept(run)
+    return name
+
+
+def forge_datum(run: RunFolder, draw: random.Random) -> str:
+    """Another digit in one cell of the table."""
+    table = Path(files.read_json(run.config)["data"]["path"])
+    with table.open(newline="") as file:
+        rows = list(csv.reader(file))
+    row, column = draw.randrange(1, len(rows)), draw.randrange(4)
+    rows[row][column] = repr(float(rows[row][column]) + 1e-6)
+    table.write_text("\n".join(map(",".join, rows)) + "\n")
+    return f"row {row}, column {column}"
+
+
+def _flip(file: Path, draw: random.Random) -> str:
+    tensors = load_tensors(file)
+    name = draw.choice([n for n, each in tensors.items() if each.is_floating_point()])
+    bits = tensors[name] = tensors[name].clone()
+    view = bits.reshape(-1).view(torch.int32 if bits.dtype == torch.float32 else torch.int16)
+    view[draw.randrange(len(view))] ^= 1
+    save_tensors(file, tensors)
+    return name
+
+
+FORGERIES: list[tuple[str, Callable[[RunFolder, random.Random], str]]] = [
+    ("digits", forge_logged), ("table", forge_datum), ("digits", forge_weight),
+    ("table", forge_option), ("digits", forge_checkpoint),
+]  # fmt: skip
+
+
+def honest(folder: Path, number: int) -> Recheck:
+    """The recheck of three stretches of a run that nobody changed."""
+    run = trained(folder / f"{number}", number, KINDS[number % len(KINDS)])
+    return recheck(run.path, 3, number, TRUSTED, from_start=True)
+
+
+def forged(folder: Path, number: int) -> tuple[str, Recheck]:
+    """What was changed in a run, and the recheck of all of its stretches."""
+    kind, forge = FORGERIES[number % len(FORGERIES)]
+    run = trained(folder / f"forged-{number}", number, kind)
+    change = forge(run, random.Random(number))
+    return f"{forge.__name__}, {change}", recheck(run.path, 100, 0, TRUSTED, from_start=True)
+
+
+def main() -> int:
+    """Prints every honest run with a difference, every forgery without one, and the counts."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--forgeries", type=int, default=50)
+    options = parser.parse_args()
+    counts = Counter[str]()
+    for number in range(options.runs):
+        done = honest(options.folder, number)
+        counts["segments"] += len(done.segments)
+        counts["values"] += sum(each.values for each in done.segments)
+        counts["tensors"] += sum(each.tensors for each in done.segments)
+        if done.differences:
+            counts["honest runs with a difference"] += 1
+            print(f"run {number}: {done.differences[0]}", flush=True)
+        else:
+            shutil.rmtree(options.folder / f"{number}")
+    for number in range(options.forgeries):
+        change, done = forged(options.folder, number)
+        named = done.differences[0] if done.differences else "NOT FOUND"
+        counts["forgeries found"] += bool(done.differences)
+        print(f"forgery {number}: {change}: {named[:200]}", flush=True)
+    print(dict(counts))
+    found = counts["forgeries found"] == options.forgeries
+    return int(counts["honest runs with a difference"] > 0 or not found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,202 @@
+"""Makes random stretches of a run again, and compares every byte with what the run has on record.
+"""
+
+import dataclasses
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from andiron import errors, serialization
+from andiron.disk import files
+from andiron.plain.readable import printable
+from andiron.plain.plain_values import is_finite
+from andiron.run_folder import RunFolder
+from andiron.serialization.safetensors_codec import as_bytes
+from andiron.shell.assembly import resume_point
+from andiron.shell.cli import answers, command_line, process
+from andiron.shell.config.trust import LIST_ALONE, Trust
+from andiron.shell.run import named_folder, run_record
+from andiron.wings.ask.engine import Recorded
+from andiron.wings.comparison import logged_lines, logged_values
+
+EXIT_SAME, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
+AS_WRITTEN = "is not as the run wrote it"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The updates `first` to `last`, made again; the numbers of tensors and values compared."""
+
+    first: int
+    last: int
+    tensors: int = 0
+    values: int = 0
+    differences: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Recheck:
+    """The segments of a run that were made again, of its `updates` up to the newest checkpoint.
+
+    `record` says what differs without an update: files, final weights, summary, curves.
+    """
+
+    run: Path
+    updates: int
+    segments: Sequence[Segment]
+    record: Sequence[str]
+
+    @property
+    def differences(self) -> list[str]:
+        """Everything that differs."""
+        return [*self.record, *(line for each in self.segments for line in each.differences)]
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The report as JSON."""
+        segments = [dataclasses.asdict(each) for each in self.segments]
+        known = {"run": str(self.run), "updates": self.updates, "segments": segments}
+        return {**known, "record": self.record, "same_bits": not self.differences}
+
+    @property
+    def as_markdown(self) -> str:
+        """The report as a page."""
+        rows = (
+            f"| {each.first:,} to {each.last:,} | {each.tensors:,} | {each.values:,} | "
+            f"{len(each.differences) or 'none'} |" for each in self.segments
+        )  # fmt: skip
+        made = sum(each.last + 1 - each.first for each in self.segments)
+        found = [f"- {line}" for line in self.differences] or ["Every byte is the run's own."]
+        head = "| updates | tensors | logged values | differences |", "| --- | --- | --- | --- |"
+        title = f"# Recheck of {self.run}", f"{made:,} of {self.updates:,} updates were made again."
+        return "\n".join([*title[:1], "", *title[1:], "", *head, *rows, "", *found]) + "\n"
+
+
+@errors.exits_refused()
+def recheck(
+    path: Path,
+    number: int,
+    seed: int,
+    trusted: Trust = LIST_ALONE,
+    *,
+    from_start: bool = False,
+) -> Recheck:
+    """Makes `number` of the stretches between checkpoints again, chosen by `seed`.
+
+    `from_start` adds the stretch from the beginning to the first checkpoint.
+    Raises: RunFolderError for a run without a stretch; errors of `Recorded`.
+    """
+    folder = RunFolder(path)
+    record = [f"{path / name}: {AS_WRITTEN}" for name in run_record.changed(folder)]
+    if record:  # what is computed from a changed record says nothing of the run
+        return Recheck(path, 0, [], record)
+    run = Recorded(folder, trusted)
+    places = sorted({*run.saved} | ({0} if from_start else set()))
+    stretches = [*pairwise(places)]
+    if not stretches:
+        found = f"{len(places)} checkpoint" + ("" if len(places) == 1 else "s")
+        raise errors.RunFolderError(
+            f"{path}: has {found}, and a stretch lies between two; --from-start begins with the "
+            "run, and checkpoint.keep_every_updates=500 keeps more of the next one"
+        )
+    chosen = random.Random(seed).sample(stretches, min(number, len(stretches)))
+    segments = [_segment(run, start + 1, last) for start, last in sorted(chosen)]
+    found = [*_weights(run), *_logged(folder)]
+    return Recheck(path, places[-1], segments, found)
+
+
+def _segment(run: Recorded, first: int, last: int) -> Segment:
+    try:
+        made = run.updates(first, last, start=first - 1)
+    except errors.DataError as error:  # a damaged checkpoint, or other data
+        return Segment(first, last, differences=[str(error)])
+    return Segment(first, last, made.tensors, made.values, [*map(str, made.differences)])
+
+
+def _weights(run: Recorded) -> Iterator[str]:
+    """A line for each file of final weights that no checkpoint of the run has."""
+    saved = set[str]()
+    for name in run.saved.values():
+        with suppress(errors.DataError):  # named by its segment
+            _, found = resume_point.of_run(run.store, name, run_record.identity(run.folder))
+            saved |= {_digest(weights) for weights in (found.model, *found.averages.values())}
+    for file in sorted(run.folder.path.glob("model*.safetensors")):
+        if saved and _digest(serialization.load_tensors(file)) not in saved:
+            yield f"{file}: has the weights of no checkpoint of the run"
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    content = sha256()
+    for name, tensor in sorted(tensors.items()):
+        content.update(f"{name} {tensor.dtype} {[*tensor.shape]}".encode())
+        content.update(as_bytes(tensor))
+    return content.hexdigest()
+
+
+def _logged(folder: RunFolder) -> Iterator[str]:
+    """A line for each value of the summary and of TensorBoard that metrics.jsonl does not have."""
+    by_epoch, by_update = set[tuple[str, str, float]](), dict[tuple[str, int, str], set[float]]()
+    for line in logged_lines.read(folder.metrics):
+        for name, value in line.values.items():
+            if line.over == "epoch":
+                by_epoch.add((line.split, name, value))
+            key = line.split, line.updates, name
+            by_update.setdefault(key, set()).add(float(np.float32(value)))
+    for split, metric, value in _summarised(folder):
+        if is_finite(value) and (split, metric, value) not in by_epoch:
+            yield f"{folder.summary}: has {split}/{metric} {value}, which was not logged"
+    names = {name for *_, name in by_update}
+    for place, points in logged_values.curves(folder).items():
+        split, _, tag = place.where.removeprefix(f"{folder.tensorboard.name}/").partition(": ")
+        there = by_update.get((split, place.updates, tag), set())
+        for point in points:
+            value = float(point["value"])
+            if tag in names and is_finite(value) and value not in there:
+                logged = ", ".join(map(str, sorted(there))) or "none"
+                yield f"{place.where}, update {place.updates}: is {value}; metrics.jsonl: {logged}"
+
+
+def _summarised(folder: RunFolder) -> Iterator[tuple[str, str, Any]]:
+    """The best and last values of the summary, by split and metric."""
+    summary = run_record.read_json(folder, folder.summary) if folder.summary.is_file() else {}
+    match summary:
+        case {"metrics": [*entries]}:
+            for entry in entries:
+                match entry:
+                    case {"split": str(split), "metric": str(metric)}:
+                        yield split, metric, entry.get("best")
+                        yield split, metric, entry.get("last")
+
+
+@partial(process.command, failed=EXIT_UNUSABLE)
+def main() -> int:
+    """Runs `python scripts/recheck.py`; returns the exit code."""
+    parser = answers.Parser(description=__doc__)
+    parser.add_argument("run", help="the folder of a run that has ended, or latest")
+    parser.add_argument("--segments", type=command_line.count, default=20, metavar="N",
+                        help="how many stretches between two checkpoints (20)")  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0, help="chooses the stretches (0)")
+    parser.add_argument("--from-start", action="store_true",
+                        help="also from the beginning to the first checkpoint")  # fmt: skip
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="writes the report there")
+    command_line.add_trust(parser)
+    options = parser.parse_args()
+    path = named_folder.run_folder_of(options.run).path
+    trusted = command_line.trusted(options)
+    done = recheck(
+        path, options.segments, options.seed, trusted, from_start=options.from_start
+    )
+    if options.markdown:
+        files.write(options.markdown, done.as_markdown.encode())
+    if not answers.give(done.plain):
+        print(printable(done.as_markdown), end="")
+    return EXIT_DIFFERENT if done.differences else EXIT_SAME

@@ -1,0 +1,68 @@
+"""Rechecks of honest runs, and of runs that somebody changed, with every checksum renewed."""
+
+import json
+import shutil
+
+import pytest
+
+from andiron.run_folder import RunFolder
+from andiron.wings.ask import recheck
+from in_process import called
+from proofs import recheck_proof
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_stretches_of_honest_runs_have_no_difference(tmp_path, number):
+    done = recheck_proof.honest(tmp_path, number)
+    assert done.differences == []
+    assert len(done.segments) > 1
+    assert all(each.tensors and each.values for each in done.segments)
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_a_change_is_named_although_its_checksums_are_renewed(tmp_path, number):
+    change, done = recheck_proof.forged(tmp_path, number)
+    assert done.differences, change
+
+
+def test_the_command_reports_what_it_covered_and_names_damage(finished_digits, tmp_path):
+    run, report = shutil.copytree(finished_digits, tmp_path / "run"), tmp_path / "report.md"
+    ended = called(recheck.main, run, "--from-start", "--markdown", report)
+    assert (ended.code, ended.output) == (0, report.read_text())
+    assert "42 of 42 updates were made again." in ended.output
+    assert ended.output.endswith("\nEvery byte is the run's own.\n")
+
+    alone = called(recheck.main, run, "--segments", "1", "--json")
+    answer = json.loads(alone.output)
+    assert (alone.code, answer["same_bits"], answer["record"]) == (0, True, [])
+    assert [(each["first"], each["last"]) for each in answer["segments"]] == [(22, 42)]
+
+    damaged = run / "checkpoints" / "step-42" / "optimizer.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
+    ended = called(recheck.main, run)
+    assert ended.code == 1 and f"\n- {damaged}: " in ended.output
+    RunFolder(run).summary.write_text("{}")
+    ended = called(recheck.main, run)
+    assert ended.code == 1 and f"- {run / 'summary.json'}: is not as the run wrote it" in ended.output
+
+
+def test_a_run_without_two_checkpoints_is_refused(finished_digits, tmp_path):
+    run = shutil.copytree(finished_digits, tmp_path / "run")
+    shutil.rmtree(run / "checkpoints" / "step-21")
+    ended = called(recheck.main, run)
+    assert ended.code == 2 and f"error: {run}: has 1 checkpoint, and a stretch" in ended.errors
+
+
+def test_a_value_of_tensorboard_or_of_the_summary_that_was_not_logged_is_named(
+    finished_digits, tmp_path
+):
+    run = RunFolder(shutil.copytree(finished_digits, tmp_path / "run"))
+    lines = run.metrics.read_text().splitlines()
+    edited = [json.loads(line) for line in lines]
+    for line in edited:
+        if (line["split"], line["over"], line["epoch"]) == ("valid", "epoch", 2):
+            line["accuracy"] += 0.01
+    run.metrics.write_text("".join(json.dumps(line) + "\n" for line in edited))
+    done = recheck.recheck(run.path, 1, 0)
+    assert len(done.record) == 3  # best and last of the summary, a scalar
+    assert all("accuracy" in line for line in done.differences)
