@@ -112,7 +112,7 @@ FAILURES = {
         ["why", "seed=3"], ["--apply", "7"], ["--apply", "best"],
     ],
     "recheck": [
-        [], ["nowhere"], ["empty"], ["run"], ["run", "--segments", "0"], ["run", "--seed", "x"],
+        [], ["nowhere"], ["empty"], ["run", "--segments", "0"], ["run", "--seed", "x"],
         ["run", "--form-start"],
     ],
     "rerun": [[], ["nowhere"], ["empty"], ["run", "--into", "run/in"], ["run", "--itno", "x"]],
