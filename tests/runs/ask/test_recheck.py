@@ -43,7 +43,8 @@ def test_the_command_reports_what_it_covered_and_names_damage(finished_digits, t
     assert ended.code == 1 and f"\n- {damaged}: " in ended.output
     RunFolder(run).summary.write_text("{}")
     ended = called(recheck.main, run)
-    assert ended.code == 1 and f"- {run / 'summary.json'}: is not as the run wrote it" in ended.output
+    assert ended.code == 1
+    assert f"- {run / 'summary.json'}: is not as the run wrote it" in ended.output
 
 
 def test_a_run_without_two_checkpoints_is_refused(finished_digits, tmp_path):
