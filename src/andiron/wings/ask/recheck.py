@@ -103,9 +103,9 @@ def recheck(
     places = sorted({*run.saved} | ({0} if from_start else set()))
     stretches = [*pairwise(places)]
     if not stretches:
-        found = f"{len(places)} checkpoint" + ("" if len(places) == 1 else "s")
+        count = f"{len(places)} checkpoint" + ("" if len(places) == 1 else "s")
         raise errors.RunFolderError(
-            f"{path}: has {found}, and a stretch lies between two; --from-start begins with the "
+            f"{path}: has {count}, and a stretch lies between two; --from-start begins with the "
             "run, and checkpoint.keep_every_updates=500 keeps more of the next one"
         )
     chosen = random.Random(seed).sample(stretches, min(number, len(stretches)))
