@@ -143,7 +143,7 @@ def honest(folder: Path, number: int) -> Recheck:
 
 
 def forged(folder: Path, number: int) -> tuple[str, Recheck]:
-    """What was changed in a run, and the recheck of all of its stretches."""
+    """The change that was made in a run, and the recheck of all of its stretches."""
     kind, forge = FORGERIES[number % len(FORGERIES)]
     run = trained(folder / f"forged-{number}", number, kind)
     change = forge(run, random.Random(number))

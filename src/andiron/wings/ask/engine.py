@@ -206,7 +206,7 @@ class Recorded:
         return learner, built
 
     def _size_limit(self) -> SizeLimit:
-        """What a network of the run may take, from weights that it has saved."""
+        """The most that a network of the run takes, from weights that it has saved."""
         if self.saved:
             path, saved = self._saved_at(max(self.saved))
             return SizeLimit.of(saved.model, str(path))
