@@ -4,45 +4,38 @@ The run is only read. What it logged and saved meanwhile is compared with what i
 """
 
 import dataclasses
+import itertools
+from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from andiron import errors, randomness, serialization
-from andiron.checkpoint import contents, directory
+from andiron import errors
+from andiron.checkpoint import LocalStore, contents, directory
 from andiron.data import Splits
 from andiron.data.loader import DataLoader
-from andiron.distributed import World
+from andiron.distributed import ALONE, World
 from andiron.gradients import Gradients
-from andiron.interrupter import Interrupter
 from andiron.learner import Learner
 from andiron.learner.extras.observers import Step
 from andiron.learner.update import Position
+from andiron.plain import readable
+from andiron.plain.states import State
 from andiron.run_folder import RunFolder
-from andiron.shell.assembly import (
-    components, configured_learner, configured_store, devices, fork_point, resume_point,
-)  # fmt: skip
+from andiron.shell.assembly import resume_point
 from andiron.shell.assembly.components import Components
-from andiron.shell.assembly.fork_point import ForkPoint
-from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.assembly.resume_point import Saved
-from andiron.shell.config import leaves
-from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
-from andiron.shell.run import applied_changes, log_file, metadata, provenance, run_record
-from andiron.wings.comparison import bit_comparison
+from andiron.shell.run import log_file, status
+from andiron.wings.ask.following import Follows
+from andiron.wings.ask.past_sessions import PastSessions
+from andiron.wings.comparison import bit_comparison, logged_lines
 from andiron.wings.comparison.bit_comparison import Difference
-from andiron.wings.runs.rerun import SAME_NUMBERS
-from andiron.writers import JsonLinesWriter
-
-MAY_CHANGE = (*SAME_NUMBERS, "num_epochs", "num_updates")  # within a stretch
-AT_THE_END = {  # of a stretch, and nowhere else
-    "_target_": "andiron.checkpoint.checkpointing", "metric": None, "last": 2,
-    "every_epochs": None, "every_updates": 2**53,
-}  # fmt: skip
+from andiron.wings.runs import rerun
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,191 +76,166 @@ class Instrument:
 class Stretch:
     """Updates that were made again, and how what they gave differs from the run's own."""
 
-    start: int  # completed updates of the checkpoint; 0: the beginning of the run
+    start: int  # completed updates of the checkpoint, or of the beginning of the run
     last: int
-    tensors: int  # of the state that the run saved after `last`; 0 if it saved none
-    values: int  # logged ones that were compared
-    differences: list[Difference]
+    tensors: int = 0  # of the states that were compared; 0 if the run saved none meanwhile
+    values: int = 0  # logged ones that were compared
+    differences: Sequence[Difference] = ()
+    changed: Sequence[str] = ()  # if any differ: what of code, versions, hardware, data changed
+
+    def __str__(self) -> str:
+        made = f"updates {self.start + 1} to {self.last}, made again"
+        counted = f"{self.tensors:,} tensors and {self.values:,} logged values"
+        if not self.differences:
+            nothing = "the run logged and saved nothing there to compare them with"
+            is_empty = not self.tensors and not self.values
+            return f"{made}: {nothing if is_empty else f'{counted} have the bits of the run'}"
+        first, number = self.differences[0], len(self.differences)
+        beside = {each.what: "" for each in self.differences if each.updates == first.updates}
+        cause = f"likely cause: changed since: {'; '.join(self.changed)}"
+        return (
+            f"{made}: {counted} compared, {number:,} differences\nfirst: {first}{first.size}\n"
+            f"differing there: {readable.joined([*beside])}\n"
+            f"{cause if self.changed else rerun.IRREPRODUCIBLE}"
+        )
 
 
 class Recorded:
     """A run that can be asked; `trusted` says what its configuration may name.
 
-    Raises: RunFolderError if a process trains it, or it cannot be made again; DataError or
-    ConfigError for a damaged or changed record.
+    `world` are the processes that make its updates again.
+    Raises: RunFolderError if a process trains it; DataError or ConfigError for a damaged or
+    changed record.
     """
 
-    def __init__(self, folder: RunFolder, trusted: Trust):
+    def __init__(self, folder: RunFolder, trusted: Trust, world: World | None = None):
         if log_file.is_held(folder.log):
             raise errors.RunFolderError(
                 f"{folder.path}: a process still trains this run; ask it once it has ended"
             )
-        self.folder, self.trusted = folder, trusted
-        self.config = run_record.config(folder, trusted)
-        origin = provenance.read(folder)
-        self._changes = applied_changes.history(origin["resumes"])
-        processes = (origin["resumes"] or [origin])[-1].get("processes", origin.get("processes", 1))
-        if processes > 1 and self.config.slices is None:
-            raise errors.RunFolderError(
-                f"{folder.path}: {processes} processes trained this run without slices, and one "
-                "process adds up in another order; ask a run that was started with slices"
-            )
-        self.store = configured_store.store(self.config.checkpoint, folder.checkpoints, trusted)
+        self.folder, self.trusted, self._world = folder, trusted, world
+        self._past = PastSessions(folder, trusted, world)
+        self.config = self._past.config
+        self._is_done = status.read(folder).get("status") == State.DONE
+        self.store, self.saved = self._past.store, self._past.saved
+        self.beginning = self._past.beginning
 
     @cached_property
-    def saved(self) -> dict[int, str]:
-        """The run's checkpoints by their completed updates; the newest of those that share one."""
-        places = filter(None, map(contents.step_place, directory.names(self.store)))
-        return {place[0]: contents.step_name(*place) for place in sorted(places)}
+    def logged(self) -> Counter[tuple[int, str, str]]:
+        """The number of logged lines by completed updates, split, and window or epoch."""
+        lines = logged_lines.read(self.folder.metrics)
+        return Counter((line.updates, line.split, line.over) for line in lines)
+
+    @property
+    def last(self) -> int:
+        """The last update that the run logged or saved."""
+        return max((*self.saved, *(updates for updates, *_ in self.logged)), default=0)
 
     def start_of(self, first: int) -> int:
         """The completed updates at which a stretch begins that makes update `first` again."""
-        return max((updates for updates in self.saved if updates < first), default=0)
+        return max((n for n in self.saved if n < first), default=self.beginning)
 
     def updates(
-        self, first: int, last: int, *instruments: Instrument, start: int | None = None
+        self,
+        first: int,
+        last: int,
+        *instruments: Instrument,
+        start: int | None = None,
+        from_start: bool = False,
     ) -> Stretch:
         """Makes the updates `first` to `last` again, counted from 1; shows them to instruments.
 
         It begins at the checkpoint of `start` updates, 0 for the beginning of the run; by default
-        at the nearest. The updates between it and `first` are not shown.
-        Raises: SelectionError for updates that the run has not made; RunFolderError where options
-        changed meanwhile; ConfigError or DataError if the run cannot be made again here.
+        at the nearest, and where there is none before `first`, `from_start` allows the beginning.
+        The updates between it and `first` are not shown.
+        Raises: SelectionError for updates that the run has not made, or that need the beginning;
+        RunFolderError, ConfigError or DataError if the run cannot be made again here.
         """
-        start = self.start_of(first) if start is None else start
-        config = self._config_of(start, last)
-        with TemporaryDirectory(prefix="andiron-ask-") as scratch, ExitStack() as at_end:
-            at_end.enter_context(devices.deterministic(config.deterministic))
-            again, interrupter = RunFolder(Path(scratch)), _StopsAfter(last)
-            learner, built = self._built(config, start, again, interrupter)
-            at_end.enter_context(learner)
-            for loader in built.loaders:
-                at_end.callback(loader.close)
-            path, goal = self._saved_at(last) if last in self.saved else (None, None)
-            interrupter.never_at = None if goal else len(built.train)
-            interrupter.batch = goal.state["batch"] if goal else None
-            watch = _Watch(first, last, instruments, learner, built)
-            with suppress(errors.Interrupted):
-                for step in learner.steps(built.train, built.valid, more=built.more):
-                    watch.saw(step)
-            learner.wait()
-            if learner.updates < last:
-                raise errors.SelectionError(
-                    f"{self.folder.path}: ends after update {learner.updates}; name one up to it"
-                )
-            made = range(start + 1, last + 1)
-            compared = bit_comparison.of_stretch(self.folder, again, made, path)
-        return Stretch(start, last, *compared)
-
-    def _config_of(self, start: int, last: int) -> Train:
-        """The options with which the run made the updates after `start`, to make them once more.
-
-        Raises: RunFolderError if they changed before `last`.
-        """
-        flat, within = dict(leaves.leaves(dataclasses.asdict(self.config))), []
-        for name, values in self._changes.items():
-            if any(start < update < last for update, _ in values) and name not in MAY_CHANGE:
-                within.append(f"{name}: {applied_changes.as_text(values)}")
-            flat[tuple(name.split("."))] = [v for update, v in values if update < last][-1]
-        if within:
-            raise errors.RunFolderError(
-                f"{self.folder.path}: options changed within updates {start + 1} to {last} "
-                f"({'; '.join(within)}); ask for updates on one side of the change"
+        is_allowed = from_start or start is not None
+        start = self.start_of(first) if start is None else max(start, self.beginning)
+        self._check(first, last, start, is_allowed)
+        stops = sorted(updates for updates in self._past.resumed if start < updates < last)
+        pieces, state, shown = list[Stretch](), self._past.state_at(start), range(first, last + 1)
+        with ExitStack() as at_end:
+            scratch = (self._world or ALONE).decided(
+                lambda: at_end.enter_context(TemporaryDirectory(prefix="andiron-ask-"))
             )
-        config = Train(**leaves.nested(flat))
-        return dataclasses.replace(
-            config, checkpoint=AT_THE_END, render=None, writers=None, show_layers=False,
-            profile=None, max_time=None, test_weights="last",
-            start_from=None if start else config.start_from,
+            for begin, end in itertools.pairwise([start, *stops, last]):
+                again = RunFolder(Path(scratch, str(end)))
+                again.path.mkdir(exist_ok=True)
+                pieces.append(self._again(begin, end, state, again, shown, instruments))
+                state = resume_point.newest(LocalStore(again.checkpoints))
+                if state[1].state["updates"] < end:
+                    break
+        return Stretch(
+            start, last, sum(piece.tensors for piece in pieces),
+            sum(piece.values for piece in pieces),
+            [each for piece in pieces for each in piece.differences],
+            next((piece.changed for piece in pieces if piece.changed), ()),
         )  # fmt: skip
 
-    def _built(
-        self, config: Train, start: int, again: RunFolder, interrupter: Interrupter
-    ) -> tuple[Learner, Components]:
-        """The learner of the run after `start` updates."""
-        randomness.seed_others(config.seed)
-        point, world = None, World(slices=config.slices)
-        if start:
-            point = ForkPoint(self.folder, config, self._saved_at(start))
-        elif config.fork_from:
-            point = fork_point.named(config.fork_from, self.trusted)
-        if point is None:
-            built = components.build(config, self.trusted, self._size_limit(), world)
-        else:
-            built = point.build(config, self.trusted, world)
-        if not start:
-            self._check_beginning(config, built)
-        writers = {"json_lines": JsonLinesWriter(again.metrics)}
-        learner = configured_learner.learner(
-            config, built, again.path, writers, interrupter=interrupter
-        )
-        if point is not None:
-            point.begin(learner, config, built)
-        return learner, built
-
-    def _size_limit(self) -> SizeLimit:
-        """The most that a network of the run takes, from weights that it has saved."""
-        if self.saved:
-            path, saved = self._saved_at(max(self.saved))
-            return SizeLimit.of(saved.model, str(path))
-        if not self.folder.model.is_file():
-            raise errors.RunFolderError(
-                f"{self.folder.path}: has neither checkpoints nor weights; ask another run"
+    def _check(self, first: int, last: int, start: int, is_allowed: bool) -> None:
+        """Refuses updates that are not the run's, and a beginning that nobody allowed."""
+        run, begin = self.folder.path, self.beginning
+        if not begin < first <= last <= self.last:
+            raise errors.SelectionError(
+                f"{run}: updates {first} to {last}: it begins after update {begin} and ends after "
+                f"update {self.last}; name updates of it, the first one first"
             )
-        weights = serialization.load_tensors(self.folder.model)
-        return SizeLimit.of(weights, str(self.folder.model))
-
-    def _check_beginning(self, config: Train, built: Components) -> None:
-        """Refuses other data or first weights than the run's."""
-        metadata.check_data(self.folder, built.splits, {})
-        recorded = provenance.read(self.folder)
-        if config.start_from and built.started["start_from"] != recorded.get("start_from"):
-            raise errors.DataError(
-                f"start_from={config.start_from}: has other weights than this run began with; "
-                "restore them"
-            )
-
-    def _saved_at(self, updates: int) -> Saved:
-        return resume_point.of_run(
-            self.store, self.saved[updates], run_record.identity(self.folder)
+        if start in self.saved or start == begin and (is_allowed or first == begin + 1):
+            return
+        steps = [line.values.get("time/step") for line in logged_lines.read(self.folder.metrics)]
+        known, number = [*filter(None, steps)], first - 1 - begin
+        time = readable.duration(number * median(known)) if known else "an unknown time"
+        raise errors.SelectionError(
+            f"{run}: no checkpoint before update {first}: {number:,} updates have to be made again "
+            f"from the start, about {time}; allow it with --from-start (from_start=True); a run "
+            "keeps more with checkpoint.keep_every_updates=500"
         )
 
+    def _again(
+        self,
+        begin: int,
+        end: int,
+        state: Saved | None,
+        again: RunFolder,
+        shown: range,
+        instruments: Sequence[Instrument],
+    ) -> Stretch:
+        """The updates of one session of the run, from its `state`, and how they compare."""
+        goal = self._past.state_at(end)
+        follows = Follows(
+            end, self.logged, goal and goal[1].state,
+            may_end=end in self._past.resumed or self._is_done and end == self.last,
+            is_left=end == self.last and not self._is_done,
+        )  # fmt: skip
+        with self._past.learner(begin, state, again, follows) as (learner, built):
+            watch = _Watch(shown, instruments, learner, built)
+            is_early = follows.follow(learner, built, watch.saw)
 
-class _StopsAfter(Interrupter):
-    """Stops a learner after the update `last`, its validations included.
+            def compared() -> Stretch:
+                names = directory.names(again.checkpoints)
+                made = range(begin + (begin > 0), end + 1)
+                mine = contents.step_name(end, 1) if is_early else names[-1]
+                files = goal and (goal[0], again.checkpoints / mine)
+                found = bit_comparison.of_stretch(self.folder, again, made, files)
+                if learner.updates < end:
+                    ends = "the last update", str(end), str(learner.updates)
+                    found[2].append(Difference("the run", *ends, learner.updates))
+                since = self._past.record_at(begin, is_begun=state is not None)
+                changed = [*rerun.changes_since(since, built)] if found[2] else ()
+                return Stretch(begin, end, *found, changed)
 
-    `batch` is that of the epoch where the run saved its state: 0 after the end of an epoch.
-    Without one, it stops anywhere but at `never_at`, the end of an epoch that is not closed.
-    """
-
-    is_watched = True
-
-    def __init__(self, last: int):
-        super().__init__()
-        self._last = last
-        self.batch: int | None = None
-        self.never_at: int | None = None
-
-    def at(self, split: str, updates: int, batch: int) -> bool:
-        is_there = batch != self.never_at and self.batch in (None, batch)
-        if split == "train" and (updates > self._last or updates == self._last and is_there):
-            self.stop("every update that was asked for is made")
-        return self.asked is not None
+            return built.world.decided(compared)
 
 
 class _Watch:
-    """Shows a learner's updates from `first` to `last` to instruments."""
+    """Shows the updates of a learner in a range to instruments."""
 
     def __init__(
-        self,
-        first: int,
-        last: int,
-        instruments: Sequence[Instrument],
-        learner: Learner,
-        built: Components,
+        self, shown: range, instruments: Sequence[Instrument], learner: Learner, built: Components
     ):
-        self._shown = range(first, last + 1)
-        self._instruments = instruments
+        self._shown, self._instruments = shown, instruments
         self._learner, self._built = learner, built
         self._update: Update | None = None
         self._compute = learner.updater.gradients

@@ -100,7 +100,7 @@ def recheck(
     if record:  # what is computed from a changed record says nothing of the run
         return Recheck(path, 0, [], record)
     run = Recorded(folder, trusted)
-    places = sorted({*run.saved} | ({0} if from_start else set()))
+    places = sorted({*run.saved} | ({run.beginning} if from_start else set()))
     stretches = [*pairwise(places)]
     if not stretches:
         count = f"{len(places)} checkpoint" + ("" if len(places) == 1 else "s")

@@ -41,6 +41,16 @@ class Difference:
         when = "" if self.updates is None else f", update {self.updates}"
         return f"{self.where}{when}: {self.what} is {self.found}, not {self.expected}"
 
+    @property
+    def size(self) -> str:
+        """By how much two numbers differ, absolutely and relative to the expected one, as text."""
+        try:
+            ours, theirs = (float(side.partition(" (")[0]) for side in (self.expected, self.found))
+        except ValueError:  # texts
+            return ""
+        gap = abs(theirs - ours)
+        return f", by {gap:.3g} (relative {gap / abs(ours):.3g})" if ours else f", by {gap:.3g}"
+
 
 class Counts(NamedTuple):
     """The numbers of values that are compared."""
@@ -93,12 +103,12 @@ def counts(path: Path, stores: Stores = LocalStore) -> Counts:
 
 
 def of_stretch(
-    run: RunFolder, again: RunFolder, updates: range, saved: Path | None
+    run: RunFolder, again: RunFolder, updates: range, saved: tuple[Path, Path] | None
 ) -> tuple[int, int, list[Difference]]:
     """The differences of `updates` that were made again, in the order of training; not the test's.
 
-    `saved` is the run's checkpoint after the last of them, if it has one. Also the numbers of
-    tensors and of logged values that are compared.
+    `saved` are the checkpoints of both, if the run has one after the last of them. Also the numbers
+    of tensors and of logged values that are compared.
     Raises: DataError if a file is damaged.
     """
     ours, theirs = (
@@ -109,9 +119,8 @@ def of_stretch(
     differences = sorted(_logged_differences(ours, theirs), key=lambda each: each.updates or 0)
     values, files = sum(len(each) for entries in ours.values() for each in entries), {}
     if saved is not None:
-        newest = again.checkpoints / checkpoint.names(LocalStore(again.checkpoints))[-1]
-        files = _inner_files(saved)
-        differences += _file_differences(files, _inner_files(newest))
+        files = _inner_files(saved[0])
+        differences += _file_differences(files, _inner_files(saved[1]))
     weights = [path for path in files.values() if path.name != contents.STATE]
     return sum(len(_read(path)) for path in weights), values, differences
 

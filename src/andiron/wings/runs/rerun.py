@@ -2,10 +2,11 @@
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from andiron import errors, serialization
 from andiron.distributed import World
@@ -13,6 +14,7 @@ from andiron.interrupter import Interrupter
 from andiron.plain import readable
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, configured_store, fork_point
+from andiron.shell.assembly.components import Components
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.cli import answers, command_line, process
 from andiron.shell.cli.signals import Signals, exit_code, installed
@@ -75,11 +77,16 @@ def changes(folder: RunFolder, config: Train, trusted: Trust = LIST_ALONE) -> It
         parts = fork_point.named(forked, trusted).build(config, trusted, World())
     else:
         parts = components.build(config, trusted, size_limit)
+    yield from changes_since(provenance.read(folder), parts)
+
+
+def changes_since(record: Mapping[str, Any], parts: Components) -> Iterator[str]:
+    """A line for each fact of this record of a run that differs now, with these `parts` of it."""
     facts = metadata.Facts(
-        {"seed": config.seed}, parts.splits, parts.device, {}, 1, started=parts.started
+        record, parts.splits, parts.device, {}, parts.world.size, started=parts.started
     )
     origin, _ = facts.origin()
-    for name, (was, is_now) in provenance.differences(provenance.read(folder), origin).items():
+    for name, (was, is_now) in provenance.differences(record, origin).items():
         yield f"{name}: {was}, now {is_now}"
 
 

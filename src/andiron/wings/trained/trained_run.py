@@ -16,6 +16,7 @@ from andiron.data.composed.torch_samples import SampleBySample
 from andiron.data.on_disk.columns import DETECTED, Layout
 from andiron.data.splitting.described import Described
 from andiron.learner.precision import Precision
+from andiron.plain import wings
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, targets
 from andiron.shell.config import trust
@@ -46,6 +47,7 @@ class Run:
     weights: str
     preprocessing: Described
     device: torch.device
+    trusted: trust.Trust = trust.LIST_ALONE  # what the folder may name
     # why components are not on record, by option; of a run started from Python
     unrecorded: Mapping[str, str] = field(default_factory=dict)
 
@@ -131,6 +133,21 @@ class Run:
             self.model, prompt, length, temperature=temperature, top_k=top_k, seed=seed
         )
         return "".join(pieces)
+
+    def updates(self, first: int, last: int, *instruments: Any, from_start: bool = False) -> Any:
+        """Makes the updates `first` to `last` again, from the nearest checkpoint, bit for bit.
+
+        Counted from 1; each is shown to the `instruments`, subclasses of
+        `andiron.wings.ask.engine.Instrument`. The run is only read. Without a checkpoint before
+        `first`, `from_start` allows to begin at the start of the run. Returns a `Stretch`:
+        `differences` from what the run logged and saved, none if all bits are the same.
+        Raises: SelectionError for updates that the run has not made or that need `from_start`;
+        RunFolderError, ConfigError or DataError if the run cannot be made again here.
+        """
+        if (engine := wings.optional("ask.engine")) is None:
+            raise errors.AndironError("Run.updates needs the folder andiron/wings/ask: restore it")
+        run = engine.Recorded(self.folder, self.trusted)
+        return run.updates(first, last, *instruments, from_start=from_start)
 
     @property
     def precision(self) -> Precision:

@@ -1,0 +1,88 @@
+"""Makes updates as a recorded run made them: its validations on request, its stops and its ends."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from andiron import errors
+from andiron.interrupter import Interrupter
+from andiron.learner import Learner
+from andiron.learner.extras.observers import Step
+from andiron.shell.assembly.components import Components
+
+Logged = Mapping[tuple[int, str, str], int]  # lines by completed updates, split, window or epoch
+
+
+class Follows(Interrupter):
+    """Stops a learner after the update `last`, once it has the validations that a run `logged`.
+
+    `state` is what the run saved there. `may_end`: the run ended or was resumed there; `is_left`:
+    it was interrupted there, maybe during a validation, and not resumed.
+    """
+
+    is_watched = True
+
+    def __init__(
+        self,
+        last: int,
+        logged: Logged,
+        state: Mapping[str, Any] | None,
+        *,
+        may_end: bool,
+        is_left: bool,
+    ):
+        super().__init__()
+        self._last, self._logged, self._state = last, logged, state
+        self._may_end, self._is_left = may_end, is_left
+        self._stops: Callable[[int], bool] = bool  # before which batch of an epoch
+        self._updates, self._is_over = 0, False
+
+    def follow(self, learner: Learner, built: Components, saw: Callable[[Step], None]) -> bool:
+        """Makes the updates; returns whether `state` is from before a validation or an epoch's end.
+
+        The checkpoint to compare is then the first after `last`, else the newest.
+        """
+        splits, size = ("train", "valid", *built.more), len(built.train)
+        is_closed = all(self._logged[self._last, split, "epoch"] for split in splits)
+        is_early = self._state is not None and self._is_early(self._state, size)
+        at, nonfinite = learner.position, learner.updater.nonfinite
+        may_skip = nonfinite.policy == "skip" or nonfinite.precision.has_loss_scale
+        goal = self._state and divmod(self._state["epoch"] * size + self._state["batch"], size)
+        if goal is None or is_early:  # not where the epoch is not closed, or batches are skipped
+            self._stops = lambda batch: batch != size and not may_skip
+        else:
+            self._stops = lambda batch: (at.epoch, batch) == goal
+        with suppress(errors.Interrupted):
+            for step in learner.steps(built.train, built.valid, more=built.more):
+                saw(step)
+                self._updates = step.updates
+                if step.kind == "update" and step.updates == self._last:
+                    if is_early and learner.checkpointer is not None:
+                        learner.checkpointer.save(self._last, learner.state(), {})
+                is_there = goal in (None, divmod(at.epoch * size + at.batch, size))
+                if self._may_end and is_closed and step.updates == self._last and is_there:
+                    learner.end("the run ended here")
+                self._is_over = learner.is_over
+        learner.wait()
+        return is_early
+
+    def _is_early(self, state: Mapping[str, Any], size: int) -> bool:
+        tickers = {"valid": state["parts"]["validation"], **state["parts"].get("sets", {})}
+        return state["batch"] == size or any(
+            self._logged[self._last, split, "epoch"] and ticker["last_update"] != self._last
+            for split, ticker in tickers.items()
+        )
+
+    def requests(self) -> Iterator[str]:
+        """The validations that the run made on request after this update."""
+        yield from ["validate"] * self._logged[self._updates, "valid", "window"]
+
+    def at(self, split: str, updates: int, batch: int) -> bool:
+        """Whether the run stopped here, or everything is made."""
+        if split != "train":
+            is_there = self._is_left and not self._logged[updates, split, "epoch"]
+        else:  # a run that is over closes its epoch
+            is_there = not self._is_over and self._stops(batch)
+        if updates > self._last or updates == self._last and is_there:
+            self.stop("every update that was asked for is made")
+        return self.asked is not None

@@ -1,0 +1,167 @@
+"""The sessions of a recorded run, from its start and each resume, with the options of each."""
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from andiron import errors, randomness, serialization
+from andiron.checkpoint import contents, directory
+from andiron.distributed import World
+from andiron.interrupter import Interrupter
+from andiron.learner import Learner
+from andiron.run_folder import RunFolder
+from andiron.shell.assembly import (
+    components, configured_learner, configured_store, devices, fork_point, resume_point,
+)  # fmt: skip
+from andiron.shell.assembly.components import Components
+from andiron.shell.assembly.fork_point import ForkPoint
+from andiron.shell.assembly.network import SizeLimit
+from andiron.shell.assembly.resume_point import Saved
+from andiron.shell.config import leaves
+from andiron.shell.config.schema import Train
+from andiron.shell.config.trust import Trust
+from andiron.shell.run import applied_changes, metadata, provenance, run_record
+from andiron.writers import JsonLinesWriter
+
+BEGUN_FROM = ("start_from", "fork_from")
+AT_THE_END = {  # of a stretch, and nowhere else
+    "_target_": "andiron.checkpoint.checkpointing", "metric": None, "last": 2,
+    "every_epochs": None, "every_updates": 2**53,
+}  # fmt: skip
+
+
+class PastSessions:
+    """Makes the learner of a run again, as it was after any update; see `Recorded`."""
+
+    def __init__(self, folder: RunFolder, trusted: Trust, world: World | None):
+        self._folder, self._world = folder, world
+        self._trusted = dataclasses.replace(trusted, builds_writers=False)
+        self.config = run_record.config(folder, self._trusted)
+        self._origin = provenance.read(folder)
+        self._resumes = [e for e in self._origin["resumes"] if type(e.get("updates")) is int]
+        self._changes = applied_changes.history(self._resumes)
+        self.resumed = {entry["updates"] for entry in self._resumes}  # after these updates
+        self.store = configured_store.store(self.config.checkpoint, folder.checkpoints, trusted)
+        places = filter(None, map(contents.step_place, directory.names(self.store)))
+        # by their completed updates, the newest of those that share one
+        self.saved = {place[0]: contents.step_name(*place) for place in sorted(places)}
+
+    @property
+    def beginning(self) -> int:
+        """The completed updates that the run began with: 0, or a fork's parent's."""
+        match self._origin:
+            case {"fork_from": {"checkpoint": str(name)}}:
+                return (contents.step_place(name) or (0,))[0]
+        return 0
+
+    def state_at(self, updates: int) -> Saved | None:
+        """The state that the run saved after this number of updates."""
+        if updates not in self.saved:
+            return None
+        run = run_record.identity(self._folder)
+        return resume_point.of_run(self.store, self.saved[updates], run)
+
+    def record_at(self, updates: int, *, is_begun: bool = True) -> dict[str, Any]:
+        """The record of the session that made the update after `updates`.
+
+        One that `is_begun` no longer depends on the weights that the run began with.
+        """
+        resumes = [entry for entry in self._resumes if entry["updates"] <= updates]
+        record = {**self._origin, **(resumes[-1] if resumes else {})}
+        return {name: record[name] for name in record if not is_begun or name not in BEGUN_FROM}
+
+    @contextmanager
+    def learner(
+        self, begin: int, state: Saved | None, again: RunFolder, interrupter: Interrupter
+    ) -> Iterator[tuple[Learner, Components]]:
+        """The learner of the run after `begin` updates, with the `state` that was saved there.
+
+        Raises: RunFolderError if a fork's parent is no longer as it was.
+        """
+        config, world = self._config_at(begin), self._world_at(begin)
+        with devices.deterministic(config.deterministic), ExitStack() as at_end:
+            built, point = self._built(config, state, world)
+            for loader in built.loaders:
+                at_end.callback(loader.close)
+            writers = {"json_lines": JsonLinesWriter(again.metrics)}
+            learner = at_end.enter_context(
+                configured_learner.learner(
+                    config, built, again.path, writers, interrupter=interrupter
+                )
+            )
+            if state is not None:
+                resume_point.check(config, built, state[1], {})
+                resume_point.resume(learner, config, state, {}, is_fork=True)
+                learner.position.enter(built.train)
+            elif point is not None:
+                point.begin(learner, config, built)
+            if learner.updates != begin:
+                raise errors.RunFolderError(
+                    f"{self._folder.path}: began after update {begin}, and {config.fork_from} is "
+                    f"after update {learner.updates} now; restore the run that it was forked from"
+                )
+            yield learner, built
+
+    def _built(
+        self, config: Train, state: Saved | None, world: World
+    ) -> tuple[Components, ForkPoint | None]:
+        """The components with these options, and where a fork begins."""
+        randomness.seed_others(config.seed)
+        point = None
+        if state is not None:
+            config = dataclasses.replace(config, start_from=None)
+        elif config.fork_from:
+            point = fork_point.named(config.fork_from, self._trusted)
+        if point is None:
+            built = components.build(config, self._trusted, self._size_limit(), world)
+        else:
+            built = point.build(config, self._trusted, world)
+        metadata.check_data(self._folder, built.splits, {name: [] for name in self._changes})
+        begun = built.started.get("start_from")
+        if begun and begun != self._origin.get("start_from"):
+            raise errors.DataError(
+                f"start_from={config.start_from}: has other weights than this run began with; "
+                "restore them"
+            )
+        return built, point
+
+    def _size_limit(self) -> SizeLimit:
+        """The most that a network of the run takes, from weights that it has saved."""
+        if state := self.state_at(max(self.saved, default=0)):
+            return SizeLimit.of(state[1].model, str(state[0]))
+        if not self._folder.model.is_file():
+            raise errors.RunFolderError(
+                f"{self._folder.path}: has neither checkpoints nor weights; ask another run"
+            )
+        weights = serialization.load_tensors(self._folder.model)
+        return SizeLimit.of(weights, str(self._folder.model))
+
+    def _config_at(self, updates: int) -> Train:
+        """The options with which the run made the update after `updates`, to make it once more."""
+        flat = dict(leaves.leaves(dataclasses.asdict(self.config)))
+        for name, values in self._changes.items():
+            path = tuple(name.split("."))
+            flat[path] = [value for begin, value in values if begin <= updates][-1]
+            if flat[path] is None and len(path) > 1:  # null stands for an argument left out
+                del flat[path]
+        return dataclasses.replace(
+            Train(**leaves.nested(flat)), checkpoint=AT_THE_END, render=None, writers=None,
+            show_layers=False, profile=None, max_time=None, test_weights="last",
+        )  # fmt: skip
+
+    def _world_at(self, updates: int) -> World:
+        """The processes, as many as trained the run then, or any number if it had slices.
+
+        Raises: RunFolderError.
+        """
+        slices = self._config_at(updates).slices
+        world = self._world or World(slices=slices)
+        number = self.record_at(updates).get("processes", 1)
+        if slices is None and number != world.size:
+            raise errors.RunFolderError(
+                f"{self._folder.path}: {number} processes trained this run without slices after "
+                f"update {updates}, and {world.size} would add up in another order; ask with "
+                f"torchrun --nproc_per_node {number} -m andiron replay, or a run with slices"
+            )
+        return world
