@@ -52,6 +52,24 @@ def test_an_unfinished_seed_is_trained_again_and_another_run_is_not_replaced(fol
     called(command.main, "rm", "b/0-seed3", "--yes", cwd=folder)
 
 
+@pytest.mark.parametrize("start", ["fork_from=a/0", "start_from=a/0"])
+def test_a_seed_of_a_run_that_continues_another_continues_it_too(folder, start):
+    run = *SMALL, start, "num_epochs=2", "lr=1e-4"
+    name = start.partition("=")[0]
+    for seed, place in ((0, f"{name}/0"), (1, f"{name}-alone/1")):
+        options = f"seed={seed}", f"hydra.run.dir={place}"
+        assert called(train.main, *run, *options, cwd=folder).code == 0
+
+    ended = called(seeds.main, f"{name}/0", "--add", "1", "--trust", "andiron", cwd=folder)
+    again = called(seeds.main, f"{name}/0", "--add", "1", cwd=folder)
+
+    added = folder / name / "0-seed1"
+    assert ended.code == 0 and ended.output.splitlines()[-1] == f"seed 1: {added}", ended.errors
+    assert again.output.splitlines()[-1] == f"seed 2: {folder / name / '0-seed2'}"
+    assert bit_comparison.compare(folder / f"{name}-alone" / "1", added) == []
+    assert json.loads((added / "provenance.json").read_text())[name]
+
+
 def test_folders_of_seeds_are_compared_over_seeds_and_samples(folder):
     ended = called(command.differ_main, "a", "b", "--samples", "--json", cwd=folder)
     text = called(command.differ_main, "a/0", "b/0", "--metric", "valid/accuracy", cwd=folder)

@@ -8,7 +8,8 @@ import pytest
 from in_process import called
 
 from andiron.shell.training import train
-from andiron.wings.runs import command as runs, rerun
+from andiron.wings.comparison import bit_comparison
+from andiron.wings.runs import command as runs, rerun, seeds
 
 OWN = """from torch import nn
 
@@ -75,6 +76,25 @@ def test_rerun_and_resume_name_the_changed_code(here):
     assert (here / "run" / name).is_file()
     resumed = trained(here, "--config-dir", "conf", "resume=run", "num_epochs=3")
     assert "not guaranteed" not in resumed  # it is the same as at the last resume
+
+
+def test_seeds_of_a_run_are_added_from_outside_of_its_project(here, tmp_path):
+    trained(here, *RUN, "seed=0", "hydra.run.dir=runs/0")
+    trained(here, *RUN, "seed=1", "hydra.run.dir=alone")
+    given = here / "runs" / "0", "--add", "1"
+
+    refused = called(seeds.main, *given, cwd=tmp_path)
+    ended = called(seeds.main, *given, "--trust", "project_parts", cwd=tmp_path)
+    sys.modules.pop("project_parts")
+    sys.path.remove(str(here))
+    missing = called(seeds.main, *given, "--trust", "project_parts", cwd=tmp_path)
+
+    assert refused.code == 2 and "project_parts.Net" in refused.errors
+    assert ended.code == 0, ended.errors
+    assert bit_comparison.compare(here / "alone", here / "runs" / "0-seed1") == []
+    assert project(here / "runs" / "0-seed1") == project(here / "runs" / "0")
+    assert missing.code == 2 and "project_parts" in missing.errors
+    assert sorted(path.name for path in (here / "runs").iterdir()) == ["0", "0-seed1"]
 
 
 def test_a_changed_package_is_named(here, monkeypatch):
