@@ -116,7 +116,8 @@ def python(wheel, tmp_path_factory) -> Path:
 
 def test_a_wheel_carries_config_and_data_and_trains_from_any_directory(wheel, python, tmp_path):
     names = set(zipfile.ZipFile(wheel).namelist())
-    shipped = {path.relative_to(ROOT).as_posix() for path in (ROOT / "conf").rglob("*.yaml")}
+    files = [path for path in (ROOT / "conf").rglob("*") if path.suffix in (".yaml", ".json")]
+    shipped = {path.relative_to(ROOT).as_posix() for path in files}
     assert {f"andiron/{name}" for name in shipped} <= names
     assert {"andiron/data/sources/digits.safetensors", "andiron/py.typed"} <= names
     apart = ("tests", "train.py", "scripts", "benchmarks", "proofs")
@@ -127,6 +128,8 @@ def test_a_wheel_carries_config_and_data_and_trains_from_any_directory(wheel, py
     output = said(python.with_name("andiron"), "train", *RUN, cwd=tmp_path)
 
     assert "epoch 1/1" in output
+    schema = said(python.with_name("andiron"), "schema", "--answers", "train", cwd=tmp_path)
+    assert json.loads(schema) == json.loads((ROOT / "conf/answers/train.json").read_text())
     assert json.loads((tmp_path / "run" / "status.json").read_text())["status"] == "done"
 
 

@@ -28,12 +28,13 @@ class ResultLost(BaseException):
 class SafeStream:
     """A text stream that drops text that cannot be written.
 
-    With `has_result`, it raises ResultLost instead.
+    With `has_result`, it raises ResultLost instead; with `is_apart`, it reports the first loss.
     """
 
-    def __init__(self, stream: Any, *, has_result: bool = False):
+    def __init__(self, stream: Any, *, has_result: bool = False, is_apart: bool = False):
         self._stream = stream
         self._has_result = has_result
+        self._is_reported = has_result or is_apart
         self.exit_code_if_lost = 0  # of a command whose answer is incomplete
 
     def write(self, text: str) -> int:
@@ -63,15 +64,13 @@ class SafeStream:
         if self._has_result or getattr(error, "errno", None) not in PASSING:
             self._discard()
         has_reader = not isinstance(error, BrokenPipeError)
+        if has_reader and self._is_reported and not self.exit_code_if_lost:
+            reason = getattr(error, "strerror", None) or "it is closed"
+            message = f"error: standard output cannot be written ({reason}); it is incomplete"
+            print(message, file=sys.stderr)
         self.exit_code_if_lost = EXIT_LOST if has_reader else EXIT_NO_READER
-        if not self._has_result:
-            return
-        if not has_reader:
-            raise ResultLost(EXIT_NO_READER)
-        reason = getattr(error, "strerror", None) or "it is closed"
-        message = f"error: standard output cannot be written ({reason}); it is incomplete"
-        print(message, file=sys.stderr)
-        raise ResultLost(EXIT_LOST)
+        if self._has_result:
+            raise ResultLost(self.exit_code_if_lost)
 
     def _discard(self) -> None:
         with suppress(OSError, ValueError):  # it has no descriptor
@@ -93,7 +92,7 @@ def safe_streams(*, has_result: bool = False, is_apart: bool = False) -> Iterato
         open(os.devnull, "r" if has_result else "w", encoding="utf-8") as nowhere,
         _moved(before[0] or nowhere) if is_apart else nullcontext(before[0] or nowhere) as stream,
     ):
-        output = SafeStream(stream, has_result=has_result)
+        output = SafeStream(stream, has_result=has_result, is_apart=is_apart)
         error = SafeStream(before[1] or nowhere)
         sys.stdout, sys.stderr = error if is_apart else output, error
         try:
