@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from in_process import called
 from PIL import Image
 from tensorboard_server import serving
 from waiting import until
 
 from andiron import randomness
 from andiron.protocols import Point
+from andiron.shell.training import train
 from andiron.writers import TensorBoardWriter
 
 pytestmark = pytest.mark.slow
@@ -262,6 +264,34 @@ def test_what_models_generate_and_tables_are_shown_beside_the_curves(tmp_path):
     assert {"confusion_matrix/text_summary", "per_class/text_summary"} <= set(
         texts["tables/tensorboard/valid"]
     )
+
+
+def test_the_curve_of_a_fork_begins_at_its_fork_point_on_its_parents_axis(tmp_path):
+    shared = "num_epochs=3", "log_every=5", "render=plain"
+    starts = {"parent": ["checkpoint.last=3"], "fork": ["fork_from=runs/parent@epoch:2"]}
+    for name, start in starts.items():
+        options = *shared, *start, f"hydra.run.dir=runs/{name}"
+        assert called(train.main, *options, cwd=tmp_path).code == 0
+
+    with serving(tmp_path / "runs", tmp_path / "output.txt") as address:
+        until(lambda: len(ask(address, "data/plugin/scalars/tags")) == 6)
+        shown = {
+            (run, split): [
+                (step, value)
+                for _, step, value in ask(
+                    address,
+                    f"data/plugin/scalars/scalars?run={run}%2Ftensorboard%2F{split}&tag=loss",
+                )
+            ]
+            for run in starts
+            for split in ("train", "valid")
+        }
+
+    assert [step for step, _ in shown["parent", "valid"]] == [21, 42, 63]
+    assert [step for step, _ in shown["fork", "train"]] == [45, 50, 55, 60, 63]
+    for split in ("train", "valid"):
+        tail = [point for point in shown["parent", split] if point[0] > 42]
+        assert shown["fork", split] == tail
 
 
 def curves(address):

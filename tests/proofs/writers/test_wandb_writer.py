@@ -7,8 +7,10 @@ import time
 
 import pytest
 import torch
+from in_process import called
 
 from andiron.protocols import Point
+from andiron.shell.training import train
 from andiron.writers import WandbWriter
 
 pytest.importorskip("wandb", reason="wandb is an optional dependency: pip install andiron[wandb]")
@@ -145,6 +147,25 @@ def test_a_resumed_run_continues_under_its_id(tmp_path):
     assert ids == {position["id"]}
     assert exit_codes(interrupted) == exit_codes(failed) == [1]
     assert any(record.HasField("preempting") for record in interrupted)
+
+
+def test_a_fork_is_a_run_of_its_own_from_its_fork_point_on(tmp_path):
+    starts = {"parent": ["checkpoint.last=3"], "fork": ["fork_from=parent@epoch:2"]}
+    own = "writers=wandb", "writers.wandb.mode=offline", "num_epochs=3", "render=plain"
+    for name, start in starts.items():
+        options = *own, *start, f"hydra.run.dir={name}"
+        assert called(train.main, *options, cwd=tmp_path).code == 0
+
+    (parent,), (fork,) = (records(tmp_path / name) for name in starts)
+    ids = [{each.run.run_id for each in found} - {""} for found in (parent, fork)]
+    assert len(ids[0] | ids[1]) == 2
+    before, after = (
+        {step: values["valid/loss"] for step, values in history(found).items()
+         if "valid/loss" in values}
+        for found in (parent, fork)
+    )  # fmt: skip
+    assert sorted(before) == [21, 42, 63] and after == {63: before[63]}
+    assert [step for step, values in history(fork).items() if "train/loss" in values] == [60, 63]
 
 
 def test_options_are_arguments_of_wandb_init(tmp_path):
