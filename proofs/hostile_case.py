@@ -14,7 +14,7 @@ from andiron.shell.run import run_record
 
 Change = Callable[[Path], None]
 RESUME, CHANGED, AGAIN, REPLAY = "resume", "resume and change", "rerun", "replay"
-RECHECK = "recheck"
+BISECT, RECHECK = "bisect", "recheck"
 LIST, SHOW, COMPARE, BEST = "runs list", "runs show", "runs compare", "runs best"
 DIFF, DIFFER, REMOVE = "runs diff", "differ", "runs rm"
 LOAD, EVALUATE, PREDICT, GENERATE = "andiron.load", "evaluate", "predict", "generate"

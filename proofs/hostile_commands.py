@@ -9,14 +9,14 @@ import andiron
 from andiron import errors
 from andiron.run_folder import RunFolder
 from andiron.shell.training import train
-from andiron.wings.ask import recheck
+from andiron.wings.ask import bisect as ask_bisect, recheck
 from andiron.wings.runs import accept_changes, command as runs, plan, replay, rerun
 from andiron.wings.screen import watch
 from andiron.wings.trained import evaluate, generate, import_state_dict, predict
 from andiron.wings.trained.exports import export
 from proofs.attempt import CONF, jobs_forked_here
 from proofs.hostile_case import (
-    ACCEPT, AGAIN, BEST, CHANGED, COMPARE, CONFIGURED, DIFF, DIFFER, EVALUATE, EXPORT, FORK,
+    ACCEPT, AGAIN, BEST, BISECT, CHANGED, COMPARE, CONFIGURED, DIFF, DIFFER, EVALUATE, EXPORT, FORK,
     GENERATE, GRID_AGAIN, HALVING_AGAIN, IMPORT, JOURNAL_AGAIN, LIST, LOAD, OVERWRITE, PLAN,
     PREDICT, PROGRAM, RECHECK, REMOVE, REPLAY, REQUEUED, RESUME, SEARCH_AGAIN, SHOW, START,
     SWEEP, TREE, WATCH,
@@ -129,6 +129,7 @@ COMMANDS = {
         _train, lambda at: [f"fork_from={at.folder}", "num_epochs=3", "render=plain",
                             f"hydra.run.dir={at.into}"], "weights",
     ),
+    BISECT: Command(ask_bisect.main, lambda at: [at.folder, at.honest], "any"),
     AGAIN: Command(rerun.main, lambda at: [at.folder, "--into", at.into], "weights"),
     RECHECK: Command(recheck.main, lambda at: [at.folder, "--from-start"], "any"),
     REPLAY: Command(replay.main, lambda at: [next(at.folder.glob("nonfinite/*"), at.folder)]),

@@ -133,8 +133,8 @@ def faults(case: Case, name: str, outcome: Outcome, found: object, honest: Hones
     listed = outcome.faults(most_megabytes=honest.megabytes + MOST_MEGABYTES)
     if name in case.commands:
         return listed
-    is_answer = "not exact: " in outcome.output or "# Recheck of" in outcome.output
-    if is_answer and outcome.code:  # of `rerun` and `recheck`
+    answers = "not exact: ", "# Recheck of", "the same up to update"  # rerun, recheck, bisect
+    if outcome.code and any(text in outcome.output for text in answers):
         return [each for each in listed if each != "said no error"]
     if outcome.code == 0:
         listed.remove("accepted it")

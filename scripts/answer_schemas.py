@@ -170,6 +170,12 @@ ANSWERS: dict[str, list[Schema]] = {
         "run": TEXT, "repeated": TEXT, "same_bits": FLAG, "differences": list_of(TEXT),
         "changed": list_of(TEXT),
     })],
+    "bisect": [closed({
+        "equal": FLAG, "agreed": COUNT, "commit": or_null(TEXT), "notes": list_of(TEXT),
+        "first": or_null(closed({
+            "updates": COUNT, "where": TEXT, "what": TEXT, "expected": TEXT, "found": TEXT,
+        })),
+    })],
     "replay": [closed({
         "folder": TEXT, "same_bits": FLAG, "step": TEXT, "cause": TEXT, "outputs": TEXT,
         "comparison": TEXT,

@@ -45,6 +45,7 @@ COMMANDS = [  # of a new project, each as it is typed there, with its exit code
     ("differ sweep", 0),
     ("recheck sweep/0 --from-start", 0),
     ("rerun sweep/0", 0),
+    ("bisect sweep/0 sweep/1", 1),
     ("accept-changes outputs/one", 0),
     ("import-state-dict exported.pt imported.safetensors", 0),
     ("verify-resume num_epochs=1 --at mid", 0),

@@ -39,6 +39,7 @@ SUCCESSES = {  # beside those of proofs/ten_tasks.py
     "seeds": ["run", "--add", "1"],
     "try": ["a narrow network", *SMALL, "--seeds", "2"],
     "recheck": ["run", "--from-start"],
+    "bisect": ["run", "log_every=1"],
     "rerun": ["run", "--into", "again"],
     "replay": ["diverged/nonfinite/update-2"],
     "accept-changes": ["run"],
@@ -114,6 +115,12 @@ FAILURES = {
     "recheck": [
         [], ["nowhere"], ["empty"], ["run", "--segments", "0"], ["run", "--seed", "x"],
         ["run", "--form-start"],
+    ],
+    "bisect": [
+        [], ["run"], ["run", "nowhere"], ["empty", "run"], ["run", "lernign_rate=1"],
+        ["run", "lr=-1"], ["run", "wide", "lr=1"], ["run", "--commits", "no..such"],
+        ["run", "--checkout", "empty"], ["run", "wide", "--updates", "3", "2"],
+        ["run", "--threds", "2"], ["run", "wide", "--tolerance", "-1"],
     ],
     "rerun": [[], ["nowhere"], ["empty"], ["run", "--into", "run/in"], ["run", "--itno", "x"]],
     "replay": [[], ["nowhere"], ["empty"], ["run"], ["run", "more"]],

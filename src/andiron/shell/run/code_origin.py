@@ -65,7 +65,7 @@ class Gathering:
 
     def fix(self) -> None:
         """From here on, modules that are imported do not count."""
-        if not self._is_fixed and _own_modules(self._known):
+        if not self._is_fixed and own_modules(self._known):
             self._start()
         self._is_fixed = True
 
@@ -85,13 +85,13 @@ def gather(config_dirs: Iterable[Path] = ()) -> Gathered:
     `git` is None for an installed package. Untracked modules are recorded by SHA-256.
     """
     package = os.path.dirname(andiron.__file__)
-    modules, patches = _own_modules(), Patches()
-    own = None if _is_installed(package) else _root(package)
-    with_code = [own, *map(_root, dict.fromkeys(map(os.path.dirname, modules)))]
+    modules, patches = own_modules(), Patches()
+    own = None if _is_installed(package) else repository_around(package)
+    with_code = [own, *map(repository_around, dict.fromkeys(map(os.path.dirname, modules)))]
     with suppress(FileNotFoundError):  # the working folder was removed
         config_dirs = [*config_dirs, Path.cwd()]
     repositories, projects = dict[str, Any](), dict[str, Any]()
-    roots = [*filter(None, dict.fromkeys([*with_code, *map(_root, config_dirs)]))]
+    roots = [*filter(None, dict.fromkeys([*with_code, *map(repository_around, config_dirs)]))]
     with ThreadPoolExecutor(COMMANDS * max(1, len(roots))) as pool:  # git mostly waits
         asked = [(root, _ask(pool, root, has_code=root in with_code)) for root in roots]
         for root, (revision, patch, others, tracked) in asked:
@@ -116,7 +116,7 @@ def gather(config_dirs: Iterable[Path] = ()) -> Gathered:
     return {"git": git, "projects": projects, "modules": checksum}, patches
 
 
-def _own_modules(known: Collection[str] = ()) -> dict[str, str]:
+def own_modules(known: Collection[str] = ()) -> dict[str, str]:
     """The imported modules outside the standard library, site-packages and Andiron: name by file.
 
     Those with `known` names are left out.
@@ -134,7 +134,7 @@ def _is_installed(file: str, *more: str) -> bool:
     return is_package or file.startswith((*PLACES, *more))
 
 
-def _root(folder: str | Path) -> str | None:
+def repository_around(folder: str | Path) -> str | None:
     """The root of the repository around `folder`, found without git."""
     path = Path(os.path.realpath(folder))
     roots = (str(place) for place in (path, *path.parents) if os.path.exists(place / ".git"))

@@ -56,7 +56,7 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str], forks: F
         command_arguments.check(arguments, lambda: diagnosis.groups(*conf_dirs))
         folder, config, point = forks(str(parent), trusted)
         names = [*trusted.packages, *(name for _, name in trusted.said)]
-        recorded = _recorded_overrides(folder, conf_dirs, trusted)
+        recorded = recorded_overrides(folder, conf_dirs, trusted)
         overrides = [*_without(given, "fork_from"), f"fork_from={quoting.quoted(point)}"]
         inherited = Inherited(asdict(config), recorded, overrides, names)
         arguments = [*inherited.overrides(), *flags]
@@ -76,7 +76,7 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str], forks: F
         task(config, folder.path, {})
         return
     run_dir = f"hydra.run.dir={quoting.quoted(str(folder.path))}"
-    recorded = _recorded_overrides(folder, conf_dirs, trusted)
+    recorded = recorded_overrides(folder, conf_dirs, trusted)
     check = Inherited(asdict(config), recorded, overrides)
     all_arguments = [*check.overrides(), run_dir, *flags]
     composition.run(task, conf_dir, all_arguments, check=check)
@@ -218,7 +218,7 @@ def _named_folder(values: dict[str, Any], arguments: list[str]) -> RunFolder:
     return folder
 
 
-def _recorded_overrides(folder: RunFolder, conf_dirs: list[Path], trusted: Trust) -> list[str]:
+def recorded_overrides(folder: RunFolder, conf_dirs: list[Path], trusted: Trust) -> list[str]:
     """The recorded overrides of the run, which may only choose groups and set values.
 
     Raises: RunFolderError for a record that cannot be read, or that does more.

@@ -29,6 +29,7 @@ from andiron.run_folder import RunFolder
 from andiron.shell.assembly import resume_point
 from andiron.shell.assembly.components import Components
 from andiron.shell.assembly.resume_point import Saved
+from andiron.shell.config.leaves import Differences
 from andiron.shell.config.trust import Trust
 from andiron.shell.run import log_file, status
 from andiron.wings.ask.following import Follows
@@ -103,22 +104,29 @@ class Stretch:
 class Recorded:
     """A run that can be asked; `trusted` says what its configuration may name.
 
-    `world` are the processes that make its updates again.
+    `world` are the processes that make its updates again. `given` replace recorded options: what
+    is made again is then no longer the run.
     Raises: RunFolderError if a process trains it; DataError or ConfigError for a damaged or
     changed record.
     """
 
-    def __init__(self, folder: RunFolder, trusted: Trust, world: World | None = None):
+    def __init__(
+        self,
+        folder: RunFolder,
+        trusted: Trust,
+        world: World | None = None,
+        given: Differences | None = None,
+    ):
         if log_file.is_held(folder.log):
             raise errors.RunFolderError(
                 f"{folder.path}: a process still trains this run; ask it once it has ended"
             )
         self.folder, self.trusted, self._world = folder, trusted, world
-        self._past = PastSessions(folder, trusted, world)
+        self._past = PastSessions(folder, trusted, world, given or {})
         self.config = self._past.config
         self._is_done = status.read(folder).get("status") == State.DONE
         self.store, self.saved = self._past.store, self._past.saved
-        self.beginning = self._past.beginning
+        self.beginning, self.state_at = self._past.beginning, self._past.state_at
 
     @cached_property
     def logged(self) -> Counter[tuple[int, str, str]]:

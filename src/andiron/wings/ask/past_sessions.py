@@ -22,6 +22,7 @@ from andiron.shell.config import leaves
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 from andiron.shell.run import applied_changes, metadata, provenance, run_record
+from andiron.shell.run.resume_policy import applied
 from andiron.writers import JsonLinesWriter
 
 BEGUN_FROM = ("start_from", "fork_from")
@@ -34,8 +35,10 @@ AT_THE_END = {  # of a stretch, and nowhere else
 class PastSessions:
     """Makes the learner of a run again, as it was after any update; see `Recorded`."""
 
-    def __init__(self, folder: RunFolder, trusted: Trust, world: World | None):
-        self._folder, self._world = folder, world
+    def __init__(
+        self, folder: RunFolder, trusted: Trust, world: World | None, given: leaves.Differences
+    ):
+        self._folder, self._world, self._given = folder, world, given
         self._trusted = dataclasses.replace(trusted, builds_writers=False)
         self.config = run_record.config(folder, self._trusted)
         self._origin = provenance.read(folder)
@@ -117,7 +120,8 @@ class PastSessions:
             built = components.build(config, self._trusted, self._size_limit(), world)
         else:
             built = point.build(config, self._trusted, world)
-        metadata.check_data(self._folder, built.splits, {name: [] for name in self._changes})
+        changed = [*self._changes, *leaves.by_name(self._given)]
+        metadata.check_data(self._folder, built.splits, {name: [] for name in changed})
         begun = built.started.get("start_from")
         if begun and begun != self._origin.get("start_from"):
             raise errors.DataError(
@@ -146,8 +150,8 @@ class PastSessions:
             if flat[path] is None and len(path) > 1:  # null stands for an argument left out
                 del flat[path]
         return dataclasses.replace(
-            Train(**leaves.nested(flat)), checkpoint=AT_THE_END, render=None, writers=None,
-            show_layers=False, profile=None, max_time=None, test_weights="last",
+            Train(**applied(leaves.nested(flat), self._given)), checkpoint=AT_THE_END, render=None,
+            writers=None, show_layers=False, profile=None, max_time=None, test_weights="last",
         )  # fmt: skip
 
     def _world_at(self, updates: int) -> World:

@@ -161,7 +161,7 @@ def _logged_differences(expected: Logged, actual: Logged) -> Iterator[Difference
                 place.where, "what was logged", expected_times, times, place.updates
             )
         for one, other in zip(ours, theirs, strict=False):
-            yield from _value_differences(place.where, one, other, place.updates)
+            yield from value_differences(place.where, one, other, place.updates)
 
 
 def _files(folder: RunFolder, stores: Stores) -> dict[str, Path]:
@@ -196,14 +196,15 @@ def _file_differences(expected: dict[str, Path], actual: dict[str, Path]) -> Ite
     for name in expected | actual:
         one, other = ("there" if name in paths else MISSING for paths in (expected, actual))
         if one == other:
-            yield from _value_differences(name, _read(expected[name]), _read(actual[name]))
+            yield from value_differences(name, _read(expected[name]), _read(actual[name]))
         else:
             yield Difference(name, "the file", one, other)
 
 
-def _value_differences(
+def value_differences(
     where: str, expected: Values, actual: Values, updates: int | None = None
 ) -> Iterator[Difference]:
+    """The differences of two sides by name, each with its first element that differs."""
     for name in expected | actual:
         one, other = expected.get(name, MISSING), actual.get(name, MISSING)
         if _type_of(one) != _type_of(other):

@@ -1,0 +1,88 @@
+"""Twelve injected differences: `bisect` names the update and the first tensor, and the commit."""
+
+import sys
+
+import pytest
+import torch
+
+from andiron.shell.training import train
+from andiron.wings.ask import bisect
+from in_process import called
+from proofs import injected_differences
+from proofs.injected_differences import INJECTED, begin, git, parting, run_of
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A user's repository with one commit."""
+    folder = tmp_path_factory.mktemp("project")
+    begin(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def here(project, monkeypatch):
+    monkeypatch.chdir(project)
+    monkeypatch.syspath_prepend(project)
+    threads = torch.get_num_threads()
+    yield project
+    torch.set_num_threads(threads)
+    sys.modules.pop("parts", None)
+
+
+@pytest.mark.parametrize("name", INJECTED)
+def test_an_injected_difference_is_named_by_its_update_and_tensor(name):
+    injected, found = INJECTED[name], injected_differences.named_between_runs(name)
+    update = injected.update or found["agreed"] + 1
+    assert found["named"] == (update, injected.kind, injected.tensor)
+    first = found["first"]
+    assert found["agreed"] == update - 1 and first["expected"] != first["found"]
+    option = injected.override[1:].partition("=")[0]
+    assert any(note.startswith(f"{option}: ") for note in found["notes"])
+
+
+def test_a_run_under_other_conditions_parts_as_another_run_does():
+    name = "a schedule off by one"
+    found = injected_differences.named_between_runs(name)
+    alone = parting(run_of("plain"), INJECTED[name].override)
+    assert {**alone, "notes": []} == {**found, "notes": []}
+    same = parting(run_of("plain"), "log_every=1", "--updates", "9", "14")
+    assert (same["equal"], same["agreed"]) == (True, 14)
+
+
+def test_state_that_no_checkpoint_has_is_found_from_the_starts(project):
+    parts = project / "parts.py"
+    text = parts.read_text()
+    parts.write_text(text.replace("torch.zeros(()))", "torch.zeros(()), persistent=False)", 1))
+    sys.modules.pop("parts", None)
+    straight, resumed = run_of("straight"), run_of("resumed", "num_epochs=2")
+    assert called(train.main, f"resume={resumed}", "num_epochs=4").code == 0
+    unseen, found = parting(straight, resumed), parting(straight, resumed, "--from-start")
+    parts.write_text(text)
+    assert unseen["first"] is None and not unseen["equal"]
+    assert any("--from-start" in note for note in unseen["notes"])
+    assert found["named"] == (11, "before the update", "buffer: network.counted.seen")
+
+
+def test_runs_that_differ_by_rounding_part_where_they_leave_the_tolerance():
+    rounded = INJECTED["another order of summation"], INJECTED["a schedule off by one"]
+    other = run_of("both", *(each.override for each in rounded))
+    found = parting(run_of("plain"), other, "--tolerance", "1e-2")
+    assert found["named"] == (13, "learning rate of group", "base")
+
+
+def test_equal_runs_are_equal_and_others_need_a_checkpoint():
+    same = parting(run_of("plain"), run_of("same"))
+    assert (same["equal"], same["agreed"], same["notes"]) == (True, 20, [])
+    kept = "checkpoint=last", "checkpoint.last=1"
+    few = run_of("few", *kept), run_of("fewer", *kept, "num_epochs=3")
+    assert "--from-start" in parting(*few)["error"]["message"]
+    assert called(bisect.main, *few, "--updates", "1", "2").code == 0
+
+
+def test_the_first_commit_with_other_bits_is_named_and_no_worktree_is_left():
+    before = git("status", "--porcelain"), git("worktree", "list")
+    commit, found = injected_differences.named_in_history("a constant in one layer")
+    assert found["commit"] == commit
+    assert found["named"] == (1, "output of layer", "network.scaled")
+    assert (git("status", "--porcelain"), git("worktree", "list")) == before
