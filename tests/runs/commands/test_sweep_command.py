@@ -133,7 +133,8 @@ def test_a_job_that_a_finished_run_answers_is_copied_only_if_asked(sweep):
     again = called(train.main, *more, "overwrite=true", "hydra.launcher.reuse=sweep")
     assert again.code == 0 and "copied" not in again.output
 
-    for run, other in zip(more_runs, ({"git": None}, {"python": "3.1"}, {}), strict=True):
+    others = {"resumes": [{"updates": 1}]}, {"python": "3.1"}, {}
+    for run, other in zip(more_runs, others, strict=True):
         origin = {**provenance.read(run), **other}
         run_record.write_json(run, {run.provenance: origin})
     shutil.rmtree(sweep)

@@ -112,9 +112,10 @@ def apply(name: int, ideas: Mapping[int, Idea]) -> None:
             command = ["git", "-C", root, "apply", mode, patch]
             ended = subprocess.run(command, capture_output=True, text=True, check=False)
             if ended.returncode:
-                why = f"does not apply to {root} ({' '.join(ended.stderr.split())})"
-                remedy = f"stash your changes of these files, or check out {revision}"
-                raise errors.RunFolderError(f"{patch}: {why}; {remedy}")
+                raise errors.RunFolderError(
+                    f"{patch}: does not apply to {root} ({' '.join(ended.stderr.split())}); "
+                    f"stash your changes of these files, or check out {revision}"
+                )
     if not answers.give({"applied": applied}):
         for each in applied:
             print(printable("applied {patch} to {root}, made at {revision}".format(**each)))

@@ -94,8 +94,8 @@ class Sweep:
             return job
         folder = self.run_of(job)
         if folder is not None and _has_results(folder):
-            reason = job.reason if job.status == State.DONE else None
-            return replace(job, status=State.DONE, reason=reason)
+            is_done = job.status == State.DONE
+            return job if is_done else replace(job, status=State.DONE, reason=None)
         gone = replace(job, status=State.MISSING, reason="its results are gone, or of another run")
         return gone if job.status == State.DONE else job
 
