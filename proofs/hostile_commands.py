@@ -9,8 +9,8 @@ import andiron
 from andiron import errors
 from andiron.run_folder import RunFolder
 from andiron.shell.training import train
-from andiron.wings.ask import bisect as ask_bisect, recheck
-from andiron.wings.runs import accept_changes, command as runs, plan, replay, rerun
+from andiron.wings.ask import bisect as ask_bisect, recheck, replay
+from andiron.wings.runs import accept_changes, command as runs, plan, rerun
 from andiron.wings.screen import watch
 from andiron.wings.trained import evaluate, generate, import_state_dict, predict
 from andiron.wings.trained.exports import export

@@ -179,6 +179,13 @@ ANSWERS: dict[str, list[Schema]] = {
     "replay": [closed({
         "folder": TEXT, "same_bits": FLAG, "step": TEXT, "cause": TEXT, "outputs": TEXT,
         "comparison": TEXT,
+    }), closed({
+        "run": TEXT, "update": COUNT, "samples": list_of(list_of(COUNT)), "same_bits": FLAG,
+        "comparison": TEXT, "sample_norms": {"anyOf": [list_of(VALUE), or_null(TEXT)]},
+        "layers": by_name(list_of(closed({
+            "layer": TEXT, "norm": VALUE, "largest": VALUE, "zeros": VALUE, "nonfinite": COUNT,
+            "cosine": VALUE,
+        }))),
     })],
     "accept-changes": [closed({"run": TEXT, "accepted": list_of(TEXT)})],
     "import-state-dict": [closed({"path": TEXT, "tensors": COUNT, "left_out": list_of(TEXT)})],

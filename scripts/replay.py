@@ -1,4 +1,4 @@
-"""Runs the step again that ended a run: `python scripts/replay.py <run
+"""Makes an update of a run again: `python scripts/replay.py <run folder> --update 40`, or <run
 folder>/nonfinite/update-<number>`.
 """
 
@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))  # a plain checkout needs no install of its own
 
-from andiron.wings.runs import replay  # noqa: E402
+from andiron.wings.ask import replay  # noqa: E402
 
 if __name__ == "__main__":
     sys.exit(replay.main())

@@ -15,7 +15,7 @@ COMMANDS = {  # module:function, each imported only when it is asked for
     "evaluate": "andiron.wings.trained.evaluate:main",
     "find-lr": "andiron.wings.sweep.find_lr:main",
     "predict": "andiron.wings.trained.predict:main",
-    "replay": "andiron.wings.runs.replay:main",
+    "replay": "andiron.wings.ask.replay:main",
     "generate": "andiron.wings.trained.generate:main",
     "export": "andiron.wings.trained.exports.export:main",
     "recheck": "andiron.wings.ask.recheck:main",

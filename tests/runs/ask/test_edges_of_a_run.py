@@ -43,6 +43,7 @@ OWN = """
 OBSERVED = "+observers.x._target_=asked_parts.Watches"
 CASES = {
     "ends": ("end", (0,), [], [7]),
+    "ends where it saves": ("end", (0,), ["checkpoint.every=7"], [7]),
     "requests": ("ask", (0,), [], [3, 5, 10, 15]),
     "resumes with other batches": ("stop", (130,), ["batch_size=200", "lr=0.02"], [7, 18]),
     "stops in a validation, and is left": ("stop in validation", (130,), None, [8]),
@@ -67,6 +68,7 @@ def test_a_run_that_stops_or_ends_anywhere_is_made_again(tmp_path, monkeypatch, 
     live, codes, resumed, last = CASES[name]
     monkeypatch.setenv("LIVE", live)
     folder, options = tmp_path / "run", [*SMALL, "validate_every=4", OBSERVED]
+    options += resumed or [] if codes == (0,) else []
     assert called(train.main, *options, f"hydra.run.dir={folder}").code in codes
     monkeypatch.delenv("LIVE")
     if resumed is not None and codes != (0,):

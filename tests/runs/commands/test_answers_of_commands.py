@@ -123,7 +123,11 @@ FAILURES = {
         ["run", "--threds", "2"], ["run", "wide", "--tolerance", "-1"],
     ],
     "rerun": [[], ["nowhere"], ["empty"], ["run", "--into", "run/in"], ["run", "--itno", "x"]],
-    "replay": [[], ["nowhere"], ["empty"], ["run"], ["run", "more"]],
+    "replay": [
+        [], ["nowhere"], ["empty"], ["run"], ["run", "more"], ["run", "--update", "0"],
+        ["run", "--update", "999"], ["run", "--update", "5", "--show", "gradient"],
+        ["run", "--update", "1", "--debug"], ["run", "--udpate", "1"],
+    ],
     "accept-changes": [[], ["nowhere"], ["empty"], ["run", "more"]],
     "import-state-dict": [
         [], ["no.pt", "o.safetensors"], ["text.txt", "o.safetensors"], ["weights.pt", "o.txt"],

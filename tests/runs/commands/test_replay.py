@@ -8,7 +8,7 @@ import pytest
 from andiron.run_folder import RunFolder
 from andiron.shell.run import run_record
 from andiron.shell.training import train
-from andiron.wings.runs import replay
+from andiron.wings.ask import replay
 from in_process import called
 
 DIVERGES = ("optimizer=sgd", "lr=3e38", "num_epochs=1", "render=plain")
@@ -89,3 +89,31 @@ def test_a_damaged_folder_and_one_without_an_update_are_refused(tmp_path):
     assert "holds no update to replay; name a folder below <run folder>/nonfinite" in (
         checkpoint.errors
     )
+
+
+def test_an_update_is_shown_by_layer_with_the_bits_of_the_run(tmp_path):
+    folder, options = tmp_path / "run", ("num_epochs=2", "checkpoint.last=3", "log_every=4")
+    small = "model.hidden=[8]", "model.dropout=0", "batch_size=300", "render=plain"
+    assert called(train.main, *small, *options, f"hydra.run.dir={folder}").code == 0
+    kinds, into = "gradients,activations,updates,weights", tmp_path / "into"
+    asked = folder, "--update", "7", "--show", kinds, "--per-sample", "--into", into
+
+    ended = called(replay.main, *asked, "--json")
+    assert ended.code == 0, ended.errors
+    answer = json.loads(ended.output)
+    rows = {kind: {row["layer"]: row for row in rows} for kind, rows in answer["layers"].items()}
+    assert [*rows] == kinds.split(",")
+    gradient = rows["gradients"]["network.layers.1.weight"]
+    assert 0 < gradient["largest"] <= gradient["norm"] and -1 <= gradient["cosine"] <= 1
+    assert 0.9 < rows["weights"]["network.layers.1.weight"]["cosine"] <= 1
+    assert rows["activations"]["network.layers.2"]["zeros"] > 0.2  # of ReLU
+    assert len(answer["sample_norms"]) == len(answer["samples"][0]) == 300
+    mean_is_shorter = sum(norm**2 for norm in answer["sample_norms"]) ** 0.5 > gradient["norm"]
+    assert mean_is_shorter and answer["same_bits"]
+    assert "logged values have the bits of the run" in answer["comparison"]
+    assert list(into.rglob("*tfevents*"))
+
+    lines = called(replay.main, *asked[:3]).output.splitlines()
+    assert lines[0].split()[:2] == ["gradients", "norm"] and "have the bits" in lines[-1]
+    refused = called(replay.main, folder, "--update", "2", "--debug")
+    assert refused.code == 2 and "needs a terminal" in refused.errors

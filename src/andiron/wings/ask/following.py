@@ -74,8 +74,15 @@ class Follows(Interrupter):
         )
 
     def requests(self) -> Iterator[str]:
-        """The validations that the run made on request after this update."""
+        """The validations that the run made on request after this update, and its last save.
+
+        A run that ended within an epoch may have saved its state before it closed the epoch.
+        """
         yield from ["validate"] * self._logged[self._updates, "valid", "window"]
+        tally = self._state["metric_log"]["tally"] if self._state else {}
+        is_open = tally.get("window") or any(each is not None for each in tally.get("epoch", ()))
+        if is_open and self._updates == self._last:
+            yield "save"
 
     def at(self, split: str, updates: int, batch: int) -> bool:
         """Whether the run stopped here, or everything is made."""

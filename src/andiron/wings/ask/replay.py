@@ -1,6 +1,9 @@
-"""Recomputes the non-finite update that ended a run, from the state that the run saved."""
+"""Makes an update of a run again and shows it by layer; or the non-finite one that ended it."""
 
+import argparse
+import code
 import dataclasses
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,13 +17,18 @@ from andiron.learner import nonfinite
 from andiron.learner.extras import state_format
 from andiron.learner.extras.nonfinite_cause import Step, diagnosis, fingerprint
 from andiron.plain import readable
+from andiron.protocols import Point
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, configured_learner
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.cli import answers, command_line, process
 from andiron.shell.config.schema import FROM_PYTHON
 from andiron.shell.config.trust import LIST_ALONE, Trust
-from andiron.shell.run import run_record
+from andiron.shell.run import named_folder, run_record
+from andiron.wings.ask.engine import Instrument, Recorded, Update
+from andiron.wings.ask.layer_statistics import KINDS, LayerStatistics
+from andiron.wings.trained import named_output
+from andiron.writers import TensorBoardWriter
 
 EXIT_SAME, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 
@@ -36,7 +44,7 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
     if saved is None or "step" not in saved.state:
         why = "holds no update to replay" if saved else "there is no such folder"
         place = RunFolder(Path("<run folder>")).nonfinite
-        raise errors.DataError(f"{folder}: {why}; name a folder below {place}")
+        raise errors.DataError(f"{folder}: {why}; name a folder below {place}, or give --update N")
     state = state_format.checked(saved.state, saved.place(contents.STATE))
     recorded = state["step"]
     step = Step(**{name: recorded[name] for name in Step.__annotations__})
@@ -98,14 +106,84 @@ def _comparison(replayed: dict[str, Any], recorded: dict[str, Any]) -> str:
     )
 
 
+@errors.exits_refused()
+def show(run: Recorded, options: argparse.Namespace) -> bool:
+    """Prints an update that is made again; returns whether what the run has of it is the same.
+
+    It is made with the updates up to the next one that the run logged or saved.
+    """
+    number, kinds = options.update, options.show.split(",")
+    if unknown := [kind for kind in kinds if kind not in KINDS]:
+        hint = errors.nearest(unknown[0], KINDS)
+        raise errors.SelectionError(f"--show {unknown[0]}: is none of {', '.join(KINDS)}{hint}")
+    if options.debug and not sys.stdin.isatty():
+        raise errors.SelectionError("--debug: opens a prompt, and needs a terminal")
+    if options.into:
+        named_output.check_folder(options.into)
+    seen = LayerStatistics(number, per_sample=options.per_sample)
+    prompt = [_Prompt(number)] if options.debug else []
+    known = {*run.saved, *(updates for updates, *_ in run.logged)}
+    last = min((updates for updates in known if updates >= number), default=number)
+    first = max(number - 1, run.beginning + 1)
+    stretch = run.updates(first, last, seen, *prompt, from_start=options.from_start)
+    rows, update = seen.rows(kinds), seen.update
+    if options.into and update:
+        histograms = {f"{kind}/{n}": t for kind in kinds for n, t in seen.tensors[kind].items()}
+        writer = TensorBoardWriter(RunFolder(options.into).tensorboard)
+        writer.write(Point("train", number, update.epoch + 1, {}, histograms=histograms))
+        writer.close()
+    if not answers.give({
+        "run": str(run.folder.path), "update": number, "samples": update and update.indices,
+        "same_bits": not stretch.differences, "comparison": str(stretch), "layers": rows,
+        "sample_norms": seen.samples,
+    }):  # fmt: skip
+        for kind, of_kind in rows.items():
+            print(f"{kind:<32} {'norm':>10} {'largest':>10} {'zeros':>6} nonfinite cosine")
+            for row in of_kind:
+                cosine = "" if row["cosine"] is None else f"{row['cosine']:.3f}"
+                print(
+                    f"{readable.printable(row['layer']):<32} {row['norm']:10.4g} "
+                    f"{row['largest']:10.4g} {row['zeros']:6.1%} {row['nonfinite']:9} {cosine:>6}"
+                )
+        if seen.samples is not None:
+            print(f"norm of each sample's gradient: {seen.samples}")
+        print(readable.printable(str(stretch)))
+    return not stretch.differences
+
+
+class _Prompt(Instrument):
+    """Opens a prompt once the gradients of the update `number` are there."""
+
+    def __init__(self, number: int):
+        self._number = number
+
+    def computed(self, update: Update) -> None:
+        """Opens the prompt."""
+        if update.number == self._number:
+            names = {
+                "model": update.learner.model, "batch": update.batches[0],
+                "item": update.items[0], "gradients": update.gradients, "update": update,
+            }  # fmt: skip
+            code.interact(f"update {update.number}: {', '.join(names)}", local=names)
+
+
 @partial(process.command, failed=EXIT_UNUSABLE)
 def main() -> int:
     """Runs `python scripts/replay.py`; returns the exit code."""
-    parser = answers.Parser(
-        description="Recompute the update that ended a run because of NaN or infinity."
-    )
-    parser.add_argument("folder", type=Path, help="<run folder>/nonfinite/update-<number>")
+    parser = answers.Parser(description=__doc__)
+    parser.add_argument("folder", help="a run, with --update; or <run>/nonfinite/update-<number>")
+    parser.add_argument("--update", type=command_line.count, metavar="N", help="counted from 1")
+    parser.add_argument("--show", default=KINDS[0], metavar="KINDS", help=", ".join(KINDS))
+    parser.add_argument("--per-sample", action="store_true", help="norms of samples' gradients")
+    parser.add_argument("--into", type=Path, help="writes histograms for TensorBoard there")
+    parser.add_argument("--debug", action="store_true", help="opens a prompt at its gradients")
+    parser.add_argument("--from-start", action="store_true", help="without a checkpoint before it")
     command_line.add_trust(parser)
     options = parser.parse_args()
-    folder = options.folder.absolute()
-    return EXIT_SAME if replay(folder, command_line.trusted(options)) else EXIT_DIFFERENT
+    trusted = command_line.trusted(options)
+    if options.update:
+        run = Recorded(named_folder.run_folder_of(options.folder), trusted)
+        is_same = show(run, options)
+    else:
+        is_same = replay(Path(options.folder).absolute(), trusted)
+    return EXIT_SAME if is_same else EXIT_DIFFERENT
