@@ -26,7 +26,7 @@ from andiron.shell.config.trust import Trust
 from andiron.shell.run import resume_arguments, resume_policy, run_record, status
 from andiron.shell.run.log_file import is_held
 from andiron.shell.training import train_run
-from andiron.wings.sweep import reused_run, sweep_folder
+from andiron.wings.sweep import sweep_folder
 from andiron.wings.sweep.job_configs import ComposedJob
 from andiron.wings.sweep.ledger import Job
 
@@ -98,6 +98,8 @@ def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
         resumes = _holds_run_of_job(folder, request.job, config)
         reply({"folder": str(run_dir)})
         if request.reuse and not request.job.pause_at:
+            from andiron.wings.sweep import reused_run  # imports torch, which the sweep need not
+
             if source := reused_run.copied(request.reuse, config, folder):
                 reply({"copied": f"copied from {source.path}"})
                 return _objective_so_far(config, folder)
