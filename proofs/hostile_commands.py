@@ -9,7 +9,7 @@ import andiron
 from andiron import errors
 from andiron.run_folder import RunFolder
 from andiron.shell.training import train
-from andiron.wings.ask import bisect as ask_bisect, recheck, replay
+from andiron.wings.ask import bisect as ask_bisect, recheck, replay, samples
 from andiron.wings.runs import accept_changes, command as runs, plan, rerun
 from andiron.wings.screen import watch
 from andiron.wings.trained import evaluate, generate, import_state_dict, predict
@@ -18,8 +18,8 @@ from proofs.attempt import CONF, jobs_forked_here
 from proofs.hostile_case import (
     ACCEPT, AGAIN, BEST, BISECT, CHANGED, COMPARE, CONFIGURED, DIFF, DIFFER, EVALUATE, EXPORT, FORK,
     GENERATE, GRID_AGAIN, HALVING_AGAIN, IMPORT, JOURNAL_AGAIN, LIST, LOAD, OVERWRITE, PLAN,
-    PREDICT, PROGRAM, RECHECK, REMOVE, REPLAY, REQUEUED, RESUME, SEARCH_AGAIN, SHOW, START,
-    SWEEP, TREE, WATCH,
+    PREDICT, PROGRAM, RECHECK, REMOVE, REPLAY, REQUEUED, RESUME, SAMPLES, SEARCH_AGAIN, SHOW,
+    START, SWEEP, TREE, WATCH,
 )  # fmt: skip
 
 PICTURE = "picture.png"  # beside the folder: what is predicted from
@@ -132,6 +132,7 @@ COMMANDS = {
     BISECT: Command(ask_bisect.main, lambda at: [at.folder, at.honest], "any"),
     AGAIN: Command(rerun.main, lambda at: [at.folder, "--into", at.into], "weights"),
     RECHECK: Command(recheck.main, lambda at: [at.folder, "--from-start"], "any"),
+    SAMPLES: Command(samples.main, lambda at: [at.folder, "--hardest", "2", "--from-start"]),
     REPLAY: Command(replay.main, lambda at: [next(at.folder.glob("nonfinite/*"), at.folder)]),
     START: Command(
         _train, lambda at: [f"start_from={at.weights}", "num_epochs=1", "render=plain",

@@ -105,6 +105,15 @@ IDEA = closed({
     "half_interval": VALUE, "kept": FLAG, "folder": TEXT, "parent": COUNT, "difference": VALUE,
     "interval": or_null(list_of(NUMBER)), "p": NUMBER, "seeds_needed": or_null(COUNT),
 }, "folder", "parent", "difference", "interval", "p", "seeds_needed")  # fmt: skip
+SEEN_SAMPLE = closed({
+    "index": COUNT, "name": TEXT, "loss": VALUE, "true": or_null(TEXT), "predicted": or_null(TEXT),
+    "relative_size": VALUE, "drawn": by_name(list_of(NUMBER)), "unrecorded": list_of(TEXT),
+})  # fmt: skip
+SEEN_UPDATES = list_of(closed({
+    "update": COUNT, "epoch": COUNT, "data": TEXT, "loss": VALUE, "grad_norm": VALUE,
+    "samples": list_of(SEEN_SAMPLE),
+}))  # fmt: skip
+MADE = {"run": TEXT, "compared": COUNT, "differences": list_of(TEXT)}
 ANSWERS: dict[str, list[Schema]] = {
     "train": [POINT, closed({"job": closed({**JOB, "retried": FLAG})}), SWEEP, RUN],
     "try": [closed({"idea": IDEA}), closed({"ideas": list_of(IDEA)}), closed({
@@ -166,6 +175,23 @@ ANSWERS: dict[str, list[Schema]] = {
             "differences": list_of(TEXT),
         })), "record": list_of(TEXT), "same_bits": FLAG,
     })],
+    "samples": [
+        closed({**MADE, "updates": SEEN_UPDATES}),
+        closed({
+            **MADE,
+            "spikes": list_of(closed({
+                "what": TEXT, "first": COUNT, "last": COUNT, "rise": VALUE, "value": VALUE,
+                "updates": SEEN_UPDATES,
+            })),
+        }),
+        closed({
+            **MADE, "updates": SEEN_UPDATES, "learned": list_of(COUNT),
+            "forgotten": list_of(COUNT),
+        }),
+        closed({**MADE, "updates": SEEN_UPDATES, "hardest": list_of(closed({
+            "index": COUNT, "name": TEXT, "loss": VALUE, "times": COUNT,
+        }))}),
+    ],
     "rerun": [closed({
         "run": TEXT, "repeated": TEXT, "same_bits": FLAG, "differences": list_of(TEXT),
         "changed": list_of(TEXT),

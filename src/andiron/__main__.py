@@ -20,6 +20,7 @@ COMMANDS = {  # module:function, each imported only when it is asked for
     "export": "andiron.wings.trained.exports.export:main",
     "recheck": "andiron.wings.ask.recheck:main",
     "bisect": "andiron.wings.ask.bisect:main",
+    "samples": "andiron.wings.ask.samples:main",
     "rerun": "andiron.wings.runs.rerun:main",
     "accept-changes": "andiron.wings.runs.accept_changes:main",
     "runs": "andiron.wings.runs.command:main",

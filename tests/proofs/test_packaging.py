@@ -44,6 +44,7 @@ COMMANDS = [  # of a new project, each as it is typed there, with its exit code
     ("seeds sweep/0 --add 1", 0),
     ("differ sweep", 0),
     ("recheck sweep/0 --from-start", 0),
+    ("samples outputs/one --update 1 --from-start", 0),
     ("rerun sweep/0", 0),
     ("bisect sweep/0 sweep/1", 1),
     ("accept-changes outputs/one", 0),

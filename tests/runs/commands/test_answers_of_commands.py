@@ -40,6 +40,7 @@ SUCCESSES = {  # beside those of proofs/ten_tasks.py
     "try": ["a narrow network", *SMALL, "--seeds", "2"],
     "recheck": ["run", "--from-start"],
     "bisect": ["run", "log_every=1"],
+    "samples": ["run", "--update", "2", "--from-start"],
     "rerun": ["run", "--into", "again"],
     "replay": ["diverged/nonfinite/update-2"],
     "accept-changes": ["run"],
@@ -121,6 +122,13 @@ FAILURES = {
         ["run", "lr=-1"], ["run", "wide", "lr=1"], ["run", "--commits", "no..such"],
         ["run", "--checkout", "empty"], ["run", "wide", "--updates", "3", "2"],
         ["run", "--threds", "2"], ["run", "wide", "--tolerance", "-1"],
+    ],
+    "samples": [
+        [], ["run"], ["nowhere", "--update", "1"], ["empty", "--update", "1"],
+        ["run", "--update", "0"], ["run", "--update", "999999"], ["run", "--spikes", "few"],
+        ["run", "--update", "1", "--spikes", "2"], ["run", "--hardest", "3"],
+        ["run", "--index", "-1", "--from-start"], ["run", "--name", "cat", "--from-start"],
+        ["run", "--update", "1", "--form-start"],
     ],
     "rerun": [[], ["nowhere"], ["empty"], ["run", "--into", "run/in"], ["run", "--itno", "x"]],
     "replay": [

@@ -19,6 +19,7 @@ ARGUMENTS = {  # of each command with --json, beside the run
     "predict": ("rows.csv", "--top", "2"),
     "generate": (),
     "export": ("--format", "safetensors", "--output", "out"),
+    "samples": ("--update", "9", "--from-start"),
     "runs list": (),
     "runs show": (),
     "runs compare": ("--metric", "valid/loss"),

@@ -66,6 +66,10 @@ class WindowDataset:
         windows = read.view(-1, length)
         return RawBatch(windows[:, :-1].long(), windows[:, 1:].long())
 
+    def sample_name(self, index: int) -> str:
+        """The place of its first token in the text, counted from 0."""
+        return f"token {self._starts()[index]}"
+
     def _starts(self) -> range:
         return range(self.begin, self.end - self.context_length, self.stride)
 

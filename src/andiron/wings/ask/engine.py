@@ -185,20 +185,25 @@ class Recorded:
     def _check(self, first: int, last: int, start: int, is_allowed: bool) -> None:
         """Refuses updates that are not the run's, and a beginning that nobody allowed."""
         run, begin = self.folder.path, self.beginning
-        if not begin < first <= last <= self.last:
+        is_saved = (self.folder.nonfinite / f"update-{last}").is_dir()  # as not finite
+        if not begin < first <= last <= (last if is_saved else self.last):
             raise errors.SelectionError(
                 f"{run}: updates {first} to {last}: it begins after update {begin} and ends after "
                 f"update {self.last}; name updates of it, the first one first"
             )
         if start in self.saved or start == begin and (is_allowed or first == begin + 1):
             return
+        raise self.needs_start(f"no checkpoint before update {first}", first - 1 - begin)
+
+    def needs_start(self, why: str, number: int) -> errors.SelectionError:
+        """The error of a question that needs this number of updates from the start of the run."""
         steps = [line.values.get("time/step") for line in logged_lines.read(self.folder.metrics)]
-        known, number = [*filter(None, steps)], first - 1 - begin
+        known = [*filter(None, steps)]
         time = readable.duration(number * median(known)) if known else "an unknown time"
-        raise errors.SelectionError(
-            f"{run}: no checkpoint before update {first}: {number:,} updates have to be made again "
-            f"from the start, about {time}; allow it with --from-start (from_start=True); a run "
-            "keeps more with checkpoint.keep_every_updates=500"
+        return errors.SelectionError(
+            f"{self.folder.path}: {why}: {number:,} updates have to be made again from the start, "
+            f"about {time}; allow it with --from-start (from_start=True); a run keeps more "
+            "checkpoints with checkpoint.keep_every_updates=500"
         )
 
     def _again(

@@ -80,17 +80,12 @@ def _plain(evaluation: Any) -> dict[str, Any]:
         ],
         "worst": [
             {"sample": error.index, "name": error.prediction.name, "true": error.true,
-             "predicted": _predicted_text(error.prediction), "loss": error.loss,
+             "predicted": error.prediction.text, "loss": error.loss,
              "probability": error.prediction.probability}
             for error in evaluation.worst
         ],
         "texts": dict(evaluation.texts),
     }  # fmt: skip
-
-
-def _predicted_text(prediction: Any) -> str:
-    values = ", ".join(f"{value:.6g}" for value in prediction.values.values())
-    return prediction.label or ";".join(prediction.labels) or values
 
 
 def _show(head: dict[str, str], evaluation: Any) -> None:
@@ -121,7 +116,7 @@ def _show(head: dict[str, str], evaluation: Any) -> None:
 
 def _worst_row(error: Any) -> list[str | None]:
     prediction = error.prediction
-    texts = prediction.name, error.true, _predicted_text(prediction)
+    texts = prediction.name, error.true, prediction.text
     names = [ending(text, MOST_LETTERS) for text in texts]
     return [*names, measured(prediction.probability), number(error.loss)]
 
@@ -138,7 +133,7 @@ def _write_pictures(folder: Path, evaluation: Any) -> None:
     """
     pictures = {
         f"worst-{place}-{_sample_text(worst)}-true-{worst.true}-"
-        f"predicted-{_predicted_text(worst.prediction)}": worst.picture
+        f"predicted-{worst.prediction.text}": worst.picture
         for place, worst in enumerate(evaluation.worst, 1)
         if worst.picture is not None
     }

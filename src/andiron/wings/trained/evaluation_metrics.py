@@ -39,9 +39,13 @@ class Details:
         if isinstance(item, CLASSIFIED):
             counts = PerClass()(item)[0].long()
             self._counts = counts if self._counts is None else self._counts + counts
-        losses, scores = of_samples(item)
-        self._losses.append(losses)
-        self._scores.append(scores)
+        self._losses.append(losses := losses_of(item).cpu())
+        scores = -losses
+        if isinstance(item, ONE_CLASS):
+            is_binary = item.output.shape == item.targets.shape
+            predicted = item.output > 0 if is_binary else item.output.argmax(-1)
+            scores = (predicted == item.targets).float().cpu()
+        self._scores.append(scores.where(losses > -torch.inf, torch.nan))
 
     def sample_scores(self) -> list[float]:
         """1 for right and 0 for wrong if a sample has one class, otherwise minus its loss.
@@ -59,25 +63,12 @@ class Details:
 
     def worst(self, count: int) -> list[tuple[int, float]]:
         """(index, loss) of at most `count` samples, the highest loss first."""
-        losses = torch.cat(self._losses)
+        losses = torch.cat(self._losses).nan_to_num(nan=-torch.inf, posinf=torch.inf)
         order = losses.argsort(descending=True, stable=True)[:count].tolist()
         return [(index, float(losses[index])) for index in order if losses[index] > -torch.inf]
 
 
-def of_samples(item: Any) -> tuple[Tensor, Tensor]:
-    """The losses of a batch's samples, and their scores, as `Details` has them; on the CPU.
-
-    A loss is -inf where all targets of a sample are ignored; an item without losses has none.
-    """
-    scores = -(losses := _losses(item).cpu())
-    if isinstance(item, ONE_CLASS):
-        is_binary = item.output.shape == item.targets.shape
-        predicted = item.output > 0 if is_binary else item.output.argmax(-1)
-        scores = (predicted == item.targets).float().cpu()
-    return losses, scores.where(losses > -torch.inf, torch.nan)
-
-
-def _losses(item: Any) -> Tensor:
+def losses_of(item: Any) -> Tensor:
     """[batch]; -inf for samples whose targets are all ignored; [0] for items without a loss."""
     if not isinstance(item, outputs.SupervisedOutput):
         return torch.zeros(0)
@@ -95,4 +86,4 @@ def _losses(item: Any) -> Tensor:
         raise errors.MismatchError("outputs and targets have different shapes")
     counted = (targets != IGNORED).view(len(targets), -1)
     losses = (losses.view(len(targets), -1) * counted).sum(1) / counted.sum(1)
-    return losses.nan_to_num(nan=-torch.inf)  # 0 / 0: nothing counts
+    return losses.where(counted.any(1), -torch.inf)

@@ -61,6 +61,12 @@ class Prediction:
         """The probability of `label`."""
         return None if self.label is None else self.probabilities[self.label]
 
+    @property
+    def text(self) -> str:
+        """The label, the labels, or the values."""
+        values = ", ".join(f"{value:.6g}" for value in self.values.values())
+        return self.label or ";".join(self.labels) or values
+
 
 def outputs_of(task: nn.Module, batch: Any, precision: Precision) -> Any:
     """The task's outputs for a batch, in evaluation mode.

@@ -144,10 +144,18 @@ class Run:
         Raises: SelectionError for updates that the run has not made or that need `from_start`;
         RunFolderError, ConfigError or DataError if the run cannot be made again here.
         """
-        if (engine := wings.optional("ask.engine")) is None:
-            raise errors.AndironError("Run.updates needs the folder andiron/wings/ask: restore it")
-        run = engine.Recorded(self.folder, self.trusted)
+        run = _asking("engine").Recorded(self.folder, self.trusted)
         return run.updates(first, last, *instruments, from_start=from_start)
+
+    def sample_questions(self, *, from_start: bool = False) -> Any:
+        """Questions about the samples of the run, with the answers of `andiron samples`.
+
+        Methods: `of_update(number)`, `spikes(number)`, `of_sample(index or name)`,
+        `hardest(number)`. `from_start` allows to make updates again from the start of the run.
+        Raises: as `updates`.
+        """
+        questions = _asking("sample_questions").SampleQuestions
+        return questions(self.folder, self.trusted, from_start=from_start)
 
     @property
     def precision(self) -> Precision:
@@ -191,6 +199,13 @@ class Run:
             )
         with components.unwritten():
             return components.data(self.config)
+
+
+def _asking(module: str) -> Any:
+    """A module of the wing `ask`."""
+    if (found := wings.optional(f"ask.{module}")) is None:
+        raise errors.AndironError("a question needs the folder andiron/wings/ask: restore it")
+    return found
 
 
 def _layout(node: Mapping[str, Any]) -> Layout:

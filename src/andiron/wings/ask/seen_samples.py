@@ -1,0 +1,125 @@
+"""The samples of updates that are made again: loss, class, prediction, random numbers of each."""
+
+import math
+from collections import defaultdict
+from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from andiron import errors, gradients
+from andiron.data import structures
+from andiron.data.augment.sample_random import Draws
+from andiron.data.composed.composed_datasets import sample_name
+from andiron.data.dataset import uses_default_generators
+from andiron.data.gathering import Gather, Request
+from andiron.distributed import Sliced
+from andiron.wings.ask.engine import Instrument, Update
+from andiron.wings.trained import evaluating, predictions
+from andiron.wings.trained.evaluation_metrics import losses_of
+
+NONE = -math.inf  # the loss of a sample that has none of its own
+HUGE = 10  # times the largest value of the batch's median sample
+Row = dict[str, Any]  # as in the answers of `andiron samples`
+
+
+class SeenSamples(Instrument):
+    """Sees at most `most` samples of each wanted update, or only one, by its index or name.
+
+    `losses` has every loss of every sample by index, of all updates that are made.
+    """
+
+    newest: Update
+
+    def __init__(
+        self, wanted: Container[int], most: int | None = None, sample: int | str | None = None
+    ):
+        self.updates, self.losses = list[Row](), defaultdict[int, list[float]](list)
+        self._wanted, self._most, self._sample = wanted, most, sample
+
+    def computed(self, update: Update) -> None:
+        self.newest = update
+        rows = [row for part in _parts(update) for row in _rows(*part)]
+        for index, loss, *_ in rows:
+            self.losses[index] += [loss] * (loss != NONE)
+        if update.number not in self._wanted:
+            return
+        # a NaN in one sample may make every loss of the batch one; a huge value, every gradient
+        rows.sort(key=lambda row: (row[2] < HUGE, not math.isnan(row[1]), -row[1]))
+        chosen = [row for row in rows if self._sample in (None, row[0], self.name(row[0]))]
+        found: Any = update.gradients
+        self.updates.append({
+            "update": update.number, "epoch": update.epoch + 1, "data": update.splits.name,
+            "loss": None if found.loss is None else float(found.loss),
+            "grad_norm": float(gradients.global_norm(found)),
+            "samples": [self._described(*row) for row in chosen[: self._most]],
+        })  # fmt: skip
+
+    def name(self, index: int) -> str:
+        """The name of a sample, by default its index."""
+        return sample_name(self.newest.train.dataset, index) or str(index)
+
+    def _described(self, index: int, loss: float, size: float, item: Any, place: int) -> Row:
+        """A sample; one without a loss has no classes either."""
+        update, name = self.newest, self.name(index)
+        row: Row = {"index": index, "name": name, "loss": None, "true": None, "predicted": None}
+        if loss != NONE:
+            model, facts, output = update.learner.model, update.splits.facts, item.output[[place]]
+            (prediction,) = predictions.of_batch(model, output, facts, [name])
+            true = evaluating.target_text(model, facts, item.targets[place], prediction)
+            row |= {"loss": loss, "true": true, "predicted": prediction.text}
+        return row | {"relative_size": size, **_drawn(update, index)}
+
+
+def _parts(update: Update) -> Iterator[tuple[Sequence[int], Any, Any]]:
+    """Indices, batch and item of each micro-batch, or of its slices."""
+    for indices, batch, item in zip(update.indices, update.batches, update.items, strict=True):
+        if isinstance(batch, Sliced):
+            places = dict(update.learner.updater.world.parts(indices))
+            yield from ((places[each], batch[each], item.get(each)) for each in batch)
+        else:
+            yield indices, batch, item
+
+
+def _rows(indices: Sequence[int], batch: Any, item: Any) -> Iterator[tuple[Any, ...]]:
+    """Index, loss, relative size, item and place of each sample of a part.
+
+    The size is that of its largest value, relative to the median of the batch.
+    """
+    losses = none = torch.full((len(indices),), NONE)
+    with suppress(errors.MismatchError):  # an own loss compares other shapes
+        losses = losses_of(item).cpu()
+    targets: Any = getattr(batch, "targets", None)
+    if losses.shape != none.shape or (
+        isinstance(targets, Tensor) and not item.targets.is_floating_point()
+        and (targets != targets.round()).any()  # probabilities, of which the item has the likeliest
+    ):  # fmt: skip
+        losses = none
+    sizes = torch.zeros_like(none)
+    for tensor in structures.tensors_in(getattr(batch, "inputs", batch)):
+        if tensor.is_floating_point() and tensor.numel() and tensor.shape[:1] == none.shape:
+            largest = tensor.abs().reshape(len(none), -1).amax(1).float().cpu()
+            sizes = sizes.maximum(largest / largest.nanmedian())
+    columns = zip(indices, losses.tolist(), sizes.tolist(), strict=True)
+    return ((*values, item, place) for place, values in enumerate(columns))
+
+
+def _drawn(update: Update, index: int) -> Row:
+    """The numbers that augmentations drew for a sample; the random changes without a record."""
+    train, numbers, unrecorded = update.train, Row(), list[str]()
+    if uses_default_generators(train.dataset):
+        unrecorded.append(type(train.dataset).__name__)
+    augmentations: Any = train.recorded["augmentation"]
+    one = torch.tensor([index], device=train.device if train.in_memory else "cpu")
+    seed = train.shuffle_seed or 0
+    raw = augmentations and Gather(train.dataset, (), seed)(Request(update.epoch, one))
+    for augmentation in augmentations:
+        draws, before = Draws(seed, update.epoch, one, {}), getattr(raw, "targets", None)
+        raw = augmentation(raw, draws)
+        if draws.noted and getattr(raw, "targets", None) is before:  # mixes no samples
+            numbers |= {purpose: each[0].tolist() for purpose, each in draws.noted.items()}
+        else:
+            unrecorded.append(getattr(augmentation, "name", type(augmentation).__name__))
+    return {"drawn": numbers, "unrecorded": unrecorded}
