@@ -130,6 +130,7 @@ ANSWERS: dict[str, list[Schema]] = {
         "run_dir": TEXT, "steps": by_name(COUNT), "groups": by_name(by_name()),
         "learning_rates": by_name(by_name(NUMBER)), "memory_bytes": by_name(COUNT),
         "slices": or_null(COUNT),
+        "asking": by_name(COUNT),
     })],
     "find-lr": [closed({"lr": NUMBER, "values": TEXT, "picture": TEXT})],
     "watch": [POINT, RUN],

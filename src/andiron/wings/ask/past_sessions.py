@@ -165,7 +165,7 @@ class PastSessions:
         if slices is None and number != world.size:
             raise errors.RunFolderError(
                 f"{self._folder.path}: {number} processes trained this run without slices after "
-                f"update {updates}, and {world.size} would add up in another order; ask with "
-                f"torchrun --nproc_per_node {number} -m andiron replay, or a run with slices"
+                f"update {updates}, and {world.size} would add up in another order; a run with "
+                "slices can be asked by any number"
             )
         return world

@@ -1,6 +1,7 @@
 """Describes a run before it is trained: its steps, groups, learning rates and memory."""
 
 import dataclasses
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,7 @@ from andiron.wings.screen import model_views
 from andiron.writers import TensorBoardWriter
 
 ROWS, POINTS = 11, 200  # in the table of learning rates, in the curves
+ANSWER_SECONDS = 10  # that a question about an update may take
 Rates = dict[int, dict[str, float]]  # by completed updates, by group
 
 
@@ -37,10 +39,13 @@ def plan(config: Train, run_dir: Path) -> None:
     rates = learning_rates(built)
     owners = group_table.param_groups(built.optimizer.groups, rates[0], built.schedule)
     _write_curves(rates, run_dir)
-    sizes, slices = _memory_and_slices(config, built, run_dir)
+    steps: list[float] = []
+    sizes, slices = _memory_and_slices(config, built, run_dir, steps)
+    advice = asking(steps[-1], sizes, built.num_updates)
     if answers.give({
         "run_dir": str(run_dir), "steps": _steps(config, built), "groups": owners,
         "learning_rates": _spread(rates, ROWS), "memory_bytes": sizes, "slices": slices,
+        "asking": advice,
     }):  # fmt: skip
         return
     console = Console()
@@ -56,6 +61,13 @@ def plan(config: Train, run_dir: Path) -> None:
     if slices != config.slices:
         now = "" if config.slices is None else f" with slices={config.slices}"
         console.print(f"an update is out of memory{now}; give {slices=}")
+    every = advice["every_updates"]
+    console.print(
+        f"a question about an update takes at most about {advice['seconds']} s with "
+        f"checkpoint.every={every} checkpoint.keep_every_updates={every}, which takes "
+        f"{advice['checkpoints']:,} x {advice['bytes'] / 1e6:,.1f} MB of disk",
+        soft_wrap=True,
+    )
     console.print(f"learning rates as curves: tensorboard --logdir {run_dir}", soft_wrap=True)
 
 
@@ -81,24 +93,38 @@ def learning_rates(built: Components) -> Rates:
     return rates
 
 
+def asking(seconds: float, sizes: dict[str, int], updates: int) -> dict[str, int]:
+    """How often to keep a checkpoint, so that an update is made again within ANSWER_SECONDS."""
+    every = max(1, min(updates, int(ANSWER_SECONDS / seconds)))
+    every = int(float(f"{every:.0e}")) if every < updates else every  # one digit is enough
+    size = sum(sizes[name] for name in ("weights", "optimizer state", "averages"))
+    return {
+        "seconds": max(1, round(every * seconds)), "every_updates": every,
+        "checkpoints": updates // every, "bytes": size,
+    }  # fmt: skip
+
+
 def _memory_and_slices(
-    config: Train, built: Components, run_dir: Path
+    config: Train, built: Components, run_dir: Path, steps: list[float]
 ) -> tuple[dict[str, int], int | None]:
     """The memory of an update, and the fewest slices with which it fits."""
     try:
-        return memory(config, built, run_dir), config.slices
+        return memory(config, built, run_dir, steps), config.slices
     except (RuntimeError, MemoryError) as error:
         slices = 2 * (config.slices or 1)
         if not exhausted.is_out_of_memory(error) or slices > config.batch_size:
             raise
     config = dataclasses.replace(config, slices=slices)
-    return _memory_and_slices(config, components.build(config), run_dir)
+    return _memory_and_slices(config, components.build(config), run_dir, steps)
 
 
-def memory(config: Train, built: Components, run_dir: Path) -> dict[str, int]:
+def memory(
+    config: Train, built: Components, run_dir: Path, steps: list[float] | None = None
+) -> dict[str, int]:
     """Bytes of weights, gradients, activations, optimizer state and averages; on a GPU its peak.
 
-    Measured on one update of the first epoch, which changes the model.
+    Measured on one update of the first epoch, which changes the model. `steps` gets the seconds of
+    the gradients of another one.
     """
     with configured_learner.learner(config, built, run_dir) as learner:
         parameters = list(learner.model.parameters())
@@ -107,6 +133,10 @@ def memory(config: Train, built: Components, run_dir: Path) -> dict[str, int]:
             with _saved_for_backward(parameters) as activations:
                 gradients, _ = learner.updater.gradients([batch], learner.position)
             learner.update([batch], built.train)
+            if steps is not None:
+                began, group = time.perf_counter(), [batch] * config.grads_accumulation
+                _ = float(learner.updater.gradients(group, learner.position)[0].loss or 0)
+                steps.append(time.perf_counter() - began)
         averages = [average.state_dict().values() for average in learner.averages.values()]
         part = "slice" if config.slices else "batch"
         sizes = {
