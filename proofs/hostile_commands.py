@@ -129,7 +129,9 @@ COMMANDS = {
         _train, lambda at: [f"fork_from={at.folder}", "num_epochs=3", "render=plain",
                             f"hydra.run.dir={at.into}"], "weights",
     ),
-    BISECT: Command(ask_bisect.main, lambda at: [at.folder, at.honest], "any"),
+    BISECT: Command(
+        ask_bisect.main, lambda at: [at.folder, "log_every=3", "--updates", 1, 2], "any"
+    ),
     AGAIN: Command(rerun.main, lambda at: [at.folder, "--into", at.into], "weights"),
     RECHECK: Command(recheck.main, lambda at: [at.folder, "--from-start"], "any"),
     SAMPLES: Command(samples.main, lambda at: [at.folder, "--hardest", "2", "--from-start"]),

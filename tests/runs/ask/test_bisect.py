@@ -46,6 +46,9 @@ def test_a_run_under_other_conditions_parts_as_another_run_does():
     found = injected_differences.named_between_runs(name)
     alone = parting(run_of("plain"), INJECTED[name].override)
     assert {**alone, "notes": []} == {**found, "notes": []}
+    seeded = INJECTED["a seed"]
+    named = parting(run_of("plain"), seeded.override, "--updates", "1", "1")["named"]
+    assert named == (1, seeded.kind, seeded.tensor)  # not hidden by the checkpoint at 0
     same = parting(run_of("plain"), "log_every=1", "--updates", "9", "14")
     assert (same["equal"], same["agreed"]) == (True, 14)
 

@@ -94,6 +94,7 @@ def repository() -> Path:
 def _make(folder: Path, side: Side, start: int, numbers: range, is_exact: bool | None) -> None:
     """Makes the updates, and writes what they give into a folder."""
     run, before = side.recorded(), torch.get_num_threads()
+    run.saved.pop(0, None)  # the first weights are made again too: other code may make others
     instrument = (Trace if is_exact is None else States)(numbers, is_exact)
     recorded = dict(leaves.leaves(provenance.read(run.folder))).get(("hardware", "threads"))
     if not isinstance(recorded, int) or not 0 < recorded <= (os.cpu_count() or 1):
