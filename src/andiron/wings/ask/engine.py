@@ -7,7 +7,6 @@ import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from statistics import median
@@ -18,7 +17,6 @@ from andiron import errors
 from andiron.checkpoint import LocalStore, contents, directory
 from andiron.data import Splits
 from andiron.data.loader import DataLoader
-from andiron.distributed import ALONE, World
 from andiron.gradients import Gradients
 from andiron.learner import Learner
 from andiron.learner.extras.observers import Step
@@ -104,25 +102,20 @@ class Stretch:
 class Recorded:
     """A run that can be asked; `trusted` says what its configuration may name.
 
-    `world` are the processes that make its updates again. `given` replace recorded options: what
-    is made again is then no longer the run.
+    `given` replace recorded options: what is made again is then no longer the run.
     Raises: RunFolderError if a process trains it; DataError or ConfigError for a damaged or
     changed record.
     """
 
     def __init__(
-        self,
-        folder: RunFolder,
-        trusted: Trust,
-        world: World | None = None,
-        given: Differences | None = None,
+        self, folder: RunFolder, trusted: Trust, given: Differences | None = None
     ):
         if log_file.is_held(folder.log):
             raise errors.RunFolderError(
                 f"{folder.path}: a process still trains this run; ask it once it has ended"
             )
-        self.folder, self.trusted, self._world = folder, trusted, world
-        self._past = PastSessions(folder, trusted, world, given or {})
+        self.folder, self.trusted = folder, trusted
+        self._past = PastSessions(folder, trusted, given or {})
         self.config = self._past.config
         self._is_done = status.read(folder).get("status") == State.DONE
         self.store, self.saved = self._past.store, self._past.saved
@@ -164,10 +157,7 @@ class Recorded:
         self._check(first, last, start, is_allowed)
         stops = sorted(updates for updates in self._past.resumed if start < updates < last)
         pieces, state, shown = list[Stretch](), self._past.state_at(start), range(first, last + 1)
-        with ExitStack() as at_end:
-            scratch = (self._world or ALONE).decided(
-                lambda: at_end.enter_context(TemporaryDirectory(prefix="andiron-ask-"))
-            )
+        with TemporaryDirectory(prefix="andiron-ask-") as scratch:
             for begin, end in itertools.pairwise([start, *stops, last]):
                 again = RunFolder(Path(scratch, str(end)))
                 again.path.mkdir(exist_ok=True)
@@ -225,21 +215,17 @@ class Recorded:
         with self._past.learner(begin, state, again, follows) as (learner, built):
             watch = _Watch(shown, instruments, learner, built)
             is_early = follows.follow(learner, built, watch.saw)
-
-            def compared() -> Stretch:
-                names = directory.names(again.checkpoints)
-                made = range(begin + (begin > 0), end + 1)
-                mine = contents.step_name(end, 1) if is_early else names[-1]
-                files = goal and (goal[0], again.checkpoints / mine)
-                found = bit_comparison.of_stretch(self.folder, again, made, files)
-                if learner.updates < end:
-                    ends = "the last update", str(end), str(learner.updates)
-                    found[2].append(Difference("the run", *ends, learner.updates))
-                since = self._past.record_at(begin, is_begun=state is not None)
-                changed = [*rerun.changes_since(since, built)] if found[2] else ()
-                return Stretch(begin, end, *found, changed)
-
-            return built.world.decided(compared)
+            names = directory.names(again.checkpoints)
+            made = range(begin + (begin > 0), end + 1)
+            mine = contents.step_name(end, 1) if is_early else names[-1]
+            files = goal and (goal[0], again.checkpoints / mine)
+            found = bit_comparison.of_stretch(self.folder, again, made, files)
+            if learner.updates < end:
+                ends = "the last update", str(end), str(learner.updates)
+                found[2].append(Difference("the run", *ends, learner.updates))
+            since = self._past.record_at(begin, is_begun=state is not None)
+            changed = [*rerun.changes_since(since, built)] if found[2] else ()
+            return Stretch(begin, end, *found, changed)
 
 
 class _Watch:

@@ -35,10 +35,8 @@ AT_THE_END = {  # of a stretch, and nowhere else
 class PastSessions:
     """Makes the learner of a run again, as it was after any update; see `Recorded`."""
 
-    def __init__(
-        self, folder: RunFolder, trusted: Trust, world: World | None, given: leaves.Differences
-    ):
-        self._folder, self._world, self._given = folder, world, given
+    def __init__(self, folder: RunFolder, trusted: Trust, given: leaves.Differences):
+        self._folder, self._given = folder, given
         self._trusted = dataclasses.replace(trusted, builds_writers=False)
         self.config = run_record.config(folder, self._trusted)
         self._origin = provenance.read(folder)
@@ -160,7 +158,7 @@ class PastSessions:
         Raises: RunFolderError.
         """
         slices = self._config_at(updates).slices
-        world = self._world or World(slices=slices)
+        world = World(slices=slices)
         number = self.record_at(updates).get("processes", 1)
         if slices is None and number != world.size:
             raise errors.RunFolderError(
