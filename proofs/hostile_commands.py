@@ -134,7 +134,9 @@ COMMANDS = {
     ),
     AGAIN: Command(rerun.main, lambda at: [at.folder, "--into", at.into], "weights"),
     RECHECK: Command(recheck.main, lambda at: [at.folder, "--from-start"], "any"),
-    SAMPLES: Command(samples.main, lambda at: [at.folder, "--hardest", "2", "--from-start"]),
+    SAMPLES: Command(
+        samples.main, lambda at: [at.folder, "--hardest", "2", "--from-start"], "any",
+    ),
     REPLAY: Command(replay.main, lambda at: [next(at.folder.glob("nonfinite/*"), at.folder)]),
     START: Command(
         _train, lambda at: [f"start_from={at.weights}", "num_epochs=1", "render=plain",

@@ -133,7 +133,8 @@ def faults(case: Case, name: str, outcome: Outcome, found: object, honest: Hones
     listed = outcome.faults(most_megabytes=honest.megabytes + MOST_MEGABYTES)
     if name in case.commands:
         return listed
-    answers = "not exact: ", "# Recheck of", "the same up to update"  # rerun, recheck, bisect
+    # rerun, recheck, bisect, samples
+    answers = "not exact: ", "# Recheck of", "the same up to update", "compared "
     if outcome.code and any(text in outcome.output for text in answers):
         return [each for each in listed if each != "said no error"]
     if outcome.code == 0:
