@@ -281,7 +281,7 @@ def named_in_history(name: str) -> tuple[str, dict[str, object]]:
         git("commit", "-qam", subject)
     try:
         last = injected.update or 5
-        updates = ("--updates", max(1, last - 1), last)
+        updates = ("--updates", last, last)
         found = parting(run, "--commits", f"{start}..HEAD", *updates)
         return git("show", "-s", "--format=%H %s", "HEAD~1"), found
     finally:
