@@ -89,7 +89,8 @@ def forge_weight(run: RunFolder, draw: random.Random) -> str:
 def forge_checkpoint(run: RunFolder, draw: random.Random) -> str:
     """The lowest bit of one number in the weights or the optimizer's state of a checkpoint."""
     folder = draw.choice(sorted(run.checkpoints.glob("step-*")))
-    file = draw.choice(sorted(each for each in folder.glob("*.safetensors")))
+    files_of_state = [each for each in folder.glob("*.safetensors") if _floats(each)]
+    file = draw.choice(sorted(files_of_state))
     name = _flip(file, draw)
     listed = manifest.read(folder)
     listed.entries[file.name] = checksums.entry(file)
@@ -120,11 +121,16 @@ def forge_datum(run: RunFolder, draw: random.Random) -> str:
     return f"row {row}, column {column}"
 
 
+def _floats(file: Path) -> list[str]:
+    tensors = load_tensors(file).items()
+    return [name for name, each in tensors if each.is_floating_point() and each.numel()]
+
+
 def _flip(file: Path, draw: random.Random) -> str:
-    tensors = load_tensors(file)
-    name = draw.choice([n for n, each in tensors.items() if each.is_floating_point()])
+    tensors, name = load_tensors(file), draw.choice(_floats(file))
     bits = tensors[name] = tensors[name].clone()
-    view = bits.reshape(-1).view(torch.int32 if bits.dtype == torch.float32 else torch.int16)
+    sizes = {4: torch.int32, 2: torch.int16, 8: torch.int64}
+    view = bits.reshape(-1).view(sizes[bits.element_size()])
     view[draw.randrange(len(view))] ^= 1
     save_tensors(file, tensors)
     return name
