@@ -102,9 +102,10 @@ def forge_option(run: RunFolder, draw: random.Random) -> str:
     """Another seed, rate or batch size in config.json."""
     plain = files.read_json(run.config)
     name = draw.choice(["seed", "batch_size", "lr"])
-    plain[name] = plain[name] * 1.001 if name == "lr" else plain[name] + 1
-    if name == "lr":
-        plain["scheduler"]["lr"] = plain["lr"]
+    before = plain[name]
+    plain[name] = before * 1.001 if name == "lr" else before + 1
+    rates = [each for each, value in plain["scheduler"].items() if value == before and "lr" in each]
+    plain["scheduler"] |= dict.fromkeys(rates, plain[name])  # copies of lr
     run.config.write_bytes(files.as_indented_json(plain))
     run_record.accept(run)
     return name
