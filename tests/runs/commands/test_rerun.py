@@ -88,6 +88,15 @@ def test_a_run_is_not_repeated_inside_of_its_own_folder(finished, into):
     assert sorted(finished.rglob("*")) == before
 
 
+def test_code_of_a_later_session_counts_as_changed(finished):
+    def resume(origin):
+        origin["resumes"] = [{"updates": 3, "changes": {}, "python": "3.0.0"}]
+
+    change(finished / "provenance.json", resume)
+    run_record.accept(RunFolder(finished))
+    assert f"python: 3.0.0, now {sys.version.split()[0]}" in changes(finished)
+
+
 def test_what_changed_since_is_listed(finished):
     found = changes(finished)
     assert [line for line in found if not line.startswith(("git", "hardware"))] == []

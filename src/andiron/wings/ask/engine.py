@@ -224,7 +224,7 @@ class Recorded:
                 ends = "the last update", str(end), str(learner.updates)
                 found[2].append(Difference("the run", *ends, learner.updates))
             since = self._past.record_at(begin, is_begun=state is not None)
-            changed = [*rerun.changes_since(since, built)] if found[2] else ()
+            changed = [*rerun.changes_since([since], built)] if found[2] else ()
             return Stretch(begin, end, *found, changed)
 
 

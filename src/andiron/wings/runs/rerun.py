@@ -2,9 +2,10 @@
 
 import argparse
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -71,23 +72,25 @@ def rerun(path: Path, into: Path, trusted: Trust = LIST_ALONE) -> bool:
 
 
 def changes(folder: RunFolder, config: Train, trusted: Trust = LIST_ALONE) -> Iterator[str]:
-    """A line for each recorded fact of code, versions, hardware or data that differs now."""
+    """A line for each fact of code, versions, hardware or data, of any session, that differs now.
+    """
     size_limit = SizeLimit.of(serialization.load_tensors(folder.model), str(folder.model))
     if forked := config.fork_from:
         parts = fork_point.named(forked, trusted).build(config, trusted, World())
     else:
         parts = components.build(config, trusted, size_limit)
-    yield from changes_since(provenance.read(folder), parts)
+    first = provenance.read(folder)
+    yield from changes_since([first, *({**first, **later} for later in first["resumes"])], parts)
 
 
-def changes_since(record: Mapping[str, Any], parts: Components) -> Iterator[str]:
-    """A line for each fact of this record of a run that differs now, with these `parts` of it."""
+def changes_since(records: Sequence[Mapping[str, Any]], parts: Components) -> Iterator[str]:
+    """A line for each fact in these records of a run that differs now, with these `parts` of it."""
     facts = metadata.Facts(
-        record, parts.splits, parts.device, {}, parts.world.size, started=parts.started
+        records[-1], parts.splits, parts.device, {}, parts.world.size, started=parts.started
     )
     origin, _ = facts.origin()
-    for name, (was, is_now) in provenance.differences(record, origin).items():
-        yield f"{name}: {was}, now {is_now}"
+    found = (provenance.differences(record, origin).items() for record in records)
+    yield from dict.fromkeys(f"{n}: {was}, now {is_now}" for n, (was, is_now) in chain(*found))
 
 
 def repeatable(folder: RunFolder, trusted: Trust) -> Train:
