@@ -85,8 +85,9 @@ def changes(folder: RunFolder, config: Train, trusted: Trust = LIST_ALONE) -> It
 
 def changes_since(records: Sequence[Mapping[str, Any]], parts: Components) -> Iterator[str]:
     """A line for each fact in these records of a run that differs now, with these `parts` of it."""
+    seed = {"seed": 0}  # is not compared
     facts = metadata.Facts(
-        records[-1], parts.splits, parts.device, {}, parts.world.size, started=parts.started
+        seed, parts.splits, parts.device, {}, parts.world.size, started=parts.started
     )
     origin, _ = facts.origin()
     found = (provenance.differences(record, origin).items() for record in records)
