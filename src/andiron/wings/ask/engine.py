@@ -147,7 +147,8 @@ class Recorded:
         """Makes the updates `first` to `last` again, counted from 1; shows them to instruments.
 
         It begins at the checkpoint of `start` updates, 0 for the beginning of the run; by default
-        at the nearest, and where there is none before `first`, `from_start` allows the beginning.
+        at the nearest, and where there is none before `first`, `from_start` allows the beginning,
+        which is then made anew and compared too.
         The updates between it and `first` are not shown.
         Raises: SelectionError for updates that the run has not made, or that need the beginning;
         RunFolderError, ConfigError or DataError if the run cannot be made again here.
@@ -156,7 +157,9 @@ class Recorded:
         start = self.start_of(first) if start is None else max(start, self.beginning)
         self._check(first, last, start, is_allowed)
         stops = sorted(updates for updates in self._past.resumed if start < updates < last)
-        pieces, state, shown = list[Stretch](), self._past.state_at(start), range(first, last + 1)
+        is_fresh = from_start and start == self.beginning
+        state = None if is_fresh else self._past.state_at(start)
+        pieces, shown = list[Stretch](), range(first, last + 1)
         with TemporaryDirectory(prefix="andiron-ask-") as scratch:
             for begin, end in itertools.pairwise([start, *stops, last]):
                 again = RunFolder(Path(scratch, str(end)))
@@ -220,6 +223,10 @@ class Recorded:
             mine = contents.step_name(end, 1) if is_early else names[-1]
             files = goal and (goal[0], again.checkpoints / mine)
             found = bit_comparison.of_stretch(self.folder, again, made, files)
+            first = contents.step_name(begin, 1)
+            if state is None and begin in self.saved and first in names:  # made anew
+                begun = self.store.fetch(self.saved[begin]), again.checkpoints / first
+                found[2][:0] = bit_comparison.of_stretch(self.folder, again, range(0), begun)[2]
             if learner.updates < end:
                 ends = "the last update", str(end), str(learner.updates)
                 found[2].append(Difference("the run", *ends, learner.updates))

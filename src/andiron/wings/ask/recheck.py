@@ -109,14 +109,16 @@ def recheck(
             "run, and checkpoint.keep_every_updates=500 keeps more of the next one"
         )
     chosen = random.Random(seed).sample(stretches, min(number, len(stretches)))
-    segments = [_segment(run, start + 1, last) for start, last in sorted(chosen)]
+    segments = [
+        _segment(run, start + 1, last, from_start=from_start) for start, last in sorted(chosen)
+    ]
     found = [*_weights(run), *_logged(folder)]
     return Recheck(path, places[-1], segments, found)
 
 
-def _segment(run: Recorded, first: int, last: int) -> Segment:
+def _segment(run: Recorded, first: int, last: int, *, from_start: bool) -> Segment:
     try:
-        made = run.updates(first, last, start=first - 1)
+        made = run.updates(first, last, start=first - 1, from_start=from_start)
     except errors.DataError as error:  # a damaged checkpoint, or other data
         return Segment(first, last, differences=[str(error)])
     return Segment(first, last, made.tensors, made.values, [*map(str, made.differences)])
