@@ -10,8 +10,9 @@ import torch
 from PIL import Image
 
 from andiron.shell.training import train
+from andiron.wings.ask import replay
 from andiron.wings.runs import (
-    accept_changes, check, command as runs, editor_schema, new_project, plan, replay, rerun, seeds,
+    accept_changes, check, command as runs, editor_schema, new_project, plan, rerun, seeds,
 )  # fmt: skip
 from andiron.wings.screen import watch
 from andiron.wings.sweep import find_lr, ideas

@@ -63,7 +63,7 @@ class Details:
 
     def worst(self, count: int) -> list[tuple[int, float]]:
         """(index, loss) of at most `count` samples, the highest loss first."""
-        losses = torch.cat(self._losses).nan_to_num(nan=-torch.inf, posinf=torch.inf)
+        losses = torch.cat(self._losses).nan_to_num(-torch.inf, torch.inf, -torch.inf)
         order = losses.argsort(descending=True, stable=True)[:count].tolist()
         return [(index, float(losses[index])) for index in order if losses[index] > -torch.inf]
 
