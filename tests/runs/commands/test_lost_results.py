@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from andiron.shell.training import train
-from andiron.wings.ask import replay
+from andiron.wings.ask import bisect, recheck, replay, samples
 from andiron.wings.runs import (
     accept_changes, check, command as runs, editor_schema, new_project, plan, rerun, seeds,
 )  # fmt: skip
@@ -41,6 +41,8 @@ COMMANDS = {
     "runs compare": (runs.main, "compare", "RUN"),
     "runs best": (runs.main, "best", "RUN"),
     "runs diff": (runs.main, "diff", "RUN", "RUN"),
+    "samples": (samples.main, "MADE/small", "--update", "1"),
+    "recheck": (recheck.main, "MADE/small", "--from-start"),
     "watch --once": (watch.main, "RUN", "--once"),
     **{
         f"{name} --json": (main, *arguments, "--json")
@@ -60,6 +62,10 @@ COMMANDS = {
             "try --list": (ideas.main, "--list"),
             "rerun": (rerun.main, "MADE/small", "--into", "OUTPUT"),
             "replay": (replay.main, "MADE/diverged/nonfinite/update-2"),
+            "replay an update": (replay.main, "MADE/small", "--update", "1"),
+            "samples": (samples.main, "MADE/small", "--update", "1"),
+            "recheck": (recheck.main, "MADE/small", "--from-start"),
+            "bisect": (bisect.main, "MADE/small", "MADE/small"),
             "accept-changes": (accept_changes.main, "RUN"),
             "import-state-dict": (import_state_dict.main, "MADE/w.pt", "OUTPUT.safetensors"),
             "new": (new_project.main, "OUTPUT"),
