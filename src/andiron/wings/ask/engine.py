@@ -226,7 +226,7 @@ class Recorded:
             first = contents.step_name(begin, 1)
             if state is None and begin in self.saved and first in names:  # made anew
                 begun = self.store.fetch(self.saved[begin]), again.checkpoints / first
-                found[2][:0] = bit_comparison.of_stretch(self.folder, again, range(0), begun)[2]
+                found[2][:0] = bit_comparison.of_checkpoints(*begun)
             if learner.updates < end:
                 ends = "the last update", str(end), str(learner.updates)
                 found[2].append(Difference("the run", *ends, learner.updates))

@@ -21,7 +21,6 @@ from andiron.plain.readable import printable
 from andiron.plain.plain_values import is_finite
 from andiron.run_folder import RunFolder
 from andiron.serialization.safetensors_codec import as_bytes
-from andiron.shell.assembly import resume_point
 from andiron.shell.cli import answers, command_line, process
 from andiron.shell.config.trust import LIST_ALONE, Trust
 from andiron.shell.run import named_folder, run_record
@@ -126,14 +125,18 @@ def _segment(run: Recorded, first: int, last: int, *, from_start: bool) -> Segme
 
 def _weights(run: Recorded) -> Iterator[str]:
     """A line for each file of final weights that no checkpoint of the run has."""
-    saved = set[str]()
-    for name in run.saved.values():
+    final = sorted(run.folder.path.glob("model*.safetensors"))
+    left = {file: _digest(serialization.load_tensors(file)) for file in final}
+    is_read = False
+    for updates in sorted(run.saved, reverse=True):  # most runs end with the newest or the best
+        if not left:
+            return
         with suppress(errors.DataError):  # named by its segment
-            _, found = resume_point.of_run(run.store, name, run_record.identity(run.folder))
-            saved |= {_digest(weights) for weights in (found.model, *found.averages.values())}
-    for file in sorted(run.folder.path.glob("model*.safetensors")):
-        if saved and _digest(serialization.load_tensors(file)) not in saved:
-            yield f"{file}: has the weights of no checkpoint of the run"
+            if state := run.state_at(updates):
+                found, is_read = state[1], True
+                saved = {_digest(weights) for weights in (found.model, *found.averages.values())}
+                left = {file: each for file, each in left.items() if each not in saved}
+    yield from (f"{file}: has the weights of no checkpoint of the run" for file in left if is_read)
 
 
 def _digest(tensors: Mapping[str, Tensor]) -> str:

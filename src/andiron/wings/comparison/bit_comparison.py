@@ -120,9 +120,14 @@ def of_stretch(
     values, files = sum(len(each) for entries in ours.values() for each in entries), {}
     if saved is not None:
         files = _inner_files(saved[0])
-        differences += _file_differences(files, _inner_files(saved[1]))
+        differences += of_checkpoints(*saved)
     weights = [path for path in files.values() if path.name != contents.STATE]
     return sum(len(_read(path)) for path in weights), values, differences
+
+
+def of_checkpoints(expected: Path, actual: Path) -> Iterator[Difference]:
+    """The differences of the states in two checkpoints' folders."""
+    return _file_differences(_inner_files(expected), _inner_files(actual))
 
 
 def finished(path: Path) -> RunFolder:
