@@ -70,12 +70,16 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function):
 
 
 @pytest.fixture(autouse=True)
-def signals_as_before():
-    """Puts back the handlers of signals: a command that has ended leaves some ignored."""
+def process_as_before():
+    """Puts back what a command leaves in its process: ignored signals, a printer of messages."""
     before = {number: signal.getsignal(number) for number in STOPPING}
+    log = logging.getLogger("andiron")
+    handlers, level = list(log.handlers), log.level
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+    log.handlers[:] = handlers
+    log.setLevel(level)
 
 
 @pytest.fixture
@@ -107,13 +111,10 @@ def host_reads() -> type[HostReads]:
 
 @pytest.fixture
 def log():
-    """The logger `andiron` as a run has it, and afterwards as it was."""
+    """The logger `andiron` as a run has it."""
     logger = logging.getLogger("andiron")
-    handlers, level = list(logger.handlers), logger.level
     logger.setLevel(logging.DEBUG)
-    yield logger
-    logger.handlers[:] = handlers
-    logger.setLevel(level)
+    return logger
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from proofs import recheck_proof
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_stretches_of_honest_runs_have_no_difference(tmp_path, number, log):
+def test_stretches_of_honest_runs_have_no_difference(tmp_path, number):
     done = recheck_proof.honest(tmp_path, number)
     assert done.differences == []
     assert len(done.segments) > 1
@@ -20,7 +20,7 @@ def test_stretches_of_honest_runs_have_no_difference(tmp_path, number, log):
 
 
 @pytest.mark.parametrize("number", range(5))
-def test_a_change_is_named_although_its_checksums_are_renewed(tmp_path, number, log):
+def test_a_change_is_named_although_its_checksums_are_renewed(tmp_path, number):
     change, done = recheck_proof.forged(tmp_path, number)
     assert done.differences, change
 
