@@ -18,7 +18,6 @@ from andiron.learner.saving import Saver
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Updated, Updater
 from andiron.protocols import Loader
-from andiron.schedules.single_curve import stateful
 from andiron.shell.config.options import LearnerOptions
 
 log = logging.getLogger("andiron")
@@ -126,9 +125,9 @@ class Loop:
         length = self._agenda.start(at, len(train))
         if self._state.observers:
             self._state.observers.start(self._agenda.updates_per_epoch)
-        for schedule in stateful(self._state.schedule):
+        for schedule in self._state.stateful_schedules():
             if hasattr(schedule, "start"):  # a torch scheduler that steps after each epoch
-                schedule.start(self._agenda.updates_per_epoch)
+                schedule.start(at)
         epoch = at.epoch - (self.is_over and at.batch == 0)  # the last of a run that is over
         with self._host.training(train, at, is_over=self.is_over) as session:
             self._begins = session

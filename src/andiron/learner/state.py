@@ -92,7 +92,7 @@ class LearnerState:
 
         Raises: ConfigError for a state that no checkpoint can hold.
         """
-        schedules = enumerate(self._stateful_schedules())
+        schedules = enumerate(self.stateful_schedules())
         named = {f"{number} {type(s).__name__}": s.state_dict() for number, s in schedules}
         positions = self.metric_log.writers.positions() if positions is None else positions
         observers = self.observers.state_dict() if self.observers else {}
@@ -149,16 +149,16 @@ class LearnerState:
 
     def observing_schedules(self) -> Iterator[Any]:
         """The schedules that observe validations, such as Plateau."""
-        return (s for s in self._stateful_schedules() if hasattr(s, "observe"))
+        return (s for s in self.stateful_schedules() if hasattr(s, "observe"))
 
-    def _stateful_schedules(self) -> Iterator[Any]:
+    def stateful_schedules(self) -> Iterator[Any]:
         """The schedules that have a `state_dict`, including groups' and users'."""
         for whole in (self.schedule, *self.optimizer.schedules):
             yield from stateful(whole)
 
     def _saved_schedules(self, state: Mapping[str, Any]) -> list[tuple[Any, Any]]:
         """Pairs of stateful schedule and saved state; empty if the schedules changed."""
-        own, saved = list(self._stateful_schedules()), state["schedules"]
+        own, saved = list(self.stateful_schedules()), state["schedules"]
         return list(zip(own, saved)) if len(own) == len(saved) else []
 
     def _check(self, saved: Checkpoint, state: Mapping[str, Any]) -> None:

@@ -45,13 +45,13 @@ class TorchSchedule:
             remedy = 'if it counts updates, give TorchSchedule(scheduler, every="update")'
             log.log(level, "%s steps after each %s; %s", name, every, remedy)
         self._every = every
-        self._updates_per_epoch: int | None = None
-        self._updates = 0
+        self._position: Any = None
+        self._updates = self._epochs = 0
         self._before = rates(scheduler.optimizer)
 
-    def start(self, updates_per_epoch: int) -> None:
-        """Sets the length of an epoch, before training."""
-        self._updates_per_epoch = updates_per_epoch
+    def start(self, position: Any) -> None:
+        """Sets the position of the run, which counts completed epochs, before training."""
+        self._position = position
 
     def __call__(self, updates: int) -> float:
         """The rate of the first group for the update after `updates` completed ones."""
@@ -61,16 +61,20 @@ class TorchSchedule:
         """The rate of a group; of updates before the last one, that of the last one."""
         while self._updates < updates:
             self._updates += 1
-            length = 1 if self._every == "update" else self._updates_per_epoch
             self._before = rates(self.scheduler.optimizer)
-            if length and self._updates % length == 0:
+            if self._every == "update":
                 _step(self.scheduler)
+        # not so many updates: some are skipped, and a resume may change the length of an epoch
+        while self._every == "epoch" and self._position and self._epochs < self._position.epoch:
+            self._epochs += 1
+            _step(self.scheduler)
         now = rates(self.scheduler.optimizer)  # which the user's loop may have changed
         return (now if updates == self._updates else self._before)[group]
 
     def state_dict(self) -> dict[str, Any]:
-        """The completed updates, and the state of the scheduler and its groups as JSON."""
-        return {"updates": self._updates, "torch": json.dumps(_states(self.scheduler))}
+        """The completed updates and epochs, and the scheduler's and its groups' state as JSON."""
+        counts = {"updates": self._updates, "epochs": self._epochs}
+        return {**counts, "torch": json.dumps(_states(self.scheduler))}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues from a saved state.
@@ -78,7 +82,9 @@ class TorchSchedule:
         Raises: ValueError for the state of another scheduler.
         """
         _restore(self.scheduler, state["torch"])
-        self._updates = state["updates"]
+        # states of earlier versions have no epochs
+        steps = getattr(self.scheduler, "last_epoch", 0)
+        self._updates, self._epochs = state["updates"], state.get("epochs", steps)
         self._before = rates(self.scheduler.optimizer)
 
 

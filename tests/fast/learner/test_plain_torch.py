@@ -99,6 +99,34 @@ RISING = {
 }
 
 
+@pytest.mark.parametrize("name", ["cosine", "lambda", "several"])
+def test_a_scheduler_steps_after_each_epoch_of_any_number_of_updates(tmp_path, name):
+    broken = (torch.full((10, 4), torch.nan), SET[:10][1])
+    long = [*(SET[number : number + 10] for number in range(0, 50, 10)), broken]
+
+    def fit(batches, num_epochs):
+        mine = plain()
+        optimizer = two_groups(mine)
+        builder = LearnerBuilder(tmp_path, num_epochs=num_epochs, resume=True, on_nonfinite="skip")
+        builder.renderer(None).metric_valid_numeric(Loss()).with_file_checkpointer()
+        with builder.build(mine, optimizer, SCHEDULERS[name](optimizer)) as learner:
+            learner.fit(batches, VALID)
+        return mine
+
+    fit(long, 3)
+    mine, own = fit(long[:2], 6), plain()
+    optimizer = two_groups(own)
+    scheduler = SCHEDULERS[name](optimizer)
+    for batches in [long[:5]] * 3 + [long[:2]] * 3:
+        for inputs, targets in batches:
+            optimizer.zero_grad()
+            cross_entropy(own.network(inputs), targets).backward()
+            optimizer.step()
+        scheduler.step()
+    for left, right in zip(mine.parameters(), own.parameters(), strict=True):
+        assert torch.equal(left, right)
+
+
 @pytest.mark.parametrize("name", RISING)
 @pytest.mark.parametrize("groups", [1, 2])
 def test_a_first_rate_of_zero_is_a_rate(name, groups):

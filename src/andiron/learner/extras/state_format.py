@@ -24,7 +24,7 @@ from andiron.ranges import kind
 
 FORMAT: Literal[2] = 2
 MOST = 2**53  # of a counter: larger integers are not exact in a float
-ADDED = {"initial_lr"}  # keys of a schedule's state that earlier versions did not write
+ADDED = {"initial_lr", "epochs"}  # keys of a schedule's state that earlier versions did not write
 WORDS = 624  # words of the Mersenne twister's state, and its position
 
 
