@@ -267,17 +267,20 @@ def with_line(number, line, table=HOUSES):
          "table.csv, line 6, column 'rooms': '1e999' is not a finite number; correct or remove "
          "the row"),
         (with_line(6, "1_000,4,3"),
-         "table.csv, line 6, column 'area': '1_000' is not a finite number; correct or remove "
-         "the row"),
+         "table.csv, line 6, column 'area': '1_000' is not a number; correct it, or leave the "
+         "column out of data.features"),
         (with_line(7, "4,NaN,3\n5,6"),
          "table.csv: 2 lines cannot be used:\n  line 7, column 'rooms': has no value ('NaN'); "
          "fill it in, remove the row, or set data.missing=median\n  line 8: has 2 values where "
          "the header has 3 names\ncorrect them, leave out columns (data.exclude), fill missing "
          "values (data.missing=median), read them as text (data.categories), or skip lines "
          "(data.max_bad_lines=2)"),
-        (with_line(8, "4,5"), "table.csv, line 8: has 2 values where the header has 3 names"),
-        (with_line(8, "4,5,6,7"), "table.csv, line 8: has 4 values where the header has 3 names"),
-        (with_line(8, "\n\n4,5"), "table.csv, line 10: has 2 values where the header has 3 names"),
+        (with_line(8, "4,5"), "table.csv, line 8: has 2 values where the header has 3 names; "
+         "data.max_bad_lines=1 skips it"),
+        (with_line(8, "4,5,6,7"), "table.csv, line 8: has 4 values where the header has 3 names; "
+         "data.max_bad_lines=1 skips it"),
+        (with_line(8, "\n\n4,5"), "table.csv, line 10: has 2 values where the header has 3 names; "
+         "data.max_bad_lines=1 skips it"),
         ("", "table.csv: is empty; its first line should have the names of the columns"),
         ("\n\n", "table.csv: is empty; its first line should have the names of the columns"),
         ("area,rooms,price\n",
@@ -293,7 +296,7 @@ def with_line(number, line, table=HOUSES):
          "table.csv: has no column 'price'; did you mean 'prize'?; its columns are: area, prize"),
         ("area,cost\n1,2\n", "table.csv: has no column 'price'; its columns are: area, cost"),
         (with_line(4, '4,"5,6'),
-         "table.csv, after line 44: cannot be read (unexpected end of data); correct it"),
+         "table.csv, after line 3: cannot be read (unexpected end of data); correct it"),
     ],
 )  # fmt: skip
 def test_what_is_no_table_of_numbers_is_reported_by_its_place(file, content, said):

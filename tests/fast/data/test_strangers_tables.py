@@ -103,6 +103,10 @@ def test_a_strangers_table_is_read_at_the_second_attempt(
     ("1.200,50 €", {"decimal": ",", "thousands": ".", "units": ["€"]}, 1200.5),
     ("-999", {"missing_values": [-999]}, None),
     ("1e3", {}, 1000.0),
+    ("\u221212.5", {}, -12.5),
+    ("1_000", {}, None),
+    ("12,34,56,789.5", {"thousands": ","}, 123456789.5),
+    ("1,23,45", {"thousands": ","}, None),
 ])  # fmt: skip
 def test_a_text_is_the_number_that_its_writer_meant_or_none(text, options, number):
     assert finite(polars.Series([text]), Reading(**options)).to_list() == [number]
@@ -184,7 +188,9 @@ def test_rows_are_the_same_inputs_in_every_form(tmp_path):
         assert torch.equal(found, expected), type(rows)
 
 
-@pytest.mark.parametrize("name", ["", "Unnamed: 0", "__index_level_0__", "R", "last"])
+@pytest.mark.parametrize(
+    "name", ["", "Unnamed: 0", "Unnamed: 0.1", "Unnamed: 0.1.1", "__index_level_0__", "R", "last"]
+)
 def test_an_index_is_no_feature(tmp_path, caplog, name):
     rows = [f"{row},{row % 7},{row % 2}" for row in range(40)]
     header = f"{name},a,y"
@@ -339,6 +345,38 @@ def test_a_first_line_of_data_is_no_header(tmp_path, first, options, columns):
         assert splits.facts["columns"] == columns
         rows = len(splits.train) + len(splits.valid) + len(splits.test)
         assert rows == 40 + (options.get("header") not in (None, True))
+
+
+@pytest.mark.parametrize("top, row", [
+    ("sep=;\nx;z;y", "{0};{1};{2}"), ("# made by X, in m\nx,z,y", "{0},{1},{2}"),
+    ("Report 2024\n\n# of y\nx\tz\ty", "{0}\t{1}\t{2}"), ("Report,,\nx,z,y", "{0},{1},{2}"),
+    ("# x z y", "{0} {1} {2}"), ("# x,z,y", "{0},{1},{2}"), ("   x  z y", "{0:4} {1:2} {2}"),
+    ('x, "z", "y"', '{0}, "{1}", "{2}"'),
+])  # fmt: skip
+def test_names_are_found_below_remarks_and_beside_spaces(tmp_path, top, row):
+    path = tmp_path / "t.csv"
+    rows = [row.format(number, number % 7, "ab"[number % 2]) for number in range(40)]
+    path.write_text("\n".join([top, *rows]) + "\n")
+    splits = load(path, "y", standardise=False)
+    expected = sorted([float(number), number % 7] for number in range(40))
+    assert sorted(all_inputs(splits).tolist()) == expected
+    assert splits.facts["class_names"] == ["a", "b"]
+    data = Described("t", splits.batcher, splits.facts, 64, "float32")
+    assert raw_inputs.of(path, data, DETECTED).dataset.inputs.tolist() == expected
+
+
+def test_a_row_of_values_is_not_taken_for_names(tmp_path):
+    (tmp_path / "t.csv").write_text("1,2,n\n3,4,y\n" * 20)
+    assert "has no column 'y'" in refusal(tmp_path / "t.csv")
+
+
+def test_booleans_are_never_suggested_as_missing_and_names_are_no_numbers(tmp_path):
+    path = tmp_path / "t.csv"
+    values = itertools.cycle(["TRUE", "0", "1", "FALSE"])
+    path.write_text("x,y\n" + "".join(f"{next(values)},{row // 20}\n" for row in range(40)))
+    assert "missing_values" not in refusal(path)
+    path.write_text("x,y\n" + "".join(f"2024_{row % 9:02},{row % 2}\n" for row in range(40)))
+    assert load(path, "y").input_shape == (9,)
 
 
 @pytest.mark.parametrize("name, start, reader", [

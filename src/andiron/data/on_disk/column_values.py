@@ -165,13 +165,15 @@ class Format(NamedTuple):
 
 def plain(texts: polars.Series, reading: Reading) -> polars.Series:
     """The texts with a decimal point, without units and thousands separators; null if malformed."""
+    texts = texts.str.replace("^\u2212", "-")
     if reading.units:
         units = "|".join(map(re.escape, sorted(reading.units, key=len, reverse=True)))
         texts = texts.str.replace(rf"^([+-]?)\s*(?:{units})\s*", "${1}")
         texts = texts.str.replace(rf"\s*(?:{units})$", "")
     if reading.thousands is not None:
         mark, point = SEPARATORS[reading.thousands], SEPARATORS[reading.decimal]
-        grouped = rf"^[+-]?[1-9]\d{{0,2}}(?:{mark}\d{{3}})+(?:{point}\d*)?$"
+        # in India the groups before the last have two digits
+        grouped = rf"^[+-]?[1-9]\d{{0,2}}(?:{mark}\d{{2,3}})*{mark}\d{{3}}(?:{point}\d*)?$"
         joined = texts.str.replace_all(mark, "")
         texts = joined.zip_with(texts.str.contains(grouped), texts)
     if reading.decimal == ",":

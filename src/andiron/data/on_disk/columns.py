@@ -125,7 +125,7 @@ def is_frame(value: Any) -> bool:
 def parsed(text: str) -> float | None:
     """The text as a number, NaN and infinity too; None if it is not one in ASCII."""
     try:
-        return float(text) if text.isascii() else None
+        return float(text) if text.isascii() and "_" not in text else None  # 2024_05 is a name
     except ValueError:
         return None
 

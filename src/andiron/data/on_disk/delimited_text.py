@@ -33,7 +33,7 @@ FEWEST_WAVELENGTHS = 8  # in the header of a spectrum, such as 400.5
 BLOCK_ROWS = 2**14
 DELIMITERS = (",", ";", "\t", "|", " ")
 FIRST_ROWS = 10  # that show whether the header lacks a name
-UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?|__index_level_\d+__|")  # by pandas
+UNNAMED = re.compile(r"Unnamed: \d+(\.\d+|_level_\d+)*|__index_level_\d+__|")  # by pandas
 NO_HEADER = (
     "for a file without a header, give the names of the columns in data.header=[...], or "
     "data.header=false, which names them column_1, column_2, ..."
@@ -59,16 +59,18 @@ def rows(path: Path, file: File, delimiter: str) -> Iterator[tuple[int, list[str
     file.seek(0)
     binary = cast(BinaryIO, file)
     text = io.TextIOWrapper(binary, "utf-8-sig", "surrogateescape", newline="")
-    reader = csv_format.reader(text, delimiter=delimiter, strict=True)
+    reader = csv_format.reader(text, delimiter=delimiter, strict=True, skipinitialspace=True)
+    line = 0
     try:
         for row in reader:
             if odd := NO_TEXT.search("".join(row)):
                 raise _not_text(f"{path}, line {reader.line_num}", odd[0])
+            line = reader.line_num
             if row:
-                yield reader.line_num, [value.strip() for value in row]
+                yield line, [value.strip() for value in row]
     except csv_format.Error as error:
         raise errors.DataError(
-            f"{path}, after line {reader.line_num}: cannot be read ({error}); correct it"
+            f"{path}, after line {line}: cannot be read ({error}); correct it"
         ) from error
     finally:
         text.detach()  # which would close the file
@@ -93,10 +95,12 @@ def table(path: Path, file: File, request: Request, choose: Choose) -> Table:
     Raises: DataError as `rows`, or for a header that is unsuitable.
     """
     wanted = [*(request.features or ()), *request.texts]
-    delimiter = request.layout.delimiter or _delimiter(path, file, wanted)
+    delimiter, above = _names_in(path, file, wanted, request.layout)
     first = [row for _, row in itertools.islice(rows(path, file, delimiter), MOST_LOOKED_AT)]
-    header = _header(path, first, request.layout)
-    names = header.names
+    if above:
+        log.warning("%s: left out, above the names of the columns: %r", path, first[:above])
+    header = _header(path, first[above:], request.layout)
+    header, names = header._replace(lines=header.lines + above), header.names
     index = [name for place, name in enumerate(names)
              if UNNAMED.fullmatch(name) and (name or not place)]  # fmt: skip
     features, others = choose(names, index)
@@ -167,10 +171,7 @@ def _table_by_row(
 
 
 def _plain_lines(file: File, delimiter: str, header: Header) -> int:
-    """The number of lines if line n is row n and has no quotes; else 0.
-
-    No line has too few values unless another has too many.
-    """
+    """The number of lines if line n is row n without quotes, and together they fit; else 0."""
     width = len(header.names)
     if width == 1 or not delimiter.isascii():
         return 0
@@ -206,7 +207,7 @@ def _plain_table(
     of_numbers: dict[str, Any] = dict.fromkeys(numbers, polars.Float64)
     frames = [polars.DataFrame(schema={name: schema[name] for name in places}).drop(numbers)]
     matrix, row = np.empty((len(lines), len(numbers))), 0  # filled by block: half the memory
-    odd: dict[str, list[polars.DataFrame]] = {name: [] for name in numbers}
+    odd = {name: list[polars.DataFrame]() for name in numbers}
     for block in _blocks(file, lines.start - 1):
         frame = read(block, [*places], of_numbers)
         frames.append(frame.drop(numbers))
@@ -231,21 +232,24 @@ def _blocks(file: File, skipped: int) -> Iterator[bytes]:
         yield block
 
 
-def _delimiter(path: Path, file: File, wanted: Sequence[str]) -> str:
-    """The one of DELIMITERS that gives the first line all the names `wanted`, or else most."""
-    headers: dict[str, list[str]] = {}
-    for delimiter in DELIMITERS:
+def _names_in(path: Path, file: File, wanted: Sequence[str], layout: Layout) -> tuple[str, int]:
+    """The delimiter that gives the names `wanted`, or most names; the rows of remarks above."""
+    fits = dict[str, tuple[bool, bool, int, int]]()
+    for delimiter in layout.delimiter or DELIMITERS:
         with suppress(errors.DataError):  # quotes are misplaced by another delimiter
-            _, headers[delimiter] = next(rows(path, file, delimiter), (0, []))
-
-    def fit(delimiter: str) -> tuple[bool, bool, int]:
-        names = headers[delimiter]
-        return {*wanted} <= {*names}, delimiter != " " and len(names) > 1, len(names)
-
-    best = max(headers, key=fit, default=DELIMITERS[0])
-    if best != DELIMITERS[0]:
+            most = 0
+            for above, (_, row) in zip(range(FIRST_ROWS), rows(path, file, delimiter)):
+                number = len(row) - row.count("")
+                has_all = {*wanted} <= {*row} and number > most
+                if has_all or not above:
+                    fits[delimiter] = has_all, delimiter != " " and len(row) > 1, len(row), -above
+                if has_all:
+                    break
+                most = max(most, number)
+    best = max(fits, key=fits.__getitem__, default=DELIMITERS[0])
+    if best not in (DELIMITERS[0], layout.delimiter):
         log.info("%s: columns are separated by %r", path, best)
-    return best
+    return best, -fits[best][-1] if best in fits and layout.header in (None, True) else 0
 
 
 def _header(path: Path, first: Sequence[list[str]], layout: Layout) -> Header:
@@ -255,9 +259,8 @@ def _header(path: Path, first: Sequence[list[str]], layout: Layout) -> Header:
     the first, as R writes the names of rows.
     """
     if not first:
-        raise errors.DataError(
-            f"{path}: is empty; its first line should have the names of the columns"
-        )
+        why = "is empty; its first line should have the names of the columns"
+        raise errors.DataError(f"{path}: {why}")
     has_names = layout.header in (None, True)
     names = list(layout.header if isinstance(layout.header, Sequence) else first[0])
     below = first[has_names : 1 + FIRST_ROWS]
@@ -270,6 +273,8 @@ def _header(path: Path, first: Sequence[list[str]], layout: Layout) -> Header:
     if below and {len(row) for row in below} == {len(names) + 1}:
         is_last = not any(row[-1] for row in below)
         names = [*names, ""] if is_last else ["", *names]
+    if names[0] == "#" and {len(row) for row in below} == {len(names) - 1}:  # by NumPy
+        names = names[1:]
     if layout.header is None and _look_like_data(names):
         raise errors.DataError(
             f"{path}: its first line looks like data ({readable.joined(names)}): {NO_HEADER}; "

@@ -98,7 +98,7 @@ class TableLines:
         self.best = column_values.most_read(odd.unique(maintain_order=True), reading)
         left = odd.filter(~odd.is_in([*self.best.texts]) & ~odd.str.contains(r"^[^#]*\d"))
         tokens = [text for text, number in left.value_counts().iter_rows()
-                  if text and parsed(text) is None
+                  if text and parsed(text) is None and text.lower() not in columns.BOOLEANS
                   and (number > 1 or not text.isalpha())]  # fmt: skip
         if not 0 < len(tokens) <= MOST_PLACEHOLDERS:
             return self.best.options
@@ -188,9 +188,10 @@ class TableLines:
 
     def _refusal(self, bad: Problems) -> str:
         places, most = self._places(bad), self.request.max_bad_lines
-        if len(bad) == 1:
-            return _placed(self.source, places[0])
         is_all = len(bad) == len(self.table.lines) + len(self.table.bad)
+        if len(bad) == 1:
+            skip = "; data.max_bad_lines=1 skips it" if self.table.bad and most == 0 else ""
+            return f"{_placed(self.source, places[0])}{skip}"
         found = f"{'all ' if is_all else ''}{len(bad)} {self.table.unit}s cannot be used"
         head = _placed(self.source, found, ": ")
         allowed = f"; data.max_bad_lines={most} skips fewer" if most else ""
