@@ -155,7 +155,7 @@ def as_frames(path):
     pandas = pytest.importorskip("pandas")
     frame = polars.read_parquet(path)
     columns = {}
-    for name in frame.columns:
+    for name in reversed(frame.columns):
         values = frame[name].to_list()
         columns[name] = pandas.Series(values, dtype="category" if name == "level" else None)
     text = path.with_suffix(".csv")
@@ -164,8 +164,11 @@ def as_frames(path):
     other.write_bytes(path.read_bytes())
     zipped = path.with_suffix(".csv.gz")
     zipped.write_bytes(gzip.compress(text.read_bytes()))
-    return [frame, pandas.DataFrame(columns), frame.to_dicts(), text, text.read_bytes(), other,
-            path.read_bytes(), zipped, pandas.read_csv(text, parse_dates=["day"])]  # fmt: skip
+    of_pandas = pandas.DataFrame(columns)
+    named = [row for _, row in of_pandas.iterrows()]
+    return [frame, of_pandas, frame.to_dicts(), text, text.read_bytes(), other, frame.lazy(),
+            path.read_bytes(), zipped, pandas.read_csv(text, parse_dates=["day"]), named,
+            [*of_pandas.itertuples()]]  # fmt: skip
 
 
 def test_rows_are_the_same_inputs_in_every_form(tmp_path):
@@ -186,6 +189,16 @@ def test_rows_are_the_same_inputs_in_every_form(tmp_path):
     for rows in as_frames(path):
         found = raw_inputs.of(rows, data, DETECTED).dataset.inputs
         assert torch.equal(found, expected), type(rows)
+
+
+def test_a_row_of_pandas_is_read_by_its_names(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    data = Described("t", ArrayBatcher(), {"input_shape": (2,), "columns": ["a", "b"]}, 64)
+    row = pandas.Series({"b": 2.0, "a": 1.0})
+    assert raw_inputs.of(row, data, DETECTED).dataset.inputs.tolist() == [[1, 2]]
+    frame = pandas.DataFrame([[1.0, 2.0, 3.0]], columns=["a", "b", "b"])
+    twice = "the data frame has the column 'b' twice; give each column a name of its own"
+    assert message_of(errors.DataError, raw_inputs.of, frame, data, DETECTED) == twice
 
 
 @pytest.mark.parametrize(

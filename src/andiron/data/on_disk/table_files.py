@@ -18,6 +18,7 @@ from jaxtyping import Float
 
 from andiron import errors
 from andiron.data.on_disk.column_values import text_of
+from andiron.data.on_disk.columns import is_frame
 from andiron.disk import files
 
 LIKELY_ENCODING = "cp1252"  # of Excel in the Americas and western Europe
@@ -144,7 +145,12 @@ def of_frame(frame: Any, choose: Choose) -> Table:
         frame = frame.reset_index(levels)
     named = {str(name): name for name in frame.columns}
     features, others = choose([*named], ())
-    columns = polars.DataFrame({name: _series(frame[named[name]]) for name in (*features, *others)})
+    chosen = {name: frame[named[name]] for name in (*features, *others)}
+    for name, column in chosen.items():
+        if is_frame(column):
+            why = f"has the column {name!r} twice; give each column a name of its own"
+            raise errors.DataError(f"the data frame {why}")
+    columns = polars.DataFrame({name: _series(column) for name, column in chosen.items()})
     _check_kinds("the data frame", columns.schema)
     return Table("row", features, columns, range(len(columns)))
 

@@ -85,7 +85,7 @@ class TableLines:
             what = "all rows are skipped or dropped" if len(lines) else "has a header and no rows"
             why = f"; no row has a value in {', '.join(empty)}: leave it out (data.exclude)"
             raise errors.DataError(
-                f"{self.source}: {what}{why if len(lines) and empty else ''}; "
+                f"{self.source or 'the table'}: {what}{why if len(lines) and empty else ''}; "
                 "there is nothing to learn from"
             )
         return self._columns(kept, record, refused)

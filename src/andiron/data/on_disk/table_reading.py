@@ -53,7 +53,8 @@ def _add_options(options: dict[str, Any], source: Any, request: Request) -> None
 
 def _columns(source: Any, request: Request) -> Columns:
     """The columns with the options as they are."""
-    path = source if isinstance(source, Path) else Path("stdin")
+    beside = "stdin" if isinstance(source, bytes) else "the data frame"
+    path = source if isinstance(source, Path) else Path(beside)
     choose, name = partial(_choice, path, request), ""
     if isinstance(source, Path | bytes):
         content = source if isinstance(source, bytes) else None

@@ -73,8 +73,10 @@ def of(
 
 
 def _samples(inputs: Any, data: Described, layout: Layout, keep: Sequence[str]) -> Samples:
-    if "columns" in data.facts and is_frame(inputs):
-        return _row_samples([inputs], data, layout, keep)
+    if "columns" in data.facts:
+        inputs = _named(inputs)
+        if is_frame(inputs):
+            return _row_samples([inputs], data, layout, keep)
     if isinstance(inputs, Tensor) or (hasattr(inputs, "__array__") and not _is_picture(inputs)):
         return _array_samples(torch.as_tensor(inputs), data)
     is_one = isinstance(inputs, str | Path | bytes | Mapping) or _is_picture(inputs)
@@ -102,6 +104,14 @@ def _samples(inputs: Any, data: Described, layout: Layout, keep: Sequence[str]) 
             f"inputs of type {kind} are not samples of {data.name} ({error}); "
             f"give {_expected_inputs(data)}"
         ) from error
+
+
+def _named(inputs: Any) -> Any:
+    """Lazy and Arrow tables as frames and mappings, rows of pandas as mappings by column."""
+    if isinstance(inputs, list):
+        return [*map(_named, inputs)]
+    methods = [] if is_frame(inputs) else ["collect", "to_pylist", "to_dict", "_asdict"]
+    return next((getattr(inputs, name)() for name in methods if hasattr(inputs, name)), inputs)
 
 
 def _is_picture(value: Any) -> bool:
