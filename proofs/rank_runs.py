@@ -88,7 +88,7 @@ def train(job: Job, world: World) -> None:
     config = Train.load(Path(job.config), TRUSTED)
     quiet = {"render": None, "writers": config.writers if world.rank == 0 else {}}
     config = dataclasses.replace(config, **quiet)
-    world = World(world.rank, world.size, config.slices, world._reports)
+    world = World(world.rank, world.size, config.slices, world.reports)
     interrupter = Interrupter() if world.size == 1 else SharedInterrupter()
     if isinstance(interrupter, SharedInterrupter):
         interrupter.connect(world)

@@ -64,7 +64,7 @@ class World:
         self.waited = 0.0  # seconds in exchanges, most of them for other processes
         self.is_asked = False  # whether any process wants to be asked after the last update
         self.wants_asking: Callable[[], bool] = lambda: False  # whether this process does
-        self._reports = reports
+        self.reports = reports
         self._buffers: dict[Any, list[Tensor]] = {}  # free ones, to pack tensors in
         self._started, self._seconds = time.monotonic(), 0.0
 
@@ -194,8 +194,8 @@ class World:
 
     def fail(self, error: BaseException) -> None:
         """Tells the other processes why this one ends; they know of a failure of another."""
-        if self._reports and not isinstance(error, errors.PeerError):
-            self._reports.fail(self.rank, error)
+        if self.reports and not isinstance(error, errors.PeerError):
+            self.reports.fail(self.rank, error)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -205,7 +205,7 @@ class World:
             yield
             self.waited += time.monotonic() - started
         except RuntimeError as error:
-            cause = self._reports.cause(self.rank) if self._reports else ""
+            cause = self.reports.cause(self.rank) if self.reports else ""
             raise errors.PeerError(cause or errors.one_line(error)) from error
 
 

@@ -1,10 +1,12 @@
 """Checks of the process that a command runs in, made before anything else."""
 
 import functools
+import io
 import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext, redirect_stdout
 from typing import ParamSpec
 
 from andiron import errors
@@ -33,6 +35,7 @@ def command(
     An error of Andiron ends it with its message, and the exit code `failed` if given, Ctrl-C with
     the line `interrupted`, also during imports; with `--json` any error is an answer. Without
     `joins_others`, several processes of torchrun are refused: each would silently do the same work.
+    With it the first alone prints a result.
     """
 
     @functools.wraps(main)
@@ -45,7 +48,8 @@ def command(
         try:
             with (
                 streams.safe_streams(has_result=has_result, is_apart=is_json) as output,
-                answers.given_to(output if is_json and _is_first() else None),
+                nullcontext() if trains or is_first() else redirect_stdout(io.StringIO()),
+                answers.given_to(output if is_json and is_first() else None),
             ):
                 try:
                     code = _run(lambda: main(*args, **kwargs), joins_others)
@@ -65,7 +69,7 @@ training_command = functools.partial(command, trains=True)
 def _run(main: Callable[[], int], joins_others: bool) -> int:
     if lines := problems(sys.argv[1:], os.environ, joins_others=joins_others):
         raise errors.ConfigError(lines)
-    project.enter(is_noted=_is_first() and not flags.prints_only(sys.argv[1:]))
+    project.enter(is_noted=is_first() and not flags.prints_only(sys.argv[1:]))
     return main()
 
 
@@ -88,7 +92,8 @@ def _ended(error: BaseException, given: list[str], interrupted: str, failed: int
     return code
 
 
-def _is_first() -> bool:
+def is_first() -> bool:
+    """Whether this is rank 0 of torchrun, or no process of it."""
     return not _number(os.environ.get("RANK"))
 
 
@@ -137,8 +142,8 @@ def _launcher_problems(environment: Mapping[str, str]) -> list[str]:
         return []
     return [
         f"{variables}: this is one of several processes, as torchrun or mpirun start them; only "
-        "train.py runs in several, started by torchrun: start this with python, or unset these "
-        "variables"
+        "train.py, replay, samples and recheck run in several, started by torchrun: start this "
+        "with python, or unset these variables"
     ]
 
 

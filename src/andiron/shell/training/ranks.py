@@ -114,7 +114,7 @@ class Leader:
         on_gpu = config.device != "cpu" and devices.resolve("auto").type == "cuda"
         start: dict[str, Any] = {"on_gpu": on_gpu, "slices": config.slices}
         start["timeout_seconds"] = config.peer_timeout
-        store = _store(0, self._size)
+        store = store_of_start(0, self._size)
         store.set(START, json.dumps(start))
         self._interrupter.join()
         self._world = self._at_end.enter_context(joined(store, 0, self._size, **start))
@@ -135,7 +135,7 @@ class Leader:
         if code == EXIT_USAGE:
             _root(0, self._size).set(FINAL, str(code))
         if self._world is None:
-            _store(0, self._size).set(START, json.dumps({"exit_code": code}))
+            store_of_start(0, self._size).set(START, json.dumps({"exit_code": code}))
 
 
 def follow(signals: Signals, rank: int, size: int) -> int:
@@ -144,7 +144,7 @@ def follow(signals: Signals, rank: int, size: int) -> int:
     from andiron.shell.training import experiment
     from andiron.shell.training.joining import joined
 
-    store = _store(rank, size)
+    store = store_of_start(rank, size)
     interrupter: Any = signals.interrupter
     try:
         while not store.check([START]):  # `wait` would block signals
@@ -183,7 +183,7 @@ def _not_called() -> Any:
     """Never called: only rank 0 decides."""
 
 
-def _store(rank: int, size: int) -> Any:
+def store_of_start(rank: int, size: int) -> Any:
     """The part of the store for this start of the processes, the first or a restart."""
     from torch.distributed.distributed_c10d import PrefixStore
 

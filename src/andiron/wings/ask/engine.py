@@ -5,9 +5,11 @@ The run is only read. What it logged and saved meanwhile is compared with what i
 
 import dataclasses
 import itertools
+import os
 from collections import Counter
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cached_property, partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -24,12 +26,14 @@ from andiron.learner.update import Position
 from andiron.plain import readable
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
-from andiron.shell.assembly import resume_point
+from andiron.shell.assembly import devices, resume_point
 from andiron.shell.assembly.components import Components
 from andiron.shell.assembly.resume_point import Saved
+from andiron.shell.cli import process
 from andiron.shell.config.leaves import Differences
 from andiron.shell.config.trust import Trust
 from andiron.shell.run import log_file, status
+from andiron.shell.training import joining, ranks
 from andiron.wings.ask.following import Follows
 from andiron.wings.ask.past_sessions import PastSessions
 from andiron.wings.comparison import bit_comparison, logged_lines
@@ -121,6 +125,20 @@ class Recorded:
         self.store, self.saved = self._past.store, self._past.saved
         self.beginning, self.state_at = self._past.beginning, self._past.state_at
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Updates are made by all processes that torchrun started, each its part of them."""
+        place = process.rank_and_size(os.environ)
+        if place is None:
+            yield
+            return
+        on_gpu = self.config.device != "cpu" and devices.resolve("auto").type == "cuda"
+        timeout, slices = self.config.peer_timeout, self.config.slices
+        with joining.joined(
+            ranks.store_of_start(*place), *place, slices, on_gpu=on_gpu, timeout_seconds=timeout
+        ) as self._past.world:
+            yield
+
     @cached_property
     def logged(self) -> Counter[tuple[int, str, str]]:
         """The number of logged lines by completed updates, split, and window or epoch."""
@@ -160,7 +178,10 @@ class Recorded:
         is_fresh = from_start and start == self.beginning
         state = None if is_fresh else self._past.state_at(start)
         pieces, shown = list[Stretch](), range(first, last + 1)
-        with TemporaryDirectory(prefix="andiron-ask-") as scratch:
+        world = self._past.world
+        with ExitStack() as at_end:
+            make = partial(TemporaryDirectory, prefix="andiron-ask-")
+            scratch = world.decided(lambda: at_end.enter_context(make()))
             for begin, end in itertools.pairwise([start, *stops, last]):
                 again = RunFolder(Path(scratch, str(end)))
                 again.path.mkdir(exist_ok=True)
@@ -168,6 +189,7 @@ class Recorded:
                 state = resume_point.newest(LocalStore(again.checkpoints))
                 if state[1].state["updates"] < end:
                     break
+            world.any(False)  # every process has read the folder
         return Stretch(
             start, last, sum(piece.tensors for piece in pieces),
             sum(piece.values for piece in pieces),
@@ -218,21 +240,37 @@ class Recorded:
         with self._past.learner(begin, state, again, follows) as (learner, built):
             watch = _Watch(shown, instruments, learner, built)
             is_early = follows.follow(learner, built, watch.saw)
-            names = directory.names(again.checkpoints)
-            made = range(begin + (begin > 0), end + 1)
-            mine = contents.step_name(end, 1) if is_early else names[-1]
-            files = goal and (goal[0], again.checkpoints / mine)
-            found = bit_comparison.of_stretch(self.folder, again, made, files)
-            first = contents.step_name(begin, 1)
-            if state is None and begin in self.saved and first in names:  # made anew
-                begun = self.store.fetch(self.saved[begin]), again.checkpoints / first
-                found[2][:0] = bit_comparison.of_checkpoints(*begun)
+            saved, mine = goal and goal[0], contents.step_name(end, 1) if is_early else ""
+            compare = partial(self._compared, begin, end, again, saved, mine, is_anew=not state)
+            found = built.world.decided(compare)  # by rank 0, which has saved
             if learner.updates < end:
                 ends = "the last update", str(end), str(learner.updates)
                 found[2].append(Difference("the run", *ends, learner.updates))
             since = self._past.record_at(begin, is_begun=state is not None)
             changed = [*rerun.changes_since([since], built)] if found[2] else ()
             return Stretch(begin, end, *found, changed)
+
+    def _compared(
+        self,
+        begin: int,
+        end: int,
+        again: RunFolder,
+        saved: Path | None,
+        mine: str,
+        *,
+        is_anew: bool,
+    ) -> tuple[int, int, list[Difference]]:
+        """Tensors, values and differences of what was made; its checkpoint is `mine` or the newest.
+        """
+        names = directory.names(again.checkpoints)
+        files = (saved, again.checkpoints / (mine or names[-1])) if saved else None
+        made = range(begin + (begin > 0), end + 1)
+        found = bit_comparison.of_stretch(self.folder, again, made, files)
+        first = contents.step_name(begin, 1)
+        if is_anew and begin in self.saved and first in names:
+            begun = self.store.fetch(self.saved[begin]), again.checkpoints / first
+            found[2][:0] = bit_comparison.of_checkpoints(*begun)
+        return found
 
 
 class _Watch:

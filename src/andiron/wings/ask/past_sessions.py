@@ -36,7 +36,7 @@ class PastSessions:
     """Makes the learner of a run again, as it was after any update; see `Recorded`."""
 
     def __init__(self, folder: RunFolder, trusted: Trust, given: leaves.Differences):
-        self._folder, self._given = folder, given
+        self._folder, self._given, self.world = folder, given, World()
         self._trusted = dataclasses.replace(trusted, builds_writers=False)
         self.config = run_record.config(folder, self._trusted)
         self._origin = provenance.read(folder)
@@ -85,7 +85,8 @@ class PastSessions:
             built, point = self._built(config, state, world)
             for loader in built.loaders:
                 at_end.callback(loader.close)
-            writers = {"json_lines": JsonLinesWriter(again.metrics)}
+            logs = built.world.rank == 0
+            writers = {"json_lines": JsonLinesWriter(again.metrics)} if logs else {}
             learner = at_end.enter_context(
                 configured_learner.learner(
                     config, built, again.path, writers, interrupter=interrupter
@@ -157,13 +158,13 @@ class PastSessions:
 
         Raises: RunFolderError.
         """
-        slices = self._config_at(updates).slices
-        world = World(slices=slices)
+        here, slices = self.world, self._config_at(updates).slices
+        world = World(here.rank, here.size, slices, here.reports)
         number = self.record_at(updates).get("processes", 1)
         if slices is None and number != world.size:
             raise errors.RunFolderError(
                 f"{self._folder.path}: {number} processes trained this run without slices after "
-                f"update {updates}, and {world.size} would add up in another order; a run with "
-                "slices can be asked by any number"
+                f"update {updates}, and {world.size} would add up in another order; ask with "
+                f"`torchrun --nproc-per-node={number} -m andiron`"
             )
         return world

@@ -108,9 +108,10 @@ def recheck(
             "run, and checkpoint.keep_every_updates=500 keeps more of the next one"
         )
     chosen = random.Random(seed).sample(stretches, min(number, len(stretches)))
-    segments = [
-        _segment(run, start + 1, last, from_start=from_start) for start, last in sorted(chosen)
-    ]
+    with run.together():
+        segments = [
+            _segment(run, start + 1, last, from_start=from_start) for start, last in sorted(chosen)
+        ]
     found = [*_weights(run), *_logged(folder)]
     return Recheck(path, places[-1], segments, found)
 
@@ -182,7 +183,7 @@ def _summarised(folder: RunFolder) -> Iterator[tuple[str, str, Any]]:
                         yield split, metric, entry.get("last")
 
 
-@partial(process.command, failed=EXIT_UNUSABLE)
+@partial(process.command, failed=EXIT_UNUSABLE, joins_others=True)
 def main() -> int:
     """Runs `python scripts/recheck.py`; returns the exit code."""
     parser = answers.Parser(description=__doc__)
@@ -200,7 +201,7 @@ def main() -> int:
     done = recheck(
         path, options.segments, options.seed, trusted, from_start=options.from_start
     )
-    if options.markdown:
+    if options.markdown and process.is_first():
         files.write(options.markdown, done.as_markdown.encode())
     if not answers.give(done.plain):
         print(printable(done.as_markdown), end="")

@@ -3,6 +3,7 @@
 import argparse
 import code
 import dataclasses
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -116,6 +117,12 @@ def show(run: Recorded, options: argparse.Namespace) -> bool:
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         hint = errors.nearest(unknown[0], KINDS)
         raise errors.SelectionError(f"--show {unknown[0]}: is none of {', '.join(KINDS)}{hint}")
+    is_of_batch = "activations" in kinds or options.per_sample or options.debug
+    if is_of_batch and process.rank_and_size(os.environ):
+        raise errors.SelectionError(
+            "activations, --per-sample and --debug: each process has those of its part of a batch; "
+            "several show gradients, updates and weights"
+        )
     if options.debug and not sys.stdin.isatty():
         raise errors.SelectionError("--debug: opens a prompt, and needs a terminal")
     if options.into:
@@ -127,7 +134,7 @@ def show(run: Recorded, options: argparse.Namespace) -> bool:
     first = max(number - 1, run.beginning + 1)
     stretch = run.updates(first, last, seen, *prompt, from_start=options.from_start)
     rows, update = seen.rows(kinds), seen.update
-    if options.into and update:
+    if options.into and update and process.is_first():
         histograms = {f"{kind}/{n}": t for kind in kinds for n, t in seen.tensors[kind].items()}
         writer = TensorBoardWriter(RunFolder(options.into).tensorboard)
         writer.write(Point("train", number, update.epoch + 1, {}, histograms=histograms))
@@ -167,7 +174,7 @@ class _Prompt(Instrument):
             code.interact(f"update {update.number}: {', '.join(names)}", local=names)
 
 
-@partial(process.command, failed=EXIT_UNUSABLE)
+@partial(process.command, failed=EXIT_UNUSABLE, joins_others=True)
 def main() -> int:
     """Runs `python scripts/replay.py`; returns the exit code."""
     parser = answers.Parser(description=__doc__)
@@ -183,7 +190,8 @@ def main() -> int:
     trusted = command_line.trusted(options)
     if options.update:
         run = Recorded(named_folder.run_folder_of(options.folder), trusted)
-        is_same = show(run, options)
+        with run.together():
+            is_same = show(run, options)
     else:
         is_same = replay(Path(options.folder).absolute(), trusted)
     return EXIT_SAME if is_same else EXIT_DIFFERENT

@@ -27,7 +27,7 @@ class SampleQuestions:
     """
 
     def __init__(self, folder: RunFolder, trusted: Trust, *, from_start: bool = False):
-        self._run, self._from_start = Recorded(folder, trusted), from_start
+        self.run, self._from_start = Recorded(folder, trusted), from_start
 
     def of_update(self, number: int) -> Row:
         """The samples of an update, the worst first."""
@@ -40,7 +40,7 @@ class SampleQuestions:
         """
         jumps = sorted(self._jumps(), key=lambda each: -each["rise"])[:number]
         wanted = {at for each in jumps for at in range(each["first"] - 1, each["last"] + 1)}
-        made = self._made(wanted - {self._run.beginning}, SeenSamples(wanted, MOST))
+        made = self._made(wanted - {self.run.beginning}, SeenSamples(wanted, MOST))
         seen = made.pop("updates")
         for jump in jumps:
             within = range(jump["first"], jump["last"] + 1)
@@ -78,24 +78,24 @@ class SampleQuestions:
 
     def _whole(self, seen: SeenSamples) -> Row:
         """As `_made`, all updates of the run."""
-        wanted = range(self._run.beginning + 1, self._run.last + 1)
+        wanted = range(self.run.beginning + 1, self.run.last + 1)
         if not self._from_start:
-            raise self._run.needs_start("a question about the whole run", len(wanted))
+            raise self.run.needs_start("a question about the whole run", len(wanted))
         return self._made(wanted, seen)
 
     def _made(self, wanted: Iterable[int], seen: SeenSamples) -> Row:
         """Makes updates again; returns what `seen` saw, and the differences from the run."""
         made = []
-        for _, group in groupby(sorted(wanted), self._run.start_of):
+        for _, group in groupby(sorted(wanted), self.run.start_of):
             first, *more = group
             last = [first, *more][-1]
             try:
-                made.append(self._run.updates(first, last, seen, from_start=self._from_start))
+                made.append(self.run.updates(first, last, seen, from_start=self._from_start))
             except errors.NonFiniteError:  # of the last, as in the run
                 if not seen.updates:
                     raise
         return {
-            "run": str(self._run.folder.path), "updates": seen.updates,
+            "run": str(self.run.folder.path), "updates": seen.updates,
             "compared": sum(each.values + each.tensors for each in made),
             "differences": [str(line) for each in made for line in each.differences],
         }  # fmt: skip
@@ -105,11 +105,11 @@ class SampleQuestions:
 
         A rise is that over the former value, and over the median of the FORMER ones, its unit.
         """
-        for match in map(NONFINITE.search, map(str, self._run.folder.nonfinite.glob("*"))):
+        for match in map(NONFINITE.search, map(str, self.run.folder.nonfinite.glob("*"))):
             if match:
                 at = int(match[1])
                 yield {"what": "not finite", "first": at, "last": at, "rise": inf, "value": None}
-        logged = logged_lines.read(self._run.folder.metrics)
+        logged = logged_lines.read(self.run.folder.metrics)
         lines = [line for line in logged if (line.split, line.over) == ("train", "window")]
         for place, line in enumerate(lines[1:], 1):
             former, last = lines[max(0, place - FORMER) : place], line.updates

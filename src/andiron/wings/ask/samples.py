@@ -20,7 +20,7 @@ QUESTIONS: dict[str, tuple[str, Any, str]] = {  # method, type and help of each 
 }
 
 
-@partial(process.command, failed=EXIT_UNUSABLE)
+@partial(process.command, failed=EXIT_UNUSABLE, joins_others=True)
 @errors.exits_refused()
 def main() -> int:
     """Runs `python scripts/samples.py`; returns the exit code."""
@@ -38,11 +38,12 @@ def main() -> int:
 
     trusted = command_line.trusted(options)
     ask = SampleQuestions(folder, trusted, from_start=options.from_start)
-    for flag, (method, *_) in QUESTIONS.items():
-        if (value := getattr(options, flag[2:])) is not None:
-            answer = getattr(ask, method)(value)
-    if not answers.give(answer):
-        print(printable("\n\n".join(_paragraphs(answer))))
+    with ask.run.together():
+        for flag, (method, *_) in QUESTIONS.items():
+            if (value := getattr(options, flag[2:])) is not None:
+                answer = getattr(ask, method)(value)
+        if not answers.give(answer):
+            print(printable("\n\n".join(_paragraphs(answer))))
     return bool(answer["differences"])
 
 

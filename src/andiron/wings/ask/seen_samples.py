@@ -4,6 +4,8 @@ import math
 from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -42,19 +44,21 @@ class SeenSamples(Instrument):
     def computed(self, update: Update) -> None:
         self.newest = update
         rows = [row for part in _parts(update) for row in _rows(*part)]
-        for index, loss, *_ in rows:
+        gathered = update.learner.updater.world.gathered  # from each process its part
+        for index, loss in chain(*gathered([row[:2] for row in rows])):
             self.losses[index] += [loss] * (loss != NONE)
         if update.number not in self._wanted:
             return
-        # a NaN in one sample may make every loss of the batch one; a huge value, every gradient
-        rows.sort(key=lambda row: (row[2] < HUGE, not math.isnan(row[1]), -row[1]))
         chosen = [row for row in rows if self._sample in (None, row[0], self.name(row[0]))]
+        chosen = sorted(chosen, key=_rank)[: self._most]
+        described = chain(*gathered([(_rank(row), self._described(*row)) for row in chosen]))
+        samples = [each for _, each in sorted(described, key=itemgetter(0))]
         found: Any = update.gradients
         self.updates.append({
             "update": update.number, "epoch": update.epoch + 1, "data": update.splits.name,
             "loss": None if found.loss is None else float(found.loss),
             "grad_norm": float(gradients.global_norm(found)),
-            "samples": [self._described(*row) for row in chosen[: self._most]],
+            "samples": samples[: self._most],
         })  # fmt: skip
 
     def name(self, index: int) -> str:
@@ -71,6 +75,12 @@ class SeenSamples(Instrument):
             true = evaluating.target_text(model, facts, item.targets[place], prediction)
             row |= {"loss": loss, "true": true, "predicted": prediction.text}
         return row | {"relative_size": size, **_drawn(update, index)}
+
+
+def _rank(row: Sequence[Any]) -> tuple[Any, ...]:
+    """The worst first: a NaN may make every loss of its batch one, a huge value every gradient."""
+    _, loss, size, *_ = row
+    return size < HUGE, not math.isnan(loss), -loss
 
 
 def _parts(update: Update) -> Iterator[tuple[Sequence[int], Any, Any]]:
