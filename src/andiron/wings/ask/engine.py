@@ -5,10 +5,9 @@ The run is only read. What it logged and saved meanwhile is compared with what i
 
 import dataclasses
 import itertools
-import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
 from statistics import median
@@ -26,14 +25,12 @@ from andiron.learner.update import Position
 from andiron.plain import readable
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
-from andiron.shell.assembly import devices, resume_point
+from andiron.shell.assembly import resume_point
 from andiron.shell.assembly.components import Components
 from andiron.shell.assembly.resume_point import Saved
-from andiron.shell.cli import process
 from andiron.shell.config.leaves import Differences
 from andiron.shell.config.trust import Trust
 from andiron.shell.run import log_file, status
-from andiron.shell.training import joining, ranks
 from andiron.wings.ask.following import Follows
 from andiron.wings.ask.past_sessions import PastSessions
 from andiron.wings.comparison import bit_comparison, logged_lines
@@ -124,20 +121,7 @@ class Recorded:
         self._is_done = status.read(folder).get("status") == State.DONE
         self.store, self.saved = self._past.store, self._past.saved
         self.beginning, self.state_at = self._past.beginning, self._past.state_at
-
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """Updates are made by all processes that torchrun started, each its part of them."""
-        place = process.rank_and_size(os.environ)
-        if place is None:
-            yield
-            return
-        on_gpu = self.config.device != "cpu" and devices.resolve("auto").type == "cuda"
-        timeout, slices = self.config.peer_timeout, self.config.slices
-        with joining.joined(
-            ranks.store_of_start(*place), *place, slices, on_gpu=on_gpu, timeout_seconds=timeout
-        ) as self._past.world:
-            yield
+        self.together = self._past.together
 
     @cached_property
     def logged(self) -> Counter[tuple[int, str, str]]:

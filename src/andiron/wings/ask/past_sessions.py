@@ -1,6 +1,7 @@
 """The sessions of a recorded run, from its start and each resume, with the options of each."""
 
 import dataclasses
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -18,11 +19,13 @@ from andiron.shell.assembly.components import Components
 from andiron.shell.assembly.fork_point import ForkPoint
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.assembly.resume_point import Saved
+from andiron.shell.cli import process
 from andiron.shell.config import leaves
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 from andiron.shell.run import applied_changes, metadata, provenance, run_record
 from andiron.shell.run.resume_policy import applied
+from andiron.shell.training import joining, ranks
 from andiron.writers import JsonLinesWriter
 
 BEGUN_FROM = ("start_from", "fork_from")
@@ -47,6 +50,20 @@ class PastSessions:
         places = filter(None, map(contents.step_place, directory.names(self.store)))
         # by their completed updates, the newest of those that share one
         self.saved = {place[0]: contents.step_name(*place) for place in sorted(places)}
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Updates are made by all processes that torchrun started, each its part of them."""
+        place = process.rank_and_size(os.environ)
+        if place is None:
+            yield
+            return
+        on_gpu = self.config.device != "cpu" and devices.resolve("auto").type == "cuda"
+        timeout, slices = self.config.peer_timeout, self.config.slices
+        with joining.joined(
+            ranks.store_of_start(*place), *place, slices, on_gpu=on_gpu, timeout_seconds=timeout
+        ) as self.world:
+            yield
 
     @property
     def beginning(self) -> int:

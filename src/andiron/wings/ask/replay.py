@@ -114,19 +114,7 @@ def show(run: Recorded, options: argparse.Namespace) -> bool:
     It is made with the updates up to the next one that the run logged or saved.
     """
     number, kinds = options.update, options.show.split(",")
-    if unknown := [kind for kind in kinds if kind not in KINDS]:
-        hint = errors.nearest(unknown[0], KINDS)
-        raise errors.SelectionError(f"--show {unknown[0]}: is none of {', '.join(KINDS)}{hint}")
-    is_of_batch = "activations" in kinds or options.per_sample or options.debug
-    if is_of_batch and process.rank_and_size(os.environ):
-        raise errors.SelectionError(
-            "activations, --per-sample and --debug: each process has those of its part of a batch; "
-            "several show gradients, updates and weights"
-        )
-    if options.debug and not sys.stdin.isatty():
-        raise errors.SelectionError("--debug: opens a prompt, and needs a terminal")
-    if options.into:
-        named_output.check_folder(options.into)
+    _check(options, kinds)
     seen = LayerStatistics(number, per_sample=options.per_sample)
     prompt = [_Prompt(number)] if options.debug else []
     known = {*run.saved, *(updates for updates, *_ in run.logged)}
@@ -156,6 +144,22 @@ def show(run: Recorded, options: argparse.Namespace) -> bool:
             print(f"norm of each sample's gradient: {seen.samples}")
         print(readable.printable(str(stretch)))
     return not stretch.differences
+
+
+def _check(options: argparse.Namespace, kinds: list[str]) -> None:
+    if unknown := [kind for kind in kinds if kind not in KINDS]:
+        hint = errors.nearest(unknown[0], KINDS)
+        raise errors.SelectionError(f"--show {unknown[0]}: is none of {', '.join(KINDS)}{hint}")
+    is_of_batch = "activations" in kinds or options.per_sample or options.debug
+    if is_of_batch and process.rank_and_size(os.environ):
+        raise errors.SelectionError(
+            "activations, --per-sample and --debug: each process has those of its part of a batch; "
+            "several show gradients, updates and weights"
+        )
+    if options.debug and not sys.stdin.isatty():
+        raise errors.SelectionError("--debug: opens a prompt, and needs a terminal")
+    if options.into:
+        named_output.check_folder(options.into)
 
 
 class _Prompt(Instrument):
