@@ -153,7 +153,7 @@ def _check(options: argparse.Namespace, kinds: list[str]) -> None:
     is_of_batch = "activations" in kinds or options.per_sample or options.debug
     if is_of_batch and process.rank_and_size(os.environ):
         raise errors.SelectionError(
-            "activations, --per-sample and --debug: each process has those of its part of a batch; "
+            "activations, --per-sample and --debug: each process sees its part of a batch alone; "
             "several show gradients, updates and weights"
         )
     if options.debug and not sys.stdin.isatty():
