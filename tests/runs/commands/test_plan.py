@@ -3,10 +3,13 @@
 import re
 
 import pytest
+import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from torch import nn
 
 from andiron.schedules import Cosine
 from andiron.wings.runs import plan, planned_run
+from andiron.wings.screen.layer_table import layers
 from in_process import called
 
 WEIGHTS = 4 * (64 * 512 + 512 + 512 * 256 + 256 + 256 * 10 + 10)  # bytes of the default MLP
@@ -70,6 +73,15 @@ def test_each_layer_has_its_shape_parameters_operations_and_memory(planned):
     assert rows["layers.1 Linear"] == ["64x512", "33,280", "4.2 M", "128.0 KiB"]
     assert rows["layers.2 ReLU"] == ["64x512", "0", "0", "128.0 KiB"]
     assert rows["in all"][1] == f"{WEIGHTS // 4:,}"
+
+
+def test_all_layers_of_a_transformer_are_counted_with_padding_too():
+    layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
+    model, is_padding = nn.TransformerEncoder(layer, 1).eval(), torch.tensor([[False, True]])
+    found = layers(model, lambda: model(torch.ones(1, 2, 4), src_key_padding_mask=is_padding))
+    counted = sum(each.parameters for each in found)
+    assert counted == sum(each.numel() for each in model.parameters())
+    assert torch.backends.mha.get_fastpath_enabled()
 
 
 def test_the_rates_of_each_group_follow_its_schedule(planned):

@@ -9,6 +9,7 @@ import torch
 from in_process import called
 
 from andiron.shell.training import train
+from andiron.wings.ask import samples
 
 OWN = """import random
 import torch
@@ -26,6 +27,9 @@ class Blobs(torch.utils.data.Dataset):
 
     def __getitem__(self, index):
         return self.points[index] * (1 + random.random()), self.targets[index]
+
+    def sample_name(self, index):
+        return f"blob {self.points[index, 0]:.4f}"
 """
 NODE = """_target_: andiron.data.torch_dataset
 train: {_target_: my_blobs.Blobs, size: 103}
@@ -59,3 +63,15 @@ def test_a_resumed_run_and_one_with_workers_give_the_same_bits(project):
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
     facts = json.loads((project / "whole" / "data.json").read_text())
     assert (facts["input_shape"], facts["class_names"]) == ([3], ["low", "high"])
+
+
+def test_samples_have_the_names_that_the_data_set_gives_them(project):
+    weights(project, "run", "data=blobs", "model.hidden=[8]", "num_epochs=1", "hydra.run.dir=run")
+    words = ("run", "--update", "1", "--from-start", "--json", "--trust", "my_blobs")
+    ended = called(samples.main, *words, cwd=project)
+    assert ended.code == 0, ended.errors
+    blobs = sys.modules["my_blobs"].Blobs(103)
+    names = {blobs.sample_name(index) for index in range(103)}
+    told = json.loads(ended.output)["updates"][0]["samples"]
+    assert len({row["name"] for row in told} & names) == len(told) == 64
+    assert [row["unrecorded"] for row in told] == 64 * [["Blobs"]]

@@ -65,6 +65,11 @@ class SampleBySample:
             _seed_generators(randomness.derive(draws.seed, "collate", draws.epoch, *counters[:1]))
             return _collated(self, samples)
 
+    def sample_name(self, index: int) -> str | None:
+        """The data set's own name of a sample, if it has `sample_name(index)`."""
+        name = getattr(self.dataset, "sample_name", None)
+        return None if name is None else name(index)
+
 
 def _collated(source: Any, samples: list[Any]) -> Any:
     """The batch that `source.collate` makes of samples of `source.dataset`; a pair as a RawBatch.

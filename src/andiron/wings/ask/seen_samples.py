@@ -120,7 +120,10 @@ def _drawn(update: Update, index: int) -> Row:
     """The numbers that augmentations drew for a sample; the random changes without a record."""
     train, numbers, unrecorded = update.train, Row(), list[str]()
     if uses_default_generators(train.dataset):
-        unrecorded.append(type(train.dataset).__name__)
+        source = train.dataset
+        while hasattr(source, "dataset"):  # a part of the user's own
+            source = source.dataset
+        unrecorded.append(type(source).__name__)
     augmentations: Any = train.recorded["augmentation"]
     one = torch.tensor([index], device=train.device if train.in_memory else "cpu")
     seed = train.shuffle_seed or 0

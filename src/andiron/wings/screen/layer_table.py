@@ -32,7 +32,10 @@ def layers(model: nn.Module, forward: Callable[[], Any]) -> list[Layer]:
     by_name: dict[str, Layer] = {}
     started: list[int] = []  # of each open call, the operations before it
     inner: list[int] = [0]  # and the operations of the modules inside it
+    fast_path = torch.backends.mha.get_fastpath_enabled()  # a transformer's calls no module inside
     with FlopCounterMode(display=False) as counter, ExitStack() as hooks, torch.no_grad():
+        hooks.callback(torch.backends.mha.set_fastpath_enabled, fast_path)
+        torch.backends.mha.set_fastpath_enabled(False)
 
         def enter(name: str, module: nn.Module, inputs: Any) -> None:
             by_name.setdefault(name, Layer(name, type(module).__name__))
@@ -45,7 +48,8 @@ def layers(model: nn.Module, forward: Callable[[], Any]) -> list[Layer]:
             inner[-1] += operations
             if (tensor := next(tensors_in(output), None)) is not None:
                 layer.shape, layer.num_bytes = list(tensor.shape), tensor.nbytes
-            layer.parameters = sum(each.numel() for each in module.parameters(recurse=False))
+            is_whole = isinstance(module, nn.MultiheadAttention)  # it does not call its out_proj
+            layer.parameters = sum(each.numel() for each in module.parameters(recurse=is_whole))
 
         for name, module in model.named_modules():
             if name:
