@@ -129,6 +129,8 @@ class Criterion:
             raise self._mismatch(output, targets, remedy)
         if output.device != self._device:
             self._move_to(output.device)
+        if isinstance(self.loss, nn.BCEWithLogitsLoss):  # it takes no integers
+            targets = targets.to(output.dtype)
         try:
             loss = self.loss(output, targets)
             if self._sample_weights is not None:

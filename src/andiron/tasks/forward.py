@@ -41,10 +41,14 @@ OF_ANSWERS = {1: BinaryClassificationOutput, 2: MultiLabelClassificationOutput}
 
 @dataclass(frozen=True)
 class LossOutput(Detachable):
-    """The mean loss of a batch of `weight` samples, if nothing is compared with targets."""
+    """The mean loss of a batch of `weight` samples, if nothing is compared with targets.
+
+    `output` is the network's output, if it gives one beside its loss.
+    """
 
     loss: Scalar
     weight: Weight
+    output: Tensor | None = None
 
 
 @keep_arguments
@@ -56,7 +60,8 @@ class Forward(Supervised):
     field `targets`. `weights` is a field with the weight of each sample in `loss`.
     `mean_over` is the count that the network's own loss is a mean over: `samples`; the `targets`
     that are not `ignored_index`; or the `next_targets`, all but the first of each sequence, as in
-    causal language models. It is needed unless there is one class a sample.
+    causal language models. It is needed unless there is one class a sample. `class_dim` is the
+    dimension of the classes where the shapes fit both; by default that of an earlier batch.
     Raises: ValueError for an option of the other kind of loss.
     """
 
@@ -71,6 +76,7 @@ class Forward(Supervised):
         weights: str | None = None,
         mean_over: Literal["samples", "targets", "next_targets"] | None = None,
         ignored_index: int = IGNORED,
+        class_dim: Literal[1, -1] | None = None,
         num_classes: Count | None = None,
     ):
         super().__init__(network, None if loss is None else Criterion(loss))
@@ -83,6 +89,7 @@ class Forward(Supervised):
         self.targets, self.output, self.weights = targets, output, weights
         self.mean_over, self.ignored_index = mean_over, ignored_index
         self.num_classes = num_classes
+        self._class_dim = class_dim
         self._is_checked = False
 
     @property
@@ -121,7 +128,9 @@ class Forward(Supervised):
                 "to samples, targets, or next_targets, as in causal language models"
             )
         if not is_compared:
-            return LossOutput(loss, structures.size(batch))
+            shown = None if loss is result else structures.part(result, self.output)
+            shown = shown if isinstance(shown, Tensor) else None
+            return LossOutput(loss, structures.size(batch), shown)
         output = _part(result, self.output)
         if is_class:
             targets = targets.masked_fill(targets == self.ignored_index, IGNORED)
@@ -147,15 +156,18 @@ class Forward(Supervised):
         """The item of the configured loss, which takes classes in dimension 1."""
         logits, compared = output, targets
         if output.dim() == targets.dim() + 1 > 2 and not targets.is_floating_point():
-            if output.shape[:-1] != targets.shape:
-                logits = output.movedim(1, -1)
-            elif output.shape[2:] == targets.shape[1:]:
+            is_last = output.shape[:-1] == targets.shape
+            if not is_last or output.shape[2:] != targets.shape[1:]:
+                self._class_dim = -1 if is_last else 1
+            elif self._class_dim is None:
                 raise errors.DataError(
                     f"task: the classes of output {[*output.shape]} for targets {[*targets.shape]} "
-                    "are in dimension 1 or the last; give it another number of classes"
+                    "are in dimension 1 or the last; set task.class_dim=1 or task.class_dim=-1"
                 )
-            else:
+            if self._class_dim == -1:
                 output, compared = output.flatten(0, -2), targets.flatten()
+            else:
+                logits = output.movedim(1, -1)
         weights = _part(batch, self.weights) if self.weights and self.training else None
         with self.loss.weighted_by(weights):
             loss = self.loss(output, compared, batch_targets=targets)
@@ -174,6 +186,9 @@ class Forward(Supervised):
         has_classes = is_class and output.dim() > targets.dim()
         if has_classes and self.training and self.num_classes not in (None, output.shape[-1]):
             raise checks.wrong_number(output.shape[-1], self.num_classes)
+        if is_class and not has_ignored and self.training and not self._is_checked:
+            checks.all_count(targets)
+            self._is_checked = True
         kinds: Any = OF_CLASSES if has_classes else OF_ANSWERS
         kind = kinds.get(targets.dim(), SupervisedOutput) if is_class else RegressionOutput
         return kind(loss, output, targets, weight, has_ignored)

@@ -39,6 +39,15 @@ def wrong_number(outputs: int, num_classes: int) -> errors.MismatchError:
     )
 
 
+def all_count(targets: Tensor) -> None:
+    """Refuses negative targets of a loss that says of none that it is ignored."""
+    if bool((targets < 0).any()):
+        raise errors.DataError(
+            f"task: targets {int(targets.min())} are no classes, and would count in metrics and in "
+            "the weight of a batch; give the loss an argument ignored_index with this default"
+        )
+
+
 def of_classes(targets: Tensor, num_classes: int, ignored_index: int | None) -> None:
     """Refuses CPU targets that are neither one of the classes nor ignored.
 

@@ -118,6 +118,9 @@ class Lone(nn.Module):
      {"x": torch.ones(3, 2), "y": torch.ones(3)}, "loss: MeanSquaredError cannot compare"),
     (Forward(Tensor(nn.Identity()), CrossEntropy(), targets="y"),
      {"x": torch.ones(2, 4, 4), "y": torch.zeros(2, 4).long()}, "task: the classes of output"),
+    (Forward(Tensor(nn.Identity()), lambda output, targets: (output * (targets >= 0)).mean(),
+             targets="y"),
+     {"x": torch.ones(2, requires_grad=True), "y": torch.tensor([1, -1])}, "task: targets -1 are"),
     (Forward(Lone(), mean_over="samples"), {"x": torch.ones(3, 2), "n": torch.ones(2)},
      "the number of samples in a batch of type dict is unknown"),
 ])  # fmt: skip
@@ -136,7 +139,31 @@ def test_options_of_the_other_kind_of_loss_are_refused():
 
 def test_a_loss_without_targets_is_a_mean_over_samples():
     item = Forward(Lone(), mean_over="samples").valid_step({"x": torch.ones(7, 2)})
-    assert item.weight == 7 and float(item.loss) == 1.0
+    assert item.weight == 7 and float(item.loss) == 1.0 and item.output is None
+
+
+def test_metrics_get_the_output_beside_a_loss_without_targets():
+    task = Forward(Own(), mean_over="samples", inputs={"ids": "ids", "labels": "own"})
+    ids = torch.arange(NUMBER)
+    item = task.train_step({"ids": ids, "own": ids % CLASSES}).item
+    torch.testing.assert_close(item.loss, functional.cross_entropy(item.output, ids % CLASSES))
+    assert not item.output.requires_grad
+
+
+@pytest.mark.parametrize("class_dim", [1, -1])
+@pytest.mark.parametrize("option", [True, False])
+def test_as_many_places_as_classes_have_the_classes_of_the_option_or_an_earlier_batch(
+    class_dim, option
+):
+    task = Forward(Tensor(nn.Identity()), CrossEntropy(), targets="y",
+                   class_dim=class_dim if option else None)  # fmt: skip
+    for time in (5, 3) if not option else (3,):
+        classes_last, y = torch.randn(2, time, 3), torch.arange(2 * time).view(2, -1) % 3
+        x = classes_last.movedim(-1, class_dim)
+        item = task.train_step({"x": x.requires_grad_(), "y": y}).item
+    expected = functional.cross_entropy(classes_last.flatten(0, 1), y.flatten())
+    torch.testing.assert_close(item.loss, expected)
+    assert torch.equal(item.output, classes_last)
 
 
 def test_a_configured_loss_gives_the_bits_of_the_task_for_pairs():
@@ -165,6 +192,7 @@ def test_weights_of_samples_weight_a_configured_loss_in_training():
     (CrossEntropy(), (2, 5, 3), torch.zeros(2, 5).long(), "SequenceOutput", (2, 5, 3)),
     (CrossEntropy(), (2, 3, 5), torch.zeros(2, 5).long(), "SequenceOutput", (2, 5, 3)),
     (BinaryCrossEntropy(), (2,), torch.zeros(2).long(), "BinaryClassificationOutput", (2,)),
+    (nn.BCEWithLogitsLoss(), (2,), torch.ones(2).long(), "BinaryClassificationOutput", (2,)),
     (BinaryCrossEntropy(), (2, 3), torch.ones(2, 3).long(), "MultiLabelClassificationOutput",
      (2, 3)),
     (BinaryCrossEntropy(), (2, 1, 4, 4), torch.ones(2, 1, 4, 4).long(), "SupervisedOutput",
