@@ -24,13 +24,19 @@ def check_measured(
     waiting: Mapping[str, tuple[str, str, str]],
     measured: Mapping[str, Sequence[Metric]],
 ) -> None:
-    """Refuses options that use a metric not measured on their split, or in the wrong direction.
+    """Refuses options that use a metric not measured on their split, or in the wrong direction,
+    and metrics of one split that share a name: the value of one would stand for both.
 
     `waiting` has (metric, split, direction) by option; `measured` has the metrics of each split,
     `valid-<average>` included. A part such as recall/cat belongs to its metric.
     Raises: ConfigError listing all.
     """
-    problems = []
+    every = {name: [metric.name for metric in metrics] for name, metrics in measured.items()}
+    shared = {each for names in every.values() for each in names if names.count(each) > 1}
+    problems = [
+        f"metrics: several are named {name!r}; give each a `name` of its own"
+        for name in sorted(shared)
+    ]
     for option, (metric, split, direction) in waiting.items():
         directions = directions_of(measured.get(split, ()))
         better = improvement.direction_of(metric, directions)

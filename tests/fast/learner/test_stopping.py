@@ -266,6 +266,15 @@ def test_all_rules_for_unmeasured_metrics_are_refused_at_once():
     )
 
 
+def test_metrics_of_one_split_that_share_a_name_are_refused():
+    several = MEASURED | {"valid": [Named("f1"), LOSS, Named("f1", True)]}
+    with pytest.raises(errors.ConfigError) as raised:
+        direction.check_measured({}, several)
+    assert raised.value.problems == (
+        "metrics: several are named 'f1'; give each a `name` of its own",
+    )
+
+
 def test_only_one_rule_restores_weights():
     both = {name: EarlyStopping("loss", restores_best=True) for name in ("one", "three")}
     with pytest.raises(errors.ConfigError) as raised:
