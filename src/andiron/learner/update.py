@@ -139,6 +139,8 @@ class Updater:
             optimizer.thaw(updates)
         if optimizer.frozen_modules.held:
             optimizer.frozen_modules.hold()
+        for parameter in optimizer.parameters.values():
+            parameter.grad = None  # of a backward of the user's, between two updates
         rates = self.rates(updates)
         before = self._state_before() if self.nonfinite.checks else None
         gradients, items = self.gradients(batches, position, loader)

@@ -130,3 +130,20 @@ def test_code_between_updates_changes_what_is_trained(tmp_path):
         changed = {name for name, each in weights(learner).items() if not each.equal(before[name])}
     own = {f"network.features.0.{name}" for name, _ in frozen.named_parameters()}
     assert changed == before.keys() - own
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_gradients_that_other_code_leaves_are_in_no_update(tmp_path, is_frozen):
+    def train(folder, leaves):
+        with made(folder) as learner:
+            parameters = [*learner.model.parameters()]
+            parameters[0].requires_grad_(not is_frozen)
+            for parameter in parameters if leaves else ():  # of a look before training
+                parameter.grad = torch.ones_like(parameter)
+            for _ in learner.steps(*loaders()):
+                if leaves:  # a diagnosis, which a loop in torch forgets by zero_grad
+                    sum(each.square().sum() for each in parameters).backward()
+            return weights(learner)
+
+    plain = train(tmp_path / "plain", leaves=False)
+    assert same(train(tmp_path / "left", leaves=True), plain)
