@@ -18,6 +18,7 @@ from andiron.data.on_disk import character_tokens
 from andiron.data.on_disk.stored import StoredArray, StoredFile
 from andiron.data.on_disk.text_file import TextBatcher, WindowDataset, text
 from andiron.disk import guarded_folders
+from andiron.wings.trained.input_datasets import Texts
 from refusals import message_of
 
 CPU = torch.device("cpu")
@@ -346,6 +347,19 @@ def test_a_folder_of_texts_is_read_as_their_joined_content(tmp_path, level):
     assert sorted(path.name for path in (tmp_path / "stories").rglob("*.txt")) == [
         ".hidden.txt", "0.txt", "10.txt", "2.txt",
     ]  # fmt: skip
+
+
+def test_a_byte_order_mark_is_no_character(tmp_path):
+    parts = []
+    for name, mark in {"plain": "", "marked": "\ufeff"}.items():
+        (tmp_path / f"{name}.txt").write_text(mark + POEM, encoding="utf-8")
+        splits = load(f"{tmp_path}/{name}.txt", level="characters", context_length=4)
+        samples = range(len(splits.train))
+        parts.append((splits.facts["vocabulary"], splits.train.__getitems__(samples).inputs))
+    (plain, inputs), (marked, same) = parts
+    assert marked == plain and torch.equal(inputs, same)
+    prompts = Texts([tmp_path / "plain.txt", tmp_path / "marked.txt"], plain, 4)
+    assert prompts.tokens[0].tolist() == prompts.tokens[1].tolist()
 
 
 def test_a_folder_without_a_text_is_refused(tmp_path):

@@ -84,9 +84,9 @@ def _survey(path: Path) -> tuple[Tensor, int]:
 
 
 def _decoded(path: Path) -> Iterator[str]:
-    """The text in chunks; line endings are unchanged."""
+    """The text in chunks, without a byte order mark; line endings are unchanged."""
     with path.open("rb") as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
         try:
             yield from iter(lambda: text.read(CHUNK_CHARACTERS), "")
         except UnicodeDecodeError as error:

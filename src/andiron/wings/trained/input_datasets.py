@@ -111,6 +111,6 @@ def _content(text: str | Path) -> str:
     if isinstance(text, str):
         return text
     try:
-        return files.read_text(text, MOST_TEXT_BYTES)
+        return files.read_text(text, MOST_TEXT_BYTES).removeprefix("\ufeff")
     except (OSError, ValueError) as error:
         raise errors.DataError(f"{text}: cannot be read as text ({error})") from error
