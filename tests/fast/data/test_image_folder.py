@@ -209,7 +209,8 @@ def test_a_folder_beside_the_parts_that_is_no_part_is_refused(tmp_path, folders,
     train = next(name for name in folders if "rain" in name)
     assert message_of(errors.DataError, load, root) == (
         f"{root}: has a folder {strange!r} beside {train}/; folders there are train, valid, test, "
-        "one of each (also named training, validation, val, dev, testing): rename or remove it"
+        "one of each (also named training, validation, val, dev, eval, evaluation, validate, "
+        "testing): rename or remove it"
     )
 
 
@@ -217,13 +218,13 @@ def test_a_folder_beside_the_parts_that_is_no_part_is_refused(tmp_path, folders,
     ("Training", "Testing"), ("Train", "Test"), ("TRAIN", "VAL", "TEST"), ("train",),
     ("seg_train", "seg_test"), ("training_set", "test_set"), ("train_images", "test-images"),
     ("trainset", "valset", "testset"), ("training", "dev", "testing"), ("Training Data",),
-    ("train2017", "val2017"), ("train", "Validation"),
+    ("train2017", "val2017"), ("train", "Validation"), ("train", "Eval"), ("train", "validate"),
 ])  # fmt: skip
 @pytest.mark.parametrize("is_doubled", [False, True])
 def test_folders_named_as_parts_are_parts_by_any_name(tmp_path, folders, is_doubled):
     names = [f"{name}/{name}" if is_doubled else name for name in folders]
     root = arranged(tmp_path / "named", names)
-    usual = {"V": "valid", "v": "valid", "d": "valid"}
+    usual = dict.fromkeys("VvdE", "valid")
     parts = [usual.get(name[0], "test" if "est" in name.lower() else "train") for name in folders]
     expected = load(arranged(tmp_path / "usual", parts))
     for part, dataset in load(root).by_name.items():
@@ -298,11 +299,20 @@ def test_other_labels_are_other_data(tmp_path, decoded):
     (lines_of() + "\n001.png,yes", "line 14: '001.png' with label 'yes' .* 0 are left"),
     (lines_of(classes=("", "yes")), "line 2: '000.png' with label ''"),
     (lines_of(classes=("one", "one")), "has one class, 'one'"),
+    (lines_of(classes=("no", "nan")), "line 4: '002.png' with label 'nan' should name"),
     ("", "has the columns ; name"),
 ])  # fmt: skip
 def test_a_table_of_labels_with_a_fault_is_refused_by_its_line(tmp_path, text, message):
     with pytest.raises(errors.DataError, match=message):
         load(labelled(tmp_path / "flat", text))
+
+
+def test_a_name_that_is_not_utf_8_is_read(tmp_path):
+    root = fill(tmp_path, {"ant": 12, "bee": 12})
+    next((root / "ant").glob("*.*")).rename(root / "ant" / os.fsdecode(b"caf\xe9.png"))
+    for decoded in ("workers", "once"):
+        parts = load(root, decoded=decoded, cache=tmp_path / ".cache").by_name.values()
+        assert sum(len(everything(part).inputs) for part in parts) == 24
 
 
 def test_each_part_may_have_its_table_of_labels(tmp_path):
@@ -349,6 +359,13 @@ def whole(root):
      "columns file and label"),
     (lambda root: fill(root, {"ant": 3}), {},
      "ROOT: has one class, 'ant'; there is nothing to classify: add another"),
+    (lambda root: arranged(root, ["photos/train", "photos/test"]), {},
+     "ROOT: has one class, 'photos'; there is nothing to classify: add another; if its folders are "
+     "classes or parts, set data.path=ROOT/photos"),
+    (lambda root: (fill(root, COUNTS) / "cat" / "gone.png").symlink_to("nowhere"), {},
+     "ROOT/cat/gone.png: there is no such file; correct the path"),
+    (lambda root: (fill(root, COUNTS) / "cat" / "gone.png").symlink_to("nowhere"),
+     {"decoded": "once"}, "ROOT/cat/gone.png: there is no such file; correct the path"),
     (with_a_class_of_notes, {},
      f"ROOT/dog: a class without images ({', '.join(image_tree.SUFFIXES)}); put some there, or "
      "remove it"),

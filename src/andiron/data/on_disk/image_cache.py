@@ -37,7 +37,7 @@ def decoded(
     images and the shape; names, sizes and modification times tell whether the content changed.
     Raises: DataError if the file cannot be written, or is damaged.
     """
-    stats = {name: (images.root / name).stat() for name in images.names}
+    stats = {name: images.stat(name) for name in images.names}
     listing = _content(stats, {name: stat.st_mtime_ns for name, stat in stats.items()})
     note, before_ns, digests = cache / f"listing-{listing[:16]}.json", time.time_ns(), None
     if note.is_file():

@@ -1,6 +1,7 @@
 """Image files as tensors of a given shape, one by one or as a data set."""
 
 import math
+import os
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
@@ -59,6 +60,14 @@ class ImageFolderDataset:
     def sample_name(self, index: int) -> str:
         """The file of a sample, below the folder."""
         return self.names[index]
+
+    def stat(self, name: str) -> os.stat_result:
+        """The size and the times of a file.
+
+        Raises: DataError if there is none, as of a link to a file that is gone.
+        """
+        with _readable(str(self.root / name)):
+            return (self.root / name).stat()
 
     def decoded(self, name: str) -> Tensor:
         """The image in one file."""

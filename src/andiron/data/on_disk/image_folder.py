@@ -116,7 +116,7 @@ def _read(
     else:
         unreadable = _unreadable(images) if is_scanned else {}
         checksum = fingerprint.of_texts(
-            f"{name}\0{(root / name).stat().st_size}\n"
+            f"{name}\0{images.stat(name).st_size}\n"
             for name in tree.names if name not in unreadable
         )  # fmt: skip
     if tree.labels:

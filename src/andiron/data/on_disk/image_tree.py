@@ -17,6 +17,7 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.data.dataset import Classes
+from andiron.data.on_disk.columns import MISSING
 
 SUFFIXES = (
     ".png", ".jpg", ".jpeg", ".jfif", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm",
@@ -25,7 +26,8 @@ SUFFIXES = (
 PARTS = ("train", "valid", "test")
 MEANINGS = {  # of a folder's name without WORDS
     "train": "train", "training": "train", "valid": "valid", "validation": "valid", "val": "valid",
-    "dev": "valid", "test": "test", "testing": "test",
+    "dev": "valid", "eval": "valid", "evaluation": "valid", "validate": "valid", "test": "test",
+    "testing": "test",
 }  # fmt: skip
 NAMES = ", ".join(name for name in MEANINGS if name not in PARTS)
 WORDS = re.compile("[^a-z]|set|seg|data|images?")
@@ -149,7 +151,7 @@ def _by_class(root: Path, folder: Path, ignored: list[str]) -> tuple[dict[str, l
         raise errors.DataError(
             f"{folder}: has no folder of images; put the images of each class into one, such as "
             f"{folder / 'cat' / '1.png'}, or a table of their names and labels beside them: "
-            f"{EXAMPLE}"
+            f"{EXAMPLE}{'; without labels, move the folder away' if folder != root else ''}"
         )
     _warn_of_parts(folder, folders)
     images_of = {name: sorted(_files(root, folder / name, ignored)) for name in folders}
@@ -196,14 +198,17 @@ def _tree(
             labels |= dict.fromkeys(paths, class_name) if is_table else {}
         indices[part] = torch.arange(begin, len(names))
     if len(class_names) < 2:
+        below = root / class_names[0]
+        more = f"; if its folders are classes or parts, set data.path={below}"
+        hint = more if [*below.glob("*/")][1:] else ""
         raise errors.DataError(
             f"{root}: has one class, {class_names[0]!r}; there is nothing to classify: add another"
+            f"{hint}"
         )
-    if len(ignored) == 1:
-        log.info("%s: ignored 1 file that is not an image: %s", root, *ignored)
-    elif ignored:
-        message = "%s: ignored %d files that are not images, such as %s"
-        log.info(message, root, len(ignored), min(ignored))
+    if ignored:
+        what = ("files that are not images, such as" if len(ignored) > 1
+                else "file that is not an image:")  # fmt: skip
+        log.info("%s: ignored %d %s %s", root, len(ignored), what, min(ignored))
     return ImageTree(root, tuple(names), torch.tensor(targets), tuple(class_names), indices, labels)
 
 
@@ -256,7 +261,7 @@ def _labelled(table: Path, images: Sequence[str]) -> dict[str, list[str]]:
     for row in filter(None, rows):
         name, label = (row[place].strip() if place < len(row) else "" for (place, *_) in chosen)
         found = places[PurePath(name.replace("\\", "/")).name] - labels.keys()
-        if len(found) != 1 or not label:
+        if len(found) != 1 or label in MISSING:
             raise errors.DataError(
                 f"{table}, line {rows.line_num}: {name!r} with label {label!r} should name one "
                 f"picture of its own, and {len(found)} are left; correct the line"

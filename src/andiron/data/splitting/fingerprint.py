@@ -20,7 +20,7 @@ def of_tensors(*tensors: Tensor) -> str:
 
 def of_texts(texts: Iterable[str]) -> str:
     """The SHA-256 of the texts, in order."""
-    return hashlib.sha256("".join(texts).encode()).hexdigest()
+    return hashlib.sha256("".join(texts).encode(errors="surrogateescape")).hexdigest()
 
 
 def of_file(path: Path) -> str:
