@@ -406,6 +406,7 @@ ODD = {
     "list": [[1]] * 40, "struct": [{"a": 1}] * 40, "bytes": [b"a"] * 40,
     "duration": polars.Series([3] * 40, dtype=polars.Duration),
     "array": polars.Series([[1, 2]] * 40, dtype=polars.Array(polars.Int64, 2)),
+    "map": polars.Series([{"a": 1}] * 40, dtype=polars.Map(polars.String, polars.Int64)),
 }  # fmt: skip
 
 
@@ -417,6 +418,21 @@ def test_a_column_without_cells_is_named_or_left_out(tmp_path, kind):
     for options in ({"exclude": [kind]}, {"features": ["a"]}):
         assert load(path, "y", **options).facts["columns"] == ["a"]
     assert f"data.exclude=[{kind}]" in refusal(path)
+
+
+def test_numbers_of_the_date_format_are_dates_if_all_are(tmp_path):
+    path = tmp_path / "t.csv"
+    numbers = [20240128 + row // 20 * 82 for row in range(40)]  # 28 January, 10 February
+    numbers[5] = ""
+    rows = [f"{number},{row % 3},{row % 2}" for row, number in enumerate(numbers)]
+    path.write_text("\n".join(["day,x,y", *rows]) + "\n")
+    splits = load(path, "y", date_format="%Y%m%d", missing="drop", standardise=False)
+    assert {*all_inputs(splits)[:, 0].tolist()} == {19750.0, 19763.0}
+    data = Described("t", splits.batcher, splits.facts, 64, "float32")
+    for row in ({"day": 20240210, "x": 1}, {"day": "2024-02-10", "x": "1"}):
+        assert raw_inputs.of([row], data, DETECTED).dataset.inputs.tolist() == [[19763, 1]]
+    path.write_text(path.read_text() + "20240230,1,1\n")
+    assert "no column of" in refusal(path, date_format="%Y%m%d", missing="drop")
 
 
 def test_decimals_and_times_of_parquet_are_values(tmp_path):

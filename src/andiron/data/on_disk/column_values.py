@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import polars
 
-from andiron.data.on_disk.columns import Kind, Reading, days, parsed
+from andiron.data.on_disk.columns import MISSING, Kind, Reading, days, parsed
 
 DECIMAL_COMMA = re.compile(r"[+-]?[\d.]*,\d+")
 NONE_ODD = polars.DataFrame(schema={"row": polars.UInt32, "text": polars.String})
@@ -82,7 +82,11 @@ def texts(values: polars.Series) -> polars.Series:
 
 def typed(values: polars.Series, kind: Kind | None, reading: Reading) -> ColumnValues:
     """The values of a column of this kind, by default inferred."""
-    if kind is None and isinstance(values.dtype, polars.Date | polars.Datetime):
+    if kind is None and (
+        isinstance(values.dtype, polars.Date | polars.Datetime)
+        # numbers too, such as 20240531
+        or reading.date_format and are_dates({*texts(values)} - MISSING, reading.date_format)
+    ):
         kind = "date"
     if kind in (None, "number"):
         numbers = finite(values, reading)
@@ -234,10 +238,9 @@ def hint(options: Mapping[str, Any], text: str) -> str:
     return found
 
 
-def date_formats(texts: Iterable[str]) -> list[str]:
-    """The formats, other than ISO 8601, that read all the texts as dates."""
-    texts = [*texts]
-    return [each for each in DATES if texts and all(days(text, each) is not None for text in texts)]
+def are_dates(texts: Collection[str], date_format: str) -> bool:
+    """Whether the texts, at least one, are all dates of this format."""
+    return bool(texts) and all(days(text, date_format) is not None for text in texts)
 
 
 def arguments(options: Mapping[str, Any], mark: str = " ") -> str:

@@ -135,7 +135,7 @@ def table(path: Path, file: File, request: Request, choose: Choose) -> Table:
 def _numbers(path: Path, columns: Mapping[str, Sequence[str]], reading: Reading) -> list[str]:
     """The columns that have plain numbers alone in the first rows."""
     numbers = []
-    if reading.decimal == "." and not reading.missing_numbers:
+    if reading.decimal == "." and not reading.missing_numbers and not reading.date_format:
         for name, texts in columns.items():
             values: Any = [*map(parsed, texts)]
             if reading.kinds.get(name, "number") != "number":
@@ -234,7 +234,7 @@ def _blocks(file: File, skipped: int) -> Iterator[bytes]:
 
 def _names_in(path: Path, file: File, wanted: Sequence[str], layout: Layout) -> tuple[str, int]:
     """The delimiter that gives the names `wanted`, or most names; the rows of remarks above."""
-    fits = dict[str, tuple[bool, bool, int, int]]()
+    fits = {layout.delimiter or DELIMITERS[0]: (False, False, 0, 0)}
     for delimiter in layout.delimiter or DELIMITERS:
         with suppress(errors.DataError):  # quotes are misplaced by another delimiter
             most = 0
@@ -246,10 +246,10 @@ def _names_in(path: Path, file: File, wanted: Sequence[str], layout: Layout) -> 
                 if has_all:
                     break
                 most = max(most, number)
-    best = max(fits, key=fits.__getitem__, default=DELIMITERS[0])
+    best = max(fits, key=fits.__getitem__)
     if best not in (DELIMITERS[0], layout.delimiter):
         log.info("%s: columns are separated by %r", path, best)
-    return best, -fits[best][-1] if best in fits and layout.header in (None, True) else 0
+    return best, -fits[best][-1] if layout.header in (None, True) else 0
 
 
 def _header(path: Path, first: Sequence[list[str]], layout: Layout) -> Header:
@@ -270,10 +270,11 @@ def _header(path: Path, first: Sequence[list[str]], layout: Layout) -> Header:
         counts = [first[0][: place + 1].count(name) for place, name in enumerate(names)]
         names = [f"{name}_{n}" if n > 1 else name for name, n in zip(names, counts)]
         names[1:] = [name or f"column_{place}" for place, name in enumerate(names[1:], 2)]
-    if below and {len(row) for row in below} == {len(names) + 1}:
+    widths = {len(row) for row in below}
+    if widths == {len(names) + 1}:
         is_last = not any(row[-1] for row in below)
         names = [*names, ""] if is_last else ["", *names]
-    if names[0] == "#" and {len(row) for row in below} == {len(names) - 1}:  # by NumPy
+    elif names[0] == "#" and widths == {len(names) - 1}:  # by NumPy
         names = names[1:]
     if layout.header is None and _look_like_data(names):
         raise errors.DataError(

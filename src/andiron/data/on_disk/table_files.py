@@ -28,7 +28,7 @@ MARKS = {  # that begin a file; the longer first
 }  # fmt: skip
 File = io.BufferedIOBase | BinaryIO
 PARQUET = (".parquet", ".pq")
-NO_CELL = (polars.List, polars.Array, polars.Struct, polars.Binary, polars.Duration, polars.Object)
+NO_CELL = (polars.Binary, polars.Duration, polars.Object)
 # of the names, and those of an index: the features, and further columns
 Choose = Callable[[Sequence[str], Collection[str]], tuple[Sequence[str], Sequence[str]]]
 
@@ -145,12 +145,7 @@ def of_frame(frame: Any, choose: Choose) -> Table:
         frame = frame.reset_index(levels)
     named = {str(name): name for name in frame.columns}
     features, others = choose([*named], ())
-    chosen = {name: frame[named[name]] for name in (*features, *others)}
-    for name, column in chosen.items():
-        if is_frame(column):
-            why = f"has the column {name!r} twice; give each column a name of its own"
-            raise errors.DataError(f"the data frame {why}")
-    columns = polars.DataFrame({name: _series(column) for name, column in chosen.items()})
+    columns = polars.DataFrame({name: _series(frame[named[name]]) for name in (*features, *others)})
     _check_kinds("the data frame", columns.schema)
     return Table("row", features, columns, range(len(columns)))
 
@@ -171,6 +166,11 @@ def of_mappings(
 
 def _series(column: Any) -> polars.Series:
     """A column of a data frame; of pandas, which need not have Arrow."""
+    if is_frame(column):
+        raise errors.DataError(
+            f"the data frame has the column {column.columns[0]!r} twice; give each column a name "
+            "of its own"
+        )
     if isinstance(column, polars.Series):
         return column
     if getattr(column.dtype, "kind", "O") in "biuf" and isinstance(column.dtype, np.dtype):
@@ -179,8 +179,8 @@ def _series(column: Any) -> polars.Series:
 
 
 def _check_kinds(source: str | Path, kinds: Mapping[str, Any]) -> None:
-    wrong = {name: kind for name, kind in kinds.items() if isinstance(kind, NO_CELL)}
-    if wrong:
+    if wrong := {name: kind for name, kind in kinds.items()
+                 if kind.is_nested() or isinstance(kind, NO_CELL)}:  # fmt: skip
         listed = ", ".join(f"{name!r} ({kind})" for name, kind in wrong.items())
         raise errors.DataError(
             f"{source}: cannot use the columns {listed}: a value is a number, a text, a boolean or "

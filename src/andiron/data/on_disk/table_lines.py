@@ -112,7 +112,8 @@ class TableLines:
         for name, column in self.values.items() if reading.date_format is None else ():
             if column.kind == "text" and name not in (*reading.kinds, *self.request.texts):
                 some = {*column.values.head(column_values.MOST_LOOKED_AT)} - columns.MISSING
-                formats = column_values.date_formats(some)
+                formats = [each for each in column_values.DATES
+                           if column_values.are_dates(some, each)]  # fmt: skip
                 if formats:
                     log.warning(
                         "%s: column %r looks like dates, and is read as categories; set "
@@ -191,7 +192,7 @@ class TableLines:
         is_all = len(bad) == len(self.table.lines) + len(self.table.bad)
         if len(bad) == 1:
             skip = "; data.max_bad_lines=1 skips it" if self.table.bad and most == 0 else ""
-            return f"{_placed(self.source, places[0])}{skip}"
+            return _placed(self.source, places[0]) + skip
         found = f"{'all ' if is_all else ''}{len(bad)} {self.table.unit}s cannot be used"
         head = _placed(self.source, found, ": ")
         allowed = f"; data.max_bad_lines={most} skips fewer" if most else ""

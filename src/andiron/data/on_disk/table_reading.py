@@ -53,11 +53,11 @@ def _add_options(options: dict[str, Any], source: Any, request: Request) -> None
 
 def _columns(source: Any, request: Request) -> Columns:
     """The columns with the options as they are."""
-    beside = "stdin" if isinstance(source, bytes) else "the data frame"
-    path = source if isinstance(source, Path) else Path(beside)
+    content = source if isinstance(source, bytes) else None
+    path = (source if isinstance(source, Path)
+            else Path("the data frame" if content is None else "stdin"))  # fmt: skip
     choose, name = partial(_choice, path, request), ""
     if isinstance(source, Path | bytes):
-        content = source if isinstance(source, bytes) else None
         name = str(path)
         with table_files.opened(path, content, request.layout.encoding) as file:
             if table_files.is_parquet(path, file):
