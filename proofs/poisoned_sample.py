@@ -5,6 +5,8 @@
 For each seed and kind, a network is trained on other 512 images, of which one has a wrong label, a
 pixel of NaN, or a pixel times 1,000, and every update is logged; then `andiron samples RUN --spikes
 5` is called. The sample is found if it is the first that is listed for one of the five spikes.
+Also counted: whether it is the first that `--update` lists for the spike of its own, which is the
+update whose loss rose most among those that saw it.
 """
 
 import argparse
@@ -17,6 +19,9 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
+from math import inf
+from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import torch
@@ -25,8 +30,10 @@ from torch import Tensor
 from andiron.data import ArrayDataset, ImageBatcher, RawBatch, mnist
 from andiron.data.dataset import Indices
 from andiron.data.splitting import fingerprint, splits
+from andiron.run_folder import RunFolder
 from andiron.shell.training import train
 from andiron.wings.ask import samples
+from andiron.wings.comparison import logged_lines
 
 SIZE, ALL, SPIKES = 512, 1024, 5  # images to train on, with those that validate and test
 KINDS = "label", "pixel_nan", "pixel_x1000"
@@ -81,17 +88,34 @@ def poisoned_name(seed: int) -> str:
     return f"mnist/{int(_rows(seed)[0]):05}"
 
 
-def first_samples(kind: str, seed: int) -> list[str]:
-    """The first sample of each spike after a training with one poisoned sample, by name."""
+def first_samples(kind: str, seed: int) -> tuple[list[str], str]:
+    """The first samples after a training with one poisoned sample, by name.
+
+    That of each spike, and that of the update at which the poisoned one raised the loss most.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        run = f"{folder}/run"
+        run = Path(folder, "run")
         poison = f"+data.kind={kind}", f"+data.seed={seed}", f"seed={seed}"
         _printed(train.main, *OPTIONS, *poison, f"hydra.run.dir={run}")
-        asked = run, "--spikes", str(SPIKES), "--from-start", "--trust", "proofs", "--json"
-        answer = json.loads(_printed(samples.main, *asked))
+        spikes = _asked(run, "--spikes", str(SPIKES))["spikes"]
+        saw = [each["update"] for each in _asked(run, "--name", poisoned_name(seed))["updates"]]
+        losses = {
+            line.updates: line.values["loss"] for line in logged_lines.read(RunFolder(run).metrics)
+            if (line.split, line.over) == ("train", "window")
+        }  # fmt: skip
+        rises = {update: losses.get(update, inf) - losses.get(update - 1, 0) for update in saw}
+        (own,) = _asked(run, "--update", str(max(saw, key=rises.__getitem__)))["updates"]
+    firsts = [spike["updates"][0]["samples"][0]["name"] for spike in spikes]
+    return firsts, own["samples"][0]["name"]
+
+
+def _asked(run: Path, *question: str) -> dict[str, Any]:
+    """The answer of `andiron samples`, if it has the bits of the run."""
+    options = "--from-start", "--trust", "proofs", "--json"
+    answer: dict[str, Any] = json.loads(_printed(samples.main, str(run), *question, *options))
     if answer.get("differences") != []:
         raise ValueError(f"not the updates of the run: {answer}")
-    return [spike["updates"][0]["samples"][0]["name"] for spike in answer["spikes"]]
+    return answer
 
 
 @functools.cache
@@ -120,20 +144,24 @@ def _printed(main: Callable[[], int], *arguments: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Prints a line for each seed and kind, and the counts at the end."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(KINDS))
     parser.add_argument("--seeds", type=int, default=30)
     options = parser.parse_args(arguments)
-    found, at_once = Counter[str](), Counter[str]()
+    found, at_once, in_own = Counter[str](), Counter[str](), Counter[str]()
     for seed in range(options.seeds):
-        for kind in KINDS:
-            name, names = poisoned_name(seed), first_samples(kind, seed)
+        for kind in options.kinds or KINDS:
+            name, (names, own) = poisoned_name(seed), first_samples(kind, seed)
             found[kind] += name in names
             at_once[kind] += names[:1] == [name]
+            in_own[kind] += own == name
             firsts = ", ".join(names)
+            firsts += f"; of its own: {own}"
             print(f"seed {seed}, {kind}: {name}; first of the spikes: {firsts}", flush=True)
-    for kind in KINDS:
+    for kind in options.kinds or KINDS:
         print(
             f"{kind}: found in {found[kind]} of {options.seeds}, "
-            f"in {at_once[kind]} as the first sample of the largest spike"
+            f"in {at_once[kind]} as the first sample of the largest spike, "
+            f"in {in_own[kind]} as that of its own"
         )
 
 

@@ -15,5 +15,6 @@ MNIST = Path(os.environ.get("ANDIRON_DATA_DIR", "data")) / "MNIST" / "raw"
 def test_a_poisoned_sample_is_the_first_of_a_spike(kind, monkeypatch):
     monkeypatch.setenv("ANDIRON_DATA_DIR", str(MNIST.parents[1]))
     name = poisoned_sample.poisoned_name(0)
-    names = poisoned_sample.first_samples(kind, 0)
+    names, own = poisoned_sample.first_samples(kind, 0)
     assert name in names if kind == "label" else names[0] == name
+    assert own == name

@@ -78,7 +78,8 @@ class SampleQuestions:
 
     def _whole(self, seen: SeenSamples) -> Row:
         """As `_made`, all updates of the run."""
-        wanted = range(self.run.beginning + 1, self.run.last + 1)
+        last = max(self.run.last, *self._nonfinite, 0)
+        wanted = range(self.run.beginning + 1, last + 1)
         if not self._from_start:
             raise self.run.needs_start("a question about the whole run", len(wanted))
         return self._made(wanted, seen)
@@ -100,15 +101,19 @@ class SampleQuestions:
             "differences": [str(line) for each in made for line in each.differences],
         }  # fmt: skip
 
+    @property
+    def _nonfinite(self) -> list[int]:
+        """Updates on record as not finite."""
+        names = map(str, self.run.folder.nonfinite.glob("*"))
+        return [int(match[1]) for match in map(NONFINITE.search, names) if match]
+
     def _jumps(self) -> Iterator[Row]:
         """Updates on record as not finite, and how much each logged loss and norm rose.
 
         A rise is that over the former value, and over the median of the FORMER ones, its unit.
         """
-        for match in map(NONFINITE.search, map(str, self.run.folder.nonfinite.glob("*"))):
-            if match:
-                at = int(match[1])
-                yield {"what": "not finite", "first": at, "last": at, "rise": inf, "value": None}
+        for at in self._nonfinite:
+            yield {"what": "not finite", "first": at, "last": at, "rise": inf, "value": None}
         logged = logged_lines.read(self.run.folder.metrics)
         lines = [line for line in logged if (line.split, line.over) == ("train", "window")]
         for place, line in enumerate(lines[1:], 1):
