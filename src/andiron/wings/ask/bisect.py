@@ -38,6 +38,7 @@ class Parting:
     first: Difference | None = None  # None if no update that was made again differs
     commit: str | None = None  # the first with other bits
     notes: Sequence[str] = ()
+    equal: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,46 +86,80 @@ class Search:
                 return Parting(agreed, first, notes=notes)
             agreed = end
         unseen = [UNSEEN.format(agreed)] if self.is_recorded else []
-        return Parting(self.agreed if unseen else agreed, notes=[*notes, *unseen])
+        agreed = self.agreed if unseen else agreed
+        return Parting(agreed, notes=[*notes, *unseen], equal=not unseen)
 
 
-def search(runs: Sequence[Recorded], options: Namespace) -> Search:
+def parted(
+    one: Side,
+    other: Side,
+    commits: str | None = None,
+    tolerance: float | None = None,
+    updates: Sequence[int] | None = None,
+    *,
+    from_start: bool = False,
+) -> Parting:
+    """Where two runs part, or a run and itself under other conditions, or two `commits`.
+
+    Raises: SelectionError for a question that cannot be asked; as `search` and `Recorded`.
+    """
+    if not 0 < (tolerance or 0.5) < 1:
+        raise errors.SelectionError(f"--tolerance {tolerance}: give one from 0 to 1")
+    is_one = one.run == other.run and (one != other or bool(commits))
+    runs = [one.recorded()] if is_one else [one.recorded(), other.recorded()]
+    plan = search(runs, tolerance, updates, from_start=from_start)
+    if commits:
+        ends = plan.ends if updates else plan.ends[:1]
+        return of_commits(replace(plan, ends=ends), other, commits)
+    found = plan.parting(one, other)
+    if is_one or found.equal:
+        return found
+    return replace(found, notes=[*found.notes, *_causes(runs)])
+
+
+def search(
+    runs: Sequence[Recorded],
+    tolerance: float | None = None,
+    updates: Sequence[int] | None = None,
+    *,
+    from_start: bool = False,
+) -> Search:
     """The updates to make again of a run, or of two by what they logged and saved.
 
     Raises: RunFolderError without a checkpoint that both have, unless the start is allowed.
     """
     newest = min(run.last for run in runs)
-    first, last = options.updates or (1, newest)
+    first, last = updates or (1, newest)
     if not first <= last <= newest:
         raise errors.SelectionError(f"--updates {first} {last}: give two from 1 to {newest}")
     common = sorted(set[int].intersection(*({*run.saved} for run in runs)))
-    if not (any(common) or options.from_start or options.updates):
+    if not (any(common) or from_start or updates):
         raise errors.RunFolderError(
             f"{runs[0].folder.path}: no checkpoint to begin at, or none that the other run has "
             f"too: all {last} updates would be made again; give --from-start, or --updates"
         )
     ends = [*(place for place in common if 0 < place < last), last]
-    places = [] if options.from_start else common
+    places = [] if from_start else common
 
     def differs(end: int) -> bool:
         if end not in common:
             return True
-        return bool(traced.differences([_saved(run, end) for run in runs], options.tolerance))
+        return bool(traced.differences([_saved(run, end) for run in runs], tolerance))
 
     is_one = len(runs) == 1
     number = bisect_left(ends, first) if is_one else bisect_left(ends, True, key=differs)
     agreed, ends = [0, *ends][number], ends[number:]
     if is_one:
-        return Search(agreed, ends, places, options.tolerance)
+        return Search(agreed, ends, places, tolerance)
     folders = [run.folder for run in runs]
-    within = range(agreed + 1, max(ends[:1], default=0) * (options.tolerance is None))
+    within = range(agreed + 1, max(ends[:1], default=0) * (tolerance is None))
     logged = [
         each.updates or 0
         for each in bit_comparison.of_stretch(folders[0], folders[1], within, None)[2]
         if MISSING not in (each.expected, each.found)
     ]
     is_recorded = bool(logged or {*ends[:1]} & {*common})
-    return Search(agreed, logged[:1] + ends[:1], places, options.tolerance, is_recorded)
+    return Search(agreed, logged[:1] + ends[:1], places, tolerance, is_recorded)
 
 
 def of_commits(search: Search, side: Side, span: str) -> Parting:
@@ -147,7 +182,7 @@ def of_commits(search: Search, side: Side, span: str) -> Parting:
 
         number = bisect_left(commits, True, key=differs)
         if number == len(commits):
-            return Parting(search.ends[-1])
+            return Parting(search.ends[-1], equal=True)
         before = [good, *commits][number]
         found = search.parting(side_of(before), side_of(commits[number]))
     subject = _git(tree, "show", "-s", "--format=%H %s", commits[number])
@@ -222,21 +257,11 @@ def main() -> int:
         )
     if code and not os.path.isdir(code):
         raise errors.SelectionError(f"--checkout {code}: no such folder; name a checkout")
-    if not 0 < (options.tolerance or 0.5) < 1:
-        raise errors.SelectionError(f"--tolerance {options.tolerance}: give one from 0 to 1")
     sides = [Side(str(named_folder.run_folder_of(name).path), (*options.trust,)) for name in names]
-    runs = [side.recorded() for side in sides]
-    plan = search(runs, options)
     other = replace(sides[-1], overrides=(*changes,), threads=options.threads, code=code)
-    if options.commits:
-        ends = plan.ends if options.updates else plan.ends[:1]
-        found = of_commits(replace(plan, ends=ends), other, options.commits)
-    else:
-        found = plan.parting(sides[0], other)
-    is_equal = found.first is None and not plan.is_recorded
-    if not is_one and not is_equal:
-        found = replace(found, notes=[*found.notes, *_causes(runs)])
-    if not answers.give({"equal": is_equal, **asdict(found)}):
+    limits = options.commits, options.tolerance, options.updates
+    found = parted(sides[0], other, *limits, from_start=options.from_start)
+    if not answers.give(asdict(found)):
         lines = [f"the same up to update {found.agreed}", found.first, found.commit, *found.notes]
         print(*map(printable, map(str, filter(None, lines))), sep="\n")
-    return EXIT_EQUAL if is_equal else EXIT_DIFFERENT
+    return EXIT_EQUAL if found.equal else EXIT_DIFFERENT

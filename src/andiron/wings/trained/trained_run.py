@@ -157,6 +157,29 @@ class Run:
         questions = _asking("sample_questions").SampleQuestions
         return questions(self.folder, self.trusted, from_start=from_start)
 
+    def recheck(self, segments: int = 20, seed: int = 0, *, from_start: bool = False) -> Any:
+        """Makes random stretches between checkpoints again, and compares every byte: a `Recheck`.
+
+        Raises: as `updates`; RunFolderError for a run without a stretch.
+        """
+        again = _asking("recheck").recheck
+        return again(self.folder.path, segments, seed, self.trusted, from_start=from_start)
+
+    def bisect(self, *overrides: str, other: "Run | None" = None, **conditions: Any) -> Any:
+        """Where this run parts from another, or from itself with `overrides`: a `Parting`.
+
+        Conditions, as of `andiron bisect`: `threads`, `code` (the folder of a checkout), `commits`
+        ("good..bad"), `tolerance`, `updates` (first and last), `from_start`.
+        Raises: as `updates`; SelectionError for a question that cannot be asked.
+        """
+        side, parted = _asking("conditions").Side, _asking("bisect").parted
+        one, two = (
+            side(str(run.folder.path), run.trusted.packages) for run in (self, other or self)
+        )
+        by_side = {name: conditions.pop(name, None) for name in ("threads", "code")}
+        two = dataclasses.replace(two, overrides=overrides, **by_side)
+        return parted(one, two, **conditions)
+
     @property
     def precision(self) -> Precision:
         """The precision of the run's forward passes."""
