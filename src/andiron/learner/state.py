@@ -66,7 +66,6 @@ class LearnerState:
             **self.position.state_dict(),
             "owners": self.optimizer.owners(),
             "frozen": self.optimizer.frozen,
-            "waiting": sorted(self.optimizer.waiting),
             "stateless": slot_checks.without_state(self.optimizer, optimizer),
             "schedules": [*plain["schedules"].values()],
             "early_stopping": self.early_stopping.state_dict(),
@@ -79,13 +78,12 @@ class LearnerState:
             state["observers"] = plain["observers"]
         if sets:
             state["parts"]["sets"] = sets
-        averages |= self.early_stopping.weights()
-        frozen = frozenset(
-            name
-            for name, tensor in self.model.named_parameters(remove_duplicate=False)
-            if not tensor.requires_grad
-        )
-        return Checkpoint(model, optimizer, state, averages, windows | tensors, None, frozen)
+        if self.optimizer.frozen:
+            state["waiting"] = sorted(self.optimizer.waiting)
+        weights = averages | self.early_stopping.weights()
+        named = self.model.named_parameters(remove_duplicate=False)
+        frozen = frozenset(name for name, tensor in named if not tensor.requires_grad)
+        return Checkpoint(model, optimizer, state, weights, windows | tensors, None, frozen)
 
     def user_states(
         self, positions: Mapping[str, Any] | None = None

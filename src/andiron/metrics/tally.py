@@ -80,13 +80,12 @@ class Tally:
         with self._file_blamed():
             return self._values(self._move_window())
 
-    def close_epoch(self, is_whole: bool = True) -> Values:
-        """The numbers since the last whole epoch was closed, an open window included."""
+    def close_epoch(self) -> Values:
+        """The numbers since the last epoch was closed, an open window included."""
         with self._file_blamed():
             self._move_window()
             values = self._values(self._epoch)
-        if is_whole:
-            self.forget()
+        self.forget()
         return values
 
     def forget(self) -> None:

@@ -72,24 +72,6 @@ def test_a_longer_run_makes_the_same_first_updates(tmp_path):
         assert torch.equal(tensor, by_updates.model.state_dict()[name])
 
 
-@pytest.mark.parametrize("ends", [1, 4, 6])
-def test_an_epoch_that_a_longer_run_completes_has_its_whole_means(tmp_path, ends):
-    short, _ = fitted(tmp_path / "a", more=lambda b: b.num_updates(ends))
-    kept, model = Kept(), classifier()
-    made = builder(tmp_path / "b", kept).num_updates(BATCHES)
-    with made.build(model, Optimizer(torch.optim.Adam, model), LR) as learner:
-        learner.load(short.state())
-        learner.fit(*loaders())
-    _, whole = fitted(tmp_path / "c", more=lambda b: b.num_updates(BATCHES))
-
-    def of_epoch(points):
-        (values,) = [p.values for p in points if p.split == "train" and p.whole_epoch]
-        return values
-
-    # other windows round otherwise
-    assert of_epoch(kept) == pytest.approx(of_epoch(whole), rel=1e-6)
-
-
 def test_early_stopping_counts_validations_after_its_warm_up(tmp_path):
     def rule(**arguments):
         never_better = EarlyStopping("loss", min_delta=100.0, patience=2, **arguments)
