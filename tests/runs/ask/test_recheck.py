@@ -4,9 +4,12 @@ import json
 import shutil
 
 import pytest
+import torch
 
+import andiron
 from andiron.run_folder import RunFolder
-from andiron.wings.ask import recheck
+from andiron.wings.ask import recheck, replay, samples
+from andiron.wings.ask.engine import Recorded
 from in_process import called
 from proofs import recheck_proof
 
@@ -45,6 +48,30 @@ def test_the_command_reports_what_it_covered_and_names_damage(finished_digits, t
     ended = called(recheck.main, run)
     assert ended.code == 1
     assert f"- {run / 'summary.json'}: is not as the run wrote it" in ended.output
+
+
+def test_every_question_is_answered_with_as_many_threads_as_the_run_had(
+    finished_digits, monkeypatch
+):
+    had, made, threads = torch.get_num_threads(), Recorded.updates, []
+
+    def updates(*given, **options):
+        threads.append(torch.get_num_threads())
+        return made(*given, **options)
+
+    monkeypatch.setattr(Recorded, "updates", updates)
+    torch.set_num_threads(had + 1)
+    try:
+        for main, *words in (
+            (recheck.main, "--segments", "1"), (replay.main, "--update", "30"),
+            (samples.main, "--update", "30"),
+        ):  # fmt: skip
+            assert called(main, finished_digits, *words).code == 0
+        andiron.load(finished_digits).updates(30, 30)
+        assert torch.get_num_threads() == had + 1
+    finally:
+        torch.set_num_threads(had)
+    assert threads == 4 * [had]
 
 
 def test_a_run_without_two_checkpoints_is_refused(finished_digits, tmp_path):

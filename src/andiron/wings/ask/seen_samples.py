@@ -74,7 +74,7 @@ class SeenSamples(Instrument):
             (prediction,) = predictions.of_batch(model, output, facts, [name])
             true = evaluating.target_text(model, facts, item.targets[place], prediction)
             row |= {"loss": loss, "true": true, "predicted": prediction.text}
-        return row | {"relative_size": size, **_drawn(update, index)}
+        return row | {"relative_size": size or None, **_drawn(update, index)}
 
 
 def _rank(row: Sequence[Any]) -> tuple[Any, ...]:
