@@ -32,18 +32,36 @@ SENTENCE = re.compile(r"[^=]*\s.*|[^=]+")  # no override
 TAKEN = ("seed", "objective", "sweep_name", "hydra.sweep.dir")
 COLUMNS = ("idea", "kept", "reason", "options", "metric", "mean", "parent", "difference", "p")
 Idea = dict[str, Any]  # a line of the ledger
+KINDS: dict[str, Any] = {
+    "idea": int, "metric": str | None, "mean": float | int | None, "kept": bool, "values": dict,
+    "code": list, "patches": list,
+}  # fmt: skip
 
 
 def read(path: Path) -> dict[int, Idea]:
     """The ideas in a ledger by number; raises DataError if it is damaged."""
     try:
         lines = files.read_bytes(path).splitlines()
-        return {int(idea["idea"]): idea for idea in map(files.parsed_json, lines)}
+        ideas = [_checked(files.parsed_json(line)) for line in lines]
+        return {idea["idea"]: idea for idea in ideas}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         why = "is not a ledger of ideas; restore it, or give another folder with --ideas"
         raise errors.DataError(f"{path}: {why}") from error
+
+
+def _checked(idea: Any) -> Idea:
+    """A line of the ledger; raises TypeError or KeyError if the command cannot have written it."""
+    numbers = {*map(type, idea["values"].values())} - {float, int}
+    changes = [each["root"] for each in idea["code"] if each["uncommitted"] and each["revision"]]
+    if (
+        any(not isinstance(idea[name], kind) for name, kind in KINDS.items())
+        or numbers - ({type(None)} if idea["mean"] is None else set())
+        or [*map(type, [*changes, *idea["patches"]])] != [str] * 2 * len(changes)
+    ):
+        raise TypeError(idea)
+    return dict(idea)
 
 
 def parent_of(
