@@ -89,6 +89,20 @@ def test_best_gives_the_best_weights_and_training_continues_with_its_own(tmp_pat
     assert all(torch.equal(tensor, last[name]) for name, tensor in own.items())
 
 
+def test_best_is_refused_within_the_loop_which_trains_on_as_it_was(tmp_path):
+    def train(folder, asks):
+        with built(tmp_path / folder, lr=1.0, renderer=None) as learner:
+            for _ in learner.steps(TRAIN, VALID):
+                if asks:
+                    with pytest.raises(RuntimeError, match="best: the loop still trains"):
+                        learner.best()
+            learner.best()
+            return learner.exports()["model"]
+
+    asked, plain = train("a", asks=True), train("b", asks=False)
+    assert all(torch.equal(tensor, plain[name]) for name, tensor in asked.items())
+
+
 def test_best_needs_checkpoints(tmp_path):
     model = Classifier(nn.Sequential(nn.Flatten(), nn.Linear(64, 10)))
     learner = LearnerBuilder(tmp_path).build(model, Optimizer(torch.optim.SGD, model), 0.1)
