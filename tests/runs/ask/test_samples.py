@@ -84,7 +84,10 @@ def test_weights_label_smoothing_and_mixing_do_not_change_what_a_loss_means(tmp_
     losses = [row["loss"] for row in weighted["samples"]]
     assert len(losses) == 16 and None not in losses
     assert abs(sum(losses) / 16 - weighted["loss"]) > 1e-4  # which is weighted
-    (mixed,) = run_of(tmp_path / "m", "augmentation=mixup").of_update(2)["updates"]
+    asked = run_of(tmp_path / "m", "augmentation=mixup")
+    (mixed,) = asked.of_update(2)["updates"]
+    with pytest.raises(errors.DataError, match="no sample has a loss of its own"):
+        asked.hardest(3)
     assert {(row["loss"], row["true"]) for row in mixed["samples"]} == {(None, None)}
     assert [row["unrecorded"] for row in mixed["samples"]] == [["mixup"]] * 140
     assert mixed["loss"] > 0 and mixed["samples"][0]["drawn"] == {}

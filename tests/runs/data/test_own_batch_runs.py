@@ -9,12 +9,14 @@ import torch
 from in_process import called
 
 import andiron
+from andiron import errors
 from andiron.data import OnFields, RawBatch
 from andiron.data.augment.image_augmentation import Flip
 from andiron.data.augment.sample_random import Draws
 from andiron.shell.training import train
 from andiron.wings.trained import evaluate as evaluate_command
-from andiron.wings.trained.exports import export
+from andiron.wings.trained.exports import checked_export, export
+from andiron.wings.trained.exports.model_card import Card
 
 PARTS = """import torch
 
@@ -116,6 +118,13 @@ def test_a_run_on_mappings_is_evaluated_predicted_and_exported(project):
     for kind in ("torch", "safetensors"):
         words = ("own", "--format", kind, "--output", kind, "--trust", "own_parts")
         assert called(export.main, *words, cwd=project).code == 0
+    run.model.inputs = {"x": "x", "name": "name"}
+    with pytest.raises(errors.DataError, match="no tensor alone in task.inputs; only models of"):
+        checked_export.export(
+            run.model, run.preprocessing, run.data.test.__getitems__([0]),
+            Card(run.model, "last", run.preprocessing, run.config, {}, {}),
+            kind="torch", path=project / "several" / "model.pt2", with_preprocessing=False,
+        )  # fmt: skip
 
 
 def test_rows_are_collated_as_in_training(project):

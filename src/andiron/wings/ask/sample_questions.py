@@ -72,8 +72,13 @@ class SampleQuestions:
         made = self._whole(seen := SeenSamples([]))
         rows: list[Row] = [
             {"index": index, "name": seen.name(index), "loss": fmean(each), "times": len(each)}
-            for index, each in seen.losses.items()
+            for index, each in seen.losses.items() if each
         ]
+        if not rows:
+            raise errors.DataError(
+                f"{self.run.folder.path}: no sample has a loss of its own, as without targets and "
+                "with mixed ones; --update 1 shows the samples of an update"
+            )
         rows.sort(key=lambda row: (row["loss"] == row["loss"], -row["loss"]))  # NaN first
         return made | {"hardest": rows[:number]}
 

@@ -120,6 +120,8 @@ def _is_picture(value: Any) -> bool:
 
 def _expected_inputs(data: Described) -> str:
     shape = [*data.facts.get("input_shape", ())]
+    if "input_shape" not in data.facts:
+        return "run.predict in Python a list of samples, such as mappings by field, or arrays"
     if isinstance(data.batcher, TextBatcher):
         return "texts, or arrays of tokens [number, time]"
     if "columns" in data.facts:

@@ -90,8 +90,9 @@ def _inputs(model: nn.Module, described: Described, stored: Any) -> tuple[Tensor
     raw, inputs = ((batch or {}).get(str(name)) for batch in batches)
     if not isinstance(raw, Tensor) or not isinstance(inputs, Tensor):
         raise errors.DataError(
-            f"the batches of {described.name} have no tensor `{name}`; only models of one tensor "
-            "are exported, of task=forward the only one in task.inputs"
+            f"the batches of {described.name} have no tensor {name or 'alone in task.inputs'}; "
+            "only models of one tensor are exported; the run folder has the weights of any, in "
+            "model.safetensors"
         )
     return raw, inputs
 
