@@ -21,9 +21,9 @@ from andiron.wings.trained.exports.model_card import Card
 PARTS = """import torch
 
 class Blobs(torch.utils.data.Dataset):
-    def __init__(self, kind, size=61):
+    def __init__(self, kind, size=61, classes=3):
         self.kind = kind
-        self.targets = [number % 3 for number in range(size)]
+        self.targets = [number % classes for number in range(size)]
         noise = torch.randn(size, 3, generator=torch.Generator().manual_seed(0))
         self.points = noise + torch.tensor(self.targets)[:, None]
 
@@ -36,13 +36,13 @@ class Blobs(torch.utils.data.Dataset):
         return (x, y) if self.kind == "pairs" else named
 
 class Net(torch.nn.Module):
-    def __init__(self):
+    def __init__(self, outputs: int = 3):
         super().__init__()
-        layers = torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)
+        layers = torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, outputs)
         self.layers = torch.nn.Sequential(*layers)
 
     def forward(self, x):
-        return self.layers(x)
+        return self.layers(x).squeeze(-1)
 
 def doubled(samples):
     return {"x": 2 * torch.tensor([sample["x"] for sample in samples]),
@@ -125,6 +125,19 @@ def test_a_run_on_mappings_is_evaluated_predicted_and_exported(project):
             Card(run.model, "last", run.preprocessing, run.config, {}, {}),
             kind="torch", path=project / "several" / "model.pt2", with_preprocessing=False,
         )  # fmt: skip
+
+
+def test_a_sample_of_yes_or_no_has_a_label_and_is_learned(project):
+    binary = *OWN[:3], "loss=binary_cross_entropy", "metrics=binary", *OWN[5:], "lr=0.1"
+    sizes = "+data.train.classes=2", "data.num_classes=2", "+model.outputs=1"
+    weights(project, "own", *binary, *sizes)
+    asked = andiron.load(project / "own", trust=["own_parts"]).sample_questions(from_start=True)
+    followed = asked.of_sample(0)
+    right = [each["samples"][0]["true"] == each["samples"][0]["predicted"]
+             for each in followed["updates"]]  # fmt: skip
+    updates = [each["update"] for each in followed["updates"]]
+    assert followed["learned"][:1] == updates[right.index(True):][:1]
+    assert {each["samples"][0]["predicted"] for each in followed["updates"]} <= {"0", "1"}
 
 
 def test_rows_are_collated_as_in_training(project):

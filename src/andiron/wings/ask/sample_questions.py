@@ -62,7 +62,7 @@ class SampleQuestions:
         was, changes = False, []
         for each in updates:
             (row,) = each["samples"]
-            if was != (row["true"] == row["predicted"] is not None):
+            if was != (row["true"] == row["predicted"] and row["true"] not in (None, "")):
                 was = not was
                 changes.append(each["update"])
         return made | {"learned": changes[::2], "forgotten": changes[1::2]}

@@ -109,7 +109,9 @@ def _class_fields(logits: Tensor, facts: Facts) -> Fields:
 
 
 def _forward_fields(outputs: Tensor, facts: Facts) -> Fields:
-    """Classes if there is an output for each class of the data."""
+    """Classes if there is an output for each class of the data, or one for two."""
+    if outputs.dim() == 1 and facts.get("num_classes") == 2:
+        return _binary_fields(outputs, facts)
     is_class = outputs.shape[1:] == (facts.get("num_classes"),)
     return _class_fields(outputs, facts) if is_class else iter([{}] * len(outputs))
 
