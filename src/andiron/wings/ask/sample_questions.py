@@ -84,11 +84,11 @@ class SampleQuestions:
 
     def _whole(self, seen: SeenSamples) -> Row:
         """As `_made`, all updates of the run."""
-        last = max(self.run.last, *self._nonfinite, 0)
-        wanted = range(self.run.beginning + 1, last + 1)
+        begin, last = self.run.beginning, max(self.run.last, *self._nonfinite, 0)
         if not self._from_start:
-            raise self.run.needs_start("a question about the whole run", len(wanted))
-        return self._made(wanted, seen)
+            raise self.run.needs_start("a question about the whole run", last - begin)
+        places = [each for each in self.run.saved if begin < each < last]
+        return self._made({begin + 1, last, *places, *(each + 1 for each in places)}, seen)
 
     def _made(self, wanted: Iterable[int], seen: SeenSamples) -> Row:
         """Makes updates again; returns what `seen` saw, and the differences from the run."""
