@@ -109,6 +109,7 @@ def construct(
         remedy = "wrap it in a task, such as Classifier(network)"
         raise TypeError(f"{type(model).__name__} has no train_step and valid_step; {remedy}")
     model = model.to(chosen.device)
+    _check_state(model)
     if isinstance(optimizer, torch.optim.Optimizer):
         optimizer, schedule = torch_optimizer.adapted(optimizer, lr, model)
     elif lr is None or isinstance(lr, LRScheduler):
@@ -169,6 +170,21 @@ def _updater(chosen: Choices, state: LearnerState) -> Updater:
         histogram_names(options.histograms, dict(state.model.named_parameters())),
         chosen.world,
     )
+
+
+def _check_state(model: nn.Module) -> None:
+    """Refuses a model with a state that no checkpoint can hold.
+
+    Raises: ConfigError.
+    """
+    problems = [
+        f"model: its state {name} is a {type(value).__name__}, and a checkpoint holds tensors; "
+        "return one from get_extra_state"
+        for name, value in model.state_dict().items()
+        if not isinstance(value, torch.Tensor)
+    ]
+    if problems:
+        raise errors.ConfigError(problems)
 
 
 def _check_checkpoints(chosen: Choices) -> None:

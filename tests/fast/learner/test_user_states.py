@@ -131,3 +131,18 @@ def test_a_state_that_is_too_large_or_in_itself_is_named(monkeypatch):
 def test_a_state_that_no_run_has_written_is_refused(plain):
     with pytest.raises(errors.DataError, match="state.json: the state of a part is damaged"):
         user_states.decoded({"mine": [plain]}, {})
+
+
+def test_a_network_whose_extra_state_is_no_tensor_is_refused(tmp_path):
+    class Counted(MLP):
+        def get_extra_state(self):
+            return {"calls": 3}
+
+    model = Classifier(Counted((8, 8), 10))
+    builder = LearnerBuilder(tmp_path).renderer(None)
+    with pytest.raises(errors.ConfigError) as raised:
+        builder.build(model, Optimizer(torch.optim.SGD, model), 0.1)
+    assert raised.value.problems == (
+        "model: its state network._extra_state is a dict, and a checkpoint holds tensors; return "
+        "one from get_extra_state",
+    )
