@@ -9,7 +9,7 @@ import torch
 import andiron
 from andiron.run_folder import RunFolder
 from andiron.wings.ask import recheck, replay, samples
-from andiron.wings.ask.engine import Recorded
+from andiron.wings.ask.following import Follows
 from in_process import called
 from proofs import recheck_proof
 
@@ -53,13 +53,13 @@ def test_the_command_reports_what_it_covered_and_names_damage(finished_digits, t
 def test_every_question_is_answered_with_as_many_threads_as_the_run_had(
     finished_digits, monkeypatch
 ):
-    had, made, threads = torch.get_num_threads(), Recorded.updates, []
+    had, made, threads = torch.get_num_threads(), Follows.follow, []
 
-    def updates(*given, **options):
+    def follow(*given):
         threads.append(torch.get_num_threads())
-        return made(*given, **options)
+        return made(*given)
 
-    monkeypatch.setattr(Recorded, "updates", updates)
+    monkeypatch.setattr(Follows, "follow", follow)
     torch.set_num_threads(had + 1)
     try:
         for main, *words in (

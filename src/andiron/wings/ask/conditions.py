@@ -8,23 +8,19 @@ import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import torch
-
 import andiron
 from andiron import errors, serialization
 from andiron.disk import files
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import command_line, process
-from andiron.shell.config import composition, diagnosis, leaves, user_files
-from andiron.shell.run import code_origin, provenance, resume_arguments, resume_policy, run_record
+from andiron.shell.config import composition, diagnosis, user_files
+from andiron.shell.run import code_origin, resume_arguments, resume_policy, run_record
 from andiron.wings.ask.engine import Recorded
 from andiron.wings.ask.traced import Named, States, Trace
 
@@ -87,20 +83,6 @@ def made(
     return {name.partition(" ")[2]: tensor for name, tensor in tensors}, said
 
 
-@contextmanager
-def threads_of(folder: RunFolder, number: int | None = None) -> Iterator[None]:
-    """A context with `number` threads; by default as many as the run had, if they are here."""
-    before = torch.get_num_threads()
-    recorded = dict(leaves.leaves(provenance.read(folder))).get(("hardware", "threads"))
-    if not isinstance(recorded, int) or not 0 < recorded <= (os.cpu_count() or 1):
-        recorded = before
-    torch.set_num_threads(number or recorded)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def repository() -> Path:
     """The repository around the working folder, else that folder."""
     here = os.path.realpath(".")
@@ -112,8 +94,8 @@ def _make(folder: Path, side: Side, start: int, numbers: range, is_exact: bool |
     run = side.recorded()
     run.saved.pop(0, None)  # the first weights are made again too: other code may make others
     instrument = (Trace if is_exact is None else States)(numbers, is_exact)
-    with threads_of(run.folder, side.threads):
-        stretch = run.updates(numbers[0], numbers[-1], instrument, start=start)
+    run.threads = side.threads
+    stretch = run.updates(numbers[0], numbers[-1], instrument, start=start)
     serialization.save_tensors(folder / TENSORS, instrument.tensors)
     said, modules = [*map(str, stretch.differences)], [*code_origin.own_modules()]
     files.write_json(folder / MADE, {"differences": said, "modules": modules})

@@ -122,6 +122,7 @@ class Recorded:
         self.store, self.saved = self._past.store, self._past.saved
         self.beginning, self.state_at = self._past.beginning, self._past.state_at
         self.together = self._past.together
+        self.threads: int | None = None  # by default as many as the run had, if they are here
 
     @cached_property
     def logged(self) -> Counter[tuple[int, str, str]]:
@@ -221,7 +222,8 @@ class Recorded:
             may_end=end in self._past.resumed or self._is_done and end == self.last,
             is_left=end == self.last and not self._is_done,
         )  # fmt: skip
-        with self._past.learner(begin, state, again, follows) as (learner, built):
+        made = self._past.learner(begin, state, again, follows)
+        with self._past.threads(begin, self.threads), made as (learner, built):
             watch = _Watch(shown, instruments, learner, built)
             is_early = follows.follow(learner, built, watch.saw)
             saved, mine = goal and goal[0], contents.step_name(end, 1) if is_early else ""

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import torch
+
 from andiron import errors, randomness, serialization
 from andiron.checkpoint import contents, directory
 from andiron.distributed import World
@@ -64,6 +66,22 @@ class PastSessions:
             ranks.store_of_start(*place), *place, slices, on_gpu=on_gpu, timeout_seconds=timeout
         ) as self.world:
             yield
+
+    @contextmanager
+    def threads(self, updates: int, number: int | None) -> Iterator[None]:
+        """A context with `number` threads, by default as many as made the update after `updates`.
+
+        A process of torchrun or a job of a sweep has fewer; others add up in another order.
+        """
+        before = torch.get_num_threads()
+        match self.record_at(updates):
+            case {"hardware": {"threads": int(had)}} if 0 < had <= (os.cpu_count() or 1):
+                number = number or had
+        torch.set_num_threads(number or before)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
     @property
     def beginning(self) -> int:

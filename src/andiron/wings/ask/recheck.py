@@ -24,7 +24,6 @@ from andiron.serialization.safetensors_codec import as_bytes
 from andiron.shell.cli import answers, command_line, process
 from andiron.shell.config.trust import LIST_ALONE, Trust
 from andiron.shell.run import named_folder, run_record
-from andiron.wings.ask import conditions
 from andiron.wings.ask.engine import Recorded
 from andiron.wings.comparison import logged_lines, logged_values
 
@@ -109,7 +108,7 @@ def recheck(
             "run, and checkpoint.keep_every_updates=500 keeps more of the next one"
         )
     chosen = random.Random(seed).sample(stretches, min(number, len(stretches)))
-    with conditions.threads_of(folder), run.together():
+    with run.together():
         segments = [
             _segment(run, start + 1, last, from_start=from_start) for start, last in sorted(chosen)
         ]

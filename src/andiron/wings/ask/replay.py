@@ -26,7 +26,6 @@ from andiron.shell.cli import answers, command_line, process
 from andiron.shell.config.schema import FROM_PYTHON
 from andiron.shell.config.trust import LIST_ALONE, Trust
 from andiron.shell.run import named_folder, run_record
-from andiron.wings.ask import conditions
 from andiron.wings.ask.engine import Instrument, Recorded, Update
 from andiron.wings.ask.layer_statistics import KINDS, LayerStatistics
 from andiron.wings.trained import named_output
@@ -195,7 +194,7 @@ def main() -> int:
     trusted = command_line.trusted(options)
     if options.update:
         run = Recorded(named_folder.run_folder_of(options.folder), trusted)
-        with conditions.threads_of(run.folder), run.together():
+        with run.together():
             is_same = show(run, options)
     else:
         is_same = replay(Path(options.folder).absolute(), trusted)

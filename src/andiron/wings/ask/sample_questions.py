@@ -9,7 +9,6 @@ from statistics import fmean, median
 from andiron import errors
 from andiron.run_folder import RunFolder
 from andiron.shell.config.trust import Trust
-from andiron.wings.ask import conditions
 from andiron.wings.ask.engine import Recorded
 from andiron.wings.ask.seen_samples import Row, SeenSamples
 from andiron.wings.comparison import logged_lines
@@ -97,9 +96,7 @@ class SampleQuestions:
             first, *more = group
             last = [first, *more][-1]
             try:
-                with conditions.threads_of(self.run.folder):
-                    again = self.run.updates(first, last, seen, from_start=self._from_start)
-                made.append(again)
+                made.append(self.run.updates(first, last, seen, from_start=self._from_start))
             except errors.NonFiniteError:  # of the last, as in the run
                 if not seen.updates:
                     raise

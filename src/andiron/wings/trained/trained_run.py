@@ -145,8 +145,7 @@ class Run:
         RunFolderError, ConfigError or DataError if the run cannot be made again here.
         """
         run = _asking("engine").Recorded(self.folder, self.trusted)
-        with _asking("conditions").threads_of(self.folder):
-            return run.updates(first, last, *instruments, from_start=from_start)
+        return run.updates(first, last, *instruments, from_start=from_start)
 
     def sample_questions(self, *, from_start: bool = False) -> Any:
         """Questions about the samples of the run, with the answers of `andiron samples`.
