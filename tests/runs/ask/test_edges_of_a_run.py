@@ -4,6 +4,7 @@ import sys
 import textwrap
 
 import pytest
+import torch
 
 import andiron
 from andiron import errors
@@ -129,3 +130,43 @@ def test_draws_from_a_generator_of_its_own_are_found_and_named(tmp_path):
     said = str(stretch)
     assert ", by " in said and "(relative " in said and "loss" in said.splitlines()[2]
     assert "nothing that is on record changed" in said and "your own random generators" in said
+
+
+def test_an_update_that_is_no_longer_finite_is_named_and_one_of_the_run_is_compared(
+    tmp_path, finished_digits
+):
+    class Poison(Instrument):
+        def before(self, update):
+            with torch.no_grad():
+                next(update.learner.model.parameters()).fill_(torch.nan)
+
+    torch.manual_seed(3)
+    drawn = torch.rand(2)
+    torch.manual_seed(3)
+    stretch = Recorded(RunFolder(finished_digits), trust.LIST_ALONE).updates(30, 42, Poison())
+    assert torch.equal(torch.rand(2), drawn)  # a question draws none of the program's numbers
+    *_, last = stretch.differences
+    assert str(last) == "the run, update 30: loss or gradient is NaN or infinite, not finite"
+    assert (stretch.start, stretch.last) == (21, 29)
+
+    options = "log_every=1", "lr=1e30", "num_epochs=1", "render=plain", "model.hidden=[8]"
+    folder = tmp_path / "run"
+    assert called(train.main, *options, f"hydra.run.dir={folder}").code == 1
+    run = Recorded(RunFolder(folder), trust.LIST_ALONE)
+    (saved,) = folder.glob("nonfinite/*")
+    number = int(saved.name.removeprefix("update-"))
+    stretch = run.updates(1, number, from_start=True)
+    assert (stretch.last, stretch.differences, stretch.values > 0) == (number - 1, [], True)
+
+
+@pytest.mark.parametrize("option", ["log_every=0.01minutes", "validate_every=1minute"])
+def test_a_run_that_followed_a_clock_is_refused(tmp_path, option):
+    options = option, "num_epochs=1", "render=plain", "model.hidden=[8]"
+    folder = tmp_path / "run"
+    assert called(train.main, *options, f"hydra.run.dir={folder}").code == 0
+    with pytest.raises(errors.RunFolderError) as raised:
+        Recorded(RunFolder(folder), trust.LIST_ALONE).updates(1, 2, from_start=True)
+    assert str(raised.value) == (
+        f"{folder}: {option} followed a clock, which cannot be made again; ask a run that logs "
+        "and validates by updates or epochs"
+    )

@@ -14,6 +14,8 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import torch
+
 from andiron import errors
 from andiron.checkpoint import LocalStore, contents, directory
 from andiron.data import Splits
@@ -24,6 +26,7 @@ from andiron.learner.extras.observers import Step
 from andiron.learner.update import Position
 from andiron.plain import readable
 from andiron.plain.states import State
+from andiron.randomness import global_generators_restored
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import resume_point
 from andiron.shell.assembly.components import Components
@@ -33,6 +36,7 @@ from andiron.shell.config.trust import Trust
 from andiron.shell.run import log_file, status
 from andiron.wings.ask.following import Follows
 from andiron.wings.ask.past_sessions import PastSessions
+from andiron.wings.ask.stretch import Stretch
 from andiron.wings.comparison import bit_comparison, logged_lines
 from andiron.wings.comparison.bit_comparison import Difference
 from andiron.wings.runs import rerun
@@ -72,34 +76,6 @@ class Instrument:
         """The update is made, or skipped as non-finite."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Stretch:
-    """Updates that were made again, and how what they gave differs from the run's own."""
-
-    start: int  # completed updates of the checkpoint, or of the beginning of the run
-    last: int
-    tensors: int = 0  # of the states that were compared; 0 if the run saved none meanwhile
-    values: int = 0  # logged ones that were compared
-    differences: Sequence[Difference] = ()
-    changed: Sequence[str] = ()  # if any differ: what of code, versions, hardware, data changed
-
-    def __str__(self) -> str:
-        made = f"updates {self.start + 1} to {self.last}, made again"
-        counted = f"{self.tensors:,} tensors and {self.values:,} logged values"
-        if not self.differences:
-            nothing = "the run logged and saved nothing there to compare them with"
-            is_empty = not self.tensors and not self.values
-            return f"{made}: {nothing if is_empty else f'{counted} have the bits of the run'}"
-        first, number = self.differences[0], len(self.differences)
-        beside = {each.what: "" for each in self.differences if each.updates == first.updates}
-        cause = f"likely cause: changed since: {'; '.join(self.changed)}"
-        return (
-            f"{made}: {counted} compared, {number:,} differences\nfirst: {first}{first.size}\n"
-            f"differing there: {readable.joined([*beside])}\n"
-            f"{cause if self.changed else rerun.IRREPRODUCIBLE}"
-        )
-
-
 class Recorded:
     """A run that can be asked; `trusted` says what its configuration may name.
 
@@ -135,6 +111,10 @@ class Recorded:
         """The last update that the run logged or saved."""
         return max((*self.saved, *(updates for updates, *_ in self.logged)), default=0)
 
+    def is_nonfinite(self, update: int) -> bool:
+        """Whether the run saved this update as not finite."""
+        return (self.folder.nonfinite / f"update-{update}").is_dir()
+
     def start_of(self, first: int) -> int:
         """The completed updates at which a stretch begins that makes update `first` again."""
         return max((n for n in self.saved if n < first), default=self.beginning)
@@ -164,19 +144,21 @@ class Recorded:
         state = None if is_fresh else self._past.state_at(start)
         pieces, shown = list[Stretch](), range(first, last + 1)
         world = self._past.world
-        with ExitStack() as at_end:
+        gpus = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
+        generators = torch.random.fork_rng(gpus), global_generators_restored()
+        with generators[0], generators[1], ExitStack() as at_end:
             make = partial(TemporaryDirectory, prefix="andiron-ask-")
             scratch = world.decided(lambda: at_end.enter_context(make()))
             for begin, end in itertools.pairwise([start, *stops, last]):
                 again = RunFolder(Path(scratch, str(end)))
                 again.path.mkdir(exist_ok=True)
                 pieces.append(self._again(begin, end, state, again, shown, instruments))
-                state = resume_point.newest(LocalStore(again.checkpoints))
-                if state[1].state["updates"] < end:
+                if pieces[-1].last < end or end == last:
                     break
+                state = resume_point.newest(LocalStore(again.checkpoints))
             world.any(False)  # every process has read the folder
         return Stretch(
-            start, last, sum(piece.tensors for piece in pieces),
+            start, pieces[-1].last, sum(piece.tensors for piece in pieces),
             sum(piece.values for piece in pieces),
             [each for piece in pieces for each in piece.differences],
             next((piece.changed for piece in pieces if piece.changed), ()),
@@ -185,8 +167,7 @@ class Recorded:
     def _check(self, first: int, last: int, start: int, is_allowed: bool) -> None:
         """Refuses updates that are not the run's, and a beginning that nobody allowed."""
         run, begin = self.folder.path, self.beginning
-        is_saved = (self.folder.nonfinite / f"update-{last}").is_dir()  # as not finite
-        if not begin < first <= last <= (last if is_saved else self.last):
+        if not begin < first <= last <= (last if self.is_nonfinite(last) else self.last):
             raise errors.SelectionError(
                 f"{run}: updates {first} to {last}: it begins after update {begin} and ends after "
                 f"update {self.last}; name updates of it, the first one first"
@@ -226,15 +207,20 @@ class Recorded:
         with self._past.threads(begin, self.threads), made as (learner, built):
             watch = _Watch(shown, instruments, learner, built)
             is_early = follows.follow(learner, built, watch.saw)
-            saved, mine = goal and goal[0], contents.step_name(end, 1) if is_early else ""
-            compare = partial(self._compared, begin, end, again, saved, mine, is_anew=not state)
+            reached, bad = learner.updates, follows.nonfinite
+            saved = goal[0] if goal and reached == end else None
+            mine = contents.step_name(end, 1) if is_early else ""
+            compare = partial(self._compared, begin, reached, again, saved, mine, is_anew=not state)
             found = built.world.decided(compare)  # by rank 0, which has saved
-            if learner.updates < end:
-                ends = "the last update", str(end), str(learner.updates)
-                found[2].append(Difference("the run", *ends, learner.updates))
+            if bad and not (bad > self.last and self.is_nonfinite(bad)):
+                what = "loss or gradient", "finite", "NaN or infinite"
+                found[2].append(Difference("the run", *what, bad))
+            elif reached < end and not bad:
+                ends = "the last update", str(end), str(reached)
+                found[2].append(Difference("the run", *ends, reached))
             since = self._past.record_at(begin, is_begun=state is not None)
             changed = [*rerun.changes_since([since], built)] if found[2] else ()
-            return Stretch(begin, end, *found, changed)
+            return Stretch(begin, reached, *found, changed)
 
     def _compared(
         self,

@@ -1,7 +1,7 @@
 """Makes updates as a recorded run made them: its validations on request, its stops and its ends."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from andiron import errors
@@ -36,6 +36,7 @@ class Follows(Interrupter):
         self._may_end, self._is_left = may_end, is_left
         self._stops: Callable[[int], bool] = bool  # before which batch of an epoch
         self._updates, self._is_over = 0, False
+        self.nonfinite: int | None = None  # the update that could not be made
 
     def follow(self, learner: Learner, built: Components, saw: Callable[[Step], None]) -> bool:
         """Makes the updates; returns whether `state` is from before a validation or an epoch's end.
@@ -49,10 +50,11 @@ class Follows(Interrupter):
         may_skip = nonfinite.policy == "skip" or nonfinite.precision.has_loss_scale
         goal = self._state and divmod(self._state["epoch"] * size + self._state["batch"], size)
         if goal is None or is_early:  # not where the epoch is not closed, or batches are skipped
-            self._stops = lambda batch: batch != size and not may_skip
+            waits = may_skip and (is_early or is_closed)
+            self._stops = lambda batch: batch != size and not waits
         else:
             self._stops = lambda batch: (at.epoch, batch) == goal
-        with suppress(errors.Interrupted):
+        with suppress(errors.Interrupted), self._nonfinite_noted(learner):
             for step in learner.steps(built.train, built.valid, more=built.more):
                 saw(step)
                 self._updates = step.updates
@@ -65,6 +67,13 @@ class Follows(Interrupter):
                 self._is_over = learner.is_over
         learner.wait()
         return is_early
+
+    @contextmanager
+    def _nonfinite_noted(self, learner: Learner) -> Iterator[None]:
+        try:
+            yield
+        except errors.NonFiniteError:
+            self.nonfinite = learner.updates + 1
 
     def _is_early(self, state: Mapping[str, Any], size: int) -> bool:
         tickers = {"valid": state["parts"]["validation"], **state["parts"].get("sets", {})}

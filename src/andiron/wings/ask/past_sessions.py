@@ -13,6 +13,7 @@ from andiron.checkpoint import contents, directory
 from andiron.distributed import World
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner
+from andiron.plain.cadence import Cadence
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import (
     components, configured_learner, configured_store, devices, fork_point, resume_point,
@@ -116,6 +117,7 @@ class PastSessions:
         Raises: RunFolderError if a fork's parent is no longer as it was.
         """
         config, world = self._config_at(begin), self._world_at(begin)
+        self._check_clock(config)
         with devices.deterministic(config.deterministic), ExitStack() as at_end:
             built, point = self._built(config, state, world)
             for loader in built.loaders:
@@ -139,6 +141,16 @@ class PastSessions:
                     f"after update {learner.updates} now; restore the run that it was forked from"
                 )
             yield learner, built
+
+    def _check_clock(self, config: Train) -> None:
+        """Refuses options by which a session logged or validated by the minutes of a clock."""
+        cadences = {"log_every": config.log_every, "validate_every": config.validate_every}
+        for name, value in (cadences | (config.valid_sets_every or {})).items():
+            if Cadence.of(value).minutes is not None:
+                raise errors.RunFolderError(
+                    f"{self._folder.path}: {name}={value} followed a clock, which cannot be made "
+                    "again; ask a run that logs and validates by updates or epochs"
+                )
 
     def _built(
         self, config: Train, state: Saved | None, world: World
