@@ -144,7 +144,8 @@ class Recorded:
         state = None if is_fresh else self._past.state_at(start)
         pieces, shown = list[Stretch](), range(first, last + 1)
         world = self._past.world
-        gpus = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
+        is_begun = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+        gpus = [torch.cuda.current_device()] if is_begun else []
         generators = torch.random.fork_rng(gpus), global_generators_restored()
         with generators[0], generators[1], ExitStack() as at_end:
             make = partial(TemporaryDirectory, prefix="andiron-ask-")
