@@ -1,4 +1,4 @@
-"""What a stretch of a run that was made again gave, compared with the run's own."""
+"""The outcome of a stretch of updates that was made again, compared with the run's own."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
