@@ -1,6 +1,7 @@
 """Questions about samples: a plain computation gives the same losses, by the same indices."""
 
 import json
+from math import inf, isnan, nan
 
 import pytest
 import torch
@@ -10,9 +11,10 @@ from torch.nn import functional
 import andiron
 from andiron import errors
 from andiron.run_folder import RunFolder
+from andiron.shell.config import trust
 from andiron.shell.config.trust import LIST_ALONE
 from andiron.shell.training import train
-from andiron.wings.ask import samples
+from andiron.wings.ask import sample_questions, samples, seen_samples
 from andiron.wings.ask.engine import Instrument, Recorded
 from andiron.wings.ask.sample_questions import SampleQuestions
 from andiron.wings.comparison import logged_lines
@@ -33,18 +35,22 @@ KINDS = {
 }  # fmt: skip
 
 
-def run_of(folder, *options):
+def run_of(folder, *options, trusted=LIST_ALONE):
     ended = called(train.main, *SMALL, *options, f"hydra.run.dir={folder}")
     assert ended.code == 0, ended.errors
-    return SampleQuestions(RunFolder(folder), LIST_ALONE, from_start=True)
+    return SampleQuestions(RunFolder(folder), trusted, from_start=True)
 
 
 class Plain(Instrument):
-    """The losses of an update's samples, each computed by itself."""
+    """The losses and relative sizes of an update's samples, each computed by itself."""
 
     def before(self, update):
-        self.losses, model = {}, update.learner.model
+        self.losses, self.sizes, model = {}, {}, update.learner.model
         data, batcher = update.train.dataset, update.train.batcher
+        for indices in update.indices:
+            whole = batcher(data.__getitems__(indices), torch.device("cpu")).inputs
+            largest = whole.abs().flatten(1).amax(1)
+            self.sizes |= zip(indices, (largest / largest.median()).tolist(), strict=True)
         for index in (each for batch in update.indices for each in batch):
             batch = batcher(data.__getitems__([index]), torch.device("cpu"))
             with torch.no_grad():
@@ -67,6 +73,8 @@ def test_the_samples_of_an_update_have_the_losses_of_a_plain_computation(tmp_pat
         )
         (update,), line = answer["updates"], logged[number - 1]
         losses = {row["index"]: row["loss"] for row in update["samples"]}
+        sizes = {row["index"]: row["relative_size"] for row in update["samples"]}
+        assert sizes == pytest.approx(plain.sizes, rel=1e-6)  # of the batch, not of a slice
         logged_mean = line.values.get("mse", line.values["loss"])  # in the targets' unit
         assert losses == pytest.approx(plain.losses, rel=1e-4, abs=1e-6)  # batches of another size
         assert [*losses.values()] == sorted(losses.values(), reverse=True)
@@ -154,3 +162,78 @@ def test_a_spike_is_led_to_the_update_of_its_window_and_to_a_folder_of_nonfinite
     assert lost["updates"][0]["loss"] is None and answer.code == 0
     text = called(samples.main, tmp_path / "spike", "--spikes", "1")
     assert "what " in text.output and "predicted" in text.output
+
+
+def test_an_update_is_compared_up_to_the_next_one_on_record_or_said_not_to_be(tmp_path):
+    run_of(tmp_path / "bits", "log_every=4", "num_epochs=1")
+    file = tmp_path / "bits/metrics.jsonl"
+    first, *lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join([json.dumps(json.loads(first) | {"loss": 7.0}) + "\n", *lines]))
+    (tmp_path / "bits/nonfinite/update-3").mkdir(parents=True)  # of a run that went on
+    words = "--from-start", "--json"
+    ended = called(samples.main, tmp_path / "bits", "--update", "2", *words)
+    answer = json.loads(ended.output)
+    assert ended.code == 1 and "update 4" in answer["differences"][0]
+    assert [update["update"] for update in answer["updates"]] == [2]
+    ended = called(samples.main, tmp_path / "bits", "--spikes", "9", *words)
+    assert "not finite" not in {each["what"] for each in json.loads(ended.output)["spikes"]}
+
+    lost = "optimizer=sgd", "lr=1e20", "log_every=20", f"hydra.run.dir={tmp_path / 'lost'}"
+    assert called(train.main, *SMALL, *lost).code == 1
+    for words in (("--update", "1"), ("--hardest", "2"), ("--index", "0")):
+        ended = called(samples.main, tmp_path / "lost", *words, "--from-start")
+        assert ended.code == 0, ended.errors
+        assert ended.output.endswith("the run logged and saved nothing there\n")
+
+
+def test_values_that_are_not_finite_are_spikes_and_rank_first(tmp_path):
+    asked = run_of(tmp_path, "optimizer=sgd", "lr=1e20", "on_nonfinite=ignore", "num_epochs=1")
+    spike = asked.spikes(1)["spikes"][0]
+    assert isnan(spike["value"]) and spike["rise"] == inf
+    assert spike["updates"][0]["update"] == spike["first"] and len(spike["updates"]) == 2
+    heights = [{"loss": loss, "grad_norm": 1.0} for loss in (2.0, 0.0, nan, None)]
+    assert sorted(heights, key=sample_questions._height) == [heights[n] for n in (1, 3, 0, 2)]
+    sizes = [seen_samples._relative_size(*each) for each in (
+        ([0.0], [0.0]), ([3.0], [0.0]), ([0.0], [2.0]), ([1.0, 6.0], [1.0, 2.0]), ([], []),
+    )]  # fmt: skip
+    assert sizes == [1.0, inf, 0.0, 3.0, None]
+    assert isnan(seen_samples._relative_size([inf, 1.0], [inf, 1.0]))
+
+
+OWN = """
+import torch
+from torch.utils.data import IterableDataset
+
+class Few(list):
+    def __init__(self):
+        super().__init__((torch.full((3,), float(n)), n % 2) for n in range(6))
+    def sample_name(self, index):
+        return f"number {index}"
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter(Few())
+"""
+
+
+def test_a_sample_may_be_drawn_twice_and_a_stream_has_none_to_follow(tmp_path, monkeypatch):
+    (tmp_path / "few_samples.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    few = "{_target_: few_samples.Few}"
+
+    def asked(at, kind, *options):
+        given = f"train={{_target_: few_samples.{kind}}}", f"valid={few}", f"test={few}"
+        given = [f"{at}.{each}" for each in (*given, "num_classes=2")]
+        trusted = trust.of_user([], ["few_samples"])
+        options += "trust=[few_samples]", "batch_size=15"
+        return run_of(tmp_path / kind, *options, *given, trusted=trusted)
+
+    data = "data=balanced", "data@data.data=torch_dataset", "data.size=30"
+    twice = asked("data.data", "Few", *data)
+    seen = twice.of_sample("number 3")
+    assert len(seen["updates"]) > 1 and max(len(each["samples"]) for each in seen["updates"]) > 1
+    stream = asked("data", "Stream", "data=torch_dataset", "data.samples_per_epoch=30")
+    assert len(stream.of_update(1)["updates"][0]["samples"]) == 15
+    for ask in (stream.of_sample, stream.hardest):
+        with pytest.raises(errors.SelectionError, match="is another sample in each epoch; ask by"):
+            ask(1)

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from math import inf
-from statistics import fmean, median
+from math import inf, isfinite
+from statistics import median
 
 from andiron import errors
 from andiron.run_folder import RunFolder
@@ -30,8 +30,13 @@ class SampleQuestions:
         self.run, self._from_start = Recorded(folder, trusted), from_start
 
     def of_update(self, number: int) -> Row:
-        """The samples of an update, the worst first."""
-        return self._made([number], SeenSamples([number]))
+        """The samples of an update, the worst first.
+
+        It is made with the updates up to the next one that the run logged, saved or ended with.
+        """
+        known = {*self.run.saved, *(at for at, *_ in self.run.logged), *self._nonfinite}
+        last = min((at for at in known if at >= number), default=number)
+        return self._made({number, last}, SeenSamples([number]))
 
     def spikes(self, number: int) -> Row:
         """The largest jumps of loss and gradient norm: for each its update, then the one before.
@@ -45,9 +50,9 @@ class SampleQuestions:
         for jump in jumps:
             within = range(jump["first"], jump["last"] + 1)
             highest = [each for each in seen if each["update"] in within]
-            spike = max(highest, key=lambda each: each["loss"] or each["grad_norm"])
-            before = [each for each in seen if each["update"] == spike["update"] - 1]
-            jump["updates"] = [spike, *before[-1:]]
+            jump["updates"] = found = [max(highest, key=_height)] if highest else []
+            before = found and [each for each in seen if each["update"] == found[0]["update"] - 1]
+            found += before[-1:]
         return made | {"spikes": jumps}
 
     def of_sample(self, sample: int | str) -> Row:
@@ -60,8 +65,8 @@ class SampleQuestions:
             )
         was, changes = False, []
         for each in updates:
-            (row,) = each["samples"]
-            if was != (row["true"] == row["predicted"] and row["true"] not in (None, "")):
+            rows = each["samples"]  # several, if an epoch has the sample more than once
+            if was != all(row["true"] == row["predicted"] not in (None, "") for row in rows):
                 was = not was
                 changes.append(each["update"])
         return made | {"learned": changes[::2], "forgotten": changes[1::2]}
@@ -70,8 +75,8 @@ class SampleQuestions:
         """The samples with the highest mean of their losses, each before an update that saw it."""
         made = self._whole(seen := SeenSamples([]))
         rows: list[Row] = [
-            {"index": index, "name": seen.name(index), "loss": fmean(each), "times": len(each)}
-            for index, each in seen.losses.items() if each
+            {"index": index, "name": seen.name(index), "loss": total / times, "times": int(times)}
+            for index, (total, times) in seen.losses.items()
         ]
         if not rows:
             raise errors.DataError(
@@ -98,7 +103,7 @@ class SampleQuestions:
             try:
                 made.append(self.run.updates(first, last, seen, from_start=self._from_start))
             except errors.NonFiniteError:  # of the last, as in the run
-                if not seen.updates:
+                if last not in self._nonfinite:
                     raise
         return {
             "run": str(self.run.folder.path), "updates": seen.updates,
@@ -108,9 +113,10 @@ class SampleQuestions:
 
     @property
     def _nonfinite(self) -> list[int]:
-        """Updates on record as not finite."""
+        """Updates on record as not finite, but for those that the run has made since."""
         names = map(str, self.run.folder.nonfinite.glob("*"))
-        return [int(match[1]) for match in map(NONFINITE.search, names) if match]
+        found = [int(match[1]) for match in map(NONFINITE.search, names) if match]
+        return [number for number in found if number > self.run.last]
 
     def _jumps(self) -> Iterator[Row]:
         """Updates on record as not finite, and how much each logged loss and norm rose.
@@ -126,8 +132,17 @@ class SampleQuestions:
             for name, value in line.values.items():
                 if name == "loss" or name.startswith(NORM):
                     known = [each.values.get(name, value) for each in former]
-                    rise = (value - max(level := median(known), known[-1])) / (abs(level) or 1)
+                    finite = [*filter(isfinite, known)] or [inf]
+                    rise = (value - max(level := median(finite), finite[-1])) / (abs(level) or 1)
+                    if isfinite(known[-1]) and not isfinite(value):
+                        rise = inf
                     first = last if name.startswith(NORM) else former[-1].updates + 1
                     jump = {"what": name, "first": first, "last": last}
                     if rise > 0:
                         yield jump | {"rise": rise, "value": value}
+
+
+def _height(update: Row) -> tuple[bool, float]:
+    """The loss of an update, or the norm without one; the first that is not finite is highest."""
+    value = update["grad_norm"] if update["loss"] is None else update["loss"]
+    return not isfinite(value), value

@@ -44,6 +44,8 @@ def main() -> int:
                 answer = getattr(ask, method)(value)
         if not answers.give(answer):
             print(printable("\n\n".join(_paragraphs(answer))))
+            if not answer["compared"]:
+                print("nothing was compared: the run logged and saved nothing there")
     return bool(answer["differences"])
 
 

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from operator import itemgetter
+from statistics import median_low
 from typing import Any
 
 import torch
@@ -30,7 +31,8 @@ Row = dict[str, Any]  # as in the answers of `andiron samples`
 class SeenSamples(Instrument):
     """Sees at most `most` samples of each wanted update, or only one, by its index or name.
 
-    `losses` has every loss of every sample by index, of all updates that are made.
+    `losses` has sum and number of each sample's losses by index, of all updates that are made.
+    Raises: SelectionError if a sample of a stream, or none of its updates, is wanted.
     """
 
     newest: Update
@@ -38,15 +40,30 @@ class SeenSamples(Instrument):
     def __init__(
         self, wanted: Container[int], most: int | None = None, sample: int | str | None = None
     ):
-        self.updates, self.losses = list[Row](), defaultdict[int, list[float]](list)
+        self.updates, self.losses = list[Row](), defaultdict[int, list[float]](lambda: [0.0, 0])
         self._wanted, self._most, self._sample = wanted, most, sample
 
+    def before(self, update: Update) -> None:
+        if self._sample is not None or not self._wanted:
+            if any(getattr(each, "is_stream", False) for each in _sources(update)):
+                raise errors.SelectionError(
+                    f"{update.splits.name}: an index of a stream is another sample in each epoch; "
+                    "ask by --update or --spikes"
+                )
+
     def computed(self, update: Update) -> None:
-        self.newest = update
-        rows = [row for part in _parts(update) for row in _rows(*part)]
+        self.newest, rows = update, list[tuple[Any, ...]]()
         gathered = update.learner.updater.world.gathered  # from each process its part
-        for index, loss in chain(*gathered([row[:2] for row in rows])):
-            self.losses[index] += [loss] * (loss != NONE)
+        for parts in _micro_batches(update):
+            own = [row for part in parts for row in _rows(*part)]
+            everyone = [*chain(*gathered([row[:3] for row in own]))]
+            for index, loss, _ in everyone:
+                if loss != NONE:
+                    total, times = self.losses[index]
+                    self.losses[index] = [total + loss, times + 1]
+            columns = zip(*(largest for _, _, largest in everyone), strict=False)
+            medians = [median_low([v for v in each if v == v] or each) for each in columns]
+            rows += [(*row[:2], _relative_size(row[2], medians), *row[3:]) for row in own]
         if update.number not in self._wanted:
             return
         chosen = [row for row in rows if self._sample in (None, row[0], self.name(row[0]))]
@@ -65,7 +82,9 @@ class SeenSamples(Instrument):
         """The name of a sample, by default its index."""
         return sample_name(self.newest.train.dataset, index) or str(index)
 
-    def _described(self, index: int, loss: float, size: float, item: Any, place: int) -> Row:
+    def _described(
+        self, index: int, loss: float, size: float | None, item: Any, place: int
+    ) -> Row:
         """A sample; one without a loss has no classes either."""
         update, name = self.newest, self.name(index)
         row: Row = {"index": index, "name": name, "loss": None, "true": None, "predicted": None}
@@ -74,30 +93,35 @@ class SeenSamples(Instrument):
             (prediction,) = predictions.of_batch(model, output, facts, [name])
             true = evaluating.target_text(model, facts, item.targets[place], prediction)
             row |= {"loss": loss, "true": true, "predicted": prediction.text}
-        return row | {"relative_size": size or None, **_drawn(update, index)}
+        return row | {"relative_size": size, **_drawn(update, index)}
 
 
 def _rank(row: Sequence[Any]) -> tuple[Any, ...]:
     """The worst first: a NaN may make every loss of its batch one, a huge value every gradient."""
     _, loss, size, *_ = row
-    return size < HUGE, not math.isnan(loss), -loss
+    return size == size, (size or 0) < HUGE, not math.isnan(loss), -loss
 
 
-def _parts(update: Update) -> Iterator[tuple[Sequence[int], Any, Any]]:
-    """Indices, batch and item of each micro-batch, or of its slices."""
+def _relative_size(largest: Sequence[float], medians: Sequence[float]) -> float | None:
+    """The largest value of a sample, relative to the median sample; NaN if it is not finite."""
+    if not all(map(math.isfinite, largest)):
+        return math.nan
+    pairs = zip(largest, medians, strict=False)
+    return max((a / b if b else math.inf if a else 1.0 for a, b in pairs), default=None)
+
+
+def _micro_batches(update: Update) -> Iterator[list[tuple[Sequence[int], Any, Any]]]:
+    """Indices, batch and item of the parts of each micro-batch: one, or its slices here."""
     for indices, batch, item in zip(update.indices, update.batches, update.items, strict=True):
         if isinstance(batch, Sliced):
             places = dict(update.learner.updater.world.parts(indices))
-            yield from ((places[each], batch[each], item.get(each)) for each in batch)
+            yield [(places[each], batch[each], item.get(each)) for each in batch]
         else:
-            yield indices, batch, item
+            yield [(indices, batch, item)]
 
 
 def _rows(indices: Sequence[int], batch: Any, item: Any) -> Iterator[tuple[Any, ...]]:
-    """Index, loss, relative size, item and place of each sample of a part.
-
-    The size is that of its largest value, relative to the median of the batch.
-    """
+    """Index, loss, largest value of each tensor, item and place of each sample of a part."""
     losses = none = torch.full((len(indices),), NONE)
     with suppress(errors.MismatchError):  # an own loss compares other shapes
         losses = losses_of(item).cpu()
@@ -107,22 +131,29 @@ def _rows(indices: Sequence[int], batch: Any, item: Any) -> Iterator[tuple[Any, 
         and (targets != targets.round()).any()  # probabilities, of which the item has the likeliest
     ):  # fmt: skip
         losses = none
-    sizes = torch.zeros_like(none)
-    for tensor in structures.tensors_in(getattr(batch, "inputs", batch)):
-        if tensor.is_floating_point() and tensor.numel() and tensor.shape[:1] == none.shape:
-            largest = tensor.abs().reshape(len(none), -1).amax(1).float().cpu()
-            sizes = sizes.maximum(largest / largest.nanmedian())
+    largest = [
+        tensor.abs().reshape(len(none), -1).amax(1).cpu().double()
+        for tensor in structures.tensors_in(getattr(batch, "inputs", batch))
+        if tensor.is_floating_point() and tensor.numel() and tensor.shape[:1] == none.shape
+    ]
+    sizes = torch.stack(largest, 1) if largest else none[:, None][:, :0]
     columns = zip(indices, losses.tolist(), sizes.tolist(), strict=True)
     return ((*values, item, place) for place, values in enumerate(columns))
+
+
+def _sources(update: Update) -> Iterator[Any]:
+    """The data set, and those that it is made from; the last is the user's own."""
+    source: Any = update.train.dataset
+    while source is not None:
+        yield source
+        source = getattr(source, "dataset", None)
 
 
 def _drawn(update: Update, index: int) -> Row:
     """The numbers that augmentations drew for a sample; the random changes without a record."""
     train, numbers, unrecorded = update.train, Row(), list[str]()
     if uses_default_generators(train.dataset):
-        source = train.dataset
-        while hasattr(source, "dataset"):  # a part of the user's own
-            source = source.dataset
+        *_, source = _sources(update)
         unrecorded.append(type(source).__name__)
     augmentations: Any = train.recorded["augmentation"]
     one = torch.tensor([index], device=train.device if train.in_memory else "cpu")
