@@ -198,7 +198,8 @@ ANSWERS: dict[str, list[Schema]] = {
         "changed": list_of(TEXT),
     })],
     "bisect": [closed({
-        "equal": FLAG, "agreed": COUNT, "commit": or_null(TEXT), "notes": list_of(TEXT),
+        "equal": FLAG, "agreed": COUNT, "start": COUNT, "commit": or_null(TEXT),
+        "notes": list_of(TEXT),
         "first": or_null(closed({
             "updates": COUNT, "where": TEXT, "what": TEXT, "expected": TEXT, "found": TEXT,
         })),

@@ -1,12 +1,15 @@
 """Twelve injected differences: `bisect` names the update and the first tensor, and the commit."""
 
+import shutil
 import sys
 
 import pytest
 import torch
 
+from andiron import errors
 from andiron.shell.training import train
 from andiron.wings.ask import bisect
+from andiron.wings.ask.conditions import Side
 from in_process import called
 from proofs import injected_differences
 from proofs.injected_differences import INJECTED, begin, git, parting, run_of
@@ -53,6 +56,35 @@ def test_a_run_under_other_conditions_parts_as_another_run_does():
     assert (same["equal"], same["agreed"]) == (True, 14)
 
 
+def test_what_is_before_the_updates_is_not_said_to_agree():
+    asked = run_of("plain"), INJECTED["a schedule off by one"].override, "--updates", "17", "18"
+    said = "updates 16 to 18, made again from the run's checkpoint 15, do not differ\n"
+    assert called(bisect.main, *asked).output == said
+    assert parting(*asked)["start"] == 15
+    assert parting(*asked, "--from-start")["named"][0] == 13
+
+
+def test_a_question_sees_the_run_as_it_is_now(project):
+    values = set()
+    for name, *options in (("plain",), ("a seed", INJECTED["a seed"].override)):
+        shutil.rmtree(project / "runs/now", ignore_errors=True)
+        shutil.copytree(run_of(name, *options), project / "runs/now")
+        found = parting("runs/now", INJECTED["eps"].override, "--updates", "1", "1")
+        values.add(found["first"]["expected"])
+    assert len(values) == 2
+
+
+def test_a_later_evaluation_is_named():
+    found = parting(run_of("sharp", "sam=0.05"), "sam=0.06", "--updates", "1", "1")
+    assert found["named"] == (1, "output of layer in evaluation 2", "network.first.1")
+
+
+def test_options_beside_another_run_are_refused():
+    one, two = Side("runs/one"), Side("runs/two", overrides=("num_epochs=1",))
+    with pytest.raises(errors.SelectionError, match="runs/two: options, threads, code"):
+        bisect.parted(one, two)
+
+
 def test_state_that_no_checkpoint_has_is_found_from_the_starts(project):
     parts = project / "parts.py"
     text = parts.read_text()
@@ -72,6 +104,9 @@ def test_runs_that_differ_by_rounding_part_where_they_leave_the_tolerance():
     other = run_of("both", *(each.override for each in rounded))
     found = parting(run_of("plain"), other, "--tolerance", "1e-2")
     assert found["named"] == (13, "learning rate of group", "base")
+    lost = run_of(injected_differences.RESUMED, INJECTED[injected_differences.RESUMED].override)
+    near = parting(run_of("plain"), lost, "--tolerance", "0.9")  # of weights, not of buffers
+    assert (near["equal"], near["notes"]) == (True, [])
 
 
 def test_equal_runs_are_equal_and_others_need_a_checkpoint():

@@ -6,8 +6,8 @@ from argparse import Namespace
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +32,17 @@ UNSEEN = (
 
 @dataclass(frozen=True)
 class Parting:
-    """Where two sides part."""
+    """Where two sides part.
+
+    `start`: both began with the run's checkpoint of so many updates; nothing before is compared.
+    """
 
     agreed: int  # both have the same state after so many updates
     first: Difference | None = None  # None if no update that was made again differs
     commit: str | None = None  # the first with other bits
     notes: Sequence[str] = ()
     equal: bool = False
+    start: int = 0
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,8 @@ class Search:
     places: Sequence[int]
     tolerance: float | None
     is_recorded: bool = False
+    # for this question alone: a run's folder or code may be another at the next
+    made: Any = field(default_factory=lambda: lru_cache(4)(conditions.made))
 
     def parting(self, *sides: Side) -> Parting:
         """Where two sides part."""
@@ -63,7 +69,7 @@ class Search:
             tensors = []
             start = max((place for place in self.places if place <= agreed), default=0)
             for side in sides:
-                again, said = conditions.made(side, start, *given)
+                again, said = self.made(side, start, *given)
                 tensors.append(again)
                 is_own = side == Side(side.run, side.packages)
                 if said and is_own and side.run not in str(notes):
@@ -105,16 +111,23 @@ def parted(
     """
     if not 0 < (tolerance or 0.5) < 1:
         raise errors.SelectionError(f"--tolerance {tolerance}: give one from 0 to 1")
-    is_one = one.run == other.run and (one != other or bool(commits))
+    is_one = bool(commits) or other != Side(other.run, other.packages)
+    if is_one and one.run != other.run:
+        raise errors.SelectionError(
+            f"{other.run}: options, threads, code and commits are of one run alone; leave them out "
+            "or the other run"
+        )
     runs = [one.recorded()] if is_one else [one.recorded(), other.recorded()]
     plan = search(runs, tolerance, updates, from_start=from_start)
     if commits:
         ends = plan.ends if updates else plan.ends[:1]
-        return of_commits(replace(plan, ends=ends), other, commits)
-    found = plan.parting(one, other)
-    if is_one or found.equal:
-        return found
-    return replace(found, notes=[*found.notes, *_causes(runs)])
+        found = of_commits(replace(plan, ends=ends), other, commits)
+    else:
+        found = plan.parting(one, other)
+    if is_one:
+        return replace(found, start=plan.agreed)
+    causes = [] if found.equal else _causes(runs)
+    return replace(found, notes=[*found.notes, *causes])
 
 
 def search(
@@ -144,9 +157,10 @@ def search(
     def differs(end: int) -> bool:
         if end not in common:
             return True
-        return bool(traced.differences([_saved(run, end) for run in runs], tolerance))
+        return bool(traced.differences([_saved(run, end, tolerance) for run in runs], tolerance))
 
     is_one = len(runs) == 1
+    first = 1 if from_start else first
     number = bisect_left(ends, first) if is_one else bisect_left(ends, True, key=differs)
     agreed, ends = [0, *ends][number], ends[number:]
     if is_one:
@@ -189,9 +203,13 @@ def of_commits(search: Search, side: Side, span: str) -> Parting:
     return replace(found, commit=subject.strip())
 
 
-def _saved(run: Recorded, updates: int) -> traced.Named:
-    """The tensors of a checkpoint, metrics left out."""
+def _saved(run: Recorded, updates: int, tolerance: float | None) -> traced.Named:
+    """The tensors of a checkpoint, metrics left out; with a tolerance those that `States` keeps."""
     state = run.state_at(updates)
+    if state and tolerance:
+        owners = state[1].state["owners"].values()
+        names = {name for owner in owners for name in owner["parameters"]}
+        return {name: each for name, each in state[1].model.items() if name in names}
     files = contents.tensors_by_file(state[1]) if state else {}
     files.pop(contents.METRICS, None)
     return {f"{file} {name}": each for file in files for name, each in files[file].items()}
@@ -262,6 +280,11 @@ def main() -> int:
     limits = options.commits, options.tolerance, options.updates
     found = parted(sides[0], other, *limits, from_start=options.from_start)
     if not answers.give(asdict(found)):
-        lines = [f"the same up to update {found.agreed}", found.first, found.commit, *found.notes]
+        start, same = found.start, f"the same up to update {found.agreed}"
+        if start:
+            made = f"made again from the run's checkpoint {start}"
+            span = f"updates {start + 1} to {found.agreed}"
+            same = f"{span}, {made}, do not differ" if found.equal else f"{made}, {same}"
+        lines = [same, found.first, found.commit, *found.notes]
         print(*map(printable, map(str, filter(None, lines))), sep="\n")
     return EXIT_EQUAL if found.equal else EXIT_DIFFERENT

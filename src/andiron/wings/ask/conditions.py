@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -60,7 +60,6 @@ class Side:
         return Recorded(folder, trusted, given=changes)
 
 
-@lru_cache(maxsize=4)
 def made(
     side: Side, start: int, numbers: range, is_exact: bool | None = None
 ) -> tuple[Named, list[str]]:

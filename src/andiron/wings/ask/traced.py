@@ -20,7 +20,7 @@ from andiron.wings.comparison import bit_comparison
 
 Named = Mapping[str, Tensor]
 Pairs = Iterable[tuple[str, Tensor]]
-LAYER = "output of layer: "
+LAYER = "output of layer"
 
 
 class States(Instrument):
@@ -55,6 +55,8 @@ class States(Instrument):
 class Trace(States):
     """Every tensor of an update: state, input, layers, result, gradients, rates, state after it."""
 
+    _evaluation = 1
+
     def before(self, update: Update) -> None:
         """Keeps the state and the input, and watches the layers and the optimizer."""
         self.keep("before the update: ", _state(update.learner))
@@ -62,8 +64,9 @@ class Trace(States):
             self.keep("input: ", _tensors(batch))
         for name, module in update.learner.model.named_modules():
             module.register_forward_hook(partial(self._keep_output, name))
-        optimizer = update.learner.optimizer
+        optimizer, updater = update.learner.optimizer, update.learner.updater
         vars(optimizer)["step"] = partial(self._step, optimizer.step)
+        vars(updater)["gradients"] = partial(self._again, updater.gradients)
 
     def computed(self, update: Update) -> None:
         """Keeps the loss, what else the task returns, and the gradients."""
@@ -77,7 +80,13 @@ class Trace(States):
 
     def _keep_output(self, name: str, module: Any, inputs: Any, output: Any) -> None:
         if not torch.is_inference_mode_enabled():  # a validation
-            self.keep(LAYER, ((f"{name} {part}".strip(), each) for part, each in _tensors(output)))
+            later = f" in evaluation {self._evaluation}" * (self._evaluation > 1)
+            pairs = ((f"{name} {part}".strip(), each) for part, each in _tensors(output))
+            self.keep(f"{LAYER}{later}: ", pairs)
+
+    def _again(self, compute: Any, *given: Any, **by: Any) -> Any:
+        self._evaluation += 1  # the first is under way
+        return compute(*given, **by)
 
     def _step(
         self, step: Any, rates: Any, model: Any, gradients: Any, *more: Any, **by: Any
