@@ -33,6 +33,8 @@ base: Any = attrgetter("_base")  # the tensor that a view shows, or None
 # of a module: Module.children and its relatives are generators
 children: Any = attrgetter("_modules")
 buffers: Any = attrgetter("_buffers")
+# -1 outside of backward, which recomputes checkpointed layers
+backward_id = torch._C._current_graph_task_id
 # the classes that torch's norms with running statistics have in common, and users' norms
 NormBase = nn.modules.batchnorm._NormBase
 InstanceNorm = nn.modules.instancenorm._InstanceNorm

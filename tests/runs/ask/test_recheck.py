@@ -39,6 +39,10 @@ def test_the_command_reports_what_it_covered_and_names_damage(finished_digits, t
     answer = json.loads(alone.output)
     assert (alone.code, answer["same_bits"], answer["record"]) == (0, True, [])
     assert [(each["first"], each["last"]) for each in answer["segments"]] == [(22, 42)]
+    part = recheck.recheck(run, 1, 0).as_markdown
+    assert part.endswith("\nEvery byte of what was made again is the run's own.\n")
+    refused = called(recheck.main, run, "--markdown", run / "summary.json")
+    assert refused.code == 2 and f"is inside the run folder {run}" in refused.errors
 
     damaged = run / "checkpoints" / "step-42" / "optimizer.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")

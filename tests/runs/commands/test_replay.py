@@ -2,13 +2,21 @@
 
 import json
 import shutil
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
+import torch
+from torch import nn
 
+from andiron.models import activation_checkpointing
 from andiron.run_folder import RunFolder
 from andiron.shell.run import run_record
 from andiron.shell.training import train
+from andiron.tasks.criterion import Supervised
 from andiron.wings.ask import replay
+from andiron.wings.ask.engine import Update
+from andiron.wings.ask.layer_statistics import LayerStatistics
 from in_process import called
 
 DIVERGES = ("optimizer=sgd", "lr=3e38", "num_epochs=1", "render=plain")
@@ -18,6 +26,7 @@ OPTIONS = {
     "micro-batches and sam": ("model=convnet", "grads_accumulation=3", "sam=0.05"),
     "fp16": ("precision=fp16", "lr=1e30"),
     "groups": ("param_groups=layerwise",),
+    "slices": ("slices=4",),
 }
 
 
@@ -117,3 +126,37 @@ def test_an_update_is_shown_by_layer_with_the_bits_of_the_run(tmp_path):
     assert lines[0].split()[:2] == ["gradients", "norm"] and "have the bits" in lines[-1]
     refused = called(replay.main, folder, "--update", "2", "--debug")
     assert refused.code == 2 and "needs a terminal" in refused.errors
+
+
+class Scaled(Supervised):
+    def __init__(self):
+        super().__init__(nn.Sequential(nn.Linear(3, 1)), None)
+        self.network[0].bias.requires_grad_(False)
+        self.scale = nn.Parameter(torch.tensor(2.0))
+
+    def predict(self, batch):
+        return SimpleNamespace(loss=(self.scale * self.network(batch)).square().mean())
+
+
+def test_statistics_are_of_each_batch_and_trained_weight_and_count_once():
+    task, batches, expected = Scaled(), [*torch.randn(2, 4, 3)], []
+    for sample in torch.cat(batches):
+        task.zero_grad()
+        task.predict(sample[None]).loss.backward()
+        weights = task.scale, task.network[0].weight
+        expected.append(float(torch.stack([each.grad.norm() for each in weights]).norm()))
+    learner = SimpleNamespace(model=task)
+    update = Mock(spec=Update, number=1, learner=learner, batches=batches, gradients={})
+    seen = LayerStatistics(1, per_sample=True)
+    seen.before(update)
+    seen.computed(update)
+    assert seen.samples == pytest.approx(expected)
+
+    learner.model = nn.Sequential(nn.Sequential(nn.Linear(3, 2), nn.Sigmoid(), nn.Linear(2, 2)))
+    activation_checkpointing.apply(learner.model, "^0$")
+    seen.before(update)
+    learner.model(batches[0]).square().sum().backward()
+    outputs = seen.tensors["activations"]
+    assert {name: len(outputs[name]) for name in sorted(outputs)} == {
+        name: 8 for name in ("0", "0.0", "0.1", "0.2")
+    }

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from andiron import errors
 from andiron.data.structures import tensors_in
+from andiron.plain import private_torch
 from andiron.tasks.criterion import Supervised
 from andiron.wings.ask.engine import Instrument, Update
 
@@ -39,7 +40,8 @@ class LayerStatistics(Instrument):
 
             def keep(_: Any, __: Any, output: Any, name: str = name) -> None:
                 outputs = self.tensors["activations"]
-                for each in tensors_in(output):  # of every batch of the update
+                is_first = private_torch.backward_id() == -1  # not recomputed
+                for each in tensors_in(output) if is_first else ():  # of all batches
                     former = [outputs[name]] if name in outputs else []
                     outputs[name] = torch.cat([*former, each.detach().flatten().float()])
 
@@ -56,7 +58,7 @@ class LayerStatistics(Instrument):
         self.tensors["gradients"] = {name: each.clone() for name, each in update.gradients.items()}
         if self._per_sample and update.number == self.number:
             with torch.random.fork_rng():
-                self.samples = _sample_norms(update.learner.model, update.batches[0])
+                self.samples = _sample_norms(update.learner.model, update.batches)
 
     def after(self, update: Update) -> None:
         """Keeps how the weights moved."""
@@ -103,20 +105,25 @@ class _Loss(nn.Module):
         return loss
 
 
-def _sample_norms(task: nn.Module, batch: Any) -> list[float] | str:
+def _sample_norms(task: nn.Module, batches: Sequence[Any]) -> list[float] | str:
     """The norm of the gradient of each sample's loss, or why torch.func cannot compute it."""
     if not isinstance(task, Supervised):
         return f"a {type(task).__name__} has no loss of one sample"
     module = _Loss(task)
-    weights = {name: each.detach() for name, each in module.named_parameters()}
+    named = module.named_parameters()
+    weights = {name: each.detach() for name, each in named if each.requires_grad}
 
     def loss(weights: dict[str, Tensor], sample: Any) -> Any:
         alone = torch.utils._pytree.tree_map(lambda leaf: leaf[None], sample)
         return torch.func.functional_call(module, weights, (alone,))
 
     try:
-        gradient = torch.func.vmap(torch.func.grad(loss), (None, 0), randomness="different")
-        squares = [each.flatten(1).square().sum(1) for each in gradient(weights, batch).values()]
-        return torch.stack(squares).sum(0).sqrt().tolist()
+        compute = torch.func.vmap(torch.func.grad(loss), (None, 0), randomness="different")
+        norms: list[float] = []
+        for batch in batches:
+            gradients = compute(weights, batch).values()
+            squares = [each.reshape(len(each), -1).square().sum(1) for each in gradients]
+            norms += torch.stack(squares).sum(0).sqrt().tolist()
+        return norms
     except Exception as error:  # of the network's own code, under torch.func
         return errors.one_line(error)

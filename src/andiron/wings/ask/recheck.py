@@ -16,7 +16,6 @@ import numpy as np
 from torch import Tensor
 
 from andiron import errors, serialization
-from andiron.disk import files
 from andiron.plain.readable import printable
 from andiron.plain.plain_values import is_finite
 from andiron.run_folder import RunFolder
@@ -26,6 +25,7 @@ from andiron.shell.config.trust import LIST_ALONE, Trust
 from andiron.shell.run import named_folder, run_record
 from andiron.wings.ask.engine import Recorded
 from andiron.wings.comparison import logged_lines, logged_values
+from andiron.wings.trained import named_output
 
 EXIT_SAME, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 AS_WRITTEN = "is not as the run wrote it"
@@ -74,7 +74,9 @@ class Recheck:
             f"{len(each.differences) or 'none'} |" for each in self.segments
         )  # fmt: skip
         made = sum(each.last + 1 - each.first for each in self.segments)
-        found = [f"- {line}" for line in self.differences] or ["Every byte is the run's own."]
+        part = " of what was made again" * (made < self.updates)
+        equal = f"Every byte{part} is the run's own."
+        found = [f"- {line}" for line in self.differences] or [equal]
         head = "| updates | tensors | logged values | differences |", "| --- | --- | --- | --- |"
         title = f"# Recheck of {self.run}", f"{made:,} of {self.updates:,} updates were made again."
         return "\n".join([*title[:1], "", *title[1:], "", *head, *rows, "", *found]) + "\n"
@@ -196,13 +198,15 @@ def main() -> int:
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="writes the report there")
     command_line.add_trust(parser)
     options = parser.parse_args()
+    if options.markdown:
+        named_output.check(options.markdown)
     path = named_folder.run_folder_of(options.run).path
     trusted = command_line.trusted(options)
     done = recheck(
         path, options.segments, options.seed, trusted, from_start=options.from_start
     )
     if options.markdown and process.is_first():
-        files.write(options.markdown, done.as_markdown.encode())
+        named_output.write(options.markdown, [done.as_markdown.encode()])
     if not answers.give(done.plain):
         print(printable(done.as_markdown), end="")
     return EXIT_DIFFERENT if done.differences else EXIT_SAME

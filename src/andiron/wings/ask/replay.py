@@ -71,7 +71,7 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
         bad_modules = _watch_outputs(learner.model)
         with learner.training(built.train):
             gradients, _ = learner.updater.gradients(batches, learner.position, built.train)
-        cause = diagnosis(step, learner.model, gradients, batches)
+        cause = diagnosis(step, learner.model, gradients, batches, built.world)
     first = f"first output of nan or inf: {bad_modules[0]}" if bad_modules else ""
     where = first or "every module's output is finite"
     replayed, recorded_gradients = fingerprint(gradients), recorded["gradients"]
