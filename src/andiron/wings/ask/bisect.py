@@ -34,7 +34,7 @@ UNSEEN = (
 class Parting:
     """Where two sides part.
 
-    `start`: both began with the run's checkpoint of so many updates; nothing before is compared.
+    `start`: both began with the run's checkpoint of this update; nothing before is compared.
     """
 
     agreed: int  # both have the same state after so many updates
