@@ -101,8 +101,8 @@ def test_the_terminal_is_given_back_after_keys_and_signals(tmp_path, keys, numbe
 @pytest.mark.slow
 def test_a_second_ctrl_c_gives_the_terminal_back_too(tmp_path):
     (tmp_path / "slow.py").write_text(
-        "import time\nfrom andiron.metrics import Loss\nclass Slow(Loss):\n    def __call__(self, "
-        "item):\n        time.sleep(2)\n        return super().__call__(item)\n"
+        "import time\nfrom andiron.metrics import Loss\nclass Slow(Loss):\n    name = 'slow'\n    "
+        "def __call__(self, item):\n        time.sleep(2)\n        return super().__call__(item)\n"
     )
     metric = "+metrics.slow={_target_: slow.Slow}"
     with Run(tmp_path, "num_epochs=100000", metric) as run:

@@ -90,6 +90,8 @@ def test_watch_shows_a_run_in_another_terminal_and_changes_nothing(tmp_path, fin
 SLOW = """import time
 from andiron.metrics import Loss
 class Slow(Loss):
+    name = "slow"
+
     def __call__(self, item):
         time.sleep(0.05)
         return super().__call__(item)
