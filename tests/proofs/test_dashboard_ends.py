@@ -23,6 +23,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")"""
 FAILING = """import torch
 from andiron.metrics import Loss
 class Failing(Loss):
+    name = "failing"
     calls = 0
     def __call__(self, item):
         Failing.calls += 1
