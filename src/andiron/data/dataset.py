@@ -60,6 +60,12 @@ def uses_default_generators(dataset: Dataset) -> bool:
     return bool(getattr(dataset, "uses_default_generators", False))
 
 
+def sample_name(dataset: Any, index: int) -> str | None:
+    """The name of a sample, such as its file, if the data set has `sample_name(index)`."""
+    name = getattr(dataset, "sample_name", None)
+    return None if name is None else name(index)
+
+
 class ArrayDataset:
     """Samples in memory, by index; a whole batch is one gather.
 

@@ -25,7 +25,7 @@ from andiron.data.augment.sample_random import Draws
 from andiron.data.composed.torch_samples import SampleBySample
 from andiron.data.dataset import (
     ArrayDataset, Classes, Dataset, Indices, RawBatch, WeightedBatch, all_targets, drawn,
-    uses_default_generators,
+    sample_name, uses_default_generators,
 )  # fmt: skip
 from andiron.data.on_disk.stored import StoredDataset
 
@@ -200,12 +200,6 @@ def chosen(dataset: Dataset, indices: Indices) -> Dataset:
     if isinstance(dataset, ArrayDataset | StoredDataset):
         return dataset.subset(_index_tensor(indices, len(dataset)))
     return Partial(dataset, indices)
-
-
-def sample_name(dataset: Dataset, index: int) -> str | None:
-    """The name of a sample, such as its file, if the data set has `sample_name(index)`."""
-    name = getattr(dataset, "sample_name", None)
-    return None if name is None else name(index)
 
 
 def joined(datasets: Sequence[Dataset]) -> Dataset:

@@ -28,7 +28,7 @@ from torch.utils.data import IterableDataset, _utils, default_collate
 from andiron import errors, randomness
 from andiron.data import structures
 from andiron.data.augment.sample_random import Draws
-from andiron.data.dataset import Indices, RawBatch
+from andiron.data.dataset import Indices, RawBatch, sample_name
 
 Collate = Callable[[list[Any]], Any]
 Stream = Iterator[Any]
@@ -67,8 +67,7 @@ class SampleBySample:
 
     def sample_name(self, index: int) -> str | None:
         """The data set's own name of a sample, if it has `sample_name(index)`."""
-        name = getattr(self.dataset, "sample_name", None)
-        return None if name is None else name(index)
+        return sample_name(self.dataset, index)
 
 
 def _collated(source: Any, samples: list[Any]) -> Any:

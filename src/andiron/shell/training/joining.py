@@ -12,6 +12,8 @@ from typing import Any
 
 from andiron import errors
 from andiron.distributed import World
+from andiron.shell.assembly import devices
+from andiron.shell.config.schema import Train
 
 SECONDS_TO_EXPLAIN = 5.0  # how long the survivors of a failure wait for its cause
 
@@ -54,6 +56,12 @@ class StoredReports:
                     elif self._store.check([f"survived/{other}"]):
                         silent.discard(other)
                 time.sleep(0.05)
+
+
+def options_of(config: Train) -> dict[str, Any]:
+    """The arguments of `joined` that follow from the options of a run, as plain values."""
+    on_gpu = config.device != "cpu" and devices.resolve("auto").type == "cuda"
+    return {"on_gpu": on_gpu, "slices": config.slices, "timeout_seconds": config.peer_timeout}
 
 
 @contextmanager

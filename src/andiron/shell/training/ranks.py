@@ -108,12 +108,9 @@ class Leader:
 
     def share(self, build: Callable[..., Any], config: Train) -> Callable[..., Any]:
         """`build` or `resume` of `experiment`, to be called in all processes."""
-        from andiron.shell.assembly import devices
-        from andiron.shell.training.joining import joined
+        from andiron.shell.training.joining import joined, options_of
 
-        on_gpu = config.device != "cpu" and devices.resolve("auto").type == "cuda"
-        start: dict[str, Any] = {"on_gpu": on_gpu, "slices": config.slices}
-        start["timeout_seconds"] = config.peer_timeout
+        start = options_of(config)
         store = store_of_start(0, self._size)
         store.set(START, json.dumps(start))
         self._interrupter.join()

@@ -5,6 +5,7 @@ The run is only read. What it logged and saved meanwhile is compared with what i
 
 import dataclasses
 import itertools
+import re
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -40,6 +41,8 @@ from andiron.wings.ask.stretch import Stretch
 from andiron.wings.comparison import bit_comparison, logged_lines
 from andiron.wings.comparison.bit_comparison import Difference
 from andiron.wings.runs import rerun
+
+NONFINITE = re.compile(r"update-(\d{1,15})$")  # the folder of such an update
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,9 +114,17 @@ class Recorded:
         """The last update that the run logged or saved."""
         return max((*self.saved, *(updates for updates, *_ in self.logged)), default=0)
 
-    def is_nonfinite(self, update: int) -> bool:
-        """Whether the run saved this update as not finite."""
-        return (self.folder.nonfinite / f"update-{update}").is_dir()
+    @cached_property
+    def nonfinite(self) -> list[int]:
+        """Updates that the run saved as not finite, but for those that it has made since."""
+        names = map(str, self.folder.nonfinite.glob("*"))
+        found = [int(match[1]) for match in map(NONFINITE.search, names) if match]
+        return [number for number in found if number > self.last]
+
+    def next_record(self, number: int, *more: int) -> int:
+        """The first update from `number` on that the run logged or saved, or of `more`."""
+        known = {*self.saved, *(updates for updates, *_ in self.logged), *more}
+        return min((each for each in known if each >= number), default=number)
 
     def start_of(self, first: int) -> int:
         """The completed updates at which a stretch begins that makes update `first` again."""
@@ -146,8 +157,7 @@ class Recorded:
         world = self._past.world
         is_begun = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
         gpus = [torch.cuda.current_device()] if is_begun else []
-        generators = torch.random.fork_rng(gpus), global_generators_restored()
-        with generators[0], generators[1], ExitStack() as at_end:
+        with torch.random.fork_rng(gpus), global_generators_restored(), ExitStack() as at_end:
             make = partial(TemporaryDirectory, prefix="andiron-ask-")
             scratch = world.decided(lambda: at_end.enter_context(make()))
             for begin, end in itertools.pairwise([start, *stops, last]):
@@ -168,7 +178,7 @@ class Recorded:
     def _check(self, first: int, last: int, start: int, is_allowed: bool) -> None:
         """Refuses updates that are not the run's, and a beginning that nobody allowed."""
         run, begin = self.folder.path, self.beginning
-        if not begin < first <= last <= (last if self.is_nonfinite(last) else self.last):
+        if not begin < first <= last or last > self.last and last not in self.nonfinite:
             raise errors.SelectionError(
                 f"{run}: updates {first} to {last}: it begins after update {begin} and ends after "
                 f"update {self.last}; name updates of it, the first one first"
@@ -213,7 +223,7 @@ class Recorded:
             mine = contents.step_name(end, 1) if is_early else ""
             compare = partial(self._compared, begin, reached, again, saved, mine, is_anew=not state)
             found = built.world.decided(compare)  # by rank 0, which has saved
-            if bad and not (bad > self.last and self.is_nonfinite(bad)):
+            if bad and bad not in self.nonfinite:
                 what = "loss or gradient", "finite", "NaN or infinite"
                 found[2].append(Difference("the run", *what, bad))
             elif reached < end and not bad:

@@ -61,11 +61,8 @@ class PastSessions:
         if place is None:
             yield
             return
-        on_gpu = self.config.device != "cpu" and devices.resolve("auto").type == "cuda"
-        timeout, slices = self.config.peer_timeout, self.config.slices
-        with joining.joined(
-            ranks.store_of_start(*place), *place, slices, on_gpu=on_gpu, timeout_seconds=timeout
-        ) as self.world:
+        store, options = ranks.store_of_start(*place), joining.options_of(self.config)
+        with joining.joined(store, *place, **options) as self.world:
             yield
 
     @contextmanager

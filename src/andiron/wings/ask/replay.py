@@ -117,9 +117,7 @@ def show(run: Recorded, options: argparse.Namespace) -> bool:
     _check(options, kinds)
     seen = LayerStatistics(number, per_sample=options.per_sample)
     prompt = [_Prompt(number)] if options.debug else []
-    known = {*run.saved, *(updates for updates, *_ in run.logged)}
-    last = min((updates for updates in known if updates >= number), default=number)
-    first = max(number - 1, run.beginning + 1)
+    first, last = max(number - 1, run.beginning + 1), run.next_record(number)
     stretch = run.updates(first, last, seen, *prompt, from_start=options.from_start)
     rows, update = seen.rows(kinds), seen.update
     if options.into and update and process.is_first():

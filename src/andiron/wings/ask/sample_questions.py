@@ -1,6 +1,5 @@
 """Which samples an update saw, which stand behind a jump of the loss, and what became of one."""
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from math import inf, isfinite
@@ -15,7 +14,6 @@ from andiron.wings.comparison import logged_lines
 
 FORMER = 20  # log points: a value is compared with their median
 MOST = 5  # samples of an update of a spike
-NONFINITE = re.compile(r"update-(\d{1,15})$")  # the folder of such an update
 NORM = "grad_norm/"
 
 
@@ -34,8 +32,7 @@ class SampleQuestions:
 
         It is made with the updates up to the next one that the run logged, saved or ended with.
         """
-        known = {*self.run.saved, *(at for at, *_ in self.run.logged), *self._nonfinite}
-        last = min((at for at in known if at >= number), default=number)
+        last = self.run.next_record(number, *self.run.nonfinite)
         return self._made({number, last}, SeenSamples([number]))
 
     def spikes(self, number: int) -> Row:
@@ -88,9 +85,10 @@ class SampleQuestions:
 
     def _whole(self, seen: SeenSamples) -> Row:
         """As `_made`, all updates of the run."""
-        begin, last = self.run.beginning, max(self.run.last, *self._nonfinite, 0)
+        begin, last = self.run.beginning, max(self.run.last, *self.run.nonfinite, 0)
         if not self._from_start:
             raise self.run.needs_start("a question about the whole run", last - begin)
+        # the first and the last update of each stretch between checkpoints, which are all of it
         places = [each for each in self.run.saved if begin < each < last]
         return self._made({begin + 1, last, *places, *(each + 1 for each in places)}, seen)
 
@@ -107,19 +105,12 @@ class SampleQuestions:
             "differences": [str(line) for each in made for line in each.differences],
         }  # fmt: skip
 
-    @property
-    def _nonfinite(self) -> list[int]:
-        """Updates on record as not finite, but for those that the run has made since."""
-        names = map(str, self.run.folder.nonfinite.glob("*"))
-        found = [int(match[1]) for match in map(NONFINITE.search, names) if match]
-        return [number for number in found if number > self.run.last]
-
     def _jumps(self) -> Iterator[Row]:
         """Updates on record as not finite, and how much each logged loss and norm rose.
 
         A rise is that over the former value, and over the median of the FORMER ones, its unit.
         """
-        for at in self._nonfinite:
+        for at in self.run.nonfinite:
             yield {"what": "not finite", "first": at, "last": at, "rise": inf, "value": None}
         logged = logged_lines.read(self.run.folder.metrics)
         lines = [line for line in logged if (line.split, line.over) == ("train", "window")]

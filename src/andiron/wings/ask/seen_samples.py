@@ -15,8 +15,7 @@ from torch import Tensor
 from andiron import errors, gradients
 from andiron.data import structures
 from andiron.data.augment.sample_random import Draws
-from andiron.data.composed.composed_datasets import sample_name
-from andiron.data.dataset import uses_default_generators
+from andiron.data.dataset import sample_name, uses_default_generators
 from andiron.data.gathering import Gather, Request
 from andiron.distributed import Sliced
 from andiron.wings.ask.engine import Instrument, Update

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from andiron import errors, inference, randomness
 from andiron.data import DataLoader, Splits
-from andiron.data.composed.composed_datasets import joined, sample_name
-from andiron.data.dataset import Dataset
+from andiron.data.composed.composed_datasets import joined
+from andiron.data.dataset import Dataset, sample_name
 from andiron.learner import evaluation
 from andiron.metrics import Tally
 from andiron.metrics.classification import pictures
