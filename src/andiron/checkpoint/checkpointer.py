@@ -179,8 +179,7 @@ class FileCheckpointer:
     def _release_unchosen(self) -> None:
         """Never delete an adopted checkpoint that the current strategy would not have kept."""
         kept = self._kept(self._held)
-        released = [each.name for each in self._held if each not in kept]
-        if released:
+        if released := [each.name for each in self._held if each not in kept]:
             text = ", ".join(released)
             log.info("checkpoints that the current options would delete are kept: %s", text)
             self._forget(released)
@@ -194,8 +193,9 @@ class FileCheckpointer:
         self._is_ours_alone = True
 
     def _kept(self, saved: Sequence[Saved]) -> list[Saved]:
+        """Those that the strategy keeps, and the newest, without which a stop loses updates."""
         names = self.strategy(saved)
-        return [each for each in saved if each.name in names]
+        return [each for each in saved if each.name in names or each is saved[-1]]
 
     def _forget(self, names: Collection[str]) -> None:
         """Drops checkpoints, and the copies of unwritten ones."""

@@ -247,7 +247,7 @@ class Loop:
             self.ending = None
         due = {n: sets[n] for n in self._agenda.unmeasured_sets(at)}
         with self._saved_if_interrupted():
-            was_open = at.batch > 0 and self._metric_log.close_epoch()
+            was_open = at.batch > 0 and self._metric_log.close_epoch(is_whole=False)
             self.evaluator.validate(due)
         if was_open:
             self._metric_log.epoch_ended()

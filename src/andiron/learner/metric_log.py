@@ -112,11 +112,11 @@ class MetricLog:
         if speed:
             self._record("train", values, readings | speed, histograms=histograms)
 
-    def close_epoch(self) -> bool:
+    def close_epoch(self, is_whole: bool = True) -> bool:
         """Records the rest of the window and the means of the epoch; returns whether it has any."""
         self.log_window({}, {})  # after a skipped last update
         self.throughput.close_epoch()
-        values = self.train_tally.close_epoch()
+        values = self.train_tally.close_epoch(is_whole)
         if values:
             self._record("train", values, {}, whole_epoch=True)
         return bool(values)

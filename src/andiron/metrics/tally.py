@@ -80,19 +80,25 @@ class Tally:
         with self._file_blamed():
             return self._values(self._move_window())
 
-    def close_epoch(self) -> Values:
-        """The numbers since the last epoch was closed, an open window included."""
+    def close_epoch(self, is_whole: bool = True) -> Values:
+        """The numbers since the last whole epoch, an open window included; {} if given already.
+
+        If it is not whole, a longer run may complete it: its counts are kept.
+        """
         with self._file_blamed():
             self._move_window()
-            values = self._values(self._epoch)
-        self.forget()
+            values = {} if self._is_given else self._values(self._epoch)
+        self._is_given = True
+        if is_whole:
+            self.forget()
         return values
 
     def forget(self) -> None:
-        """Drops everything counted since the last epoch was closed."""
+        """Drops everything counted since the last whole epoch."""
         self._items: list[Any] = []  # of the window, not yet counted
         self._window: list[Any] = []  # of each batch, or slice of one, the parts of each metric
         self._epoch: list[Any] = [None] * len(self.metrics)
+        self._is_given = False  # whether `close_epoch` gave its numbers
         self._is_restored = False  # whether parts in it come from a file
 
     def state_dict(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -106,7 +112,8 @@ class Tally:
             places = {"slices": [[*batch] for batch in batches]}
         window, epoch = (_plain(part, tensors) for part in (counted, self._epoch))
         names = [metric.name for metric in self.metrics]
-        return {"metrics": names, "window": window, "epoch": epoch} | places, tensors
+        plain = {"metrics": names, "window": window, "epoch": epoch} | places
+        return plain | ({"given": True} if self._is_given else {}), tensors
 
     def load_state_dict(
         self, plain: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
@@ -127,6 +134,7 @@ class Tally:
         if self._world.is_divided:
             places = plain.get("slices") or [[0] for _ in self._window]
             self._window = sliced_window.own(self._window, places, self._world)
+        self._is_given = plain.get("given", False)
         self._is_restored = True
 
     def _file_blamed(self) -> AbstractContextManager[None]:
@@ -161,6 +169,7 @@ class Tally:
             parts = list(map(_merged, self.metrics, zip(*batches, strict=True)))
         if parts is None:
             return [None] * len(self.metrics)
+        self._is_given = False
         self._epoch = [
             new if old is None else type(new)(map(operator.add, old, new))
             for old, new in zip(self._epoch, parts, strict=True)

@@ -72,6 +72,33 @@ def test_a_longer_run_makes_the_same_first_updates(tmp_path):
         assert torch.equal(tensor, by_updates.model.state_dict()[name])
 
 
+def means_of_epochs(points):
+    return [p.values for p in points if p.split == "train" and p.whole_epoch]
+
+
+@pytest.mark.parametrize("ends", [1, 4, 6])
+def test_an_epoch_that_a_longer_run_completes_has_its_whole_means(tmp_path, ends):
+    short, _ = fitted(tmp_path / "a", more=lambda b: b.num_updates(ends))
+    kept, model = Kept(), classifier()
+    longer = builder(tmp_path / "b", kept).num_updates(BATCHES)
+    with longer.build(model, Optimizer(torch.optim.Adam, model), LR) as learner:
+        learner.load(short.state())
+        learner.fit(*loaders())
+    _, whole = fitted(tmp_path / "c", more=lambda b: b.num_updates(BATCHES))
+    (completed,), (expected,) = means_of_epochs(kept), means_of_epochs(whole)
+    assert completed == pytest.approx(expected, rel=1e-6)  # other windows round otherwise
+
+
+def test_the_means_of_an_unfinished_epoch_are_recorded_once(tmp_path):
+    short, _ = fitted(tmp_path / "a", more=lambda b: b.num_updates(4))
+    kept, model = Kept(), classifier()
+    again = builder(tmp_path / "b", kept).num_updates(4)
+    with again.build(model, Optimizer(torch.optim.Adam, model), LR) as learner:
+        learner.load(short.state())
+        learner.fit(*loaders())
+    assert means_of_epochs(kept) == []
+
+
 def test_early_stopping_counts_validations_after_its_warm_up(tmp_path):
     def rule(**arguments):
         never_better = EarlyStopping("loss", min_delta=100.0, patience=2, **arguments)

@@ -101,6 +101,7 @@ class Tally(TypedDict):
     window: list[Plain]
     epoch: list[Plain | None]
     slices: NotRequired[list[list[Count]]]  # of each batch, those with an entry in the window
+    given: NotRequired[bool]  # whether the epoch's numbers are recorded, where a run ended in it
 
 
 class Standing(TypedDict):

@@ -90,7 +90,7 @@ class Follows(Interrupter):
         yield from ["validate"] * self._logged[self._updates, "valid", "window"]
         tally = self._state["metric_log"]["tally"] if self._state else {}
         is_open = tally.get("window") or any(each is not None for each in tally.get("epoch", ()))
-        if is_open and self._updates == self._last:
+        if is_open and not tally.get("given") and self._updates == self._last:
             yield "save"
 
     def at(self, split: str, updates: int, batch: int) -> bool:
