@@ -132,7 +132,7 @@ class Evaluator:
                 with state.optimizer.evaluated(), inference.valid(state.model) as model:
                     state.metric_log.show_samples(split, model.samples())
         for schedule in state.observing_schedules():
-            if state.set_of(getattr(schedule, "split", "valid")) in sets:
+            if state.is_measured(getattr(schedule, "split", "valid"), sets):
                 schedule.observe(dict(state.metric_log.latest))
         for name in sets.keys() & state.validations:
             state.validations[name].done(state.position.updates)

@@ -264,7 +264,7 @@ class Loop:
                 self._metric_log.latest,
                 epoch=at.epoch + (at.batch > 0),
                 updates=at.updates,
-                is_new=lambda split: state.set_of(split) in sets,
+                is_new=lambda split: state.is_measured(split, sets),
             )
 
     def _stop_if_asked(self) -> None:

@@ -24,6 +24,7 @@ from andiron.optim.grouped import GroupedOptimizer
 from andiron.optim.own.averaging import WeightAverage
 from andiron.plain import readable
 from andiron.plain.cadence import Ticker
+from andiron.protocols import Loader
 from andiron.schedules.single_curve import Schedule, stateful
 from andiron.serialization import layouts, matching
 
@@ -48,6 +49,11 @@ class LearnerState:
         """
         name = split.partition("-")[0]
         return name if name in self.validations else "valid"
+
+    def is_measured(self, split: str, sets: Mapping[str, Loader]) -> bool:
+        """Whether a pass over these sets has values for those who wait for a split."""
+        is_before_values = split == "train" and split not in self.metric_log.latest
+        return self.set_of(split) in sets and not is_before_values
 
     def capture(self, measured: Measured | None = None) -> Checkpoint:
         """The state after the last completed update; `model` has the weights to evaluate.

@@ -14,6 +14,7 @@ from andiron.learner.evaluation import measure
 from andiron.metrics import Loss, Tally
 from andiron.optim import Optimizer
 from andiron.plain.cadence import Cadence
+from andiron.schedules import Plateau
 
 
 def fitted(folder, *, num_epochs=2, more=lambda b: b):
@@ -106,6 +107,17 @@ def test_early_stopping_counts_validations_after_its_warm_up(tmp_path):
 
     assert fitted(tmp_path / "a", more=rule())[0].updates == 6  # a gain at 2, none at 4 and 6
     assert fitted(tmp_path / "b", more=rule(not_before=7))[0].updates == 10  # counts 8 and 10
+
+
+def test_what_waits_for_train_values_begins_with_the_first_log_point(tmp_path):
+    rule = EarlyStopping("loss", split="train", min_delta=100.0, patience=2)
+    schedule = Plateau(LR, 0.5, patience=1, threshold=0.99, split="train")
+    made = builder(tmp_path, Kept()).validate_every(2).validate_first().early_stopping(rule=rule)
+    model = classifier()
+    with made.build(model, Optimizer(torch.optim.Adam, model), schedule) as learner:
+        learner.fit(*loaders())
+    assert learner.updates == 8  # log points 3 and 6: a gain at 4, none at 6 and 8
+    assert schedule.lr < LR
 
 
 def test_checkpoints_within_an_epoch_know_their_validation(tmp_path):
