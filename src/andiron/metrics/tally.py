@@ -53,6 +53,14 @@ class Tally:
         self.images: dict[str, Tensor] = {}
         self.decisions: dict[str, Decisions] = {}
 
+    def forget(self) -> None:
+        """Drops everything counted since the last whole epoch."""
+        self._items: list[Any] = []  # of the window, not yet counted
+        self._window: list[Any] = []  # of each batch, or slice of one, the parts of each metric
+        self._epoch: list[Any] = [None] * len(self.metrics)
+        self._is_given = False  # whether `close_epoch` gave its numbers
+        self._is_restored = False  # whether parts in it come from a file
+
     def add(self, item: Any, batch: Any = None, *, is_kept: bool = False) -> None:
         """Counts one batch; `batch` is for metrics that declare `needs_batch`.
 
@@ -92,14 +100,6 @@ class Tally:
         if is_whole:
             self.forget()
         return values
-
-    def forget(self) -> None:
-        """Drops everything counted since the last whole epoch."""
-        self._items: list[Any] = []  # of the window, not yet counted
-        self._window: list[Any] = []  # of each batch, or slice of one, the parts of each metric
-        self._epoch: list[Any] = [None] * len(self.metrics)
-        self._is_given = False  # whether `close_epoch` gave its numbers
-        self._is_restored = False  # whether parts in it come from a file
 
     def state_dict(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The open window, batch by batch, and the open epoch; merging early rounds differently."""

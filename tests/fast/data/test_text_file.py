@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from omegaconf import OmegaConf
 
 from andiron import errors
 from andiron.data import DataLoader
@@ -347,6 +348,32 @@ def test_a_folder_of_texts_is_read_as_their_joined_content(tmp_path, level):
     assert sorted(path.name for path in (tmp_path / "stories").rglob("*.txt")) == [
         ".hidden.txt", "0.txt", "10.txt", "2.txt",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("train, held_out", [
+    ("train.txt", "test.txt"),
+    ("wiki.train.txt", "wiki.valid.txt"),
+    ("Training/1.txt", "dev/1.txt"),
+])  # fmt: skip
+def test_texts_of_other_parts_are_never_joined_with_those_that_train(tmp_path, train, held_out):
+    for name in (train, held_out, "LICENSE.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("a text of some length, " * 9)
+    with pytest.raises(errors.DataError, match="read as one, which is divided anew") as raised:
+        load(str(tmp_path), context_length=4)
+    path, sets = str(raised.value).split("data.path=")[1].split(" 'data.valid_sets=")
+    ((name, other),) = OmegaConf.create(sets.rstrip("'")).items()
+    splits = load(path, context_length=4, valid_sets={name: other})
+    assert (path, other) == (f"{tmp_path / train}", f"{tmp_path / held_out}")
+    assert len(splits.by_name[name]) == 51
+
+
+@pytest.mark.parametrize("names", [("train.txt", "train_2.txt"), ("trains.txt", "test.txt")])
+def test_texts_of_one_part_are_joined(tmp_path, names):
+    for name in names:
+        (tmp_path / "texts" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "texts" / name).write_text(POEM)
+    assert len(load(str(tmp_path / "texts"), context_length=4).train)
 
 
 def test_a_byte_order_mark_is_no_character(tmp_path):

@@ -18,19 +18,12 @@ from torch import Tensor
 from andiron import errors
 from andiron.data.dataset import Classes
 from andiron.data.on_disk.columns import MISSING
+from andiron.data.on_disk.train_valid_test import OTHERS, PARTS, part_of
 
 SUFFIXES = (
     ".png", ".jpg", ".jpeg", ".jfif", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm",
     ".pbm", ".pnm",
 )  # fmt: skip
-PARTS = ("train", "valid", "test")
-MEANINGS = {  # of a folder's name without WORDS
-    "train": "train", "training": "train", "valid": "valid", "validation": "valid", "val": "valid",
-    "dev": "valid", "eval": "valid", "evaluation": "valid", "validate": "valid", "test": "test",
-    "testing": "test",
-}  # fmt: skip
-NAMES = ", ".join(name for name in MEANINGS if name not in PARTS)
-WORDS = re.compile("[^a-z]|set|seg|data|images?")
 # hidden folders, and those that archives, NAS boxes and file systems add
 OF_SYSTEM = re.compile(r"\..*|__MACOSX|@eaDir|\$RECYCLE\.BIN|System Volume Information|lost\+found")
 log = logging.getLogger("andiron")
@@ -74,7 +67,7 @@ class ImageTree:
 def find(root: Path) -> ImageTree:
     """The images below `root`/<class>, or `root`/<part>/<class> if there is a training folder.
 
-    Folders of parts are named train, valid and test, or as `_named_part` reads them. A folder
+    Folders of parts are named train, valid and test, or as `part_of` reads them. A folder
     without classes may have a table of labels. Names that begin with a dot are ignored, and files
     with other suffixes, which are logged.
     Raises: DataError if the folder is missing, has fewer than two classes, or one without images.
@@ -121,7 +114,7 @@ def _parts(root: Path) -> dict[str, str]:
     """
     folders = _folders(root)
     of_part: dict[str | None, str] = {}
-    strange = [name for name in folders if of_part.setdefault(_part(name), name) != name]
+    strange = [name for name in folders if of_part.setdefault(part_of(name), name) != name]
     if None in of_part:
         strange.append(of_part.pop(None))
     is_alone = len(of_part) == 1 and strange and "train" not in folders
@@ -130,20 +123,15 @@ def _parts(root: Path) -> dict[str, str]:
     if strange:
         raise errors.DataError(
             f"{root}: has a folder {min(strange)!r} beside {of_part['train']}/; folders there are "
-            f"{', '.join(PARTS)}, one of each (also named {NAMES}): rename or remove it"
+            f"{', '.join(PARTS)}, one of each (also named {OTHERS}): rename or remove it"
         )
     return {part: of_part[part] for part in PARTS if part in of_part}
-
-
-def _part(folder: str) -> str | None:
-    """The part that a folder's name means, such as test for `Test-Images`; None for a class."""
-    return MEANINGS.get(WORDS.sub("", folder.lower()))
 
 
 def _by_class(root: Path, folder: Path, ignored: list[str]) -> tuple[dict[str, list[str]], bool]:
     """The images of each class: in a folder each, or as a table of labels says, and whether."""
     folders = _folders(folder)
-    if len(folders) == 1 and _part(folders[0]) == _part(folder.name) is not None:
+    if len(folders) == 1 and part_of(folders[0]) == part_of(folder.name) is not None:
         return _by_class(root, folder / folders[0], ignored)  # seg_train/seg_train/<class>
     if len(folders) < 2 and (table := _labels_in(folder)):
         return _labelled(table, [*_files(root, folder, ignored)]), True

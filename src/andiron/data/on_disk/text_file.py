@@ -15,6 +15,7 @@ from andiron import errors
 from andiron.data.composed.composed_datasets import Mapped
 from andiron.data.dataset import Batch, Dataset, Indices, RawBatch
 from andiron.data.on_disk import character_tokens
+from andiron.data.on_disk.train_valid_test import part_of
 from andiron.data.on_disk.stored import StoredArray, StoredFile
 from andiron.data.splitting import fingerprint, splits
 from andiron.disk import files
@@ -194,7 +195,8 @@ def _joined(folder: Path, cache: Path | None) -> Path:
 
     It has the bytes of `cat`, and lies in the folder `cache` or beside `folder`; it is written if
     missing. Names that begin with a dot are ignored.
-    Raises: DataError if there is no text, one cannot be read, or the file cannot be written.
+    Raises: DataError if there is no text, one cannot be read, or the file cannot be written; for
+    texts of several parts of the data.
     """
     folder = folder.absolute()
     found = sorted(folder.rglob("*.[tT][xX][tT]"))
@@ -203,6 +205,7 @@ def _joined(folder: Path, cache: Path | None) -> Path:
         raise errors.DataError(
             f"{folder}: has no text that ends in .txt; rename its texts, or name one file"
         )
+    _refuse_parts(folder, texts)
     try:
         name = f"{folder.name}.{fingerprint.of_texts(map(fingerprint.of_file, texts))[:16]}.txt"
         joined = (cache or folder.parent) / name
@@ -216,6 +219,23 @@ def _joined(folder: Path, cache: Path | None) -> Path:
         ) from error
     log.info("%s: %d texts are read as one, %s", folder, len(texts), joined)
     return joined
+
+
+def _refuse_parts(folder: Path, texts: Sequence[Path]) -> None:
+    """Refuses a text that trains beside one held out: as one text, the latter would train too."""
+    by_part: dict[str, Path] = {}
+    for path in texts:
+        names = path.relative_to(folder).with_suffix("").parts
+        for part in filter(None, map(part_of, ".".join(names).split("."))):
+            by_part.setdefault(part, path)
+    train = by_part.pop("train", None)
+    if train and by_part:
+        sets = ", ".join(f"own_{part}: {path}" for part, path in sorted(by_part.items()))
+        raise errors.DataError(
+            f"{folder}: {train.relative_to(folder)} and {[*by_part.values()][0].name} are parts of "
+            "the data, and the texts of a folder are read as one, which is divided anew; name the "
+            f"part that trains: data.path={train} 'data.valid_sets={{{sets}}}'"
+        )
 
 
 def _pieces(texts: Sequence[Path]) -> Iterator[bytes]:
