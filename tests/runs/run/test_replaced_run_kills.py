@@ -8,7 +8,7 @@ from runs_made import content, make_run
 
 from andiron.disk import files
 from andiron.run_folder import RunFolder
-from andiron.shell.run import claim, replaced_run, run_record
+from andiron.shell.run import claim, replaced_run, run_record, status
 
 CHANGES = ("link", "mkdir", "open", "rename", "replace", "rmdir", "unlink", "write")
 
@@ -121,3 +121,28 @@ def test_the_same_command_restarts_a_run_killed_anywhere_in_its_start(tmp_path):
         if not is_killed:
             break
     assert changes > 10
+
+
+def test_a_run_killed_before_its_first_update_is_started_again_whenever_that_is_killed(tmp_path):
+    """Its files are removed by the second start; the third needs no permission."""
+
+    def start(folder, *, overwrite=False):
+        with claim.claimed(folder, overwrite=overwrite) as begins:
+            run_record.write(folder, {folder.config: b"new", folder.hydra / "config.yaml": b"new"})
+            begun.append(folder)
+            begins()
+
+    begun, first = [], 0
+    while not begun:
+        first += 1
+        killed_after(first, lambda: start(RunFolder(tmp_path / f"begun-{first}")))  # noqa: B023
+    for second in itertools.count():
+        folder = RunFolder(tmp_path / str(second))
+        killed_after(first - 1, lambda folder=folder: start(folder))
+        assert status.is_untrained(folder) and folder.config.exists()
+        begun.clear()
+        killed_after(second, lambda folder=folder: start(folder))
+        if begun:
+            break
+        start(folder)
+    assert second > 20

@@ -157,7 +157,7 @@ def remove(folder: RunFolder, *, keeps_manifest: bool = False) -> None:
     The manifest, which lists the files, is removed last, and only if all others could be. Call it
     only if `own_links` is empty: files would be removed through a link.
     """
-    written = list(_run_files(folder))
+    written = sorted(_run_files(folder), key=folder.status.__eq__)  # it says that nothing is lost
     for path in written:
         with suppress(OSError, ValueError):  # ValueError: a manifest may list a name with a NUL
             path.unlink()

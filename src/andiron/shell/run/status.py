@@ -48,9 +48,11 @@ def read(folder: RunFolder) -> dict[str, Any]:
 def is_untrained(folder: RunFolder) -> bool:
     """Whether the process of the run ended, or was killed, before its first update."""
     status = read(folder)
-    if not folder.status.exists() and run_record.holds_run(folder):  # killed before it had one
+    if not folder.status.exists() and run_record.holds_run(folder):
         manifest = run_record.manifest_of(folder)
-        status = {UNTRAINED: not (manifest.entries or manifest.written)}
+        listed = [folder.path / name for name in (*manifest.entries, *(manifest.written or ()))]
+        # killed before it had one, or when all its files were removed
+        status = {UNTRAINED: not any(map(os.path.lexists, listed))}
     return status.get(UNTRAINED) is True and not _has_trained(folder)
 
 
