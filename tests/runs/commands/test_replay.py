@@ -68,6 +68,29 @@ def test_a_replay_does_not_read_the_weights_that_the_run_started_from(finished_d
     assert (ended.code, ended.errors) == (0, "")
 
 
+def test_a_replay_has_the_options_and_threads_of_the_session_that_failed(tmp_path, monkeypatch):
+    folder, mine = tmp_path / "run", torch.get_num_threads()
+    small = "optimizer=sgd", "num_epochs=1", "render=plain"
+    assert called(train.main, f"hydra.run.dir={folder}", *small, "slices=2").code == 0
+    torch.set_num_threads(had := 2 if mine == 1 else 1)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    changed = "num_epochs=2", "lr=3e38", "batch_size=100", "resume_allow=[lr,batch_size]"
+    assert called(train.main, f"resume={folder}", *changed).code == 1
+    torch.set_num_threads(mine)
+    (left,) = (folder / "nonfinite").iterdir()
+    seen, build = [], replay.components.build
+
+    def built(config, *given):
+        seen.append((config.batch_size, torch.get_num_threads()))
+        return build(config, *given)
+
+    monkeypatch.setattr(replay.components, "build", built)
+    ended = replayed(left)
+    assert (ended.code, ended.errors) == (0, "")
+    assert ended.output.splitlines()[-1] == "the same gradients as in the run, bit for bit"
+    assert seen == [(100, had)] and torch.get_num_threads() == mine
+
+
 def test_other_data_give_other_gradients_and_a_report(tmp_path):
     left = failed_run(tmp_path / "run")
     config = tmp_path / "run" / "config.json"

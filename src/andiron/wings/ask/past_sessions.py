@@ -4,12 +4,13 @@ import dataclasses
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from typing import Any
 
 import torch
 
 from andiron import errors, randomness, serialization
-from andiron.checkpoint import contents, directory
+from andiron.checkpoint import Store, contents, directory
 from andiron.distributed import World
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner
@@ -49,10 +50,18 @@ class PastSessions:
         self._resumes = [e for e in self._origin["resumes"] if type(e.get("updates")) is int]
         self._changes = applied_changes.history(self._resumes)
         self.resumed = {entry["updates"] for entry in self._resumes}  # after these updates
-        self.store = configured_store.store(self.config.checkpoint, folder.checkpoints, trusted)
+
+    @cached_property
+    def store(self) -> Store:
+        """The store of its checkpoints."""
+        folder = self._folder.checkpoints
+        return configured_store.store(self.config.checkpoint, folder, self._trusted)
+
+    @cached_property
+    def saved(self) -> dict[int, str]:
+        """Its checkpoints by their completed updates, the newest of those that share one."""
         places = filter(None, map(contents.step_place, directory.names(self.store)))
-        # by their completed updates, the newest of those that share one
-        self.saved = {place[0]: contents.step_name(*place) for place in sorted(places)}
+        return {place[0]: contents.step_name(*place) for place in sorted(places)}
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -113,7 +122,7 @@ class PastSessions:
 
         Raises: RunFolderError if a fork's parent is no longer as it was.
         """
-        config, world = self._config_at(begin), self._world_at(begin)
+        config, world = self.config_at(begin), self._world_at(begin)
         self._check_clock(config)
         with devices.deterministic(config.deterministic), ExitStack() as at_end:
             built, point = self._built(config, state, world)
@@ -184,7 +193,7 @@ class PastSessions:
         weights = serialization.load_tensors(self._folder.model)
         return SizeLimit.of(weights, str(self._folder.model))
 
-    def _config_at(self, updates: int) -> Train:
+    def config_at(self, updates: int) -> Train:
         """The options with which the run made the update after `updates`, to make it once more."""
         flat = dict(leaves.leaves(dataclasses.asdict(self.config)))
         for name, values in self._changes.items():
@@ -202,7 +211,7 @@ class PastSessions:
 
         Raises: RunFolderError.
         """
-        here, slices = self.world, self._config_at(updates).slices
+        here, slices = self.world, self.config_at(updates).slices
         world = World(here.rank, here.size, slices, here.reports)
         number = self.record_at(updates).get("processes", 1)
         if slices is None and number != world.size:

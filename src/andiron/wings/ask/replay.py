@@ -5,6 +5,7 @@ import code
 import dataclasses
 import os
 import sys
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from andiron.learner.extras.nonfinite_cause import Step, diagnosis, fingerprint
 from andiron.plain import readable
 from andiron.protocols import Point
 from andiron.run_folder import RunFolder
-from andiron.shell.assembly import components, configured_learner
+from andiron.shell.assembly import components, configured_learner, devices
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.cli import answers, command_line, process
 from andiron.shell.config.schema import FROM_PYTHON
@@ -28,6 +29,7 @@ from andiron.shell.config.trust import LIST_ALONE, Trust
 from andiron.shell.run import named_folder, run_record
 from andiron.wings.ask.engine import Instrument, Recorded, Update
 from andiron.wings.ask.layer_statistics import KINDS, LayerStatistics
+from andiron.wings.ask.past_sessions import PastSessions
 from andiron.wings.trained import named_output
 from andiron.writers import TensorBoardWriter
 
@@ -54,13 +56,15 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
     if isinstance(recorded_options, dict) and FROM_PYTHON in recorded_options:
         remedy = f"{nonfinite.in_python(folder)} runs the step again"
         raise errors.RunFolderError(f"{run.path}: a run started from Python; {remedy}")
-    config = run_record.config(run, trusted)
-    config = dataclasses.replace(
-        config, checkpoint=None, render=None, observers=None, start_from=None, test_weights="last"
-    )
+    past, before = PastSessions(run, trusted, {}), state["updates"]
+    config = past.config_at(before)
+    config = dataclasses.replace(config, checkpoint=None, observers=None, start_from=None)
     size_limit = SizeLimit.of(saved.model, saved.place(contents.MODEL))
-    built = components.build(config, trusted, size_limit)
-    with configured_learner.learner(config, built, folder) as learner:
+    with ExitStack() as at_end:
+        at_end.enter_context(past.threads(before, None))
+        at_end.enter_context(devices.deterministic(config.deterministic))
+        built = components.build(config, trusted, size_limit)
+        learner = at_end.enter_context(configured_learner.learner(config, built, folder))
         learner.load(saved)
         start = step.first_batch - 1
         end = start + step.num_batches
