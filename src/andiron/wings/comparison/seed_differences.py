@@ -98,7 +98,7 @@ def as_table(found: Sequence[Mapping[str, Any]]) -> str:
             place,
             number(each["value"]),
             each["interval"] and " to ".join(map(number, each["interval"])),
-            number(each["p"]),
+            each["interval"] and number(each["p"]),
             each["test"],
             each["result"],
             number(each["deviation"]) if each["deviation"] else None,
