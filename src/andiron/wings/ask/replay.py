@@ -14,6 +14,7 @@ from torch import nn
 
 from andiron import checkpoint, errors
 from andiron.checkpoint import contents
+from andiron.data.loader import DataLoader
 from andiron.data.structures import tensors_in
 from andiron.learner import nonfinite
 from andiron.learner.extras import state_format
@@ -66,12 +67,7 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
         built = components.build(config, trusted, size_limit)
         learner = at_end.enter_context(configured_learner.learner(config, built, folder))
         learner.load(saved)
-        start = step.first_batch - 1
-        end = start + step.num_batches
-        if not 0 <= start < end <= len(built.train) or not step.epoch:
-            file, allowed = saved.place(contents.STATE), f"within {len(built.train)} batches"
-            raise state_format.wrong(file, "step", [step.epoch, start + 1, end], allowed)
-        batches = [built.train.batch(step.epoch - 1, number) for number in range(start, end)]
+        batches = _batches(step, built.train, saved.place(contents.STATE))
         bad_modules = _watch_outputs(learner.model)
         with learner.training(built.train):
             gradients, _ = learner.updater.gradients(batches, learner.position, built.train)
@@ -85,6 +81,16 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
     if not answers.give({"folder": str(folder), "same_bits": is_same, **answer}):
         print(readable.printable(f"{step}\n{cause}\n{where}\n{comparison}"))
     return is_same
+
+
+def _batches(step: Step, train: DataLoader, file: str) -> list[Any]:
+    """The batches of a step that a file records."""
+    start = step.first_batch - 1
+    end = start + step.num_batches
+    if not 0 <= start < end <= len(train) or not step.epoch:
+        allowed = f"within {len(train)} batches"
+        raise state_format.wrong(file, "step", [step.epoch, start + 1, end], allowed)
+    return [train.batch(step.epoch - 1, number) for number in range(start, end)]
 
 
 def _watch_outputs(model: nn.Module) -> list[str]:
