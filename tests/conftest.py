@@ -9,10 +9,12 @@ import json
 import logging
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
+import preloaded
 import shape_checks
 
 gc.disable()  # until all is imported: that makes many objects and no garbage
@@ -107,6 +109,19 @@ class HostReads(TorchDispatchMode):
 def host_reads() -> type[HostReads]:
     """`with host_reads() as reads:` counts the reads in the block as `reads.number`."""
     return HostReads
+
+
+@pytest.fixture(scope="module")
+def preloaded_processes():
+    """Has `subprocess` fork Python from a process that has imported torch and Andiron."""
+    with preloaded.processes():
+        yield
+
+
+@pytest.fixture
+def fresh_processes(monkeypatch):
+    """Has `subprocess` start each process anew, in a module with `preloaded_processes`."""
+    monkeypatch.setattr(subprocess, "Popen", preloaded.STARTED)
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ from proofs import kill_test, observed_phase
 from proofs.kill_test import Hit, Trial
 from train_processes import ROOT, Training, lines, status, trained, updates_saved
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 SCRIPT = ROOT / "scripts" / "kill_test.py"
 LONG = (
     "model.hidden=[32]", "batch_size=20", "num_epochs=25", "checkpoint.every_updates=1",
@@ -85,6 +87,7 @@ def is_in_training(run_dir):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("fresh_processes")
 def test_runs_killed_at_random_moments_end_with_the_same_bits(tmp_path):
     trial = Trial(
         ["num_epochs=20"], runs=1, kills=4, seed=11, at=("any", "training", "write", "weights")

@@ -12,6 +12,8 @@ from in_process import called
 from andiron import serialization
 from andiron.shell.training import train
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 
 @pytest.fixture
 def process(tmp_path):
@@ -28,6 +30,7 @@ def process(tmp_path):
     return run
 
 
+@pytest.mark.usefixtures("fresh_processes")
 def test_a_job_of_a_sweep_equals_the_same_run_alone(process, tmp_path):
     overrides = ("num_epochs=1", "model=convnet")
     swept = called(train.main, "-m", "seed=1,2", *overrides, "hydra.sweep.dir=sweep", cwd=tmp_path)

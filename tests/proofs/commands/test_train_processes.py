@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from waiting import until
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 ROOT = Path(__file__).resolve().parents[3]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 ROOT = Path(__file__).resolve().parents[3]
 EVERYWHERE = ("0", "1", "mid", "edge", "validation", "epoch", "end", "test")
 SMALL = ("data=partial", "num_epochs=2", "batch_size=20", "log_every=4", "device=cpu")
@@ -188,6 +190,7 @@ def test_a_plateau_and_a_loss_scale_are_in_use_in_what_was_proved(tmp_path, proo
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("fresh_processes")
 def test_segments_are_separate_processes_that_an_outside_signal_ends(tmp_path, proof):
     said = proof(
         *SMALL, "num_epochs=4", "--at", "signal", "validation:2", "end", "--random", "1", "--seed",

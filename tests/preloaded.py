@@ -1,0 +1,240 @@
+"""Processes of Python that are forked from one that has imported torch and Andiron.
+
+A process imports them for longer than most tests train. Within `processes()`, `subprocess` forks
+instead of starting Python where both give the same: the forked process is a child of the one that
+called `subprocess`, with the environment, folder, streams, `sys.path` and `__main__` that were
+asked for. Tests about what a process does while it starts do not use it.
+"""
+
+import atexit
+import contextlib
+import ctypes
+import fcntl
+import functools
+import gc
+import importlib
+import itertools
+import json
+import os
+import random
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import time
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+ROOT = Path(__file__).resolve().parents[1]
+MODULES = (
+    "andiron.wings.sweep.clean_process", "andiron.learner", "andiron.models",
+    "andiron.wings.comparison", "torch.distributed.launcher.api",
+    "tensorboard.compat.proto.event_pb2",
+)  # fmt: skip
+AT_START = ("LC_", "LANG", "LD_", "MALLOC_", "MKL_", "OMP_", "PYTHON", "ANDIRON_FAST")
+STARTERS = ("torch.distributed.run", "kill_test.py", "verify_resume.py")  # of further processes
+ROOM = "x" * 16_384  # for the environment of a forked process, which /proc shows
+MOST_BYTES = 2**17
+PR_SET_CHILD_SUBREAPER = 36  # of <linux/prctl.h>
+STREAMS = (0, 1, 2)
+FLAGS = ("-P", "-u")  # of Python, before its program
+STARTED = subprocess.Popen
+
+
+class Forked(STARTED):
+    """`subprocess.Popen`, forked where that gives the same."""
+
+    server: socket.socket | None = None  # none: whatever starts is not forked
+
+    def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *rest):
+        *_, shell, p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite = rest[:9]
+        restore, gid, gids, uid, umask, new_session, group = rest[9:]
+        environment = dict(os.environ if env is None else env)
+        own = (executable, preexec_fn, gid, gids, uid)
+        plain = own == (None,) * 5 and (shell, umask, group) == (False, -1, -1)
+        arguments = [] if isinstance(args, str | bytes) else [os.fspath(each) for each in args]
+        if not self.server or not plain or not _is_forkable(arguments, environment):
+            super()._execute_child(
+                args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *rest
+            )
+            return
+        request = {
+            "arguments": arguments, "cwd": os.fspath(cwd or Path.cwd()), "environment": environment,
+            "new_session": bool(new_session), "numbers": [*STREAMS, *pass_fds],
+        }  # fmt: skip
+        given = (p2cread, c2pwrite, errwrite)
+        streams = [own if asked == -1 else asked for own, asked in zip(STREAMS, given, strict=True)]
+        message = json.dumps(request).encode()
+        assert len(message) < MOST_BYTES
+        with _adopting():
+            socket.send_fds(self.server, [message], [*streams, *pass_fds])
+            self.pid = int(self.server.recv(64))
+        self._child_created = True
+        self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
+
+
+def _is_forkable(arguments: list[str], environment: Mapping[str, str]) -> bool:
+    first = [each for each in arguments[1:] if each not in FLAGS][:1]
+    if not first or arguments[0] != sys.executable:
+        return False
+    if first[0].startswith("-") and first[0] not in ("-c", "-m"):
+        return False
+    folders = environment.get("PYTHONPATH", "").split(os.pathsep)
+    if any(Path(folder, "sitecustomize.py").exists() for folder in folders):
+        return False
+    return _at_start(environment) == _at_start(os.environ)
+
+
+def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that are read while a process starts."""
+    return {
+        name: value for name, value in environment.items()
+        if name.startswith(AT_START) and name != "PYTHONPATH"
+    }  # fmt: skip
+
+
+@contextlib.contextmanager
+def _adopting() -> Iterator[None]:
+    """Within it, this process becomes the parent of what its children leave behind."""
+    prctl = ctypes.CDLL(None).prctl
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        yield
+    finally:
+        prctl(PR_SET_CHILD_SUBREAPER, 0)
+
+
+@contextlib.contextmanager
+def processes() -> Iterator[None]:
+    """Within it, `subprocess` forks where that gives the same."""
+    if not hasattr(ctypes.CDLL(None), "prctl"):  # only Linux has it
+        yield
+        return
+    Forked.server = _server()
+    with mock.patch.object(subprocess, "Popen", Forked):
+        yield
+
+
+@functools.cache
+def _server() -> socket.socket:
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    environment = {**os.environ, "ROOM": ROOM}
+    environment.pop("PYTHONPATH", None)
+    with there:
+        server = STARTED(
+            [sys.executable, __file__, str(there.fileno())], env=environment,
+            stdin=subprocess.DEVNULL, pass_fds=[there.fileno()],
+        )  # fmt: skip
+    atexit.register(server.wait)
+    atexit.register(here.close)
+    return here
+
+
+def serve(connection: socket.socket) -> Callable[[], object]:
+    """Forks a process for each request; returns in the forked one, with what it has to run."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the processes
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(connection, MOST_BYTES, 16)
+        if not message:  # who asked has ended
+            os._exit(0)
+        answer, told = os.pipe()
+        between = os.fork()
+        if between == 0:
+            between = os.getpid()
+            process = os.fork()
+            if process == 0:
+                for descriptor in (answer, told, connection.detach()):
+                    os.close(descriptor)
+                while os.getppid() == between:
+                    time.sleep(0.0005)
+                return _become(json.loads(message), descriptors)
+            os.write(told, str(process).encode())
+            os._exit(0)
+        os.waitpid(between, 0)  # the process is now a child of who asked
+        connection.send(os.read(answer, 64))
+        for descriptor in (answer, told, *descriptors):
+            os.close(descriptor)
+
+
+def _become(request: Mapping[str, Any], descriptors: Sequence[int]) -> Callable[[], object]:
+    """Makes this process the one requested; returns what it has to run."""
+    if request["new_session"]:
+        os.setsid()
+    os.chdir(request["cwd"])
+    apart = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 100) for descriptor in descriptors]
+    for number, descriptor in zip(request["numbers"], apart, strict=True):
+        os.dup2(descriptor, number)
+    for descriptor in {*descriptors, *apart} - {*request["numbers"]}:
+        os.close(descriptor)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    _show_environment()
+    if any(argument.endswith(STARTERS) for argument in request["arguments"]):
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if os.fork() == 0:
+            here.close()
+            return serve(there)
+        there.close()
+        Forked.server = here
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    random.seed()
+    gc.enable()
+    _open_streams()
+    return _program(request["arguments"][1:])
+
+
+def _show_environment() -> None:
+    """Puts the environment where /proc shows it."""
+    numbers = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    start, end = map(int, numbers[47:49])
+    shown = "\0".join(map("=".join, os.environ.items())).encode(errors="surrogateescape")
+    ctypes.memset(start, 0, end - start)
+    ctypes.memmove(start, shown, min(len(shown), end - start - 1))
+
+
+def _open_streams() -> None:
+    encoding, errors = sys.__stdout__.encoding, sys.__stdout__.errors
+    sys.stdin = sys.__stdin__ = open(0, closefd=False)
+    sys.stdout = sys.__stdout__ = open(1, "w", encoding=encoding, errors=errors, closefd=False)
+    sys.stderr = sys.__stderr__ = open(
+        2, "w", buffering=1, encoding=encoding, errors="backslashreplace", closefd=False
+    )
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(write_through="PYTHONUNBUFFERED" in os.environ)
+
+
+def _program(arguments: Sequence[str]) -> Callable[[], object]:
+    """What `python *arguments` runs."""
+    sys.orig_argv = [sys.executable, *arguments]
+    flags = [*itertools.takewhile(FLAGS.__contains__, arguments)]
+    kind, *rest = arguments[len(flags) :]
+    if "-u" in flags:
+        sys.stdout.reconfigure(write_through=True)
+    sys.argv, first = [kind, *rest], os.path.dirname(os.path.realpath(kind))
+    if kind in ("-c", "-m"):
+        sys.argv, first = [kind, *rest[1:]], os.getcwd() if kind == "-m" else ""
+    paths = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    sys.path[:] = [*([] if "-P" in flags else [first]), *paths, *BASE]
+    if kind == "-m":
+        return functools.partial(runpy.run_module, rest[0], run_name="__main__", alter_sys=True)
+    sys.modules["__main__"] = module = types.ModuleType("__main__")
+    code = rest[0], "<string>"
+    if kind != "-c":
+        module.__file__ = kind
+        code = Path(kind).read_bytes(), kind
+    return functools.partial(exec, compile(*code, "exec"), module.__dict__)
+
+
+if __name__ == "__main__":
+    BASE = sys.path[1:]
+    sys.path.insert(0, str(ROOT / "src"))
+    subprocess.Popen = Forked  # for those that import it by its name
+    for name in MODULES:
+        importlib.import_module(name)
+    gc.freeze()
+    run = serve(socket.socket(fileno=int(sys.argv[1])))
+    run()
