@@ -9,7 +9,6 @@ asked for. Tests about what a process does while it starts do not use it.
 import atexit
 import contextlib
 import ctypes
-import fcntl
 import functools
 import gc
 import importlib
@@ -36,7 +35,8 @@ MODULES = (
     "tensorboard.compat.proto.event_pb2",
 )  # fmt: skip
 AT_START = ("LC_", "LANG", "LD_", "MALLOC_", "MKL_", "OMP_", "PYTHON", "ANDIRON_FAST")
-STARTERS = ("torch.distributed.run", "kill_test.py", "verify_resume.py")  # of further processes
+# of further processes
+STARTERS = ("torch.distributed.run", "kill_test.py", "verify_resume.py", "verify-resume")
 ROOM = "x" * 16_384  # for the environment of a forked process, which /proc shows
 MOST_BYTES = 2**17
 PR_SET_CHILD_SUBREAPER = 36  # of <linux/prctl.h>
@@ -48,16 +48,17 @@ STARTED = subprocess.Popen
 class Forked(STARTED):
     """`subprocess.Popen`, forked where that gives the same."""
 
+    executable = sys.executable
     server: socket.socket | None = None  # none: whatever starts is not forked
 
     def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *rest):
-        *_, shell, p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite = rest[:9]
-        restore, gid, gids, uid, umask, new_session, group = rest[9:]
+        _, _, shell, *pipes = rest[:9]
+        _, gid, gids, uid, umask, new_session, group = rest[9:]
         environment = dict(os.environ if env is None else env)
-        own = (executable, preexec_fn, gid, gids, uid)
-        plain = own == (None,) * 5 and (shell, umask, group) == (False, -1, -1)
+        is_plain = (executable, preexec_fn, gid, gids, uid) == (None,) * 5
+        is_plain = is_plain and (shell, umask, group) == (False, -1, -1)
         arguments = [] if isinstance(args, str | bytes) else [os.fspath(each) for each in args]
-        if not self.server or not plain or not _is_forkable(arguments, environment):
+        if not self.server or not is_plain or not _is_forkable(arguments, environment):
             super()._execute_child(
                 args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *rest
             )
@@ -66,7 +67,7 @@ class Forked(STARTED):
             "arguments": arguments, "cwd": os.fspath(cwd or Path.cwd()), "environment": environment,
             "new_session": bool(new_session), "numbers": [*STREAMS, *pass_fds],
         }  # fmt: skip
-        given = (p2cread, c2pwrite, errwrite)
+        given = (pipes[0], pipes[3], pipes[5])  # the child's ends of stdin, stdout and stderr
         streams = [own if asked == -1 else asked for own, asked in zip(STREAMS, given, strict=True)]
         message = json.dumps(request).encode()
         assert len(message) < MOST_BYTES
@@ -74,12 +75,12 @@ class Forked(STARTED):
             socket.send_fds(self.server, [message], [*streams, *pass_fds])
             self.pid = int(self.server.recv(64))
         self._child_created = True
-        self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
+        self._close_pipe_fds(*pipes)
 
 
 def _is_forkable(arguments: list[str], environment: Mapping[str, str]) -> bool:
     first = [each for each in arguments[1:] if each not in FLAGS][:1]
-    if not first or arguments[0] != sys.executable:
+    if not first or arguments[0] != Forked.executable:
         return False
     if first[0].startswith("-") and first[0] not in ("-c", "-m"):
         return False
@@ -110,27 +111,50 @@ def _adopting() -> Iterator[None]:
 
 @contextlib.contextmanager
 def processes() -> Iterator[None]:
-    """Within it, `subprocess` forks where that gives the same."""
-    if not hasattr(ctypes.CDLL(None), "prctl"):  # only Linux has it
+    """Within it, `subprocess` forks this Python where that gives the same."""
+    with _forking(sys.executable, _server):
         yield
-        return
-    Forked.server = _server()
-    with mock.patch.object(subprocess, "Popen", Forked):
-        yield
+
+
+@contextlib.contextmanager
+def processes_of(executable: str | Path, source: Path | None = None) -> Iterator[None]:
+    """The same for another Python, or for the Andiron below `source` (none: the installed one)."""
+    with contextlib.ExitStack() as at_end:
+        starting = functools.partial(_started, str(executable), source, at_end)
+        with _forking(str(executable), starting):
+            yield
 
 
 @functools.cache
 def _server() -> socket.socket:
+    at_end = contextlib.ExitStack()
+    atexit.register(at_end.close)
+    return _started(sys.executable, ROOT / "src", at_end)
+
+
+@contextlib.contextmanager
+def _forking(executable: str, starting: Callable[[], socket.socket]) -> Iterator[None]:
+    if sys.platform != "linux":  # others have no way to adopt a process
+        yield
+        return
+    with (
+        mock.patch.multiple(Forked, executable=executable, server=starting()),
+        mock.patch.object(subprocess, "Popen", Forked),
+    ):
+        yield
+
+
+def _started(executable: str, source: Path | None, at_end: contextlib.ExitStack) -> socket.socket:
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     environment = {**os.environ, "ROOM": ROOM}
     environment.pop("PYTHONPATH", None)
     with there:
+        command = [executable, __file__, str(there.fileno()), str(source or "")]
         server = STARTED(
-            [sys.executable, __file__, str(there.fileno())], env=environment,
-            stdin=subprocess.DEVNULL, pass_fds=[there.fileno()],
-        )  # fmt: skip
-    atexit.register(server.wait)
-    atexit.register(here.close)
+            command, env=environment, stdin=subprocess.DEVNULL, pass_fds=[there.fileno()]
+        )
+    at_end.callback(server.wait)
+    at_end.enter_context(here)
     return here
 
 
@@ -165,7 +189,7 @@ def _become(request: Mapping[str, Any], descriptors: Sequence[int]) -> Callable[
     if request["new_session"]:
         os.setsid()
     os.chdir(request["cwd"])
-    apart = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 100) for descriptor in descriptors]
+    apart = [os.dup2(descriptor, 100 + place) for place, descriptor in enumerate(descriptors)]
     for number, descriptor in zip(request["numbers"], apart, strict=True):
         os.dup2(descriptor, number)
     for descriptor in {*descriptors, *apart} - {*request["numbers"]}:
@@ -231,10 +255,11 @@ def _program(arguments: Sequence[str]) -> Callable[[], object]:
 
 if __name__ == "__main__":
     BASE = sys.path[1:]
-    sys.path.insert(0, str(ROOT / "src"))
+    sys.path[:1] = filter(None, sys.argv[2:])
     subprocess.Popen = Forked  # for those that import it by its name
     for name in MODULES:
-        importlib.import_module(name)
+        with contextlib.suppress(ImportError):  # a wing that is not there
+            importlib.import_module(name)
     gc.freeze()
     run = serve(socket.socket(fileno=int(sys.argv[1])))
     run()

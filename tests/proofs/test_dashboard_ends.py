@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 ROOT = Path(__file__).resolve().parents[2]
 ENTER, LEAVE, SHOW_CURSOR = "\x1b[?1049h", "\x1b[?1049l", "\x1b[?25h"
 OWNER = """import fcntl, runpy, sys, termios

@@ -20,7 +20,7 @@ LAST_WORDS = (
     " could not be written (No space left on device); free space there, or make it writable: "
     "resume={} then continues from the newest checkpoint\n"
 )
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("preloaded_processes")]
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 ROOT = Path(__file__).resolve().parents[2]
 OWNER = """import fcntl, runpy, sys, termios
 # standard input becomes the terminal whose Ctrl-C this process gets

@@ -3,8 +3,12 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from andiron.wings.comparison import bit_comparison
 from train_processes import in_two, status, trained
+
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
 
 OBSERVERS = """
 class Target:

@@ -15,6 +15,7 @@ import venv
 import zipfile
 from pathlib import Path
 
+import preloaded
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -145,11 +146,12 @@ def test_a_new_project_has_every_command_of_the_page(python, tmp_path):
         python, "-c", "import torch; torch.save({'weight': torch.ones(2)}, 'exported.pt')", cwd=mine
     )  # fmt: skip
 
-    for text, code in COMMANDS:
-        command = [str(andiron), *text.split()]
-        done = subprocess.run(command, cwd=mine, capture_output=True, text=True, timeout=300)
-        assert done.returncode == code, (text, done.stderr)
-        assert f"project {mine}: {mine / 'conf'}, trust mine\n" in done.stderr, text
+    with preloaded.processes_of(python):
+        for text, code in COMMANDS:
+            command = [str(python), str(andiron), *text.split()]
+            done = subprocess.run(command, cwd=mine, capture_output=True, text=True, timeout=300)
+            assert done.returncode == code, (text, done.stderr)
+            assert f"project {mine}: {mine / 'conf'}, trust mine\n" in done.stderr, text
 
     config = json.loads((mine / "sweep" / "1" / "config.json").read_text())
     assert config["model"] == {"_target_": "mine.Residual", "width": 8}

@@ -10,6 +10,8 @@ import pytest
 import safetensors.torch
 import torch
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import os, signal, sys

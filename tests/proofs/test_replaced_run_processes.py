@@ -16,6 +16,8 @@ from andiron.disk import files
 from andiron.run_folder import RunFolder
 from andiron.shell.run import claim, replaced_run, run_record, status
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 SOURCE = str(Path(claim.__file__).parents[3])
 REPLACING = """
 import sys

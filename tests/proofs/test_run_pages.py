@@ -13,6 +13,8 @@ from conftest import ROOT
 from andiron.run_folder import RunFolder
 from andiron.shell.config import schema
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 PAGES = ("run_folder.md", "resuming.md")
 
 

@@ -4,6 +4,8 @@ import pytest
 
 from proofs import several_processes
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 NAMES = ("mlp_adam", "muon_text_first", "classification_measured", "convnet_ema_4",
          "batch_norm_8")  # fmt: skip
 PROCESSES = (2, 3)

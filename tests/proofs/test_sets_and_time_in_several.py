@@ -3,11 +3,14 @@
 import json
 import re
 
+import pytest
 from in_process import called
 from train_processes import in_two, lines, status, trained, updates_saved
 
 from andiron.wings.comparison import bit_comparison
 from andiron.wings.runs import command as runs
+
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
 
 SETS = (
     "data=csv", "data.path=day.csv", "data.target=kind", "model.hidden=[8]", "batch_size=9",

@@ -17,6 +17,8 @@ from train_processes import lines, status
 from andiron.wings.comparison import bit_comparison
 from proofs import rank_kills
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 ROOT = Path(__file__).resolve().parents[2]
 RUN = ("model.hidden=[32]", "batch_size=20", "log_every=1", "device=cpu", "render=plain")
 
@@ -213,6 +215,7 @@ def status_after_a_signal(cwd, place, rank):
     return status(cwd / "run") if (cwd / "run").exists() else {}
 
 
+@pytest.mark.usefixtures("fresh_processes")
 def test_an_installed_package_is_started_by_its_name(tmp_path):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
@@ -223,6 +226,7 @@ def test_an_installed_package_is_started_by_its_name(tmp_path):
 
 
 @pytest.mark.parametrize("flag", ["--help", "--version"])
+@pytest.mark.usefixtures("fresh_processes")
 def test_a_command_that_only_prints_ends_well(tmp_path, flag):
     assert trained("train.py", flag, processes=2, cwd=tmp_path)
 
@@ -342,6 +346,7 @@ assert "pt_gloo_runloop" not in threads(), threads()
 """
 
 
+@pytest.mark.usefixtures("fresh_processes")
 def test_a_package_that_holds_the_group_in_its_defaults_leaves_no_threads_of_it():
     # as torchmetrics does; at the exit of the process they would abort it
     paths = {**os.environ, "PYTHONPATH": str(ROOT / "src")}

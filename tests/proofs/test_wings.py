@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import preloaded
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,8 +31,9 @@ def test_without_a_wing_a_run_is_trained_and_resumed(folders, tmp_path):
     copy = copy_without(folders, tmp_path)
     options = ("device=cpu", "render=plain")
 
-    python(copy, "train.py", "num_epochs=1", "hydra.run.dir=run", *options)
-    resumed = python(copy, "train.py", "resume=run", "num_epochs=2", *options)
+    with preloaded.processes_of(sys.executable, copy / "src"):
+        python(copy, "train.py", "num_epochs=1", "hydra.run.dir=run", *options)
+        resumed = python(copy, "train.py", "resume=run", "num_epochs=2", *options)
 
     assert "epoch 2/2" in resumed
 

@@ -16,6 +16,8 @@ from andiron.checkpoint import FileCheckpointer, KeepLast, checkpointer, load, n
 from andiron.checkpoint.on_disk import manifest
 from andiron.disk import files
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 ROOT = Path(__file__).resolve().parents[3]
 PATHS = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])
 

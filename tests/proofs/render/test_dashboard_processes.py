@@ -11,6 +11,8 @@ from tmux import NEEDED, Tmux
 
 from andiron.shell.training import train
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON = sys.executable
 LINE = "─" * 20

@@ -26,6 +26,8 @@ from andiron.wings.trained import evaluate, predict
 from andiron.wings.trained.exports import export
 from refusals import message_of
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 SCRIPT = """
 import os, signal, sys
 

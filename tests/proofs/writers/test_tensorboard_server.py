@@ -20,7 +20,7 @@ from andiron.protocols import Point
 from andiron.shell.training import train
 from andiron.writers import TensorBoardWriter
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("preloaded_processes")]
 
 ROOT = Path(__file__).resolve().parents[3]
 JOBS = {"0": ("Adam", 1e-3), "1": ("Adam", 1e-4), "2": ("SGD", 1e-3), "3": ("SGD", 1e-4)}

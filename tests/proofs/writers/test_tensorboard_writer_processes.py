@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
 
 SOURCE = Path(__file__).resolve().parents[3] / "src"
 
