@@ -1,9 +1,9 @@
 """Processes of Python that are forked from one that has imported torch and Andiron.
 
 A process imports them for longer than most tests train. Within `processes()`, `subprocess` forks
-instead of starting Python where both give the same: the forked process is a child of the one that
-called `subprocess`, with the environment, folder, streams, `sys.path` and `__main__` that were
-asked for. Tests about what a process does while it starts do not use it.
+instead of starting Python where both give the same: the forked process is a child of its caller,
+with the requested environment, folder, streams, session, `sys.path` and `__main__`. Tests of the
+start of a process start Python.
 """
 
 import atexit
@@ -232,7 +232,7 @@ def _open_streams() -> None:
 
 
 def _program(arguments: Sequence[str]) -> Callable[[], object]:
-    """What `python *arguments` runs."""
+    """The program of `python *arguments`."""
     sys.orig_argv = [sys.executable, *arguments]
     flags = [*itertools.takewhile(FLAGS.__contains__, arguments)]
     kind, *rest = arguments[len(flags) :]
