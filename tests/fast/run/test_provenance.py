@@ -9,7 +9,7 @@ import torch
 
 import andiron
 from andiron.shell.config.schema import Train
-from andiron.shell.run import provenance
+from andiron.shell.run import code_origin, provenance
 from andiron.shell.training import experiment
 
 CONFIG = Train(
@@ -51,7 +51,8 @@ def contents(folder):
 
 
 def gather():
-    return provenance.gather(seed=7, data={"name": "digits"}, device=torch.device("cpu"))
+    known = provenance.surroundings(7, {"name": "digits"}, torch.device("cpu"))
+    return provenance.gather(known, code_origin.gather())
 
 
 def test_a_clean_checkout_is_its_commit(checkout):

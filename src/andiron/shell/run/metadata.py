@@ -25,7 +25,7 @@ from andiron.run_folder import RunFolder
 from andiron.shell.config import schema
 from andiron.shell.config.leaves import leaves
 from andiron.shell.run import provenance, run_record
-from andiron.shell.run.code_origin import Gathering, Patches
+from andiron.shell.run.code_origin import Gathered, Gathering, Patches
 
 DECISIVE = re.compile(  # parts of the code and the machine that can change results
     r"(git|projects\..+)\.(revision|uncommitted)|modules\..+|packages\..+|python"
@@ -50,35 +50,29 @@ class Facts:
     code: Gathering | None = None  # if it is gathered beside
     started: Mapping[str, Any] = field(default_factory=dict)  # the weights of `start_from`
 
-    def origin(self) -> tuple[dict[str, Any], Patches]:
-        """The content of provenance.json, and patches of uncommitted changes by file name."""
-        origin, patches = provenance.gather(*self._surroundings, self.code)
-        return {**origin, **self.started}, patches
+    def origin(self) -> Callable[[], Gathered]:
+        """The content of provenance.json as of now, and patches of uncommitted changes by file name.
 
-    def origin_later(self) -> Callable[[], tuple[dict[str, Any], Patches]]:
-        """`origin` as of now, but for the code: a call waits until that is gathered."""
-        code, known = self.code or Gathering(), provenance.surroundings(*self._surroundings)
+        A call of the result waits until the code is gathered.
+        """
+        code, splits = self.code or Gathering(), self.splits
         code.fix()
-        return lambda: provenance.with_code({**known, **self.started}, code())
-
-    @property
-    def _surroundings(self) -> tuple[int, dict[str, Any], torch.device, int]:
-        """The seed, the data, the device and the number of processes."""
-        splits = self.splits
         data: dict[str, Any] = {"name": splits.name, "sha256": None}
         if isinstance(splits, Splits):
             data |= {"sha256": splits.fingerprint, "sizes": _sizes(splits)}
             if splits.more_fingerprints:
                 data["valid_sets"] = dict(splits.more_fingerprints)
-        return self.plain["seed"], data, self.device, self.processes
+        seed = self.plain["seed"]
+        known = provenance.surroundings(seed, data, self.device, self.processes)
+        return lambda: provenance.gather({**known, **self.started}, code())
 
 
 def record_start(
-    folder: RunFolder, facts: Facts, session: Sessions, others: Files, *, has_code: bool = True
+    folder: RunFolder, facts: Facts, session: Sessions, others: Files, code: Gathered | None
 ) -> None:
     """Writes provenance, data facts and parameter owners, as files and to `session`.
 
-    Writes `others` with them. Without `has_code`, `record_code` writes the provenance later.
+    Writes `others` with them. Without the `code`, `record_code` writes the provenance later.
     """
     contents = {folder.data: described.as_plain(facts.splits), folder.param_groups: facts.groups}
     texts = {
@@ -86,18 +80,17 @@ def record_start(
         "param_groups": group_table.as_markdown(facts.groups),
     }
     patches = Patches()
-    if has_code:
-        origin, patches = facts.origin()
+    if code is not None:
+        origin, patches = code
         contents = {folder.provenance: origin} | contents
         texts[PROVENANCE] = _page(origin)
     run_record.write(folder, {**others, **_as_files(folder, contents, patches)})
     session.start_session(hyperparameters(facts.plain), texts)
 
 
-def record_code(
-    folder: RunFolder, origin: Mapping[str, Any], patches: Patches, pages: ShowsPages
-) -> None:
+def record_code(folder: RunFolder, code: Gathered, pages: ShowsPages) -> None:
     """Writes the provenance of a run that trains already, as files and to `pages`."""
+    origin, patches = code
     run_record.write(folder, _as_files(folder, {folder.provenance: origin}, patches))
     pages.show_page(PROVENANCE, _page(origin), 0)
 
@@ -169,7 +162,7 @@ def resumed(
     """
     before = provenance.read(folder)
     resumes = before["resumes"]
-    origin, patches = facts.origin()
+    origin, patches = facts.origin()()
     entry = {
         "updates": updates,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),

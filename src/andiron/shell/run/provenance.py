@@ -4,7 +4,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -14,9 +14,9 @@ import torch
 import andiron
 from andiron import errors
 from andiron.run_folder import RunFolder
-from andiron.shell.config import leaves, project
-from andiron.shell.run import code_origin, run_record
-from andiron.shell.run.code_origin import Gathered, Patches
+from andiron.shell.config import leaves
+from andiron.shell.run import run_record
+from andiron.shell.run.code_origin import Gathered
 
 CODE = ("git", "projects", "modules")
 COMPARED = ("andiron", "python", "packages", "hardware", "data", "start_from", "fork_from")
@@ -25,24 +25,8 @@ MOST_TEXT = 200  # characters of a compared value
 INSTALLED = re.compile(r"(.+?)-([^-]+)(-py[\d.]+)?\.(dist|egg)-info")
 
 
-def gather(
-    seed: int,
-    data: dict[str, Any],
-    device: torch.device,
-    processes: int = 1,
-    code: Callable[[], Gathered] | None = None,
-) -> tuple[dict[str, Any], Patches]:
-    """The content of provenance.json, and patches from the commits to the code that ran.
-
-    Call it once everything is built, so that the user's own modules are imported. `code` gives the
-    code, if it is gathered beside.
-    """
-    known = surroundings(seed, data, device, processes)
-    return with_code(known, code() if code else code_origin.gather(project.config_dirs()))
-
-
 def surroundings(
-    seed: int, data: dict[str, Any], device: torch.device, processes: int
+    seed: int, data: dict[str, Any], device: torch.device, processes: int = 1
 ) -> dict[str, Any]:
     """The content of provenance.json without the code."""
     return {
@@ -58,8 +42,12 @@ def surroundings(
     }
 
 
-def with_code(known: dict[str, Any], code: Gathered) -> tuple[dict[str, Any], Patches]:
-    """The `surroundings` with the code, and the patches of its uncommitted changes."""
+def gather(known: dict[str, Any], code: Gathered) -> Gathered:
+    """The content of provenance.json, and patches from the commits to the code that ran.
+
+    `known` are the `surroundings`. Gather the code once everything is built, so that the user's own
+    modules are imported.
+    """
     origin, patches = code
     return {name: known[name] for name in ("command", "andiron")} | origin | known, patches
 

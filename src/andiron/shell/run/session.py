@@ -99,12 +99,11 @@ def _record(
         resumed = metadata.resumed(folder, facts, record.updates, record.changes)
         report.record = partial(_write, folder, {**record.others, **resumed})
         return None
-    is_late = not record.awaits_code
-    origin = facts.origin_later() if is_late else None
-    metadata.record_start(folder, facts, writers, record.others, has_code=not is_late)
-    if origin is None or facts.code is None:
+    origin, is_late = facts.origin(), not record.awaits_code
+    metadata.record_start(folder, facts, writers, record.others, None if is_late else origin())
+    if facts.code is None or not is_late:
         return None
-    late = LateCode(facts.code, lambda: metadata.record_code(folder, *origin(), writers))
+    late = LateCode(facts.code, lambda: metadata.record_code(folder, origin(), writers))
     writers.add(metadata.PROVENANCE, late)
     return late
 
