@@ -38,6 +38,7 @@ PLAN = {
     "shell": {
         "andiron": "__init__ __main__",
         "andiron.learner": "__init__ builder",
+        "andiron.learner.in_folder": WHOLE,
         "andiron.shell": WHOLE,
     },
     "wing": {

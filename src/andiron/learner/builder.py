@@ -30,8 +30,8 @@ from andiron.protocols import Metric, Renderer, Writer
 from andiron.ranges import Count, Duration, Every, Positive, Seed, Traced
 from andiron.schedules import Schedule
 from andiron.shell.config.options import Clip, LearnerOptions
-from andiron.shell.run.folder_host import FolderHost, folder_at, host_of, resume_or_start
-from andiron.shell.run.python_record import Built, Code
+from andiron.learner.in_folder.folder_host import FolderHost, folder_at, host_of, resume_or_start
+from andiron.learner.in_folder.python_record import Built, Code
 from andiron.writers import default_writers
 
 DEFAULT_STRATEGY = last_and_best(last=2, metric="loss", split="valid", direction="lowest")

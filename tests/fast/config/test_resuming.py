@@ -137,7 +137,9 @@ def test_nothing_is_changed_in_what_is_given(one, other):
     assert repr(one) == before
 
 
-def test_changes_are_shown_and_recorded_with_both_values():
+def test_changes_are_shown_and_recorded_with_both_values(caplog):
     found = changed(lr=0.2, model__dropout=0.5)
-    assert resume_policy.described(found) == ["lr: 0.1 -> 0.2", "model.dropout: nothing -> 0.5"]
+    with caplog.at_level("INFO", "andiron"):
+        resume_policy.log_changes(found)
+    assert caplog.messages == ["changed: lr: 0.1 -> 0.2", "changed: model.dropout: nothing -> 0.5"]
     assert leaves.by_name(found) == {"lr": [0.1, 0.2], "model.dropout": [None, 0.5]}

@@ -1,7 +1,6 @@
 """The checkpoint that a fork begins with, in the folder of its parent, which is only read."""
 
 import dataclasses
-import logging
 import os
 import re
 from typing import Any
@@ -28,7 +27,6 @@ from andiron.shell.run import (
 )  # fmt: skip
 
 NAMED = re.compile("(.+)@([^@/]+)")
-log = logging.getLogger("andiron")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,10 +70,8 @@ class ForkPoint:
             why = "nothing is left to train; fork an earlier checkpoint, or give more num_epochs"
             raise errors.ConfigError([f"{path}: {why}"])
         learner.position.enter(built.train)
-        log.info("forked from %s: %s", path, learner.position.within(built.train))
-        for line in resume_policy.described(changes):
-            log.info("changed: %s", line)
-        resume_policy.warn_of_order(named, learner.position.batch)
+        start = f"forked from {path}: {learner.position.within(built.train)}"
+        resume_policy.log_start(start, changes, learner.position.batch)
 
     def _record(self, changes: Differences) -> dict[str, Any]:
         path, origin = self.saved[0], provenance.read(self.folder)

@@ -44,8 +44,12 @@ def nested(flat: Mapping[Path, Any]) -> dict[str, Any]:
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Differences:
     """The leaves that differ or that only one side has, by path."""
-    was, is_now = dict(leaves(before)), dict(leaves(now))
-    sides = {path: (was.get(path, MISSING), is_now.get(path, MISSING)) for path in was | is_now}
+    return flat_differences(dict(leaves(before)), dict(leaves(now)))
+
+
+def flat_differences(was: Mapping[Path, Any], is_now: Mapping[Path, Any]) -> Differences:
+    """The differences of leaves by path."""
+    sides = {path: (was.get(path, MISSING), is_now.get(path, MISSING)) for path in {**was, **is_now}}
     return {path: (one, other) for path, (one, other) in sides.items() if one != other}
 
 

@@ -10,7 +10,9 @@ from typing import Any
 from andiron import errors
 from andiron.shell.config import schema
 from andiron.shell.config.options import Resume
-from andiron.shell.config.leaves import Differences, MISSING, Path, differences, leaves, nested
+from andiron.shell.config.leaves import (
+    Differences, MISSING, Path, by_name, differences, leaves, nested,
+)  # fmt: skip
 
 STATE_OPTIONS = ("amsgrad", "centered", "momentum")  # decide the content of an optimizer's state
 # what a resumed run never changes, a fork may: freely, or if allowed, as far as the state fits
@@ -95,12 +97,17 @@ def check_applied(changes: Mapping[str, Sequence[Any]]) -> None:
         )
 
 
-def described(changes: Differences) -> list[str]:
-    """A line for each change."""
-    return [
-        f"{'.'.join(path)}: {_displayed_value(before)} -> {_displayed_value(now)}"
-        for path, (before, now) in changes.items()
-    ]
+def log_start(start: str, changes: Differences, batch: int) -> None:
+    """Logs where a run resumes or a fork starts, after `batch` batches, with which changes."""
+    log.info("%s", start)
+    log_changes(changes)
+    warn_of_order(by_name(changes), batch)
+
+
+def log_changes(changes: Differences) -> None:
+    """Logs a line for each change."""
+    for path, sides in changes.items():
+        log.info("changed: %s: %s -> %s", ".".join(path), *map(_displayed_value, sides))
 
 
 def warn_of_order(changes: Mapping[str, Any], batch: int) -> None:

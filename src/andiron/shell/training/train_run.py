@@ -2,7 +2,6 @@
 
 import dataclasses
 import gc
-import logging
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, nullcontext
@@ -28,7 +27,6 @@ from andiron.shell.training.stored_checkpoints import has_checkpoint, recorded_s
 # wraps a function that builds a run, so that all processes call it
 Share = Callable[[Callable[..., Any], Train], Callable[..., Any]]
 HydraRecord = Mapping[str, str]  # Hydra's own account of the composition, by file name
-log = logging.getLogger("andiron")
 
 
 def train(
@@ -74,7 +72,8 @@ def _start(
     with ExitStack() as at_end, exhausted.explained(config.demands):
         with interrupter.held_back():
             report = at_end.enter_context(claim.claimed(folder, overwrite=config.overwrite))
-            _record(config, folder, hydra_record)
+            with status.write_errors_explained(folder):
+                run_record.write(folder, _record_files(config, folder, hydra_record))
         at_end.enter_context(interrupter.raised_for_errors())
         build = _imported("build", config, interrupter, share, at_end)
         built = build(config, folder.path, interrupter=interrupter, trusted=trusted)
@@ -119,14 +118,8 @@ def _resume(
             resumed.run()
             finished_run.log_end(folder, recorded)
             return
-        for line in resume_policy.described(changes):
-            log.info("changed: %s", line)
+        resume_policy.log_changes(changes)
         resumed.run(report)
-
-
-def _record(config: Train, folder: RunFolder, hydra_record: HydraRecord) -> None:
-    with status.write_errors_explained(folder):
-        run_record.write(folder, _record_files(config, folder, hydra_record))
 
 
 def _record_files(

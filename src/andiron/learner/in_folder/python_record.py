@@ -9,27 +9,24 @@ import dataclasses
 import json
 import linecache
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-import torch
 from torch import nn
 
 from andiron import recording
 from andiron.checkpoint import KeepBest, KeepLast, checkpointing
 from andiron.checkpoint.strategies import Strategy
-from andiron.data import Splits
 from andiron.data.splitting import described
-from andiron.distributed import World
+from andiron.learner.construction import Choices
 from andiron.optim import Group
 from andiron.optim.owners import group_table
-from andiron.protocols import Loader, Metric, Writer
+from andiron.protocols import Loader
 from andiron.recording import NotRecordedError
 from andiron.run_folder import RunFolder
 from andiron.schedules.single_curve import Schedule, stateful
-from andiron.shell.config.options import LearnerOptions
 from andiron.shell.config.schema import FROM_PYTHON
 from andiron.shell.run.code_origin import Gathering
 from andiron.shell.run.metadata import Facts
@@ -60,61 +57,11 @@ class Code:
         return cls(f"{file}:{frame.f_lineno}", text or None)
 
 
-@runtime_checkable
-class OwnMetrics(Protocol):
-    """A further validation set, with metrics of its own, or None."""
-
-    @property
-    def metrics(self) -> Sequence[Metric] | None: ...
-
-
-@runtime_checkable
-class Chosen(Protocol):
-    """The choices of a builder for a run: where it is, and what is recorded of it."""
-
-    @property
-    def folder(self) -> RunFolder: ...
-    @property
-    def claims(self) -> bool: ...
-    @property
-    def is_recorded(self) -> bool: ...
-    @property
-    def overwrite(self) -> bool: ...
-    @property
-    def resume_allow(self) -> Sequence[str]: ...
-    @property
-    def writers(self) -> Mapping[str, Writer] | None: ...
-    @property
-    def options(self) -> LearnerOptions: ...
-    @property
-    def train_metrics(self) -> Sequence[Metric]: ...
-    @property
-    def valid_metrics(self) -> Sequence[Metric]: ...
-    @property
-    def sets(self) -> Mapping[str, OwnMetrics]: ...
-    @property
-    def cadences(self) -> Mapping[str, Any]: ...
-    @property
-    def transforms(self) -> Sequence[Any]: ...
-    @property
-    def averages(self) -> Mapping[str, Any]: ...
-    @property
-    def early_stopping(self) -> Mapping[str, Any]: ...
-    @property
-    def strategy(self) -> Strategy | None: ...
-    @property
-    def data(self) -> Splits | None: ...
-    @property
-    def device(self) -> torch.device: ...
-    @property
-    def world(self) -> World: ...
-
-
 @dataclasses.dataclass(frozen=True)
 class Built:
     """The components of a learner: the choices of its builder, and what `build` was given."""
 
-    chosen: Chosen
+    chosen: Choices
     model: nn.Module
     groups: Mapping[str, Group]
     schedule: Schedule  # one of torch: as it was before the first update
@@ -196,7 +143,7 @@ def config_of(built: Built, train: Any) -> dict[str, Any]:
     }
 
 
-def _add_metrics(components: _Components, chosen: Chosen) -> dict[str, Any]:
+def _add_metrics(components: _Components, chosen: Choices) -> dict[str, Any]:
     """Adds all metrics; returns the options of further validation sets: cadences, own metrics."""
     own = {name: each.metrics for name, each in chosen.sets.items() if each.metrics is not None}
     by_name = {each.name: each for each in (*chosen.train_metrics, *chosen.valid_metrics)}

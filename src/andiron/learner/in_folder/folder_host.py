@@ -5,20 +5,20 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
 
 from andiron import errors
 from andiron.checkpoint import Checkpointer, Store, directory
 from andiron.disk import files
+from andiron.learner.in_folder import python_changes, python_record
+from andiron.learner.in_folder.python_record import Built
+from andiron.learner.update import Position
 from andiron.protocols import Loader
 from andiron.run_folder import RunFolder
 from andiron.shell.config import leaves
 from andiron.shell.run import (
-    claim, finished_run, python_changes, python_record, resume_policy, run_record, session, status,
-    written_files,
+    claim, finished_run, resume_policy, run_record, session, status, written_files,
 )  # fmt: skip
 from andiron.shell.run.code_origin import Gathering
-from andiron.shell.run.python_record import Built, Chosen
 from andiron.shell.run.session import Record, Show, Summary, Weights
 from andiron.writers import Writers
 
@@ -58,18 +58,6 @@ def host_of(
     return FolderHost(built, writers, checkpointer) if writes and chosen.world.rank == 0 else None
 
 
-@runtime_checkable
-class Position(Protocol):
-    """The position of a run in its data: the counters of a learner."""
-
-    updates: int
-    batch: int
-    batch_size: int | None
-
-    def within(self, loader: Any) -> str:
-        """The position as words."""
-
-
 class FolderHost:
     """Claims the folder of a run while its learner trains, and keeps its status and log.
 
@@ -78,7 +66,7 @@ class FolderHost:
     """
 
     def __init__(self, built: Built, writers: Writers, checkpointer: Checkpointer | None):
-        self._chosen: Chosen = built.chosen
+        self._chosen = built.chosen
         self.folder = built.chosen.folder
         self.is_recorded = built.chosen.is_recorded and built.chosen.claims
         self._writers = writers
@@ -133,13 +121,14 @@ class FolderHost:
                     yield None
                     return
                 resume_policy.check_applied(leaves.by_name(changes))
-            code = Gathering() if self._unrecorded else None
+            unrecorded = self._unrecorded
+            code = unrecorded and Gathering()
             report = stack.enter_context(self._claimed(holds_run))
             if self._checkpointer is not None:
                 self._checkpointer.sign(run_record.identity(folder))
             self._writers.open()
             self._log_resumed(train, at, changes)
-            record = None if code is None else self._record(train, at, changes, code)
+            record = unrecorded and code and self._record(unrecorded, train, at, changes, code)
             stack.enter_context(session.training(folder, report, self._writers, record))
             try:
                 yield report
@@ -184,20 +173,21 @@ class FolderHost:
     def _log_resumed(self, train: Loader, at: Position, changes: leaves.Differences) -> None:
         """Logs once from which checkpoint the run resumes, and with which changes."""
         if self._checkpoint is not None:
-            resume_policy.log.info("resuming from %s: %s", self._checkpoint, at.within(train))
-            for line in resume_policy.described(changes):
-                resume_policy.log.info("changed: %s", line)
-            resume_policy.warn_of_order(leaves.by_name(changes), at.batch)
+            start = f"resuming from {self._checkpoint}: {at.within(train)}"
+            resume_policy.log_start(start, changes, at.batch)
             self._checkpoint = None
 
     def _record(
-        self, train: Loader, at: Position, changes: leaves.Differences, code: Gathering
-    ) -> Record | None:
-        """The record of the run, new or resumed; None once it is recorded."""
-        if self._unrecorded is None:
-            return None
-        facts = python_record.facts(self._unrecorded, train, code)
-        others = python_record.code_file(self.folder, self._unrecorded)
+        self,
+        built: Built,
+        train: Loader,
+        at: Position,
+        changes: leaves.Differences,
+        code: Gathering,
+    ) -> Record:
+        """The record of the run, new or resumed."""
+        facts = python_record.facts(built, train, code)
+        others = python_record.code_file(self.folder, built)
         if self.folder.config.exists():
             return Record(facts, others, at.updates, leaves.by_name(changes))
         others |= {self.folder.config: files.as_indented_json(facts.plain)}

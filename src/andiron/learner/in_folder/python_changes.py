@@ -9,13 +9,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from andiron.learner.in_folder import python_record
+from andiron.learner.in_folder.python_record import Built
 from andiron.run_folder import RunFolder
 from andiron.shell.config import leaves
 from andiron.shell.config.leaves import MISSING
 from andiron.shell.config.options import LearnerOptions
 from andiron.shell.config.schema import FROM_PYTHON
-from andiron.shell.run import metadata, provenance, python_record, run_record
-from andiron.shell.run.python_record import Built
+from andiron.shell.run import metadata, provenance, run_record
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # in the repr of an object
 LATE = ("batch_size", "seed", "augmentation", "lr")  # known with the loader, or of some schedules
@@ -34,11 +35,10 @@ def changes(folder: RunFolder, built: Built, train: Any) -> leaves.Differences:
     was, is_now = _compared(before), _compared(now)
     missing = [{*plain[FROM_PYTHON]["not_recorded"]} for plain in (before, now)]
     half_known = missing[0] ^ missing[1] | {"data"} & (missing[0] | missing[1])
-    sides = {path: (was.get(path, MISSING), is_now.get(path, MISSING)) for path in was | is_now}
     return {
-        path: pair
-        for path, pair in sides.items()
-        if pair[0] != pair[1] and _is_comparable(path, pair, half_known)
+        path: sides
+        for path, sides in leaves.flat_differences(was, is_now).items()
+        if _is_comparable(path, sides, half_known)
     }
 
 
