@@ -9,7 +9,9 @@ from andiron import ranges
 from andiron.shell.config.signatures import Signature, signature
 
 MODULES = {
-    "__init__.py": "from .layers import Wide as Network",
+    "__init__.py": "from . import layers\nfrom .layers import Wide as Network",
+    "sized.py": "from signatures_of_mine import layers\n"
+    "def sized(options: layers.Options, size: int): ...",
     "ranges_of_mine.py": "from pydantic import Field\nimport typing\n"
     "Width = typing.Annotated[int, Field(ge=8)]\n",
     "layers.py": """
@@ -92,6 +94,12 @@ def test_a_method_that_makes_one_takes_other_arguments_too(read):
 
 def test_fields_of_a_dataclass_are_the_arguments_of_its_constructor(read):
     assert kinds(read("layers.Options")) == {"size": int, "steps": int | None, "names": list[str]}
+
+
+def test_a_module_that_its_package_imports_is_no_type(read):
+    found = kinds(read("sized.sized"))  # was a RecursionError
+
+    assert TypeAdapter(found["options"]).json_schema() == {} and found["size"] is int
 
 
 def test_a_missing_target_has_no_signature(read):

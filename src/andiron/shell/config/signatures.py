@@ -101,8 +101,8 @@ class Module(dict[str, Any]):
     def find(self, name: str) -> "Located | None":
         """The definition of a name; imports from other modules are followed."""
         statement = self.definitions.get(name)
-        if isinstance(statement, str):
-            return _locate(statement)
+        if isinstance(statement, str):  # a module has no definition
+            return None if _spec(statement) else _locate(statement)
         return None if statement is None else (self, statement)
 
     def __missing__(self, name: str) -> Any:
@@ -122,7 +122,7 @@ class Module(dict[str, Any]):
         if origin in IMPORTED:
             return getattr(IMPORTED[origin], attribute, Unchecked)
         is_near = origin.partition(".")[0] == self.name.partition(".")[0]
-        module = _module(origin) if is_near else None
+        module = _module(origin) if is_near and not _spec(name) else None
         return Unchecked if module is None else module[attribute]
 
 
