@@ -128,7 +128,9 @@ class FolderHost:
                 self._checkpointer.sign(run_record.identity(folder))
             self._writers.open()
             self._log_resumed(train, at, changes)
-            record = unrecorded and code and self._record(unrecorded, train, at, changes, code)
+            record = None
+            if unrecorded and code:
+                record = self._record(unrecorded, train, at, changes, code)
             stack.enter_context(session.training(folder, report, self._writers, record))
             try:
                 yield report

@@ -40,7 +40,6 @@ def learner(
     objectives = [] if config.objective is None else config.objective
     for each in objectives if isinstance(objectives, list) else [objectives]:
         _check_objective(each, by_split(training, sets, config.averages or {}))
-    ends = targets.in_updates(config.early_stopping or {}, built.updates_per_epoch)
     builder = (
         LearnerBuilder(run_dir)
         .renderer(None)
@@ -51,9 +50,7 @@ def learner(
         .options(config)
         .world(built.world)
         .averages(**_averages(config, built))
-        .early_stopping(
-            **{name: _stopping(f"early_stopping.{name}", ends[name], metrics) for name in ends}
-        )
+        .early_stopping(**_stopping_rules(config, built, metrics))
         .observers(**_observers(config.observers, model=built.model, run_dir=run_dir))
         .gradient_transforms(*gradient_transformations("gradients", config.gradients))
         .with_writers(**(writers or {}))
@@ -142,7 +139,7 @@ def writer(name: str, node: Node, folder: RunFolder) -> Writer:
 
 def checkpointing(node: Node, metrics: Sequence[Any]) -> Checkpointing:
     """The configured strategy; its metric gives the direction."""
-    rule = _waiting("checkpoint", node, metrics)
+    rule = targets.build("checkpoint", node, direction=_direction(node, metrics))
     takes = "a function from the saved checkpoints to the names that are kept"
     is_right = callable(rule) or isinstance(rule, Checkpointing)
     targets.check_kind("checkpoint", node, rule, is_right, takes)
@@ -162,17 +159,24 @@ def _check_objective(objective: str, measured: Mapping[str, Sequence[Any]]) -> N
         raise errors.ConfigError([why])
 
 
-def _waiting(option: str, node: Node, metrics: Sequence[Any]) -> Any:
-    """Builds an object that depends on a metric's improvement, with the metric's direction."""
+def _direction(node: Node, metrics: Sequence[Any]) -> str:
+    """The direction in which the metric of a node improves."""
     own = improvement.direction_of(str(node.get("metric")), directions_of(metrics))
-    return targets.build(option, node, direction=own or "lowest")
+    return own or "lowest"
 
 
-def _stopping(option: str, node: Node, metrics: Sequence[Any]) -> Any:
-    rule = _waiting(option, node, metrics)
+def _stopping_rules(
+    config: Train, built: Components, metrics: Sequence[Any]
+) -> dict[str, EarlyStopping]:
+    nodes = targets.in_updates(config.early_stopping or {}, built.updates_per_epoch)
     takes = "an andiron.learner.EarlyStopping; a rule of your own is an observer: docs/observers.md"
-    targets.check_kind(option, node, rule, isinstance(rule, EarlyStopping), takes)
-    return rule
+    return {
+        name: targets.build_instance(
+            f"early_stopping.{name}", node, EarlyStopping, takes,
+            direction=_direction(node, metrics),
+        )
+        for name, node in nodes.items()
+    }  # fmt: skip
 
 
 def _observers(nodes: Nodes | None, **offered: Any) -> dict[str, Observer]:

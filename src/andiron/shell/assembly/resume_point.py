@@ -14,11 +14,11 @@ from andiron.learner import Learner
 from andiron.learner.extras import state_format
 from andiron.shell.assembly import components, targets
 from andiron.shell.assembly.components import Components
+from andiron.shell.config.leaves import Changes
 from andiron.shell.config.options import LearnerOptions
 from andiron.shell.config.schema import Train
 
 Saved = tuple[Path, Checkpoint]
-Changes = Mapping[str, list[Any]]  # by option: its recorded and its new value
 BATCHING = ("batch_size", "grads_accumulation")  # determine the updates in an epoch
 log = logging.getLogger("andiron")
 

@@ -13,6 +13,7 @@ from typing import Any
 
 Path = tuple[str, ...]
 Differences = Mapping[Path, tuple[Any, Any]]  # both values, or MISSING
+Changes = dict[str, list[Any]]  # both values by dotted name
 MISSING = object()
 
 
@@ -49,11 +50,12 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Difference
 
 def flat_differences(was: Mapping[Path, Any], is_now: Mapping[Path, Any]) -> Differences:
     """The differences of leaves by path."""
-    sides = {path: (was.get(path, MISSING), is_now.get(path, MISSING)) for path in {**was, **is_now}}
+    paths = {**was, **is_now}
+    sides = {path: (was.get(path, MISSING), is_now.get(path, MISSING)) for path in paths}
     return {path: (one, other) for path, (one, other) in sides.items() if one != other}
 
 
-def by_name(changes: Differences) -> dict[str, list[Any]]:
+def by_name(changes: Differences) -> Changes:
     """The differences as JSON: both values by dotted name, null if missing."""
     return {
         ".".join(path): [None if side is MISSING else side for side in sides]

@@ -23,7 +23,7 @@ from andiron.plain.markdown import fenced
 from andiron.protocols import Sessions, ShowsPages
 from andiron.run_folder import RunFolder
 from andiron.shell.config import schema
-from andiron.shell.config.leaves import leaves
+from andiron.shell.config.leaves import Changes, leaves
 from andiron.shell.run import provenance, run_record
 from andiron.shell.run.code_origin import Gathered, Gathering, Patches
 
@@ -51,7 +51,7 @@ class Facts:
     started: Mapping[str, Any] = field(default_factory=dict)  # the weights of `start_from`
 
     def origin(self) -> Callable[[], Gathered]:
-        """The content of provenance.json as of now, and patches of uncommitted changes by file name.
+        """The content of provenance.json as of now, and patches by file name.
 
         A call of the result waits until the code is gathered.
         """
@@ -95,7 +95,7 @@ def record_code(folder: RunFolder, code: Gathered, pages: ShowsPages) -> None:
     pages.show_page(PROVENANCE, _page(origin), 0)
 
 
-def check_data(folder: RunFolder, splits: Splits, changes: Mapping[str, list[Any]]) -> None:
+def check_data(folder: RunFolder, splits: Splits, changes: Changes) -> None:
     """Refuses data or splits other than those the run was trained on.
 
     Raises: DataError if the checksums differ, or the sizes do without a change of data options.
@@ -153,9 +153,7 @@ def _other_facts(folder: RunFolder, splits: Splits) -> list[str]:
     return [*dict.fromkeys(map(".".join, names))]
 
 
-def resumed(
-    folder: RunFolder, facts: Facts, updates: int, changes: Mapping[str, list[Any]]
-) -> dict[Path, bytes]:
+def resumed(folder: RunFolder, facts: Facts, updates: int, changes: Changes) -> Files:
     """The record with a resume from `updates`: its changes, command, code and machine.
 
     Write it after the next update: until then the options have applied to nothing.
@@ -231,8 +229,6 @@ def _page(origin: Mapping[str, Any]) -> str:
     return fenced(json.dumps(origin, indent=2), "json")
 
 
-def _as_files(
-    folder: RunFolder, contents: Mapping[Path, Any], patches: Patches
-) -> dict[Path, bytes]:
+def _as_files(folder: RunFolder, contents: Mapping[Path, Any], patches: Patches) -> Files:
     as_json = {path: files.as_indented_json(content) for path, content in contents.items()}
     return as_json | {folder.path / name: patch for name, patch in patches.items()}

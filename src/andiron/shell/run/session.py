@@ -16,6 +16,7 @@ from torch import Tensor
 from andiron.protocols import Point
 from andiron.run_folder import RunFolder
 from andiron.serialization.safetensors_codec import save_tensors
+from andiron.shell.config.leaves import Changes
 from andiron.shell.run import applied_changes, metadata, provenance, run_record, status
 from andiron.shell.run.code_origin import Gathering
 from andiron.shell.run.metadata import Facts, Files
@@ -37,7 +38,7 @@ class Record:
     facts: Facts
     others: Files = field(default_factory=dict)
     updates: int | None = None  # of a resumed run
-    changes: Mapping[str, list[Any]] = field(default_factory=dict)  # both values by option
+    changes: Changes = field(default_factory=dict)
     awaits_code: bool = True
 
 

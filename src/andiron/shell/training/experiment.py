@@ -25,7 +25,7 @@ from andiron.shell.assembly import (
 from andiron.shell.assembly.components import Components
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.cli import answers
-from andiron.shell.config.leaves import leaves
+from andiron.shell.config.leaves import Changes, leaves
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 from andiron.shell.run import metadata, resume_policy, run_record, session
@@ -145,10 +145,8 @@ def build(
     In a `world` of several processes, all call it; rank 0 writes the record.
     Raises: ConfigError, DataError or DeviceError; RunFolderError without a run to fork.
     """
-    code, folder = _code_of(world), RunFolder(run_dir)
-    randomness.seed_others(config.seed)
-    world = world or World(slices=config.slices)
-    point = None
+    folder, point = RunFolder(run_dir), None
+    world, code = _begin(config, world)
     if forked := config.fork_from:
         own = trusted or Trust(tuple(config.trust))
         point = world.decided(lambda: fork_point.named(forked, own))
@@ -167,7 +165,7 @@ def build(
 def resume(
     config: Train,
     run_dir: Path,
-    changes: Mapping[str, list[Any]],
+    changes: Changes,
     others: Files | None = None,
     *,
     is_whole: bool = False,
@@ -183,9 +181,8 @@ def resume(
     configuration was read from the folder.
     Raises: ConfigError, DataError or DeviceError.
     """
-    code, folder = _code_of(world), RunFolder(run_dir)
-    randomness.seed_others(config.seed)
-    world = world or World(slices=config.slices)
+    folder = RunFolder(run_dir)
+    world, code = _begin(config, world)
     path, checkpoint = saved = world.decided(
         lambda: resume_point.newest(
             configured_store.store(config.checkpoint, folder.checkpoints, trusted),
@@ -213,9 +210,12 @@ def resume(
     return dataclasses.replace(experiment, record=record)
 
 
-def _code_of(world: World | None) -> Gathering | None:
-    """The code, gathered while the run is built; None in the processes that record nothing."""
-    return None if world and world.rank else Gathering()
+def _begin(config: Train, world: World | None) -> tuple[World, Gathering | None]:
+    """The world, and the code, gathered meanwhile; None in the processes that record nothing."""
+    world = world or World(slices=config.slices)
+    code = None if world.rank else Gathering()
+    randomness.seed_others(config.seed)
+    return world, code
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from andiron.shell.training.stored_checkpoints import has_checkpoint, recorded_s
 # wraps a function that builds a run, so that all processes call it
 Share = Callable[[Callable[..., Any], Train], Callable[..., Any]]
 HydraRecord = Mapping[str, str]  # Hydra's own account of the composition, by file name
+Record = Mapping[Path, bytes]  # of the configuration: config.json and Hydra's account, by file
 
 
 def train(
@@ -49,11 +50,13 @@ def train(
         raise errors.ConfigError([f"overwrite=true: {why}"])
     try:
         interrupter.begin(config.interrupted_exit_code)
+        record = {folder.config: files.as_indented_json(config.recorded())}
+        record |= {folder.hydra / name: text.encode() for name, text in hydra_record.items()}
         if config.resume is not None and _can_be_resumed(config, folder, interrupter):
             trust = trusted or Trust(tuple(config.trust))
-            _resume(config, folder, hydra_record, interrupter, trust, share)
+            _resume(config, folder, record, interrupter, trust, share)
         else:
-            _start(config, folder, hydra_record, interrupter, trusted, share)
+            _start(config, folder, record, interrupter, trusted, share)
     except errors.Interrupted as error:
         error.exit_code = config.interrupted_exit_code or error.exit_code
         outcome = _outcome(config, folder, trusted)
@@ -64,7 +67,7 @@ def train(
 def _start(
     config: Train,
     folder: RunFolder,
-    hydra_record: HydraRecord,
+    record: Record,
     interrupter: Interrupter,
     trusted: Trust | None,
     share: Share | None,
@@ -73,8 +76,7 @@ def _start(
         with interrupter.held_back():
             report = at_end.enter_context(claim.claimed(folder, overwrite=config.overwrite))
             with status.write_errors_explained(folder):
-                run_record.write(folder, _record_files(config, folder, hydra_record))
-        at_end.enter_context(interrupter.raised_for_errors())
+                run_record.write(folder, record)
         build = _imported("build", config, interrupter, share, at_end)
         built = build(config, folder.path, interrupter=interrupter, trusted=trusted)
         interrupter.hear()
@@ -84,7 +86,7 @@ def _start(
 def _resume(
     config: Train,
     folder: RunFolder,
-    hydra_record: HydraRecord,
+    record: Record,
     interrupter: Interrupter,
     trusted: Trust,
     share: Share | None,
@@ -100,13 +102,12 @@ def _resume(
     changed = resume_policy.applied({}, changes)
     explained = exhausted.explained(config.demands)
     with claim.resumed(folder) as report, explained, ExitStack() as at_end:
-        at_end.enter_context(interrupter.raised_for_errors())
         resume = _imported("resume", config, interrupter, share, at_end)
         resumed = resume(
             config,
             folder.path,
             leaves.by_name(changes),
-            _record_files(config, folder, hydra_record),
+            record,
             interrupter=interrupter,
             is_whole=is_whole,
             # resume=auto: the whole configuration comes from the command line
@@ -120,14 +121,6 @@ def _resume(
             return
         resume_policy.log_changes(changes)
         resumed.run(report)
-
-
-def _record_files(
-    config: Train, folder: RunFolder, hydra_record: HydraRecord
-) -> dict[Path, bytes]:
-    """The configuration and Hydra's record of it, by file."""
-    hydra_files = {folder.hydra / name: text.encode() for name, text in hydra_record.items()}
-    return {folder.config: files.as_indented_json(config.recorded()), **hydra_files}
 
 
 def _outcome(config: Train, folder: RunFolder, trusted: Trust | None) -> str:
@@ -188,10 +181,11 @@ def _imported(
 ) -> Callable[..., Any]:
     """A function of `experiment`, shared or not; imports torch, which takes a second or two.
 
-    Torch has the settings of `config` until `at_end`.
+    Until `at_end` torch has the settings of `config`, and errors after a signal are Interrupted.
 
     Raises: Interrupted if a signal came meanwhile.
     """
+    at_end.enter_context(interrupter.raised_for_errors())
     with interrupter.held_back():  # an exception within torch's import can abort the process
         is_first = "torch" not in sys.modules
         gc.disable()  # imports make many objects and no garbage: collecting takes 0.1 s
