@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,8 +20,9 @@ from andiron.interrupter import Interrupter
 from andiron.learner.construction import Choices, FurtherSet, construct
 from andiron.learner.extras.early_stopping import EarlyStopping
 from andiron.learner.extras.observers import Observer
+from andiron.learner.in_folder.folder_host import folder_at, host_of, resume_or_start
+from andiron.learner.in_folder.python_record import Code
 from andiron.learner.learner import Learner
-from andiron.learner.state import LearnerState
 from andiron.metrics.classification.worst_classes import Answers
 from andiron.optim import GroupedOptimizer, Optimizer
 from andiron.optim.own.averaging import Rule
@@ -30,8 +32,6 @@ from andiron.protocols import Metric, Renderer, Writer
 from andiron.ranges import Count, Duration, Every, Positive, Seed, Traced
 from andiron.schedules import Schedule
 from andiron.shell.config.options import Clip, LearnerOptions
-from andiron.learner.in_folder.folder_host import FolderHost, folder_at, host_of, resume_or_start
-from andiron.learner.in_folder.python_record import Built, Code
 from andiron.writers import default_writers
 
 DEFAULT_STRATEGY = last_and_best(last=2, metric="loss", split="valid", direction="lowest")
@@ -279,13 +279,7 @@ class LearnerBuilder:
         stopping needs a metric that is not measured.
         """
         chosen = self._chosen
-        code = Code.of_caller()
-
-        def host(state: LearnerState, checkpointer: Checkpointer | None) -> FolderHost | None:
-            schedule = getattr(state.schedule, "at_start", state.schedule)
-            built = Built(chosen, state.model, state.optimizer.groups, schedule, code)
-            return host_of(built, state.metric_log.writers, checkpointer)
-
+        host = partial(host_of, chosen, Code.of_caller())
         learner = construct(chosen, model, optimizer, lr, host)
         if chosen.resume and learner.checkpointer:
             resume_or_start(learner.resume, chosen.folder, learner.checkpointer.store)

@@ -9,8 +9,10 @@ from pathlib import Path
 from andiron import errors
 from andiron.checkpoint import Checkpointer, Store, directory
 from andiron.disk import files
+from andiron.learner.construction import Choices
 from andiron.learner.in_folder import python_changes, python_record
-from andiron.learner.in_folder.python_record import Built
+from andiron.learner.in_folder.python_record import Built, Code
+from andiron.learner.state import LearnerState
 from andiron.learner.update import Position
 from andiron.protocols import Loader
 from andiron.run_folder import RunFolder
@@ -47,15 +49,18 @@ def resume_or_start(resume: Callable[[], Path], folder: RunFolder, store: Store)
 
 
 def host_of(
-    built: Built, writers: Writers, checkpointer: Checkpointer | None
+    chosen: Choices, code: Code, state: LearnerState, checkpointer: Checkpointer | None
 ) -> "FolderHost | None":
-    """The host of a learner with these components.
+    """The host of a learner of this state, which `code` built.
 
     None if this process writes nothing to the folder.
     """
-    chosen = built.chosen
     writes = checkpointer or chosen.writers is None or not chosen.claims
-    return FolderHost(built, writers, checkpointer) if writes and chosen.world.rank == 0 else None
+    if not writes or chosen.world.rank:
+        return None
+    schedule = getattr(state.schedule, "at_start", state.schedule)
+    built = Built(chosen, state.model, state.optimizer.groups, schedule, code)
+    return FolderHost(built, state.metric_log.writers, checkpointer)
 
 
 class FolderHost:
