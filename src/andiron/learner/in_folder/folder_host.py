@@ -173,7 +173,7 @@ class FolderHost:
         """
         if self._unrecorded is None or not (self._has_run and self.folder.config.exists()):
             return {}
-        changes = python_changes.changes(self.folder, self._unrecorded, train)
+        changes = python_changes.changes(self._unrecorded, train)
         resume_policy.check(changes, self._chosen.resume_allow, "in another run_dir")
         return changes
 
@@ -194,7 +194,7 @@ class FolderHost:
     ) -> Record:
         """The record of the run, new or resumed."""
         facts = python_record.facts(built, train, code)
-        others = python_record.code_file(self.folder, built)
+        others = python_record.code_file(built)
         if self.folder.config.exists():
             return Record(facts, others, at.updates, leaves.by_name(changes))
         others |= {self.folder.config: files.as_indented_json(facts.plain)}

@@ -11,7 +11,6 @@ from typing import Any
 
 from andiron.learner.in_folder import python_record
 from andiron.learner.in_folder.python_record import Built
-from andiron.run_folder import RunFolder
 from andiron.shell.config import leaves
 from andiron.shell.config.leaves import MISSING
 from andiron.shell.config.options import LearnerOptions
@@ -22,13 +21,13 @@ ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # in the repr of an object
 LATE = ("batch_size", "seed", "augmentation", "lr")  # known with the loader, or of some schedules
 
 
-def changes(folder: RunFolder, built: Built, train: Any) -> leaves.Differences:
+def changes(built: Built, train: Any) -> leaves.Differences:
     """The options and components that differ from the record, as far as both can be compared.
 
     Without `train`, the loader of the training data, its options are left out.
     Raises: DataError if the run was trained on other data, as far as both are known.
     """
-    data = built.chosen.data
+    folder, data = built.chosen.folder, built.chosen.data
     if data is not None and provenance.read(folder)["data"]["sha256"] is not None:
         metadata.check_data(folder, data, {})
     before, now = run_record.read_json(folder, folder.config), python_record.config_of(built, train)

@@ -25,7 +25,6 @@ from andiron.optim import Group
 from andiron.optim.owners import group_table
 from andiron.protocols import Loader
 from andiron.recording import NotRecordedError
-from andiron.run_folder import RunFolder
 from andiron.schedules.single_curve import Schedule, stateful
 from andiron.shell.config.schema import FROM_PYTHON
 from andiron.shell.run.code_origin import Gathering
@@ -165,10 +164,10 @@ def facts(built: Built, train: Loader, code: Gathering) -> Facts:
     return Facts(plain, splits, chosen.device, groups, chosen.world.size, code)
 
 
-def code_file(folder: RunFolder, built: Built) -> dict[Path, bytes]:
+def code_file(built: Built) -> dict[Path, bytes]:
     """The content of code.py, by its path; {} if the code has no text."""
-    text = built.code.text
-    return {} if text is None else {folder.code: text.encode(errors="backslashreplace")[:MOST_CODE]}
+    file, text = built.chosen.folder.code, built.code.text
+    return {} if text is None else {file: text.encode(errors="backslashreplace")[:MOST_CODE]}
 
 
 def _groups(built: Built) -> dict[str, Any]:
