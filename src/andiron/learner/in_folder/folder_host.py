@@ -114,7 +114,7 @@ class FolderHost:
         `resume`.
         """
         if not self._chosen.claims:  # its caller has
-            yield status.Report(lambda: None)
+            yield status.Report()
             return
         folder = self.folder
         holds_run = run_record.holds_run(folder)

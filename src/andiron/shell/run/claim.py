@@ -101,15 +101,14 @@ def resumed(folder: RunFolder) -> Iterator[status.Report]:
     Raises: RunFolderError if the folder cannot be written, a link leads out of it, or another
     process trains the run.
     """
-    begun: list[bool] = []
-    report = status.Report(lambda: begun.append(True), earlier=status.earlier_sessions(folder))
+    report = status.Report(earlier=status.earlier_sessions(folder))
     _refuse_links(folder)
     _refuse_foreign(folder)
     with (
         written_files.guarded(folder),
-        written_files.forgotten(folder, unless=lambda: begun or report.has_logged),
+        written_files.forgotten(folder, unless=lambda: report.has_begun or report.has_logged),
         _logging_to_file(folder),
-        status.restored(folder, unless=lambda: begun),
+        status.restored(folder, unless=lambda: report.has_begun),
     ):
         for partial, name in files.partials(folder.path).items():  # left by a killed process
             if folder.owns(name):

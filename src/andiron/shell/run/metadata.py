@@ -161,16 +161,13 @@ def resumed(folder: RunFolder, facts: Facts, updates: int, changes: Changes) -> 
     before = provenance.read(folder)
     resumes = before["resumes"]
     origin, patches = facts.origin()()
-    entry = {
-        "updates": updates,
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "changes": dict(changes),
-        **{
-            name: value
-            for name, value in origin.items()
-            if name != "seed" and value != before.get(name)
-        },
+    others = {
+        name: value
+        for name, value in origin.items()
+        if name != "seed" and value != before.get(name)
     }
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    entry = {"updates": updates, "at": at, "changes": dict(changes), **others}
     last = {**before, **(resumes[-1] if resumes else {})}
     earlier = last.get("processes", facts.processes)
     if earlier != facts.processes and facts.plain.get("slices") is None:

@@ -80,9 +80,10 @@ class Report:
     run's earlier sessions.
     """
 
-    begin: Callable[[], None]
+    begin: Callable[[], None] = lambda: None
     record: Callable[[], None] = lambda: None
     is_untrained: bool = False
+    has_begun: bool = False
     has_updated: bool = False
     has_logged: bool = False
     note: str | None = None
@@ -90,6 +91,7 @@ class Report:
     earlier: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self) -> None:
+        self.has_begun = True
         self.begin()
 
     def updated(self) -> None:

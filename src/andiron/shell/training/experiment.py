@@ -75,7 +75,7 @@ class Experiment:
         if self.is_done:
             self.learner.close()
             return self.learner.model
-        report = report or Report(lambda: None)
+        report = report or Report()
         with self._closed_after(), ExitStack() as at_end:
             for loader in self.components.loaders:
                 at_end.callback(loader.close)
