@@ -18,7 +18,8 @@ from andiron.shell.training import train, train_run  # noqa: E402
 RUN = ("--config-dir", "conf", "batch_size=8", "num_epochs=2", "render=plain", "log_every=1",
        "device=cpu")  # fmt: skip
 LIBRARIES = (
-    "datasets", "segmentation_models_pytorch", "timm", "torch_geometric", "torchvision",
+    "andiron.wings.sweep.clean_process", "datasets", "segmentation_models_pytorch", "timm",
+    "torch_geometric", "torchvision",
     "transformers.models.bert.modeling_bert", "transformers.models.gpt2.modeling_gpt2",
 )  # fmt: skip
 
