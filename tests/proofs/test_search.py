@@ -15,6 +15,8 @@ import pytest
 from optuna.trial import TrialState
 from small_disks import fill, mounted
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "optuna.md").read_text(encoding="utf-8")
 TEXTS = re.findall(r"^python train.py .*$", PAGE, re.MULTILINE)

@@ -14,6 +14,8 @@ from andiron.run_folder import LEDGER
 from andiron.wings.sweep import ledger
 from proofs import sweep_kills
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 ROOT = Path(__file__).resolve().parents[2]
 FAULTY = """
     import os, signal, sys, time
