@@ -64,10 +64,10 @@ class GroupedOptimizer:
     def __init__(self, model: nn.Module, groups: Iterable[Group]):
         self._model = model
         self.groups = {group.name: group for group in groups}
-        # the owned parameters by name
         every_group = self.groups.values()
         # whether a step evaluates the loss several times
         self.needs_closure = any(optimizer.needs_closure for optimizer in self.optimizers)
+        # the owned parameters by name
         self.parameters = {name: t for group in every_group for name, t in group.parameters.items()}
         # the groups that are frozen for their first updates
         self.waiting = {name for name, group in self.groups.items() if group.frozen_updates}

@@ -15,8 +15,8 @@ from andiron import errors
 from andiron.data.composed.composed_datasets import Mapped
 from andiron.data.dataset import Batch, Dataset, Indices, RawBatch
 from andiron.data.on_disk import character_tokens
-from andiron.data.on_disk.train_valid_test import part_of
 from andiron.data.on_disk.stored import StoredArray, StoredFile
+from andiron.data.on_disk.train_valid_test import part_of
 from andiron.data.splitting import fingerprint, splits
 from andiron.disk import files
 from andiron.ranges import Count, Proportion, SetName, Validation
