@@ -74,6 +74,19 @@ def test_a_question_sees_the_run_as_it_is_now(project):
     assert len(values) == 2
 
 
+def test_forks_part_after_the_update_of_their_parent():
+    options = f"fork_from={run_of('plain')}@10", "num_epochs=4", "checkpoint.last=9"
+    name = "a schedule off by one"
+    fork, other = run_of("fork", *options), run_of("forked", *options, INJECTED[name].override)
+    found = parting(fork, other)
+    assert found["named"] == (13, "learning rate of group", "base")
+    assert parting(fork, other, "--from-start")["named"] == found["named"]
+    assert parting(fork, INJECTED[name].override)["named"] == found["named"]
+    assert parting(fork, "log_every=1", "--from-start")["equal"]
+    with pytest.raises(errors.SelectionError, match="--updates 5 12: give two from 11 to 20"):
+        bisect.parted(Side(str(fork)), Side(str(other)), updates=(5, 12))
+
+
 def test_a_later_evaluation_is_named():
     found = parting(run_of("sharp", "sam=0.05"), "sam=0.06", "--updates", "1", "1")
     assert found["named"] == (1, "output of layer in evaluation 2", "network.first.1")

@@ -141,17 +141,19 @@ def search(
 
     Raises: RunFolderError without a checkpoint that both have, unless the start is allowed.
     """
-    newest = min(run.last for run in runs)
-    first, last = updates or (1, newest)
-    if not first <= last <= newest:
-        raise errors.SelectionError(f"--updates {first} {last}: give two from 1 to {newest}")
+    begin, newest = max(run.beginning for run in runs), min(run.last for run in runs)
+    first, last = updates or (begin + 1, newest)
+    if not begin < first <= last <= newest:
+        raise errors.SelectionError(
+            f"--updates {first} {last}: give two from {begin + 1} to {newest}"
+        )
     common = sorted(set[int].intersection(*({*run.saved} for run in runs)))
     if not (any(common) or from_start or updates):
         raise errors.RunFolderError(
             f"{runs[0].folder.path}: no checkpoint to begin at, or none that the other run has "
-            f"too: all {last} updates would be made again; give --from-start, or --updates"
+            f"too: all {last - begin} updates would be made again; give --from-start, or --updates"
         )
-    ends = [*(place for place in common if 0 < place < last), last]
+    ends = [*(place for place in common if begin < place < last), last]
     places = [] if from_start else common
 
     def differs(end: int) -> bool:
@@ -160,9 +162,9 @@ def search(
         return bool(traced.differences([_saved(run, end, tolerance) for run in runs], tolerance))
 
     is_one = len(runs) == 1
-    first = 1 if from_start else first
+    first = begin + 1 if from_start else first
     number = bisect_left(ends, first) if is_one else bisect_left(ends, True, key=differs)
-    agreed, ends = [0, *ends][number], ends[number:]
+    agreed, ends = [begin, *ends][number], ends[number:]
     if is_one:
         return Search(agreed, ends, places, tolerance)
     folders = [run.folder for run in runs]
