@@ -730,3 +730,14 @@ def test_a_folder_that_a_system_adds_is_no_class(tmp_path, name, parts):
     tree = image_tree.find(root)
     assert tree.class_names == ("ant", "bee", "cat")
     assert not any(name in path for path in tree.names)
+
+
+def test_a_link_to_a_folder_around_it_repeats_no_image(root):
+    before = load(root)
+    for place, target in ("all", "."), ("cat/up", "../.."), ("cat/deep/same", root / "cat"):
+        (root / place).symlink_to(target)
+    after = load(root)
+    assert after.facts == before.facts and after.fingerprint == before.fingerprint
+    assert [len(each) for each in after.by_name.values()] == [
+        len(each) for each in before.by_name.values()
+    ]

@@ -103,8 +103,15 @@ def _folders(folder: Path) -> list[str]:
     return sorted(
         entry.name
         for entry in os.scandir(folder)
-        if entry.is_dir() and not OF_SYSTEM.fullmatch(entry.name)
+        if entry.is_dir() and not _is_left_out(entry.path)
     )
+
+
+def _is_left_out(folder: str) -> bool:
+    """Whether a folder is the system's, or a link to one around it, in which all is once more."""
+    path = Path(folder)
+    is_loop = path.is_symlink() and path.parent.resolve().is_relative_to(path.resolve())
+    return is_loop or bool(OF_SYSTEM.fullmatch(path.name))
 
 
 def _parts(root: Path) -> dict[str, str]:
@@ -203,7 +210,7 @@ def _tree(
 def _files(root: Path, folder: Path, ignored: list[str]) -> Iterator[str]:
     """The images in `folder`, as paths from the root; other files are added to `ignored`."""
     for parent, folders, files in os.walk(folder, followlinks=True):
-        folders[:] = [name for name in folders if not OF_SYSTEM.fullmatch(name)]
+        folders[:] = [name for name in folders if not _is_left_out(os.path.join(parent, name))]
         for file in files:
             name = Path(parent, file).relative_to(root).as_posix()
             if file.startswith("."):
