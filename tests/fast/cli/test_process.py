@@ -120,7 +120,7 @@ def test_a_run_stopped_before_its_first_update_leaves_nothing(here, monkeypatch)
     def recorded(*_):
         os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(train_run, "_record", recorded)
+    monkeypatch.setattr(train_run.run_record, "write", recorded)
     arguments = ("num_epochs=1", "hydra.run.dir=run", "restart=requeued")
     ended = called(train.main, *arguments, cwd=here)
     assert ended.code == 75
