@@ -31,6 +31,9 @@ ROOT = Path(__file__).resolve().parents[1]
 # with more threads, a tiny step waits a thousand times its own length for a busy neighbour
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"  # of processes that a test starts
+for ignored in (signal.SIGHUP, signal.SIGINT):  # by nohup or &, and then in what a test starts
+    if signal.getsignal(ignored) is signal.SIG_IGN:
+        signal.signal(ignored, lambda *_: None)
 with contextlib.suppress(ImportError):  # the machines of benchmarks/gpu.py may have no hypothesis
     from hypothesis import settings
 
