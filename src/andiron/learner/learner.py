@@ -194,15 +194,17 @@ class Learner(AbstractContextManager["Learner"]):
 
     def exports(self) -> dict[str, dict[str, Tensor]]:
         """The weights to export by name: `model`, and `model-<average>` for each average."""
-        averages = {f"model-{name}": a.state_dict() for name, a in self.averages.items() if a.count}
-        return {"model": self._state.evaluation_weights(copies=True)} | averages
+        return {"model": self._state.evaluation_weights(copies=True)} | {
+            f"model-{name}": a.state_dict() for name, a in self.averages.items() if a.count
+        }
 
     def summary(self) -> dict[str, Any]:
         """Model, optimizers, length and time of the run; best and last value of every metric."""
         groups = group_table.param_groups(self.optimizer.groups, self.rates, self.updater.schedule)
         last, saver = self.updater.rates(max(self.updates - 1, 0)), self._saver
-        tested = saver.tested_epoch, saver.tested_average
-        content = summary.summarise(self.metric_log, self.model, groups, last, *tested)
+        content = summary.summarise(
+            self.metric_log, self.model, groups, last, saver.tested_epoch, saver.tested_average
+        )
         observers = self._state.observers
         return content | ({"observers": observers.summary()} if observers else {})
 

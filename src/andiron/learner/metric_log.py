@@ -116,8 +116,7 @@ class MetricLog:
         """Records the rest of the window and the means of the epoch; returns whether it has any."""
         self.log_window({}, {})  # after a skipped last update
         self.throughput.close_epoch()
-        values = self.train_tally.close_epoch(is_whole)
-        if values:
+        if values := self.train_tally.close_epoch(is_whole):
             self._record("train", values, {}, whole_epoch=True)
         return bool(values)
 

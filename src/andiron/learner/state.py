@@ -87,8 +87,11 @@ class LearnerState:
         if self.optimizer.frozen:
             state["waiting"] = sorted(self.optimizer.waiting)
         weights = averages | self.early_stopping.weights()
-        named = self.model.named_parameters(remove_duplicate=False)
-        frozen = frozenset(name for name, tensor in named if not tensor.requires_grad)
+        frozen = frozenset(
+            name
+            for name, tensor in self.model.named_parameters(remove_duplicate=False)
+            if not tensor.requires_grad
+        )
         return Checkpoint(model, optimizer, state, weights, windows | tensors, None, frozen)
 
     def user_states(

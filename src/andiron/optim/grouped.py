@@ -64,11 +64,12 @@ class GroupedOptimizer:
     def __init__(self, model: nn.Module, groups: Iterable[Group]):
         self._model = model
         self.groups = {group.name: group for group in groups}
-        every_group = self.groups.values()
         # whether a step evaluates the loss several times
         self.needs_closure = any(optimizer.needs_closure for optimizer in self.optimizers)
         # the owned parameters by name
-        self.parameters = {name: t for group in every_group for name, t in group.parameters.items()}
+        self.parameters = {
+            name: t for group in self.groups.values() for name, t in group.parameters.items()
+        }
         # the groups that are frozen for their first updates
         self.waiting = {name for name, group in self.groups.items() if group.frozen_updates}
         without = {name for name, group in self.groups.items() if group.optimizer is None}
@@ -220,8 +221,9 @@ class GroupedOptimizer:
             if name not in self.parameters:
                 raise KeyError(f"saved optimizer state {key!r} is for no parameter of this model")
         for optimizer in self.optimizers:
-            owned = optimizer.parameters
-            optimizer.load_state_dict({key: state[key] for key in state if names[key] in owned})
+            optimizer.load_state_dict(
+                {key: state[key] for key in state if names[key] in optimizer.parameters}
+            )
 
     def owners(self) -> dict[str, dict[str, Any]]:
         """Optimizer class and parameter names of each group; a saved state has to match."""
@@ -290,8 +292,7 @@ class GroupedOptimizer:
 
 def _part(gradients: Gradients, group: Group) -> Gradients:
     """The gradients of the group's parameters."""
-    names = [name for name in group.parameters if name in gradients]
-    return gradients.replaced({name: gradients[name] for name in names})
+    return gradients.replaced({n: gradients[n] for n in group.parameters if n in gradients})
 
 
 def _recomputed_part(closure: Closure, group: Group, updates: int | None) -> Gradients:

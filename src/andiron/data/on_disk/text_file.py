@@ -231,8 +231,9 @@ def _refuse_parts(folder: Path, texts: Sequence[Path]) -> None:
     train = by_part.pop("train", None)
     if train and by_part:
         sets = ", ".join(f"own_{part}: {path}" for part, path in sorted(by_part.items()))
+        held_out = next(iter(by_part.values())).name
         raise errors.DataError(
-            f"{folder}: {train.relative_to(folder)} and {[*by_part.values()][0].name} are parts of "
+            f"{folder}: {train.relative_to(folder)} and {held_out} are parts of "
             "the data, and the texts of a folder are read as one, which is divided anew; name the "
             f"part that trains: data.path={train} 'data.valid_sets={{{sets}}}'"
         )

@@ -138,18 +138,18 @@ def _claim(folder: RunFolder, *, overwrite: bool, opened: Collection[Path]) -> P
         if holds_run and not (overwrite or status.is_untrained(folder)):
             raise FileExistsError
         _refuse_foreign(folder, opened)
-        write = files.write_new
-        if holds_run:
-            refuse_if_running(folder)
-            is_untrained = status.is_untrained(folder)  # again: its process may have ended just now
-            if not (overwrite or is_untrained):
-                raise FileExistsError
-            replaced_run.refuse_inner_runs(folder)
-            if not is_untrained:
-                return replaced_run.replace(folder)
-            replaced_run.remove(folder, keeps_manifest=True)
-            write = files.write
-        run_record.begin(folder, write)
+        if not holds_run:
+            run_record.begin(folder)
+            return None
+        refuse_if_running(folder)
+        is_untrained = status.is_untrained(folder)  # again: its process may have ended just now
+        if not (overwrite or is_untrained):
+            raise FileExistsError
+        replaced_run.refuse_inner_runs(folder)
+        if not is_untrained:
+            return replaced_run.replace(folder)
+        replaced_run.remove(folder, keeps_manifest=True)
+        run_record.begin(folder, files.write)
         return None
     except FileExistsError as error:
         raise errors.RunFolderError(
