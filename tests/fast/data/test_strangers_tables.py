@@ -148,6 +148,9 @@ def test_a_value_that_is_written_otherwise_is_the_same_category():
     for text, expected in {"1.10": 0, "1.1": 1, "1.100": -1, "True": 3, "false": 2, "7": 4,
                            "3": 5, "2024-01-05T00:00:00.000000": 6, "tru": -1}.items():  # fmt: skip
         assert place(text) == expected, text
+    ids = places(["9007199254740993", "12e400", "-9007199254740993"])  # float64 rounds and ends
+    others = ("9007199254740992", "9007199254740992.0", "13e400", "inf", "-9007199254740992")
+    assert {*map(ids, others)} == {-1} and ids("009007199254740993") == 0
 
 
 def as_frames(path):

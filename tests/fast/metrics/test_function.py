@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from andiron import errors
+from andiron.metrics import Loss
 from andiron.metrics.adapted.function_mean import Mean
 from andiron.metrics.tally import Tally
-from andiron.outputs import RegressionOutput
+from andiron.outputs import ClassificationOutput, RegressionOutput
 from andiron.protocols import Metric, Statistic
 from andiron.shell.assembly import targets
 
@@ -66,6 +67,16 @@ def test_the_mean_is_over_all_values_not_over_batch_means(own):
     assert measured(metric) == {"mae": (0 + 4 + 1 + 7) / 4}
     assert metric.higher_is_better is False
     assert isinstance(metric, Metric) and not isinstance(metric, Statistic)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_means_of_half_precision_are_added_in_float32(dtype):
+    values = torch.arange(1, 301, dtype=torch.float32).to(dtype)
+    zeros = torch.zeros(400, dtype=torch.long)
+    items = [ClassificationOutput(each, each.expand(400, 1), zeros) for each in values]
+    metric = Mean(lambda item: item.output, higher_is_better=True, name="size")
+    assert measured(metric, items)["size"] == float(values.double().mean())
+    assert measured(Loss(), items)["loss"] == float(values.double().mean())
 
 
 def test_a_function_may_say_itself_what_it_counts(own):

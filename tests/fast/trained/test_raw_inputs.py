@@ -7,10 +7,11 @@ import torch
 from PIL import Image
 
 from andiron import errors
-from andiron.data import ArrayBatcher, ImageBatcher
+from andiron.data import ArrayBatcher, Batch, ImageBatcher
 from andiron.data.on_disk.columns import DETECTED
 from andiron.data.on_disk.text_file import TextBatcher
 from andiron.data.splitting.described import Described
+from andiron.metrics import HammingAccuracy
 from andiron.tasks import BinaryClassifier, Classifier, MultiLabelClassifier, Regressor
 from andiron.wings.trained import predictions, raw_inputs
 
@@ -136,7 +137,7 @@ def test_each_task_says_its_own():
     names = ["no", "yes"]
     assert said(Classifier(identity), torch.tensor([[1.0, 3.0, 2.0]])).label == "1"
     yes = said(BinaryClassifier(identity), torch.tensor([0.0]), class_names=names)
-    assert (yes.label, yes.probabilities) == ("yes", {"no": 0.5, "yes": 0.5})
+    assert (yes.label, yes.probabilities) == ("no", {"no": 0.5, "yes": 0.5})
     labels = said(MultiLabelClassifier(identity), torch.tensor([[1.0, -1.0]]), class_names=names)
     assert labels.labels == ("no",) and labels.label is None
     values = said(Regressor(identity), torch.tensor([[2.0]]), target_columns=["price"])
@@ -145,3 +146,17 @@ def test_each_task_says_its_own():
     assert bare.output.tolist() == [2.0, 3.0] and not bare.values
     with pytest.raises(errors.MismatchError, match="no tensor with a row for each"):
         said(identity, {"boxes": 1})
+
+
+def test_labels_agree_with_the_metrics_where_probabilities_are_equal():
+    identity = torch.nn.Identity()
+    logits = torch.tensor([[0.0, 0.0], [0.0, 1e-9], [1e-9, 0.0], [-1e-9, -1e-8]])
+    labels = predictions.of_batch(Classifier(identity), logits, {}, [*"abcd"])
+    assert [int(each.label) for each in labels] == logits.argmax(-1).tolist() == [0, 1, 0, 0]
+    column = torch.tensor([-1e-9, 0.0, 1e-9])
+    answers = predictions.of_batch(BinaryClassifier(identity), column, {}, [*"abc"])
+    several = predictions.of_batch(MultiLabelClassifier(identity), column[:, None], {}, [*"abc"])
+    item = BinaryClassifier(identity).valid_step(Batch(column, torch.tensor([0, 0, 1])))
+    assert HammingAccuracy()(item)[0].all()
+    assert [each.label for each in answers] == ["0", "0", "1"]
+    assert [each.labels for each in several] == [(), (), ("0",)]

@@ -173,8 +173,9 @@ def places(names: Iterable[str]) -> Callable[[str], int]:
 def value_of(text: str) -> Any:
     """The value that a text is written for: a number, a boolean, a day, or the text itself."""
     number = parsed(text)
-    if number is not None and number == number:
-        return number
+    if number is not None and number - number == 0:  # finite
+        is_whole = text.strip().removeprefix("-").isdigit()
+        return int(text) if is_whole else number  # float64 rounds beyond 2^53
     day = days(text, None) if text[4:5] == "-" else None
     if day is not None:
         return "day", day

@@ -32,7 +32,8 @@ class Mean:
         """
         result = self.of(item)
         if isinstance(result, Tensor) and result.ndim > 0:
-            return result, result.numel()
+            wide = result.float() if result.dtype.itemsize < 4 else result  # halves lose digits
+            return wide, result.numel()
         if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], Tensor):
             return result
         is_number = isinstance(result, Tensor | float | int)

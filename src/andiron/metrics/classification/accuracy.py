@@ -25,7 +25,8 @@ class Loss:
 
     def __call__(self, item: Item) -> Parts:
         weight = outputs.loss_weight(item)
-        total = item.loss * weight
+        # half precision is too coarse for a sum, and float16 ends at 65504
+        total = item.loss.to(torch.promote_types(item.loss.dtype, torch.float32)) * weight
         if isinstance(weight, Tensor):  # the mean over a batch of IGNORED targets is NaN
             total = torch.where(weight == 0, 0.0, total)
         return total, weight

@@ -28,7 +28,6 @@ from andiron.tasks import (
     criterion,
 )
 
-THRESHOLD = 0.5  # of the positive probability, as in the metrics
 Facts = Mapping[str, Any]
 
 
@@ -38,8 +37,8 @@ class Prediction:
 
     `name` identifies the input. `output` is the network's: logits, or values in the targets' unit.
     `label` is the likeliest class, or the likeliest next token of a text; `labels` are all labels
-    with probability >= 0.5. `probabilities` are by class or label, `values` by target. `kept` has
-    the columns of a table's row that `predict(..., keep=[...])` names.
+    with a probability above 0.5. `probabilities` are by class or label, `values` by target. `kept`
+    has the columns of a table's row that `predict(..., keep=[...])` names.
     """
 
     name: str
@@ -118,16 +117,16 @@ def _forward_fields(outputs: Tensor, facts: Facts) -> Fields:
 
 def _binary_fields(logits: Tensor, facts: Facts) -> Fields:
     no, yes = named(facts.get("class_names"), 2)
-    for p in logits.float().sigmoid().tolist():
-        yield {"label": yes if p >= THRESHOLD else no, "probabilities": {no: 1 - p, yes: p}}
+    for logit, p in zip(logits.tolist(), logits.sigmoid().tolist(), strict=True):
+        # by the logit, as in the metrics, also where the probability is rounded to 0.5
+        yield {"label": yes if logit > 0 else no, "probabilities": {no: 1 - p, yes: p}}
 
 
 def _label_fields(logits: Tensor, facts: Facts) -> Fields:
     names = named(facts.get("class_names"), logits.shape[-1])
-    for row in logits.float().sigmoid().tolist():
-        probabilities = dict(zip(names, row, strict=True))
-        labels = tuple(name for name, p in probabilities.items() if p >= THRESHOLD)
-        yield {"labels": labels, "probabilities": probabilities}
+    for row, of_row in zip(logits.tolist(), logits.sigmoid().tolist(), strict=True):
+        labels = tuple(name for name, logit in zip(names, row, strict=True) if logit > 0)
+        yield {"labels": labels, "probabilities": dict(zip(names, of_row, strict=True))}
 
 
 def _value_fields(outputs: Tensor, facts: Facts) -> Fields:
@@ -146,9 +145,9 @@ def _token_fields(logits: Tensor, facts: Facts) -> Fields:
 
 def _likeliest(logits: Tensor, names: Sequence[str]) -> Fields:
     """The name with the largest logit of each row, and the probability of every name."""
-    for row in logits.float().softmax(-1).tolist():
-        label = names[max(range(len(row)), key=row.__getitem__)]
-        yield {"label": label, "probabilities": dict(zip(names, row, strict=True))}
+    # by logits, as in the metrics: different ones may have the same probability
+    for row, best in zip(logits.softmax(-1).tolist(), logits.argmax(-1).tolist(), strict=True):
+        yield {"label": names[best], "probabilities": dict(zip(names, row, strict=True))}
 
 
 def named(names: Sequence[str] | None, number: int) -> list[str]:
