@@ -15,11 +15,12 @@ import numpy as np
 import polars
 import pytest
 import torch
+from PIL import Image
 from strangers_tables import AMERICAN, CITIES, GERMAN, OF_R
 
 from andiron import errors
 from andiron.data import ArrayBatcher
-from andiron.data.on_disk import delimited_text
+from andiron.data.on_disk import delimited_text, image_tree
 from andiron.data.on_disk.column_values import finite, text_of, texts
 from andiron.data.on_disk.columns import DETECTED, Reading, places
 from andiron.data.on_disk.csv_file import csv, read
@@ -544,3 +545,23 @@ def test_a_label_of_signs_beside_words_is_named(tmp_path, caplog, labels, is_war
     path.write_text("\n".join(["x,y", *rows]) + "\n")
     load(path, "y")
     assert ("'data.missing_values=[\"-\"]'" in caplog.text) == is_warned
+
+
+@pytest.mark.parametrize("labels, alike", [
+    (["yes", "no", "Yes"], "'Yes' and 'yes'"),
+    (["caf\u00e9", "tea", "cafe\u0301"], "'cafe\\u0301'"),
+    (["dog", "cat", "\u200bdog"], "'\\u200bdog'"), (["1", "2", "x", "1.0"], "'1' and '1.0'"),
+    (["a", "b", "a-b", "ab"], ""),
+])  # fmt: skip
+def test_labels_that_look_alike_are_named(tmp_path, caplog, labels, alike):
+    rows = [f"{row % 5},{labels[row % len(labels)]}" for row in range(60)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["x,y", *rows]) + "\n", encoding="utf-8")
+    load(path, "y", kind="classification")
+    assert ("are two classes" in caplog.text) == bool(alike) and alike in caplog.text
+    for label in labels:
+        (tmp_path / "pictures" / label).mkdir(parents=True)
+        Image.new("L", (8, 8)).save(tmp_path / "pictures" / label / "0.png")
+    caplog.clear()
+    image_tree.find(tmp_path / "pictures")
+    assert ("are two classes" in caplog.text) == bool(alike) and alike in caplog.text

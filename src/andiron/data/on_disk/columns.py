@@ -7,6 +7,8 @@ A reader of another file format makes `Columns` and passes them to `table_splits
     (1, 1, 2, -1)
 """
 
+import logging
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -24,6 +26,7 @@ MISSING = frozenset({
     "<NA>", "N/A", "NA", "NULL", "NaN", "NaT", "None", "n/a", "nan", "null", "?",
 })  # fmt: skip
 BOOLEANS = ("true", "false")
+log = logging.getLogger("andiron")
 FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -180,3 +183,16 @@ def value_of(text: str) -> Any:
     if day is not None:
         return "day", day
     return text.lower() if text.lower() in BOOLEANS else text
+
+
+def warn_of_alike(source: str, classes: Iterable[str]) -> None:
+    """Logs classes that differ in case, invisible characters, or the way a number is written."""
+    first = dict[Any, str]()
+    for name in classes:
+        shown = "".join(filter(str.isprintable, unicodedata.normalize("NFKC", name)))
+        other = first.setdefault(value_of(" ".join(shown.casefold().split())), name)
+        if other != name:
+            log.warning(
+                "%s: %a and %a are two classes; if they mean one, write them alike",
+                source, other, name,
+            )  # fmt: skip

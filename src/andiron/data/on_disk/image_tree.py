@@ -17,7 +17,7 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.data.dataset import Classes
-from andiron.data.on_disk.columns import MISSING
+from andiron.data.on_disk.columns import MISSING, warn_of_alike
 from andiron.data.on_disk.train_valid_test import OTHERS, PARTS, part_of
 
 SUFFIXES = (
@@ -192,6 +192,8 @@ def _tree(
             targets += [class_names.index(class_name)] * len(paths)
             labels |= dict.fromkeys(paths, class_name) if is_table else {}
         indices[part] = torch.arange(begin, len(names))
+    if not known:
+        warn_of_alike(str(root), class_names)
     if len(class_names) < 2:
         below = root / class_names[0]
         more = f"; if its folders are classes or parts, set data.path={below}"

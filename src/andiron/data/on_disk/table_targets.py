@@ -13,7 +13,7 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.data.on_disk.column_values import arguments, complaint, finite, hint, most_read
-from andiron.data.on_disk.columns import Columns, distinct, parsed, places
+from andiron.data.on_disk.columns import Columns, distinct, parsed, places, warn_of_alike
 
 log = logging.getLogger("andiron")
 Kind = Literal["classification", "regression"]
@@ -96,6 +96,7 @@ def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], l
             "%s", table.source, target, ", ".join(map(repr, marks)),
             arguments({"missing_values": marks}),
         )  # fmt: skip
+    warn_of_alike(f"{table.source}, column {target!r}", names)
     if len(names) == 1:
         raise errors.DataError(
             f"{table.source}, column {target!r}: every row is {names[0]!r}; "
