@@ -8,8 +8,6 @@ from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers, process
 from andiron.shell.run import run_record
 
-EXIT_DONE = 0
-
 
 @process.command
 def main() -> int:
@@ -24,7 +22,7 @@ def main() -> int:
     except OSError as error:
         raise errors.RunFolderError(str(error)) from error
     if answers.give({"run": str(folder.path), "accepted": changed}):
-        return EXIT_DONE
+        return 0
     lines = "\n".join(f"accepted: {name}" for name in changed)
     print(readable.printable(lines) or "nothing was changed")
-    return EXIT_DONE
+    return 0

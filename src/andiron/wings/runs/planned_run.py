@@ -32,19 +32,18 @@ Rates = dict[int, dict[str, float]]  # by completed updates, by group
 
 def plan(config: Train, run_dir: Path) -> None:
     """Prints what training would do, and writes the learning rates to TensorBoard."""
-    config = dataclasses.replace(
-        config, checkpoint=None, render=None, observers=None, test_weights="last"
-    )
+    config = _unwritten(config)
     built = components.build(config)
     rates = learning_rates(built)
     owners = group_table.param_groups(built.optimizer.groups, rates[0], built.schedule)
     _write_curves(rates, run_dir)
-    steps: list[float] = []
-    sizes, slices = _memory_and_slices(config, built, run_dir, steps)
-    advice = asking(steps[-1], sizes, built.num_updates)
+    seconds: list[float] = []
+    sizes, slices = _memory_and_slices(config, built, run_dir, seconds)
+    advice = asking(seconds[-1], sizes, built.num_updates)
+    steps, shown_rates = _steps(config, built), _spread(rates, ROWS)
     if answers.give({
-        "run_dir": str(run_dir), "steps": _steps(config, built), "groups": owners,
-        "learning_rates": _spread(rates, ROWS), "memory_bytes": sizes, "slices": slices,
+        "run_dir": str(run_dir), "steps": steps, "groups": owners,
+        "learning_rates": shown_rates, "memory_bytes": sizes, "slices": slices,
         "asking": advice,
     }):  # fmt: skip
         return
@@ -52,10 +51,10 @@ def plan(config: Train, run_dir: Path) -> None:
     mebibytes = {name: size / 2**20 for name, size in sizes.items()}
     fits = "memory" if slices is None else f"memory, with slices={slices}"
     console.print(
-        _number_table("steps", _steps(config, built), "{:,}"),
+        _number_table("steps", steps, "{:,}"),
         model_views.overview(built),
         groups(owners, "parameter groups at the first update", lr="lr"),
-        _rate_table(_spread(rates, ROWS)),
+        _rate_table(shown_rates),
         _number_table(fits, mebibytes, "{:,.2f} MiB"),
     )
     if slices != config.slices:
@@ -76,12 +75,17 @@ def check(config: Train) -> dict[str, Any]:
 
     Raises: AndironError for data, a model or another part that cannot be used.
     """
-    config = dataclasses.replace(
-        config, checkpoint=None, render=None, observers=None, test_weights="last"
-    )
+    config = _unwritten(config)
     built = components.build(config)
     sizes = memory(config, built, Path("unused"))
     return {"steps": _steps(config, built), "memory_bytes": sizes}
+
+
+def _unwritten(config: Train) -> Train:
+    """The configuration without what a run shows or writes while it trains."""
+    return dataclasses.replace(
+        config, checkpoint=None, render=None, observers=None, test_weights="last"
+    )
 
 
 def learning_rates(built: Components) -> Rates:

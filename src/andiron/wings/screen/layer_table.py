@@ -88,11 +88,11 @@ def in_units(number: float) -> str:
     >>> in_units(512), in_units(21_500_000)
     ('512', '21.5 M')
     """
-    for unit in UNITS:
-        if number < 1000 or unit == UNITS[-1]:
-            return f"{number:,.1f} {unit}" if unit else f"{number:,.0f}"
+    unit, *larger = UNITS
+    while number >= 1000 and larger:
         number /= 1000
-    return ""
+        unit, *larger = larger
+    return f"{number:,.1f} {unit}" if unit else f"{number:,.0f}"
 
 
 def _costs(layers: Sequence[Layer]) -> tuple[str, str, str]:

@@ -26,6 +26,7 @@ from andiron.data.on_disk.text_file import TextBatcher
 from andiron.data.splitting.described import Described
 from andiron.wings.trained.input_datasets import Pictures, Texts, tokenised
 
+NO_INPUTS = "there are no inputs to predict from; give one or more"
 PICTURE_SCALE = 255.0  # of pixels of files and PIL images
 
 
@@ -82,26 +83,27 @@ def _samples(inputs: Any, data: Described, layout: Layout, keep: Sequence[str]) 
     is_one = isinstance(inputs, str | Path | bytes | Mapping) or _is_picture(inputs)
     samples = [inputs] if is_one else list(inputs)
     if not samples:
-        raise errors.DataError("there are no inputs to predict from; give one or more")
-    if "columns" in data.facts and isinstance(samples[0], str | Path | bytes | Mapping):
+        raise errors.DataError(NO_INPUTS)
+    first = samples[0]
+    is_text = isinstance(first, str | Path)
+    if "columns" in data.facts and (is_text or isinstance(first, bytes | Mapping)):
         return _row_samples(samples, data, layout, keep)
-    if isinstance(samples[0], Mapping):
+    if isinstance(first, Mapping):
         names = [*map(str, range(len(samples)))]
         return Samples(from_torch(samples), names, data.batcher)
-    if isinstance(data.batcher, TextBatcher) and isinstance(samples[0], str | Path):
+    if is_text and isinstance(data.batcher, TextBatcher):
         texts = Texts(samples, data.facts.get("vocabulary"), int(data.facts["context_length"]))
         return Samples(texts, texts.names, data.batcher)
-    if "tokenizer" in data.facts and isinstance(samples[0], str | Path):
+    if is_text and "tokenizer" in data.facts:
         rows = tokenised(samples, data.facts["tokenizer"])
         return Samples(from_torch(rows), [*map(str, samples)], data.batcher)
-    if isinstance(samples[0], str | Path) or _is_picture(samples[0]):
+    if is_text or _is_picture(first):
         return _picture_samples(samples, data)
     try:
         return _array_samples(torch.stack([torch.as_tensor(sample) for sample in samples]), data)
     except (TypeError, ValueError, RuntimeError) as error:
-        kind = type(samples[0]).__name__
         raise errors.DataError(
-            f"inputs of type {kind} are not samples of {data.name} ({error}); "
+            f"inputs of type {type(first).__name__} are not samples of {data.name} ({error}); "
             f"give {_expected_inputs(data)}"
         ) from error
 
@@ -143,7 +145,7 @@ def _array_samples(inputs: Tensor, data: Described) -> Samples:
             f"give {_expected_inputs(data)}"
         )
     if not len(inputs):
-        raise errors.DataError("there are no inputs to predict from; give one or more")
+        raise errors.DataError(NO_INPUTS)
     if "columns" in data.facts or (data.input_dtype or "").startswith("float"):
         inputs = inputs.float()
     return _tensor_samples(inputs, data.batcher, [*map(str, range(len(inputs)))])
