@@ -66,13 +66,15 @@ class Results:
 
     def plain(self) -> dict[str, Any]:
         """The results as plain values."""
-        best = self.best and self.best.plain(self.folder)
-        command = command_of(self.best, self.command) if self.best else None
         return {
-            "sweep": str(self.folder), "metric": self.metric, "best": best,
-            "best_command": command, "jobs": [job.plain(self.folder) for job in self.jobs],
-            "groups": seed_groups.plain(self.rows), "doubt": self.best and self.doubt,
-        }  # fmt: skip
+            "sweep": str(self.folder),
+            "metric": self.metric,
+            "best": self.best and self.best.plain(self.folder),
+            "best_command": self.best and command_of(self.best, self.command),
+            "jobs": [job.plain(self.folder) for job in self.jobs],
+            "groups": seed_groups.plain(self.rows),
+            "doubt": self.best and self.doubt,
+        }
 
     @cached_property
     def doubt(self) -> str | None:

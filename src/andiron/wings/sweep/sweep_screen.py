@@ -13,6 +13,7 @@ from rich.text import Text
 from andiron.plain import improvement, readable
 from andiron.plain.states import State
 from andiron.shell.cli import answers
+from andiron.wings.comparison import run_list
 from andiron.wings.screen.watch import WatchedRun
 from andiron.wings.sweep import ledger
 from andiron.wings.sweep.ledger import Job
@@ -101,7 +102,7 @@ class SweepScreen:
         if folder is None:
             return str(job.number), overrides, "", "", ""
         view = self._watched.setdefault(job.identity, WatchedRun(folder)).view()
-        split, metric = improvement.split_and_metric(self._metric or "valid/loss")
+        split, metric = improvement.split_and_metric(self._metric or run_list.DEFAULT_METRIC)
         value = view.curves.latest.get(split, {}).get(metric)
         return (
             str(job.number),
@@ -116,8 +117,7 @@ class SweepScreen:
         states = self._states - before + Counter(running=len(running))
         counts = (f"{number} {state}" for state, number in states.items())
         title = f"{self._folder}: {', '.join(counts)}"
-        metric = self._metric or "valid/loss"
-        headers = ("job", "differs in", "epoch", metric, "left")
+        headers = "job", "differs in", "epoch", self._metric or run_list.DEFAULT_METRIC, "left"
         table = Table(*headers, title=Text(readable.printable(title)), title_justify="left")
         for row in map(self._job_row, running[:MOST_ROWS]):
             table.add_row(*(Text(readable.printable(cell), overflow="ellipsis") for cell in row))

@@ -26,22 +26,22 @@ def draw(study: SweepStudy, folder: Path) -> list[Path]:
     matplotlib.use("Agg")
     from optuna.visualization import matplotlib as plots
 
-    figures: list[tuple[str, Plot, dict[str, Any]]] = []
+    drawings: list[tuple[str, Plot, dict[str, Any]]] = []
     for number, objective in enumerate(study.objectives):
         suffix = f"-{objective.name.replace('/', '-')}" if len(study.objectives) > 1 else ""
         target = {"target_name": objective.name, "target": _value(number) if suffix else None}
-        figures.append((f"history{suffix}", plots.plot_optimization_history, target))
+        drawings.append((f"history{suffix}", plots.plot_optimization_history, target))
         if len({trial.values[number] for trial in ended}) > 1:
             options = target | {"evaluator": FanovaImportanceEvaluator(seed=0)}
-            figures.append((f"importance{suffix}", plots.plot_param_importances, options))
+            drawings.append((f"importance{suffix}", plots.plot_param_importances, options))
     if 1 < len(study.objectives) < 4:
         names = [objective.name for objective in study.objectives]
-        figures.append(("trade_offs", plots.plot_pareto_front, {"target_names": names}))
+        drawings.append(("trade_offs", plots.plot_pareto_front, {"target_names": names}))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExperimentalWarning)
         return [
             _save(plot(study.optuna, **options), folder / f"{name}.png")
-            for name, plot, options in figures
+            for name, plot, options in drawings
         ]
 
 
