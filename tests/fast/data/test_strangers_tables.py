@@ -565,3 +565,16 @@ def test_labels_that_look_alike_are_named(tmp_path, caplog, labels, alike):
     caplog.clear()
     image_tree.find(tmp_path / "pictures")
     assert ("are two classes" in caplog.text) == bool(alike) and alike in caplog.text
+
+
+@pytest.mark.parametrize("cells, listed", [
+    (["$5", "6 \u20ac"], "$, \u20ac"), (["5%", "0.05"], "%, no unit"),
+    (["5%", "6 %", ""], ""), (["$5", "6"], ""), (["5k", "6kg"], "k, kg"), (["5kg", "6 kg"], ""),
+])  # fmt: skip
+def test_numbers_in_different_units_are_named(tmp_path, caplog, cells, listed):
+    rows = [f"{cells[row % len(cells)]},{row},{'ab'[row % 2]}" for row in range(42)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["x,z,y", *rows]) + "\n", encoding="utf-8")
+    load(path, "y", units=["$", "%", "\u20ac", "k", "kg"], missing="median")
+    assert ("'x' has numbers in different units" in caplog.text) == bool(listed)
+    assert listed in caplog.text and "'z' has numbers" not in caplog.text

@@ -1,6 +1,7 @@
 """The lines of a delimited text file as columns, and the invalid lines."""
 
 import logging
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -73,6 +74,7 @@ class TableLines:
             else column_values.untyped(frame[name], reading, classes)
             for name in request.texts
         }
+        self._warn_of_units()
         self.options = self._suggested_numbers() | self._suggested_dates()
         dropped, wrong = self._problems()
         bad = {line: Fault(why) for line, why in self.table.bad.items()}
@@ -89,6 +91,21 @@ class TableLines:
                 "there is nothing to learn from"
             )
         return self._columns(kept, record, refused)
+
+    def _warn_of_units(self) -> None:
+        """Logs columns of numbers in several units, or in percent beside plain numbers."""
+        known = sorted(self.request.reading.units or (), key=len, reverse=True)
+        for name, column in self.values.items() if known else ():
+            if column.kind == "number" and name in self.table.frame:
+                read = self.table.frame[name].filter(column.values.is_not_null())
+                pattern = f"({'|'.join(map(re.escape, known))})"
+                units = {*column_values.texts(read).str.extract(pattern)}
+                if len(units - {None}) > 1 or {"%", None} <= units:
+                    listed = readable.joined(sorted(unit or "no unit" for unit in units))
+                    log.warning(
+                        "%s: column %r has numbers in different units (%s), which are read without "
+                        "them; convert them to one in the file", self.source, name, listed,
+                    )  # fmt: skip
 
     def _suggested_numbers(self) -> dict[str, Any]:
         """The options that read most of the wrong values, as numbers or as missing."""
