@@ -6,6 +6,7 @@ FOLDER/request.json says; what is exchanged there is JSON and safetensors.
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 from dataclasses import asdict, dataclass, replace
@@ -24,7 +25,9 @@ from andiron.shell.run import code_origin, resume_arguments, resume_policy, run_
 from andiron.wings.ask.engine import Recorded
 from andiron.wings.ask.traced import Named, States, Trace
 
-REQUEST, MADE, TENSORS = "request.json", "made.json", "tensors.safetensors"
+REQUEST, MADE, TENSORS = "request.json", "made.json", "tensors-{}.safetensors"  # of each rank
+ERROR = re.compile("^error: (.*)", re.MULTILINE)
+AT_LEAST = 8  # processes are started on any machine, beyond its cores if need be
 SCRATCH = partial(TemporaryDirectory, prefix="andiron-ask-")
 
 
@@ -43,10 +46,10 @@ class Side:
 
         Raises: as `Recorded`; ConfigError with every mistake in the overrides.
         """
-        trusted = command_line.trusted(argparse.Namespace(trust=self.packages))
-        folder, changed = RunFolder(Path(self.run)), list[Any]()
+        own = self._own()
         if not self.overrides:
-            return Recorded(folder, trusted)
+            return own
+        folder, trusted, changed = own.folder, own.trusted, list[Any]()
         conf_dir = user_files.default_conf_dir()
         before = asdict(run_record.config(folder, trusted))
         conf_dirs = [conf_dir, *diagnosis.user_dirs([])]
@@ -59,6 +62,23 @@ class Side:
         trusted = trusted.with_config(resume_policy.applied({}, changes))  # the user's own words
         return Recorded(folder, trusted, given=changes)
 
+    def processes_at(self, updates: int) -> int:
+        """How many processes make the update after `updates` again.
+
+        Raises: as `Recorded`; RunFolderError for more than this machine can be asked for.
+        """
+        number, most = self._own().processes_at(updates), max(AT_LEAST, os.cpu_count() or 1)
+        if type(number) is not int or not 0 < number <= most:
+            raise errors.RunFolderError(
+                f"{self.run}: {number} processes trained it without slices, and at most {most} "
+                "are started here; ask on a machine with as many cores"
+            )
+        return number
+
+    def _own(self) -> Recorded:
+        trusted = command_line.trusted(argparse.Namespace(trust=self.packages))
+        return Recorded(RunFolder(Path(self.run)), trusted)
+
 
 def made(
     side: Side, start: int, numbers: range, is_exact: bool | None = None
@@ -68,18 +88,26 @@ def made(
     Also how the updates differ from the recorded ones.
     Raises: as `Recorded.updates`; RunFolderError if the other code cannot make them.
     """
+    size = side.processes_at(start)
     with SCRATCH() as scratch:
         folder = Path(scratch)
-        if side.code is None:
+        if side.code is None and size == 1:
             _make(folder, side, start, numbers, is_exact)
         else:
             places = numbers.start, numbers.stop, numbers.step
             request = [asdict(replace(side, code=None)), start, places, is_exact]
             files.write_json(folder / REQUEST, request)
-            _make_elsewhere(folder, Path(side.code))
-        tensors = sorted(serialization.load_tensors(folder / TENSORS).items())
+            _make_elsewhere(folder, side, size)
+        found = [
+            (place, rank, tensor) for rank in range(size)
+            for place, tensor in serialization.load_tensors(folder / TENSORS.format(rank)).items()
+        ]  # fmt: skip
         said = files.read_json(folder / MADE)["differences"]
-    return {name.partition(" ")[2]: tensor for name, tensor in tensors}, said
+    tensors = {}
+    for place, rank, tensor in sorted(found, key=lambda each: each[:2]):
+        kind, colon, name = place.partition(" ")[2].partition(": ")
+        tensors[kind + f" of rank {rank}" * (size > 1) + colon + name] = tensor
+    return tensors, said
 
 
 def repository() -> Path:
@@ -89,31 +117,47 @@ def repository() -> Path:
 
 
 def _make(folder: Path, side: Side, start: int, numbers: range, is_exact: bool | None) -> None:
-    """Makes the updates, and writes what they give into a folder."""
+    """Makes the updates, together with other processes of torchrun; writes what they give."""
     run = side.recorded()
     run.saved.pop(0, None)  # the first weights are made again too: other code may make others
     instrument = (Trace if is_exact is None else States)(numbers, is_exact)
     run.threads = side.threads
-    stretch = run.updates(numbers[0], numbers[-1], instrument, start=start)
-    serialization.save_tensors(folder / TENSORS, instrument.tensors)
+    with run.together():
+        stretch = run.updates(numbers[0], numbers[-1], instrument, start=start)
+    rank, _ = process.rank_and_size(os.environ) or (0, 1)
+    serialization.save_tensors(folder / TENSORS.format(rank), instrument.tensors)
     said, modules = [*map(str, stretch.differences)], [*code_origin.own_modules()]
-    files.write_json(folder / MADE, {"differences": said, "modules": modules})
+    if rank == 0:
+        files.write_json(folder / MADE, {"differences": said, "modules": modules})
 
 
-def _make_elsewhere(folder: Path, code: Path) -> None:
-    """Makes the updates in a process that imports from `code` what is of this repository here."""
-    tree, own = repository(), Path(andiron.__file__).parents[1]
-    here = code / Path(os.path.realpath(".")).relative_to(tree)
-    paths = f"{code}/src", str(own), os.environ.get("PYTHONPATH", "")
+def _make_elsewhere(folder: Path, side: Side, size: int) -> None:
+    """Makes the updates in `size` processes.
+
+    They import from the side's code, if it has other, what is of this repository here.
+    """
+    own, here, paths = str(Path(andiron.__file__).parents[1]), Path.cwd(), list[str]()
+    if side.code is not None:
+        tree, code = repository(), Path(side.code)
+        there = code / Path(os.path.realpath(".")).relative_to(tree)
+        here, paths = there if there.is_dir() else code, [f"{code}/src"]
+    launcher = ["torch.distributed.run", "--standalone", f"--nproc-per-node={size}", "-m"]
+    paths += [own, os.environ.get("PYTHONPATH", "")]
     result = subprocess.run(
-        [sys.executable, "-m", __name__, str(folder)],
-        cwd=here if here.is_dir() else code,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        [sys.executable, "-m", *(launcher if size > 1 else []), __name__, str(folder)],
+        cwd=here, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if result.returncode:
-        why = result.stderr.strip().rpartition("\n")[2]
-        raise errors.RunFolderError(f"{code}: its code cannot make the updates again: {why}")
+        why = ERROR.findall(result.stderr) or result.stderr.strip().splitlines()[-1:] or [""]
+        who = f"{side.code}: its code" if side.code else f"{side.run}: {size} processes"
+        raise errors.RunFolderError(f"{who} cannot make the updates again: {why[0]}")
+    if side.code is not None:
+        _check_code(folder, tree, code)
+
+
+def _check_code(folder: Path, tree: Path, code: Path) -> None:
+    """Refuses updates that were made with code of this repository, not of the other checkout."""
     modules = [*map(Path, files.read_json(folder / MADE)["modules"])]
     there = [each for each in modules if each.is_relative_to(code)]
     left = [each for each in modules if each.is_relative_to(tree) and each not in there]
@@ -124,7 +168,7 @@ def _make_elsewhere(folder: Path, code: Path) -> None:
         )
 
 
-@partial(process.command, failed=2)
+@partial(process.command, failed=2, joins_others=True)
 def main() -> int:
     """Runs `python -m andiron.wings.ask.conditions FOLDER`."""
     folder = Path(sys.argv[1])

@@ -100,7 +100,7 @@ class Recorded:
         self._is_done = status.read(folder).get("status") == State.DONE
         self.store, self.saved = self._past.store, self._past.saved
         self.beginning, self.state_at = self._past.beginning, self._past.state_at
-        self.together = self._past.together
+        self.together, self.processes_at = self._past.together, self._past.processes_at
         self.threads: int | None = None  # by default as many as the run had, if they are here
 
     @cached_property

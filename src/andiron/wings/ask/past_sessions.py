@@ -206,6 +206,11 @@ class PastSessions:
             writers=None, show_layers=False, profile=None, max_time=None, test_weights="last",
         )  # fmt: skip
 
+    def processes_at(self, updates: int) -> Any:
+        """How many processes make the update after `updates` again; one does if it had slices."""
+        record, has_slices = self.record_at(updates), self.config_at(updates).slices is not None
+        return 1 if has_slices else record.get("processes", 1)
+
     def _world_at(self, updates: int) -> World:
         """The processes, as many as trained the run then, or any number if it had slices.
 
@@ -213,7 +218,7 @@ class PastSessions:
         """
         here, slices = self.world, self.config_at(updates).slices
         world = World(here.rank, here.size, slices, here.reports)
-        number = self.record_at(updates).get("processes", 1)
+        number = self.processes_at(updates)
         if slices is None and number != world.size:
             raise errors.RunFolderError(
                 f"{self._folder.path}: {number} processes trained this run without slices after "

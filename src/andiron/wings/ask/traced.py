@@ -135,7 +135,9 @@ def _plain(tensor: Tensor) -> Tensor:
     return contiguous(tensor if tensor.layout == torch.strided else tensor.to_dense())
 
 
-def _tensors(value: Any) -> Iterator[tuple[str, Tensor]]:
-    """Every tensor of a structure, by the field it is in."""
-    parts = structures.fields(value) or {"": value}
-    return ((str(name), each) for name in parts for each in structures.tensors_in(parts[name]))
+def _tensors(value: Any, place: str = "") -> Iterator[tuple[str, Tensor]]:
+    """Every tensor of a structure, by the fields it is in."""
+    if (parts := structures.fields(value)) is None:
+        yield from ((place, each) for each in structures.tensors_in(value))
+    for name, part in (parts or {}).items():
+        yield from _tensors(part, f"{place} {name}".strip())
