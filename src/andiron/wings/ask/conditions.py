@@ -5,8 +5,8 @@ FOLDER/request.json says; what is exchanged there is JSON and safetensors.
 """
 
 import argparse
+import json
 import os
-import re
 import subprocess
 import sys
 from dataclasses import asdict, dataclass, replace
@@ -19,14 +19,13 @@ import andiron
 from andiron import errors, serialization
 from andiron.disk import files
 from andiron.run_folder import RunFolder
-from andiron.shell.cli import command_line, process
+from andiron.shell.cli import answers, command_line, process
 from andiron.shell.config import composition, diagnosis, user_files
 from andiron.shell.run import code_origin, resume_arguments, resume_policy, run_record
 from andiron.wings.ask.engine import Recorded
 from andiron.wings.ask.traced import Named, States, Trace
 
-REQUEST, MADE, TENSORS = "request.json", "made.json", "tensors-{}.safetensors"  # of each rank
-ERROR = re.compile("^error: (.*)", re.MULTILINE)
+REQUEST, MADE = "request.json", "made.json"
 AT_LEAST = 8  # processes are started on any machine, beyond its cores if need be
 SCRATCH = partial(TemporaryDirectory, prefix="andiron-ask-")
 
@@ -100,7 +99,7 @@ def made(
             _make_elsewhere(folder, side, size)
         found = [
             (place, rank, tensor) for rank in range(size)
-            for place, tensor in serialization.load_tensors(folder / TENSORS.format(rank)).items()
+            for place, tensor in serialization.load_tensors(_tensors(folder, rank)).items()
         ]  # fmt: skip
         said = files.read_json(folder / MADE)["differences"]
     tensors = {}
@@ -116,6 +115,10 @@ def repository() -> Path:
     return Path(code_origin.repository_around(here) or here)
 
 
+def _tensors(folder: Path, rank: int) -> Path:
+    return folder / f"tensors{f'-{rank}' * (rank > 0)}.safetensors"
+
+
 def _make(folder: Path, side: Side, start: int, numbers: range, is_exact: bool | None) -> None:
     """Makes the updates, together with other processes of torchrun; writes what they give."""
     run = side.recorded()
@@ -125,7 +128,7 @@ def _make(folder: Path, side: Side, start: int, numbers: range, is_exact: bool |
     with run.together():
         stretch = run.updates(numbers[0], numbers[-1], instrument, start=start)
     rank, _ = process.rank_and_size(os.environ) or (0, 1)
-    serialization.save_tensors(folder / TENSORS.format(rank), instrument.tensors)
+    serialization.save_tensors(_tensors(folder, rank), instrument.tensors)
     said, modules = [*map(str, stretch.differences)], [*code_origin.own_modules()]
     if rank == 0:
         files.write_json(folder / MADE, {"differences": said, "modules": modules})
@@ -141,17 +144,21 @@ def _make_elsewhere(folder: Path, side: Side, size: int) -> None:
         tree, code = repository(), Path(side.code)
         there = code / Path(os.path.realpath(".")).relative_to(tree)
         here, paths = there if there.is_dir() else code, [f"{code}/src"]
-    launcher = ["torch.distributed.run", "--standalone", f"--nproc-per-node={size}", "-m"]
+    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={size}"]
     paths += [own, os.environ.get("PYTHONPATH", "")]
+    program = [*(launcher if size > 1 else []), "-m", __name__, str(folder), answers.FLAG]
     result = subprocess.run(
-        [sys.executable, "-m", *(launcher if size > 1 else []), __name__, str(folder)],
+        [sys.executable, *program],
         cwd=here, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if result.returncode:
-        why = ERROR.findall(result.stderr) or result.stderr.strip().splitlines()[-1:] or [""]
+        try:
+            why = json.loads(result.stdout)["error"]["message"]
+        except ValueError:  # it ended without an answer
+            why = result.stderr.strip().rpartition("\n")[2]
         who = f"{side.code}: its code" if side.code else f"{side.run}: {size} processes"
-        raise errors.RunFolderError(f"{who} cannot make the updates again: {why[0]}")
+        raise errors.RunFolderError(f"{who} cannot make the updates again: {why}")
     if side.code is not None:
         _check_code(folder, tree, code)
 
