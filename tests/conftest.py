@@ -14,11 +14,13 @@ from pathlib import Path
 
 import pytest
 
+import conf_files
 import preloaded
 import shape_checks
 
 gc.disable()  # until all is imported: that makes many objects and no garbage
 shape_checks.install()  # before anything imports andiron
+conf_files.install()
 
 import torch  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
