@@ -8,7 +8,9 @@ from proofs import asked_again
 
 
 @pytest.mark.parametrize("kind", asked_again.KINDS)
-def test_updates_of_every_kind_of_run_are_made_again(tmp_path, monkeypatch, kind):
+def test_updates_of_every_kind_of_run_are_made_again(tmp_path, monkeypatch, request, kind):
+    if "processes" in kind:
+        request.getfixturevalue("preloaded_processes")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))  # of workers and other processes
     updates, stretches, tensors, values, differences = asked_again.asked_again(

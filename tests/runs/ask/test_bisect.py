@@ -131,6 +131,7 @@ def test_equal_runs_are_equal_and_others_need_a_checkpoint():
     assert called(bisect.main, *few, "--updates", "1", "2").code == 0
 
 
+@pytest.mark.usefixtures("preloaded_processes")
 def test_the_first_commit_with_other_bits_is_named_and_no_worktree_is_left():
     before = git("status", "--porcelain"), git("worktree", "list")
     commit, found = injected_differences.named_in_history("a constant in one layer")
