@@ -187,12 +187,12 @@ def value_of(text: str) -> Any:
 
 def warn_of_alike(source: str, classes: Iterable[str]) -> None:
     """Logs classes that differ in case, invisible characters, or the way a number is written."""
-    first = dict[Any, str]()
+    first, pairs = dict[Any, str](), list[str]()
     for name in classes:
         shown = "".join(filter(str.isprintable, unicodedata.normalize("NFKC", name)))
         other = first.setdefault(value_of(" ".join(shown.casefold().split())), name)
         if other != name:
-            log.warning(
-                "%s: %a and %a are two classes; if they mean one, write them alike",
-                source, other, name,
-            )  # fmt: skip
+            pairs.append(f"{other!a} and {name!a}")
+    if pairs:
+        listed = ", ".join(pairs[:3]) + ", ..." * (len(pairs) > 3)
+        log.warning("%s: are two classes each: %s; write those that mean one alike", source, listed)

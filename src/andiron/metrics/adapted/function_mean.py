@@ -32,8 +32,8 @@ class Mean:
         """
         result = self.of(item)
         if isinstance(result, Tensor) and result.ndim > 0:
-            wide = result.float() if result.dtype.itemsize < 4 else result  # halves lose digits
-            return wide, result.numel()
+            is_half = result.is_floating_point() and result.dtype.itemsize < 4  # loses digits
+            return result.float() if is_half else result, result.numel()
         if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], Tensor):
             return result
         is_number = isinstance(result, Tensor | float | int)
