@@ -68,7 +68,7 @@ def run(config: Train, run_dir: Path, train: Callable[..., None], outer: Interru
 
 def shortened(config: Train) -> Train:
     """The configuration for two epochs, logging every update; the build truncates the data."""
+    short = dataclasses.replace(config, num_epochs=2, num_updates=None, max_time=None)
     return dataclasses.replace(
-        config, num_epochs=2, num_updates=None, max_time=None, log_every=1,
-        validate_every="1epochs", valid_sets_every=None, on_nonfinite="stop",
-    )  # fmt: skip
+        short, log_every=1, validate_every="1epochs", valid_sets_every=None, on_nonfinite="stop"
+    )

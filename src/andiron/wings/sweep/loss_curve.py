@@ -25,9 +25,9 @@ def losses_by_update(
 ) -> list[float]:
     """The losses of `updates` updates under this schedule; fewer if the loss diverges."""
     config = dataclasses.replace(
-        config, checkpoint=None, render=None, averages=None, observers=None, max_time=None,
-        on_nonfinite="skip", log_every=1, test_weights="last",
-    )  # fmt: skip
+        config, checkpoint=None, render=None, averages=None, observers=None, max_time=None
+    )
+    config = dataclasses.replace(config, on_nonfinite="skip", log_every=1, test_weights="last")
     built = components.build(config)
     groups = (
         dataclasses.replace(group, schedule=None) for group in built.optimizer.groups.values()
