@@ -1,6 +1,7 @@
 """A metric that is one function: what it may give, and how a config names it."""
 
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -77,6 +78,8 @@ def test_means_of_half_precision_are_added_in_float32(dtype):
     metric = Mean(lambda item: item.output, higher_is_better=True, name="size")
     assert measured(metric, items)["size"] == float(values.double().mean())
     assert measured(Loss(), items)["loss"] == float(values.double().mean())
+    total, count = Loss().count_items([replace(item, weight=400) for item in items])
+    assert float(total.sum() / count) == float(values.double().mean())
 
 
 def test_a_function_may_say_itself_what_it_counts(own):

@@ -25,8 +25,7 @@ class Loss:
 
     def __call__(self, item: Item) -> Parts:
         weight = outputs.loss_weight(item)
-        # half precision is too coarse for a sum, and float16 ends at 65504
-        total = item.loss.to(torch.promote_types(item.loss.dtype, torch.float32)) * weight
+        total = _wide(item.loss) * weight
         if isinstance(weight, Tensor):  # the mean over a batch of IGNORED targets is NaN
             total = torch.where(weight == 0, 0.0, total)
         return total, weight
@@ -34,7 +33,13 @@ class Loss:
     def count_items(self, items: Sequence[Item]) -> Parts:
         """As `__call__` for several items whose weights are integers, in one operation."""
         weights = [item.weight for item in items]
-        return torch.stack([item.loss for item in items]) * torch.tensor(weights), sum(weights)
+        losses = _wide(torch.stack([item.loss for item in items]))
+        return losses * torch.tensor(weights), sum(weights)
+
+
+def _wide(loss: Tensor) -> Tensor:
+    """At least float32: half precision is too coarse for a sum, and float16 ends at 65504."""
+    return loss.float() if loss.dtype.itemsize < 4 else loss
 
 
 class Accuracy:
