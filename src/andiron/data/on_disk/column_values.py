@@ -167,11 +167,16 @@ class Format(NamedTuple):
     texts: frozenset[str] = frozenset()
 
 
+def any_unit(units: Iterable[str]) -> str:
+    """A pattern of these units, the longest first."""
+    return "|".join(map(re.escape, sorted(units, key=len, reverse=True)))
+
+
 def plain(texts: polars.Series, reading: Reading) -> polars.Series:
     """The texts with a decimal point, without units and thousands separators; null if malformed."""
     texts = texts.str.replace("^\u2212", "-")
     if reading.units:
-        units = "|".join(map(re.escape, sorted(reading.units, key=len, reverse=True)))
+        units = any_unit(reading.units)
         texts = texts.str.replace(rf"^([+-]?)\s*(?:{units})\s*", "${1}")
         texts = texts.str.replace(rf"\s*(?:{units})$", "")
     if reading.thousands is not None:

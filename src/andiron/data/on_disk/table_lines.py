@@ -1,7 +1,6 @@
 """The lines of a delimited text file as columns, and the invalid lines."""
 
 import logging
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -94,12 +93,12 @@ class TableLines:
 
     def _warn_of_units(self) -> None:
         """Logs columns of numbers in several units, or in percent beside plain numbers."""
-        known = sorted(self.request.reading.units or (), key=len, reverse=True)
+        known = self.request.reading.units or ()
         for name, column in self.values.items() if known else ():
             if column.kind == "number" and name in self.table.frame:
                 read = self.table.frame[name].filter(column.values.is_not_null())
-                pattern = f"({'|'.join(map(re.escape, known))})"
-                units = {*column_values.texts(read).str.extract(pattern)}
+                pattern = column_values.any_unit(known)
+                units = {*column_values.texts(read).str.extract(f"({pattern})")}
                 if len(units - {None}) > 1 or {"%", None} <= units:
                     listed = readable.joined(sorted(unit or "no unit" for unit in units))
                     log.warning(
