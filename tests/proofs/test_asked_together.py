@@ -53,7 +53,7 @@ def test_bisect_starts_as_many_processes_as_trained_the_run(run):
     assert first.what.startswith("network.features.0.weight[0], ") and not asked.notes
     same = andiron.load(run).bisect("log_every=2", updates=(12, 14))
     assert (same.equal, same.agreed, same.notes) == (True, 14, [])
-    with pytest.raises(errors.RunFolderError, match="2 processes cannot .* again: .*\n.*'lr'?"):
+    with pytest.raises(errors.RunFolderError, match="2 processes cannot .* again: .*\n.*'lr'\\?"):
         andiron.load(run).bisect("optimizer.lr=2", updates=(12, 14))
 
 
