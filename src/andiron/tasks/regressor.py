@@ -53,7 +53,8 @@ class Regressor(Supervised):
     The network predicts standardised values z, and y = target_mean + target_std * z; the loss is
     that of z. Mean and standard deviation are of the training targets, one number or one per
     output; 0 and 1 if not given. They are not part of `state_dict()`.
-    Targets [batch] are treated as [batch 1]; images [batch channels height width] work too.
+    Targets [batch] are treated as [batch 1]; images [batch channels height width] work too. The
+    loss gets its `ignored_index`, if it has one, in place of such targets, not standardised.
     Raises: ValueError for a standard deviation that is not positive, or a loss of classes.
     """
 
@@ -107,9 +108,12 @@ class Regressor(Supervised):
                 f"{len(self.target_std)} for {targets.shape[1]} outputs; "
                 "should be one number, or one for each output"
             )
-        loss = self.loss(standardised, expected)
+        ignored, has_ignored = self.loss.ignored_index, self.loss.has_ignored
+        if has_ignored:  # also in the loss's units
+            expected = expected.masked_fill(targets == ignored, ignored)
+        loss, weight = self.loss(standardised, expected), self.loss.weight(targets)
         output = self.target_mean + self.target_std * standardised
-        return RegressionOutput(loss, output, targets, self.loss.weight(targets))
+        return RegressionOutput(loss, output, self.loss.marked(targets), weight, has_ignored)
 
     def _standardised(self, inputs: Tensor) -> Tensor:
         return _column(at_least_float32(super().forward(inputs)))

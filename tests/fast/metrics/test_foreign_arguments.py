@@ -2,14 +2,16 @@
 
 import pytest
 import torch
-from foreign_metrics import LOSS, adapted, at_once, batches, restored, stream, tallied
+from foreign_metrics import LOSS, NUMBER, adapted, at_once, batches, restored, stream, tallied
 
 from andiron import errors
 from andiron.data import Batch
 from andiron.metrics import Tally, Torchmetrics
 from andiron.metrics.sequence.decoded_text import decoded
 from andiron.models import GAN
-from andiron.outputs import IGNORED, AdversarialOutput, ClassificationOutput, SequenceOutput
+from andiron.outputs import (
+    IGNORED, AdversarialOutput, ClassificationOutput, RegressionOutput, SequenceOutput,
+)  # fmt: skip
 from andiron.tasks import Adversarial
 from refusals import message_of
 
@@ -225,3 +227,29 @@ def test_an_error_of_the_users_own_metric_or_function_stays_his():
     assert "mine" in message_of(KeyError, Torchmetrics(Own()), item)
     with pytest.raises(IndexError, match="mine"):
         adapted(regression.MeanSquaredError(), inputs=inputs)(item)
+
+
+def test_half_precision_gives_probabilities_in_float32():
+    logits = torch.randn(NUMBER, 3, generator=stream()).mul(8).bfloat16()
+    targets = logits.argmax(-1).roll(1)
+    values = [
+        tallied(
+            adapted(classification.MulticlassAUROC(num_classes=3)),
+            batches(ClassificationOutput, each, targets),
+        ).close_epoch()
+        for each in (logits, logits.float())
+    ]
+    assert values[0] == values[1] != {}
+
+
+def test_ignored_values_are_left_out_or_refused():
+    output, targets = torch.tensor([[1.0], [5.0]]), torch.tensor([[2.0], [IGNORED]])
+    one, several = (
+        RegressionOutput(LOSS, output.expand(2, n), targets.expand(2, n), has_ignored=True)
+        for n in (1, 2)
+    )
+    metric = adapted(regression.MeanSquaredError())
+    assert tallied(metric, [one]).close_epoch() == {"theirs": 1}
+    assert "cannot leave out some of several targets" in message_of(
+        errors.MismatchError, metric, several
+    )

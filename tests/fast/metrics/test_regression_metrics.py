@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from andiron.metrics.regression import regression_errors
 from andiron.metrics.tally import Tally
-from andiron.outputs import RegressionOutput
+from andiron.outputs import IGNORED, RegressionOutput
 
 METRICS = {
     regression_errors.MeanAbsoluteError: "mean_absolute_error",
@@ -82,6 +82,29 @@ def test_any_batches_in_any_order_come_to_scikit_learns_number(seed, samples, ou
         mean = measured(kind(name="m"), output, targets, **where)["m"]
         # few samples may lie close together
         assert mean == pytest.approx(expected.mean(), rel=1e-9, abs=ROUNDING)
+
+
+def test_ignored_targets_of_an_output_do_not_count():
+    reference = pytest.importorskip("sklearn.metrics")
+    output, targets = draw(5, 40, 3, mean=3.0)
+    known = torch.rand(40, 3, generator=torch.Generator().manual_seed(1)) > 0.3
+    known[3:6] = False  # a whole batch
+    marked = targets.masked_fill(~known, IGNORED)
+    pairs = [
+        (targets[counts, i].double().numpy(), output[counts, i].double().numpy())
+        for i, counts in enumerate(known.T)
+    ]
+    for kind, name in METRICS.items():
+        tally = Tally([kind(name="m", average="none")])
+        for begin, end in ((0, 3), (3, 6), (6, 7), (7, 40)):
+            batch = output[begin:end], marked[begin:end]
+            tally.add(RegressionOutput(torch.tensor(0.0), *batch, has_ignored=True))
+        assert tally.close_epoch() == {
+            f"m/output_{i}": pytest.approx(getattr(reference, name)(*pair), abs=ROUNDING)
+            for i, pair in enumerate(pairs)
+        }
+        tally.add(RegressionOutput(torch.tensor(0.0), output, marked[3:4].expand(40, 3), 0, True))
+        assert tally.close_epoch() == {}
 
 
 def test_numbers_worked_out_by_hand():

@@ -8,6 +8,7 @@ from torch.nn import functional
 from andiron import errors, inference
 from andiron.data.dataset import Batch
 from andiron.optim import GradientsAccumulator
+from andiron.outputs import IGNORED
 from andiron.tasks.regressor import Regressor
 from refusals import message_of
 
@@ -98,6 +99,18 @@ def test_shapes_that_would_broadcast_or_fail_are_refused(outputs, shape):
     words = f"^Regressor: the network gives {shapes}; should be a value for every target"
     with pytest.raises(errors.DataError, match=words.replace("]; should", r"\]; should")):
         Regressor(network(outputs)).predict(Batch(batch(7).inputs, torch.zeros(shape)))
+
+
+def test_a_loss_that_ignores_targets_knows_them_standardised_too():
+    def loss(output, targets, ignored_index=-1):
+        known = targets != ignored_index
+        return (output - targets)[known].square().mean()
+
+    model = Regressor(nn.Identity(), loss, target_mean=2.0, target_std=2.0)
+    values = torch.tensor([[4.0, -1.0], [-1.0, 0.0]])
+    item = model.predict(Batch(torch.zeros(2, 2), values))
+    assert (item.loss, item.weight, item.has_ignored) == (1, 2, True)
+    assert item.targets.tolist() == [[4, IGNORED], [IGNORED, 0]]
 
 
 def test_a_mean_for_other_outputs_than_the_networks_is_refused():

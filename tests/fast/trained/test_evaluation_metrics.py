@@ -38,6 +38,9 @@ def test_losses_of_labels_and_values():
     assert worst[0][0] == 0 and math.isclose(worst[0][1], math.log(2), rel_tol=1e-6)  # float32
     values = RegressionOutput(LOSS, torch.tensor([[1.0], [5.0]]), torch.tensor([[1.0], [2.0]]))
     assert read(values) == ([], [(1, 9.0), (0, 0.0)])
+    targets = torch.tensor([[1.0, -100.0], [-100.0, -100.0]])
+    ignored = RegressionOutput(LOSS, torch.zeros(2, 2), targets, has_ignored=True)
+    assert read(ignored) == ([], [(0, 1.0)])
 
 
 def test_each_sample_has_a_score_and_nan_where_it_has_none():

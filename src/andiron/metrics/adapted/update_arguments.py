@@ -96,14 +96,23 @@ def _of_outputs(metric: Any, item: Any) -> tuple[Any, Any]:
     if not (hasattr(item, "output") and hasattr(item, "targets")):
         raise _misfit(metric, item, "takes predictions and targets, which are not in")
     output, targets = item.output, item.targets
+    if isinstance(output, Tensor) and output.dtype in (torch.bfloat16, torch.float16):
+        output = output.float()  # as metrics of Andiron do: probabilities would be too coarse
     if isinstance(item, outputs.ClassificationOutput):
         if _is_of("torchmetrics.clustering", metric):
             return output.argmax(dim=-1), targets
         return output.softmax(dim=-1), targets
     if isinstance(item, ANSWERS):
         return output.sigmoid(), targets
-    if isinstance(item, RegressionOutput) and output.ndim == 2 and output.shape[1] == 1:
-        return output[:, 0], targets[:, 0]
+    if isinstance(item, RegressionOutput):
+        if output.ndim == 2 and output.shape[1] == 1:
+            output, targets = output[:, 0], targets[:, 0]
+        if item.has_ignored and targets.ndim > 1:
+            raise _misfit(metric, item, "cannot leave out some of several targets, as ignored in")
+        if item.has_ignored:
+            known = targets != outputs.IGNORED
+            output, targets = output[known], targets[known]
+        return output, targets
     if isinstance(item, SequenceOutput) and not _is_of("torchmetrics.text", metric):
         return output.flatten(0, 1).softmax(dim=-1), targets.flatten()
     return output, targets

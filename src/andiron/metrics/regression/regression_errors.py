@@ -1,5 +1,7 @@
 """Errors of a regression and the explained variance, output by output or averaged.
 
+IGNORED targets do not count; an output without a target that counts has no value.
+
 >>> from andiron.outputs import RegressionOutput
 >>> item = RegressionOutput(torch.tensor(0.0), torch.tensor([[1.0], [5.0]]), torch.zeros(2, 1))
 >>> metric = MeanAbsoluteError()
@@ -12,12 +14,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from andiron import errors
 from andiron.metrics.sums import sum_dtype
-from andiron.outputs import Scalar
+from andiron.outputs import Scalar, known_targets
 from andiron.protocols import Parts, Result
 
 # the mean over the outputs, or each by its name: output_0, output_1, ...
@@ -25,6 +27,7 @@ Average = Literal["uniform", "none"]
 AVERAGES = get_args(Average)
 Batch = Float[Tensor, "batch outputs"]
 Outputs = Float[Tensor, " outputs"]
+Known = Bool[Tensor, "batch outputs"] | None
 
 
 @dataclass(kw_only=True)
@@ -38,11 +41,12 @@ class RegressionError:
     scale = staticmethod(torch.positive)  # of the mean error: the same
 
     def __call__(self, item: Any) -> Parts:
-        targets, differences = _targets_and_differences(self.name, item)
-        return self.error(differences).sum(0), _count(targets)
+        targets, differences, known = _compared(self.name, item)
+        return self.error(differences).sum(0), _count(targets, known)
 
-    def value(self, total: Outputs, count: Scalar) -> Result:
-        return _averaged(self.scale(total / count), self.average)
+    def value(self, total: Outputs, count: Outputs | Scalar) -> Result:
+        defined = (count > 0).expand_as(total)
+        return _averaged(self.scale(total / count), self.average, defined)
 
 
 @dataclass(kw_only=True)
@@ -85,13 +89,13 @@ class Explained:
     counts_offset = False  # whether a constant offset of the predictions counts as residual
 
     def __call__(self, item: Any) -> Parts:
-        return (_moments(*_targets_and_differences(self.name, item)),)
+        return (_moments(*_compared(self.name, item)),)
 
     def value(self, moments: Float[Tensor, "batches 3 2 outputs"]) -> Result:
         count, mean, (total, residual) = _joined(moments)
         if self.counts_offset:
             residual = residual + count[1] * mean[1] ** 2
-        return _averaged(1 - residual / total, self.average, total != 0)
+        return _averaged(1 - residual / total, self.average, total > 0)
 
 
 @dataclass(kw_only=True)
@@ -109,8 +113,11 @@ class ExplainedVariance(Explained):
     name: str = "explained_variance"
 
 
-def _targets_and_differences(name: str, item: Any) -> tuple[Batch, Batch]:
-    """y and y - y', in float64 where the device has it."""
+def _compared(name: str, item: Any) -> tuple[Batch, Batch, Known]:
+    """y and y - y', in float64 where the device has it; the targets that count, None for all.
+
+    Both are 0 for an IGNORED target.
+    """
     output, targets = item.output, item.targets
     if output.shape != targets.shape:  # they might broadcast
         raise errors.MismatchError(
@@ -119,22 +126,33 @@ def _targets_and_differences(name: str, item: Any) -> tuple[Batch, Batch]:
         )
     kind = sum_dtype(targets.device)
     targets = targets.to(kind).reshape(len(targets), -1)
-    return targets, targets - output.to(kind).reshape(len(targets), -1)
+    differences = targets - output.to(kind).reshape(len(targets), -1)
+    known = known_targets(item)
+    if known is not None:
+        known = known.reshape(len(targets), -1)
+        targets, differences = (each.where(known, 0) for each in (targets, differences))
+    return targets, differences, known
 
 
-def _count(targets: Batch) -> Scalar:
-    """The number of samples, as a tensor on the device: a copy would synchronise."""
-    return targets.new_full((), len(targets))
+def _count(targets: Batch, known: Known) -> Outputs | Scalar:
+    """The number of targets that count, as a tensor on the device: a copy would synchronise."""
+    return targets.new_full((), len(targets)) if known is None else known.sum(0).to(targets)
 
 
-def _moments(targets: Batch, differences: Batch) -> Float[Tensor, "1 3 2 outputs"]:
+def _moments(targets: Batch, differences: Batch, known: Known) -> Float[Tensor, "1 3 2 outputs"]:
     """Count, mean, and sum of squared deviations of a batch, for targets and for differences."""
     values = torch.stack([targets, differences], dim=1)
     # shifted: the rounded mean of equal values would make them seem to vary
     shifted = values - values[0]
-    mean = shifted.mean(0)
-    count = _count(targets).expand_as(mean)
-    return torch.stack([count, values[0] + mean, (shifted - mean).square().sum(0)])[None]
+    count = _count(targets, known).expand_as(values[0])
+    if known is None:
+        mean = shifted.mean(0)
+        spread = (shifted - mean).square().sum(0)
+    else:
+        counted = known[:, None]
+        mean = shifted.where(counted, 0).sum(0) / count.clamp(1)
+        spread = (shifted - mean).where(counted, 0).square().sum(0)
+    return torch.stack([count, values[0] + mean, spread])[None]
 
 
 def _joined(moments: Float[Tensor, "batches 3 2 outputs"]) -> Float[Tensor, "3 2 outputs"]:
@@ -151,7 +169,7 @@ def _joined(moments: Float[Tensor, "batches 3 2 outputs"]) -> Float[Tensor, "3 2
     return torch.stack([count, means[0] + mean, spread])
 
 
-def _averaged(scores: Outputs, average: str, defined: Tensor | None = None) -> Result:
+def _averaged(scores: Outputs, average: str, defined: Tensor) -> Result:
     """The mean of the scores, None if one is undefined; or each defined score by its output.
 
     Raises: ValueError for an unknown average.
@@ -161,7 +179,7 @@ def _averaged(scores: Outputs, average: str, defined: Tensor | None = None) -> R
             f"average={average}: should be uniform (the mean over the outputs) or none (each by "
             f"itself){errors.nearest(average, AVERAGES)}"
         )
-    has_value = [True] * len(scores) if defined is None else defined.tolist()
+    has_value = defined.tolist()
     if average == "uniform":
         return float(scores.mean()) if all(has_value) else None
     names = (f"output_{number}" for number in range(len(scores)))

@@ -81,9 +81,11 @@ def losses_of(item: Any) -> Tensor:
         labels = targets.clamp(min=0).float()
         losses = functional.binary_cross_entropy_with_logits(output, labels, reduction="none")
     elif output.shape == targets.shape:
-        return (output - targets).square().flatten(1).mean(1)
+        losses = (output - targets).square()
     else:
         raise errors.MismatchError("outputs and targets have different shapes")
+    if not is_class and not item.has_ignored:  # any number is a value
+        return losses.flatten(1).mean(1)
     counted = (targets != IGNORED).view(len(targets), -1)
-    losses = (losses.view(len(targets), -1) * counted).sum(1) / counted.sum(1)
+    losses = losses.view(len(targets), -1).where(counted, 0).sum(1) / counted.sum(1)
     return losses.where(counted.any(1), -torch.inf)
