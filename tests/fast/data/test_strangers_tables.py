@@ -221,6 +221,13 @@ def test_an_index_is_no_feature(tmp_path, caplog, name):
     assert splits.facts["columns"] == ["a"]
     assert {*all_inputs(splits)[:, 0].tolist()} == {*map(float, range(7))}
     assert ("taken for the index of a data frame" in caplog.text) == (name != "last")
+    if name in header.split(","):  # pandas.read_csv(...).to_parquet, or polars of what pandas wrote
+        frame = polars.DataFrame([row.split(",") for row in rows], orient="row")
+        frame.columns = header.split(",")
+        frame.write_parquet(tmp_path / "t.parquet")
+        caplog.clear()
+        assert load(tmp_path / "t.parquet", "y").facts["columns"] == ["a"]
+        assert f"not for a feature: column {name!r}" in caplog.text
 
 
 @pytest.mark.parametrize("name", ["index", "level_0", "row_nr", "id", "Kunden-Nr."])
@@ -411,6 +418,9 @@ ODD = {
     "duration": polars.Series([3] * 40, dtype=polars.Duration),
     "array": polars.Series([[1, 2]] * 40, dtype=polars.Array(polars.Int64, 2)),
     "map": polars.Series([{"a": 1}] * 40, dtype=polars.Map(polars.String, polars.Int64)),
+    "period": polars.Series([600] * 40).ext.to(
+        polars.Extension("pandas.period", polars.Int64, '{"freq": "M"}')
+    ),
 }  # fmt: skip
 
 
@@ -481,6 +491,18 @@ def test_a_test_file_is_the_test_set(tmp_path):
     assert splits.fingerprint != alone.fingerprint
     both = load(tmp_path / "train.csv", "y", test=str(tmp_path / "test.csv"), valid="test")
     assert (len(both.train), both.valid is both.test) == (40, True)
+
+
+def test_categories_that_the_training_rows_lack_are_named_in_other_files(tmp_path, caplog):
+    for name, towns in (("train.csv", ("Bonn", "Rome")), ("test.csv", ("bonn", "Rome"))):
+        rows = "".join(f"{row},{towns[row % 2]},{'ab'[row % 2]}\n" for row in range(40))
+        (tmp_path / name).write_text("x,town,y\n" + rows)
+    test = str(tmp_path / "test.csv")
+    for options in ({"test": test}, {"valid_sets": {"other": test}}):
+        caplog.clear()
+        load(tmp_path / "train.csv", "y", **options)
+        found = "column 'town' has unknown categories in 20 of 40 rows: 'bonn' (20)"
+        assert f"{test}: {found}" in caplog.text
 
 
 def test_bad_rows_and_numbers_beyond_float32_have_no_prediction(tmp_path):

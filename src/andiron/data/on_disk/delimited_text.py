@@ -33,7 +33,6 @@ FEWEST_WAVELENGTHS = 8  # in the header of a spectrum, such as 400.5
 BLOCK_ROWS = 2**14
 DELIMITERS = (",", ";", "\t", "|", " ")
 FIRST_ROWS = 10  # that show whether the header lacks a name
-UNNAMED = re.compile(r"Unnamed: \d+(\.\d+|_level_\d+)*|__index_level_\d+__|")  # by pandas
 NO_HEADER = (
     "for a file without a header, give the names of the columns in data.header=[...], or "
     "data.header=false, which names them column_1, column_2, ..."
@@ -101,9 +100,7 @@ def table(path: Path, file: File, request: Request, choose: Choose) -> Table:
         log.warning("%s: left out, above the names of the columns: %r", path, first[:above])
     header = _header(path, first[above:], request.layout)
     header, names = header._replace(lines=header.lines + above), header.names
-    index = [name for place, name in enumerate(names)
-             if UNNAMED.fullmatch(name) and (name or not place)]  # fmt: skip
-    features, others = choose(names, index)
+    features, others = choose(names, ())
     places = {name: names.index(name) for name in (*features, *others)}
     for name in places:
         if names.count(name) > 1:

@@ -28,7 +28,7 @@ MARKS = {  # that begin a file; the longer first
 }  # fmt: skip
 File = io.BufferedIOBase | BinaryIO
 PARQUET = (".parquet", ".pq")
-NO_CELL = (polars.Binary, polars.Duration, polars.Object)
+NO_CELL = (polars.Binary, polars.Duration, polars.Object, polars.BaseExtension)
 # of the names, and those of an index: the features, and further columns
 Choose = Callable[[Sequence[str], Collection[str]], tuple[Sequence[str], Sequence[str]]]
 

@@ -5,6 +5,7 @@ message has all of them.
 """
 
 import logging
+import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import partial
@@ -18,6 +19,7 @@ from andiron.data.on_disk.table_files import Unreadable
 from andiron.data.on_disk.table_lines import TableLines
 
 MOST_ATTEMPTS = 8
+UNNAMED = re.compile(r"Unnamed: \d+(\.\d+|_level_\d+)*|__index_level_\d+__|")  # by pandas
 Names = Sequence[str]
 log = logging.getLogger("andiron")
 
@@ -75,6 +77,8 @@ def _choice(
     path: Path, request: Request, header: Names, index: Collection[str]
 ) -> tuple[Names, Names]:
     """The features, by default all but the index of pandas, and the further columns."""
+    index = [name for place, name in enumerate(header)
+             if name in index or UNNAMED.fullmatch(name) and (name or not place)]  # fmt: skip
     others = [*request.texts, *request.kept]
     beside = [*others, *request.exclude]
     for name in (*(request.features or ()), *beside, *request.reading.kinds):

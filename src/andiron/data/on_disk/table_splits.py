@@ -63,6 +63,7 @@ def further_set(table: columns.Columns, targets: Sequence[str], facts: Facts) ->
     from andiron.data.on_disk import table_targets  # polars takes 0.2 s
 
     encoding = TableEncoding.of_facts(facts)
+    encoding.warn_of_unknown_categories(table)
     inputs = encoding.inputs(table)
     standardisation.check(inputs, encoding.names, source=table.source)
     if "class_names" in facts:
@@ -121,6 +122,8 @@ def of_rows(
     is_learned = encoding is None
     if encoding is None:
         encoding = table_encoding.fitted(table, parts.train, missing=missing, reading=reading)
+    else:
+        encoding.warn_of_unknown_categories(table)
     inputs = encoding.inputs(table)
     facts: dict[str, Any] = {"input_shape": (inputs.shape[1],), "columns": list(table.names)}
     if class_names is None:

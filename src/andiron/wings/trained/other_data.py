@@ -63,7 +63,6 @@ def _encoded_table(node: schema.Node, data: Described, part: str) -> Splits:
     same = {"missing": node.get("missing"), "max_bad_lines": node.get("max_bad_lines", 0)}
     same["layout"] = Layout.of(node)
     table = csv_file.read_as(path, data.facts, targets, **same)
-    encoding.warn_of_unknown_categories(table)
     named: dict[str, Any] = {"name": path.name, "fingerprint": fingerprint.of_file(path)}
     test = node.get("test", 0.1)
     if part == "all":
