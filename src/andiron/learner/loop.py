@@ -74,8 +74,7 @@ class Loop:
         """Trains to the end; the state is saved if the caller leaves. See `Learner.steps`."""
         at, agenda, logs, size = self._position, self._agenda, self._agenda.logs, len(train)
         updater, snapshot, interrupter = self._updater, self._state.copies, self._interrupter
-        tests = [] if test is None else [test]
-        with self.training(train, *sets.values(), *tests), self._saved_if_left():
+        with self.training(train), self._saved_if_left():
             self._saver.begin()
             yield from self._measured(self._validate_if_due(sets))
             while not self.is_over:
@@ -107,7 +106,7 @@ class Loop:
                 if test is not None:
                     with self._saver.tested():
                         self.evaluator.validate({"test": test})
-        yield from self._measured(["test"] * len(tests))
+        yield from self._measured([] if test is None else ["test"])
 
     @contextmanager
     def training(self, train: Loader, *others: Loader) -> Iterator[None]:
@@ -289,7 +288,8 @@ class Loop:
         """If the pass inside is interrupted, saves the state from before it, to repeat it."""
         before = self._metric_log.state_dict()
         try:
-            yield
+            with self._metric_log.throughput.halted():
+                yield
         except errors.Interrupted:
             self._evaluation.close()
             self._saver.save(before)

@@ -2,8 +2,13 @@
 
 import pytest
 import torch
+from torch import nn
 
+from andiron.data import ArrayBatcher, ArrayDataset, DataLoader
+from andiron.learner import LearnerBuilder
 from andiron.learner.extras import throughput
+from andiron.metrics import Loss
+from andiron.tasks import Classifier
 from threaded_world import in_threads
 
 
@@ -61,6 +66,27 @@ def test_training_time_leaves_out_what_follows_an_epoch_and_is_continued(clock):
         clock.now += 50.0  # validation
 
     assert measured.training_seconds == 15.0
+
+
+def test_a_validation_within_an_epoch_is_no_training_time_and_an_open_epoch_is(
+    clock, monkeypatch
+):
+    class Slow(nn.Linear):
+        def forward(self, inputs):
+            clock.now += 1 if self.training else 100
+            return super().forward(inputs)
+
+    model, samples = Classifier(Slow(4, 3)), ArrayDataset(torch.ones(14, 4), torch.arange(14) % 3)
+    builder = LearnerBuilder(num_epochs=1, log_every=2, validate_every=3).renderer(None)
+    builder = builder.metric_valid_numeric(Loss()).unrecorded()
+    seconds, points, loader = {}, [], DataLoader(samples, ArrayBatcher(), batch_size=2)
+    with builder.build(model, torch.optim.SGD(model.parameters(), lr=0.1)) as learner:
+        monkeypatch.setattr(learner.metric_log.writers, "write", points.append)
+        for step in learner.steps(loader, loader):
+            seconds[step.updates] = learner.metric_log.state_dict()[0]["seconds"]
+    assert seconds == {update: update for update in range(1, 8)}
+    times = [point.values["time/step"] for point in points if "time/step" in point.values]
+    assert times == [1, 1, 1, 1]
 
 
 def test_the_readings_of_every_process_are_together(clock):

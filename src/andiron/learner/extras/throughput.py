@@ -23,13 +23,15 @@ class Throughput:
 
     def __init__(self, device: torch.device, world: World = ALONE):
         self._world = world
-        self.training_seconds = 0.0  # validation and checkpoints left out
+        self._closed_seconds = 0.0  # of training, before the open epoch
+        self._is_open = False
         self._window_started = self._epoch_started = 0.0
         self._usage, self._usage_read = Usage(device), time.perf_counter()
 
     def start_epoch(self) -> None:
         """Starts timing an epoch and its first window."""
         self._epoch_started = self._window_started = time.perf_counter()
+        self._is_open = True
 
     def close_window(self, updates: int, samples: float, waited: float) -> Values:
         """`time/...` of the window, `system/...` at most once a second; empty without updates.
@@ -66,19 +68,25 @@ class Throughput:
     @contextmanager
     def halted(self) -> Iterator[None]:
         """Excludes the time of the body from the window, the epoch and the training time."""
-        started = time.perf_counter()
+        started, waited = time.perf_counter(), self._world.waited
         yield
-        seconds = time.perf_counter() - started
+        seconds, self._world.waited = time.perf_counter() - started, waited
         self._window_started += seconds
         self._epoch_started += seconds
 
     def resume(self, training_seconds: float) -> None:
         """Continues from an earlier process's training time."""
-        self.training_seconds = training_seconds
+        self._closed_seconds = training_seconds
 
     def close_epoch(self) -> None:
-        """Adds the time since the epoch began, here, to the training time."""
-        self.training_seconds += time.perf_counter() - self._epoch_started
+        """Ends the training time of an epoch."""
+        self._closed_seconds, self._is_open = self.training_seconds, False
+
+    @property
+    def training_seconds(self) -> float:
+        """Seconds of training so far, also in the open epoch; validations are left out."""
+        now = time.perf_counter() if self._is_open else self._epoch_started
+        return self._closed_seconds + now - self._epoch_started
 
     @property
     def seconds_of_epoch(self) -> float:
