@@ -14,7 +14,9 @@ from andiron.data import OnFields, RawBatch
 from andiron.data.augment.image_augmentation import Flip
 from andiron.data.augment.sample_random import Draws
 from andiron.shell.training import train
+from andiron.tasks import BinaryCrossEntropy, CrossEntropy, Forward
 from andiron.wings.trained import evaluate as evaluate_command
+from andiron.wings.trained import predictions
 from andiron.wings.trained.exports import checked_export, export
 from andiron.wings.trained.exports.model_card import Card
 
@@ -208,3 +210,13 @@ def test_data_sets_that_choose_samples_refuse_an_unknown_class_by_name(project, 
                         ("task.targets=name", "dict have no 'name' with an entry a sample")):
         ended = trained(project, "own", *options, field)
         assert ended.code == 1 and said in ended.errors and "but: x, y, name" in ended.errors
+
+
+@pytest.mark.parametrize("loss", [BinaryCrossEntropy(), torch.nn.BCEWithLogitsLoss()])
+def test_several_answers_are_predicted_as_labels_and_not_as_one_class(loss):
+    task, facts = Forward(torch.nn.Identity(), loss), {"num_classes": 3}
+    logits = torch.tensor([[2.0, 1.0, -1.0]])
+    (several,) = predictions.of_batch(task, logits, facts, ["x"])
+    (one,) = predictions.of_batch(Forward(task.network, CrossEntropy()), logits, facts, ["x"])
+    assert (several.label, several.labels, one.label) == (None, ("0", "1"), "0")
+    assert [*several.probabilities.values()] == logits.sigmoid()[0].tolist()

@@ -20,6 +20,7 @@ from andiron.learner.precision import Precision
 from andiron.metrics.classification import class_averages
 from andiron.tasks import (
     BinaryClassifier,
+    BinaryCrossEntropy,
     Classifier,
     Forward,
     LanguageModel,
@@ -29,6 +30,7 @@ from andiron.tasks import (
 )
 
 Facts = Mapping[str, Any]
+OF_LABELS = (BinaryCrossEntropy, nn.BCEWithLogitsLoss)  # losses of several yes-or-no answers
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +97,9 @@ def of_batch(
     # out of inference mode: a normal tensor; at least float32, as NumPy has no bfloat16
     rows = criterion.at_least_float32(outputs.cpu()).clone()
     readers = [read for kind, read in READERS.items() if isinstance(task, kind)]
+    is_label = isinstance(task, Forward) and isinstance(getattr(task.loss, "loss", None), OF_LABELS)
+    if is_label and rows.shape[1:] == (facts.get("num_classes"),):
+        readers = [_label_fields]
     read: Fields = readers[0](rows, facts) if readers else iter([{}] * len(names))
     for name, output, fields in zip(names, rows, read, strict=True):
         yield Prediction(name, output, **fields)
