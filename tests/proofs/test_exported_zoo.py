@@ -31,7 +31,6 @@ CASES = {
     "gan": ("model=gan", "task=adversarial", "metrics=adversarial", "data.size=16", "~loss",
             "checkpoint.metric=null"),
     "resnet18": ("model=torchvision", "data.size=32"),
-    "mobilenet": ("model=torchvision", "model.name=mobilenet_v3_small", "data.size=32"),
     "timm": ("model=timm", "model.name=test_resnet", "data.size=32"),
     "hf": ("model=hf", "model.name=vit", "model.auto=AutoModelForImageClassification",
            "model.config={hidden_size:16,intermediate_size:16,num_hidden_layers:2,"
