@@ -101,3 +101,9 @@ def test_a_groups_lr_applies_beside_another_rate_of_the_schedule(command, here):
     groups = json.loads((here / "run" / "param_groups.json").read_text())
     assert [groups[name]["lr"] for name in ("head", "base")] == [pytest.approx(0.1), 0.02]
     assert groups["base"]["schedule"].startswith("Cosine(initial_lr=0.02, ")
+
+
+def test_an_accumulation_longer_than_an_epoch_is_warned_of(command):
+    line = "grads_accumulation=22: an update takes the batches of one epoch at most, here 21"
+    assert line in command("grads_accumulation=22").output
+    assert line[:18] not in command("grads_accumulation=21").output

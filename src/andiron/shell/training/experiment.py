@@ -243,6 +243,9 @@ def _assemble(
     if config.lr not in dict(leaves(config.scheduler, opens_lists=True)).values():
         line = "lr=%g is used by no part of scheduler, which has rates of its own: %s"
         log.warning(line, config.lr, built.schedule)
+    if config.grads_accumulation > len(built.train):
+        line = "grads_accumulation=%d: an update takes the batches of one epoch at most, here %d"
+        log.warning(line, config.grads_accumulation, len(built.train))
 
 
 def _log_data(built: Components, folder: RunFolder) -> None:
