@@ -1,6 +1,7 @@
 """Data sets written for torch's DataLoader: sample by sample, their random transforms repeat."""
 
 import random
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -154,7 +155,30 @@ class Endless(IterableDataset):
         yield 1
 
 
+def of_classes(*names):
+    """As torchvision's ImageFolder of a part that may lack a class."""
+    dataset = Noisy(60)
+    dataset.classes = [*names]
+    return dataset
+
+
+class OfHub(Noisy):
+    def __init__(self, *names):
+        super().__init__(60)
+        self.features = {"label": SimpleNamespace(names=[*names]), "x": SimpleNamespace()}
+
+
+COMPLEX = TensorDataset(torch.ones(4, 2, dtype=torch.complex64), torch.arange(4))
+
+
 @pytest.mark.parametrize("options, said", [
+    ({"train": of_classes("cat", "dog", "eel"), "test": of_classes("cat", "eel")},
+     "data.test: class 1 in its classes is 'eel', and in those of data.train ['dog']; number "),
+    ({"train": of_classes("a"), "valid_sets": {"other": of_classes("a", "b")}},
+     "data.valid_sets: class 1 in its classes is 'b', and in those of data.train []"),
+    ({"train": OfHub("no", "yes"), "valid": OfHub("yes", "no")},
+     "data.valid: class 0 in its label is 'yes', and in those of data.train ['no']"),
+    ({"train": COMPLEX, "num_classes": 4}, "data.train: TensorDataset has inputs of torch.complex"),
     ({"train": Endless()}, "data.train: Endless is an IterableDataset without a length; set "),
     ({"train": Noisy(60), "test": Endless()}, "data.test: Endless: is an IterableDataset"),
     ({"train": object()}, "data.train: object: is not a map-style torch data set; give it "),
@@ -168,6 +192,11 @@ class Endless(IterableDataset):
 ])  # fmt: skip
 def test_what_cannot_be_used_is_refused_by_its_part(options, said):
     assert message_of(errors.DataError, torch_dataset, **options).startswith(said)
+
+
+def test_a_part_may_lack_the_last_classes():
+    parts = {"train": of_classes("a", "b", "c"), "test": of_classes("a", "b"), "valid": of_classes()}
+    assert torch_dataset(**parts).num_classes == 3
 
 
 def test_samples_that_do_not_make_a_batch_are_refused_with_what_to_do():

@@ -61,6 +61,8 @@ def torch_dataset(
         for name, dataset in named.items()
         if not isinstance(dataset, int | float | str)
     }
+    for name, dataset in datasets.items():
+        _check_classes(name, dataset.dataset, train)
     names = class_names or getattr(train, "classes", None)
     facts = _facts(datasets["train"], num_classes, num_outputs, names)
     fractions = {name: value for name, value in named.items() if name not in datasets}
@@ -75,6 +77,7 @@ def torch_dataset(
 
     def read_set(dataset: Any) -> tuple[Samples, str]:
         adapted = _adapted("valid_sets", dataset, collate)
+        _check_classes("valid_sets", dataset, train)
         return adapted, _fingerprint({"valid_sets": adapted})
 
     return splits.with_sets(made, valid_sets, read_set)
@@ -96,6 +99,29 @@ def _adapted(name: str, dataset: Any, collate: Collate, size: int | None = None)
     if not number:
         raise errors.DataError(f"data.{name}: {type(dataset).__name__} is empty; give it samples")
     return adapted
+
+
+def _check_classes(name: str, dataset: Any, train: Any) -> None:
+    """Refuses a data set whose classes have other numbers than those of `train`."""
+    known = _named_classes(train)
+    for field, own in _named_classes(dataset).items():
+        for number, class_name in enumerate(own):
+            expected = known.get(field, own)[number : number + 1]
+            if class_name not in expected:
+                raise errors.DataError(
+                    f"data.{name}: class {number} in its {field} is {class_name!r}, and in those "
+                    f"of data.train {expected}; number the classes of both alike"
+                )
+
+
+def _named_classes(dataset: Any) -> dict[str, list[str]]:
+    """The names of classes by number: `classes`, as torchvision has, and fields of datasets."""
+    features = getattr(dataset, "features", None)
+    fields = features if isinstance(features, Mapping) else {}
+    named = {name: getattr(kind, "names", None) for name, kind in fields.items()}
+    named["classes"] = getattr(dataset, "classes", None)
+    return {name: [*names] for name, names in named.items()
+            if isinstance(names, list | tuple) and all(isinstance(n, str) for n in names)}
 
 
 def _streamed(dataset: IterableDataset[Any], collate: Collate, size: int | None) -> Streamed:
@@ -164,6 +190,11 @@ def _facts(
     targets: Any = getattr(batch, "targets", None)
     facts: dict[str, Any] = {}
     if isinstance(inputs, Tensor):
+        if inputs.is_complex():
+            raise errors.DataError(
+                f"data.train: {name} has inputs of {inputs.dtype}, and pairs have real ones; give "
+                "torch.view_as_real of them, or mappings, whose fields stay as they are"
+            )
         facts["input_shape"] = list(inputs.shape[1:])
     is_known = isinstance(targets, Tensor)  # else the task knows what they are
     if num_outputs is None and num_classes is None and is_known and targets.is_floating_point():
