@@ -136,6 +136,14 @@ def test_numbers_to_predict_have_mean_and_deviation_of_training_targets(file, mo
     assert json.loads(json.dumps(splits.facts))["input_shape"] == [7]
 
 
+def test_doubles_that_float32_makes_one_number_are_named(file, caplog):
+    seconds = 1.7e9 + torch.arange(43.0, dtype=torch.float64)[:, None]
+    load(file(inputs=seconds, targets=CLASSES))
+    assert "column 'inputs[:, 0]' varies by 12.4 around 1700000021, and float32 " in caplog.text
+    load(file(inputs=FLOATS.double(), targets=seconds))
+    assert "column 'targets[:, 0]' varies by 12.4 " in caplog.text and len(caplog.records) == 2
+
+
 def test_one_number_a_sample_is_a_column(file):
     splits = load(file(inputs=FLOATS, targets=NUMBERS[:, 0].float()))
     assert splits.facts["num_outputs"] == 1

@@ -1,6 +1,7 @@
 """Two named arrays of a safetensors file, inputs and targets: in memory, or read batch by batch."""
 
 import dataclasses
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ MOST_CLASSES = 2**20  # more would make a last layer of gigabytes, so they are n
 ROWS_AT_ONCE = 65_536  # targets in memory at a time while their mean is computed
 
 Statistic = float | Sequence[float]
+log = logging.getLogger("andiron")
 
 
 @keep_arguments
@@ -107,8 +109,22 @@ def _dataset(
     dataset = StoredDataset(inputs, targets)
     size = sum(len(array) * array.row_bytes for array in (inputs, targets))
     if in_memory is True or (in_memory == "auto" and size < IN_MEMORY_BYTES):
-        return ArrayDataset(*dataset.__getitems__(range(len(dataset))))
+        made = ArrayDataset(*dataset.__getitems__(range(len(dataset))))
+        _warn_of_blurred_columns(inputs)
+        _warn_of_blurred_columns(targets)
+        return made
     return dataset
+
+
+def _warn_of_blurred_columns(array: StoredArray) -> None:
+    """Logs a column of float64, such as of Unix times, that is almost one number in float32."""
+    if array.dtype == torch.float64 and len(array.shape) == 2:
+        names = [f"{array.name}[:, {column}]" for column in range(array.shape[1])]
+        try:
+            rows = array.read(range(len(array)))
+            standardisation.check(rows, names, source=str(array.file.path))
+        except errors.DataError as error:
+            log.warning("%s", error)
 
 
 def _check_alike(array: StoredArray, like: StoredArray) -> None:

@@ -13,6 +13,7 @@ from andiron import errors
 MIN_STEPS = 100
 FINE_STEPS = 10_000  # with fewer, the mean is subtracted in float64
 FLOAT32 = torch.finfo(torch.float32)
+EXACT = 2.0**53  # above, float64 rounds whole numbers
 
 MeanAndStd = tuple[tuple[float, ...], tuple[float, ...]]
 
@@ -45,7 +46,8 @@ def offsets(
     found: list[float | None] = []
     for values, center, spread in zip(columns.T, mean, std, strict=True):
         is_fine = spread >= FINE_STEPS * abs(center) * FLOAT32.eps
-        if is_fine or (values.float().double() - values).abs().max() * FINE_STEPS < spread:
+        is_rounded = abs(center) >= EXACT and spread < MIN_STEPS * abs(center) / EXACT
+        if is_fine or is_rounded or (values.float().double() - values).abs().max() * FINE_STEPS < spread:
             found.append(None)
         else:
             found.append(center)
@@ -67,8 +69,11 @@ def check(columns: Float[Tensor, "rows columns"], names: Sequence[str], *, sourc
         if least >= MIN_STEPS * size * FLOAT32.eps:
             continue
         (center,), (spread,) = fit(columns[:, place : place + 1])
-        if spread < MIN_STEPS * size * FLOAT32.eps and len(torch.unique(columns[:, place])) > 1:
+        varies = len(torch.unique(columns[:, place])) > 1
+        is_blurred = varies or len(columns) > 1 and size >= EXACT
+        if spread < MIN_STEPS * size * FLOAT32.eps and is_blurred:
+            by = f"{spread:.3g}" if varies else "less than float64 shows"
             raise errors.DataError(
-                f"{source}: column {name!r} varies by {spread:.3g} around {center:.10g}, and "
+                f"{source}: column {name!r} varies by {by} around {center:.10g}, and "
                 "float32 cannot tell its values apart; subtract a constant from it in the file"
             )
