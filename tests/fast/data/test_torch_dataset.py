@@ -195,8 +195,8 @@ def test_what_cannot_be_used_is_refused_by_its_part(options, said):
 
 
 def test_a_part_may_lack_the_last_classes():
-    parts = {"train": of_classes("a", "b", "c"), "test": of_classes("a", "b"), "valid": of_classes()}
-    assert torch_dataset(**parts).num_classes == 3
+    test, valid = of_classes("a", "b"), of_classes()
+    assert torch_dataset(train=of_classes("a", "b", "c"), test=test, valid=valid).num_classes == 3
 
 
 def test_samples_that_do_not_make_a_batch_are_refused_with_what_to_do():

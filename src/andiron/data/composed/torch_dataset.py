@@ -118,10 +118,10 @@ def _named_classes(dataset: Any) -> dict[str, list[str]]:
     """The names of classes by number: `classes`, as torchvision has, and fields of datasets."""
     features = getattr(dataset, "features", None)
     fields = features if isinstance(features, Mapping) else {}
-    named = {name: getattr(kind, "names", None) for name, kind in fields.items()}
-    named["classes"] = getattr(dataset, "classes", None)
+    named = {name: getattr(kind, "names", ()) for name, kind in fields.items()}
+    named["classes"] = getattr(dataset, "classes", ())
     return {name: [*names] for name, names in named.items()
-            if isinstance(names, list | tuple) and all(isinstance(n, str) for n in names)}
+            if isinstance(names, list | tuple) and {*map(type, names)} == {str}}  # fmt: skip
 
 
 def _streamed(dataset: IterableDataset[Any], collate: Collate, size: int | None) -> Streamed:

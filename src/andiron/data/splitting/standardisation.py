@@ -47,7 +47,8 @@ def offsets(
     for values, center, spread in zip(columns.T, mean, std, strict=True):
         is_fine = spread >= FINE_STEPS * abs(center) * FLOAT32.eps
         is_rounded = abs(center) >= EXACT and spread < MIN_STEPS * abs(center) / EXACT
-        if is_fine or is_rounded or (values.float().double() - values).abs().max() * FINE_STEPS < spread:
+        lost = (values.float().double() - values).abs().max()
+        if is_fine or is_rounded or lost * FINE_STEPS < spread:
             found.append(None)
         else:
             found.append(center)
