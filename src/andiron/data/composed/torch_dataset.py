@@ -102,15 +102,15 @@ def _adapted(name: str, dataset: Any, collate: Collate, size: int | None = None)
 
 
 def _check_classes(name: str, dataset: Any, train: Any) -> None:
-    """Refuses a data set whose classes have other numbers than those of `train`."""
+    """Refuses a data set whose classes have other numbers than in `train`."""
     known = _named_classes(train)
     for field, own in _named_classes(dataset).items():
         for number, class_name in enumerate(own):
             expected = known.get(field, own)[number : number + 1]
             if class_name not in expected:
                 raise errors.DataError(
-                    f"data.{name}: class {number} in its {field} is {class_name!r}, and in those "
-                    f"of data.train {expected}; number the classes of both alike"
+                    f"data.{name}: class {number} in its {field} is {class_name!r}, and in "
+                    f"data.train {expected}; number the classes of both alike"
                 )
 
 
