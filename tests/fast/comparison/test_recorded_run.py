@@ -9,7 +9,7 @@ import pytest
 from andiron import errors
 from andiron.plain.plain_values import strict_json
 from andiron.run_folder import RunFolder
-from andiron.shell.run import run_record
+from andiron.shell.run import run_record, status as run_status
 from andiron.wings.comparison import logged_lines, run_list, run_search, seed_groups
 from andiron.wings.comparison.recorded_run import changes, read
 
@@ -84,6 +84,16 @@ def test_a_best_value_that_is_not_finite_is_replaced_by_one_that_is(tmp_path):
 
     loss = run.metrics["valid/loss"]
     assert (loss.best, loss.epoch_of_best, str(loss.last)) == (0.25, 3, "nan")
+
+
+@pytest.mark.parametrize("error", [errors.NonFiniteError("loss is nan"), ValueError("other")])
+def test_a_run_that_failed_as_not_finite_has_diverged(tmp_path, error):
+    folder = made(tmp_path / "run")
+    with pytest.raises(type(error)), run_status.reported(folder, run_status.Report()):
+        raise error
+    assert json.loads(folder.status.read_text())["status"] == "failed"
+    expected = "diverged" if isinstance(error, errors.NonFiniteError) else "failed"
+    assert read([folder])[0].facts["status"] == expected
 
 
 def test_a_run_whose_process_is_gone_was_killed(tmp_path):

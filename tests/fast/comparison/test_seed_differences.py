@@ -42,6 +42,13 @@ def test_each_seed_counts_once_a_diverged_run_is_nan_and_others_are_named():
     ]  # fmt: skip
 
 
+def test_no_mean_describes_seeds_of_which_one_diverged():
+    groups = runs(0.5, 0.6, lr=1), runs(0.9, lr=2) + runs(0.9, lr=2, status="diverged", first=1)
+    first, last = compared([*groups[0], *groups[1]], METRIC, "highest")
+    assert first.options == {"lr": 1} and first.metrics[METRIC].mean == 0.55
+    assert math.isnan(last.metrics[METRIC].mean) and last.metrics[METRIC].number == 2
+
+
 def test_several_differences_are_corrected_for_their_number():
     groups = [dict(enumerate(group)) for group in ([1, 1.1, 0.9], [1.3, 1.35, 1.3], [1.0, 1.2, 1])]
     single = [from_first([groups[0], group])[0].p for group in groups[1:]]

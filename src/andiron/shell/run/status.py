@@ -118,7 +118,8 @@ def reported(folder: RunFolder, report: Report) -> Iterator[None]:
         verdict = State.PAUSED if isinstance(error, errors.Paused) else verdict
         is_left = isinstance(error, GeneratorExit)
         reason = "its loop was left" if is_left else errors.reason(error)
-        report.write(folder, status=verdict, reason=reason, ended=now())
+        marked = {State.DIVERGED: True} if isinstance(error, errors.NonFiniteError) else {}
+        report.write(folder, status=verdict, reason=reason, ended=now(), **marked)
         log.error("%s: %s", verdict, reason)
         log.debug("%s", "".join(traceback.format_exception(error)))
         raise

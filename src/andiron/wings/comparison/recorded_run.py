@@ -174,6 +174,8 @@ def _read(folder: RunFolder) -> Run:
     }
     if "status" not in facts or (is_done and problems):
         facts["status"] = State.DAMAGED
+    elif facts["status"] == State.FAILED and status.get(State.DIVERGED):
+        facts["status"] = State.DIVERGED
     elif facts["status"] == State.RUNNING and is_abandoned(folder.log):
         facts["status"] = State.KILLED
     return Run(folder, facts, flat, nodes, metrics, known_directions, tuple(problems))

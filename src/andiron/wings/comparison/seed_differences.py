@@ -1,6 +1,5 @@
 """Differences between groups of runs: each group is one configuration, trained with some seeds."""
 
-import math
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -11,8 +10,8 @@ from andiron.plain.states import State
 from andiron.wings.comparison import differences, recorded_run, text_table
 from andiron.wings.comparison.differences import Difference
 from andiron.wings.comparison.recorded_run import Run
-from andiron.wings.comparison.run_values import comparable, value_of
-from andiron.wings.comparison.seed_groups import Row
+from andiron.wings.comparison.run_values import comparable
+from andiron.wings.comparison.seed_groups import Row, result_of
 
 MOST = 30  # groups that the best is compared with
 UNLIKE = "code", "data", "numbers of updates"  # beside the options, what a difference may come from
@@ -27,7 +26,7 @@ def values(runs: Iterable[Run], metric: str, notes: list[str]) -> dict[Hashable,
     by_seed: dict[Hashable, float] = {}
     for run in runs:
         status, seed = run.facts["status"], comparable(run.options.get("seed", str(run.path)))
-        value = math.nan if status == State.DIVERGED else value_of(run, metric)
+        value = result_of(run, metric)
         if status in ENDED and value is not None and seed not in by_seed:
             by_seed[seed] = value
         else:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from andiron.plain.readable import number
+from andiron.plain.states import State
 from andiron.wings.comparison import recorded_run
 from andiron.wings.comparison.differences import MOST
 from andiron.wings.comparison.recorded_run import Run
@@ -159,6 +160,11 @@ def plain(rows: Sequence[Row]) -> list[dict[str, Any]]:
     ]
 
 
+def result_of(run: Run, metric: str) -> float | None:
+    """The run's value of a metric; NaN if it diverged, None if it has none."""
+    return math.nan if run.facts["status"] == State.DIVERGED else value_of(run, metric)
+
+
 def _values(runs: Iterable[Run], name: str) -> list[float]:
-    values = (value_of(run, name) for run in runs)
+    values = (result_of(run, name) for run in runs)
     return [value for value in values if value is not None]

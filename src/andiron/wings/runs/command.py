@@ -61,11 +61,14 @@ def compare(options: Options) -> None:
     if len(options.folders) == 1 and is_sweep(options.folders[0]) and not options.where:
         return _compare_sweep(options)
     runs = _require_runs(options)
-    measured = [run for run in runs if run.metrics]
+    measured = [run for run in runs if run.metrics or run.facts["status"] == State.DIVERGED]
     for run in runs:
-        if not run.metrics:
+        if run not in measured:
             print(f"left out: {text_table.cell(run.path)}: has no metrics", file=sys.stderr)
-    if not measured:
+        elif (status := run.facts["status"]) not in seed_differences.ENDED:
+            what = f"is {status}; its values so far count"
+            print(f"{text_table.cell(run.path)}: {what}", file=sys.stderr)
+    if not any(run.metrics for run in runs):
         raise errors.SelectionError("no run has metrics to compare")
     metric = run_list.metric_of(measured, options.metric)
     direction = options.direction or run_values.known_direction(metric, runs)
