@@ -6,6 +6,9 @@ import pytest
 import safetensors.torch
 import torch
 from conftest import status
+from in_process import called
+
+from andiron.wings.runs import check
 
 
 @pytest.mark.parametrize(
@@ -58,3 +61,40 @@ def test_labels_that_are_booleans_are_classes_of_two(command, here):
     )
 
     assert (said.code, status(here / "run")["status"]) == (0, "done"), said.errors
+
+
+OWN_PARTS = """from andiron.tasks import Classifier
+
+class NoItem(Classifier):
+    def valid_step(self, batch):
+        super().valid_step(batch)
+
+class LossAlone(Classifier):
+    def train_step(self, batch):
+        return self.predict(batch).loss
+
+class Listed:
+    name, higher_is_better = "mine", True
+
+    def __call__(self, item):
+        return (item.loss,)
+
+    def value(self, losses):
+        return [float(losses)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("task._target_=own_parts.NoItem", "return an item from train_step and valid_step"),
+        ("task._target_=own_parts.LossAlone", "train_step returns a TrainOutput"),
+        ("+metrics.mine._target_=own_parts.Listed", "metrics.mine: its value is ["),
+    ],
+)
+def test_check_measures_a_batch_of_validation_too(option, words, here, monkeypatch):
+    (here / "own_parts.py").write_text(OWN_PARTS)
+    monkeypatch.syspath_prepend(here)
+    ended = called(check.main, option, cwd=here)
+    assert ended.code == 1 and words in ended.errors
+    assert "Traceback" not in ended.errors

@@ -224,13 +224,14 @@ class Updater:
                     with self.precision.step(during):
                         output = model.train_step(batch)
                 items.append(output.item)
+                gradients, weight = output.gradients, output.weight
             except errors.SampleError as error:
                 place = position.epoch, position.first_batch + number
                 raise error.located(loader, *place, *slice_number) from error
             except Exception as error:
                 explain_step(error, model, batch)
                 raise
-            reduction.add(output.gradients, output.weight)
+            reduction.add(gradients, weight)
         mean, items = reduction.mean(), reduction.by_batch(items)
         if self.world.is_divided:
             # an optimizer that draws must not depend on which slices this process computed

@@ -21,7 +21,7 @@ from torch import Tensor
 from andiron import errors
 from andiron.distributed import ALONE, Sliced, World
 from andiron.metrics.sums import sum_dtype
-from andiron.metrics.windows import sliced_window, tally_checks
+from andiron.metrics.windows import metric_values, sliced_window, tally_checks
 from andiron.outputs import ClassificationOutput
 from andiron.plain import fast_paths, readable
 from andiron.protocols import Decisions, Metric, Parts, Values
@@ -182,10 +182,7 @@ class Tally:
         self.texts, self.images, self.decisions = {}, {}, {}
         for metric, merged in zip(self.metrics, parts, strict=True):
             value = None if merged is None else _value(metric, merged)
-            named = {metric.name: value}
-            if isinstance(value, Mapping):
-                named = {f"{metric.name}/{part}": inner for part, inner in value.items()}
-            for name, each in named.items():
+            for name, each in metric_values.named(metric.name, value).items():
                 if isinstance(each, str):
                     self.texts[name] = each
                 elif isinstance(each, Tensor):
@@ -220,6 +217,8 @@ def _explain(error: Exception, metric: Metric, item: Any) -> None:
     given = errors.shapes(item, "output", "targets")
     what = f"metrics.{metric.name}: cannot measure {type(item).__name__}{given and ' with '}{given}"
     remedy = f"leave it out: ~metrics.{metric.name}"
+    if item is None:
+        remedy = "return an item from train_step and valid_step"
     if is_dataclass(item) and isinstance(error, AttributeError):
         remedy = f"it has: {', '.join(each.name for each in fields(item))}; correct it, or {remedy}"
     errors.explain(error, what, remedy)
@@ -227,8 +226,8 @@ def _explain(error: Exception, metric: Metric, item: Any) -> None:
 
 def _merged(metric: Metric, batches: Sequence[Parts]) -> Any:
     """The parts of several batches merged: two floats for a mean, sums, or lists of tensors."""
-    columns = zip(*batches, strict=True)
     try:
+        columns = zip(*batches, strict=True)
         if not hasattr(metric, "value"):
             return tuple(map(_total, columns))
         if getattr(metric, "gathers", False):

@@ -1,6 +1,8 @@
 """Describes a run before it is trained: its steps, groups, learning rates and memory."""
 
+import copy
 import dataclasses
+import itertools
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -71,7 +73,7 @@ def plan(config: Train, run_dir: Path) -> None:
 
 
 def check(config: Train) -> dict[str, Any]:
-    """The steps and the memory of a run, after an update in memory that is not recorded.
+    """The steps and the memory of a run, after an update and a batch of validation in memory.
 
     Raises: AndironError for data, a model or another part that cannot be used.
     """
@@ -137,6 +139,9 @@ def memory(
             with _saved_for_backward(parameters) as activations:
                 gradients, _ = learner.updater.gradients([batch], learner.position)
             learner.update([batch], built.train)
+            first: Any = copy.copy(built.valid)
+            first.epoch = lambda epoch: itertools.islice(built.valid.epoch(epoch), 1)
+            learner.evaluate(first)  # its errors would end a run only after the first epoch
             if steps is not None:
                 began, group = time.perf_counter(), [batch] * config.grads_accumulation
                 _ = float(learner.updater.gradients(group, learner.position)[0].loss or 0)
