@@ -126,6 +126,7 @@ class Criterion:
         """
         if self._is_elementwise and output.shape != targets.shape:  # torch would broadcast
             remedy = "should be of one shape; choose a loss of classes"
+            remedy = checks.ONE_SHAPE if output.numel() == targets.numel() else remedy
             raise self._mismatch(output, targets, remedy)
         if output.device != self._device:
             self._move_to(output.device)
@@ -148,6 +149,8 @@ class Criterion:
             raise errors.MismatchError(
                 f"loss gives {shown}, not one number; have it return the mean over the batch"
             )
+        if not checks.compares_pairs(self, output.detach(), targets, loss.detach()):
+            raise self._mismatch(output, targets, checks.ONE_SHAPE)
         return loss
 
     def weight(self, targets: Tensor, marked: Tensor | None = None) -> Weight:

@@ -10,6 +10,7 @@ from andiron import errors
 from andiron.outputs import Scalar
 from andiron.plain import readable
 
+ONE_SHAPE = "should be of one shape: give the targets, or take off the output, a dimension of 1"
 TOLERANCE = 1e-3  # of a sum of probabilities: rounding of bfloat16, and of printed decimals
 
 
@@ -46,6 +47,17 @@ def all_count(targets: Tensor) -> None:
             f"task: targets {int(targets.min())} are no classes, and would count in metrics and in "
             "the weight of a batch; give the loss an argument ignored_index with this default"
         )
+
+
+def compares_pairs(loss: Any, output: Tensor, targets: Tensor, value: Tensor) -> bool:
+    """Whether `value`, the loss of [batch, 1] and [batch], is not of every output and target."""
+    if output.shape == targets.shape or output.numel() != targets.numel():
+        return True
+    try:
+        paired = loss(output.view_as(targets), targets)
+    except (LookupError, RuntimeError, TypeError, ValueError):
+        return True  # it takes the dimension off itself
+    return torch.allclose(value, paired, equal_nan=True)
 
 
 def of_classes(targets: Tensor, num_classes: int, ignored_index: int | None) -> None:

@@ -176,6 +176,30 @@ def test_a_configured_loss_gives_the_bits_of_the_task_for_pairs():
     assert one.weight == other.weight and all(torch.equal(*pair) for pair in pairs)
 
 
+def squared(output, targets):
+    return (output - targets).square().mean()
+
+
+def first_column(output, targets):
+    return squared(output[:, 0], targets)
+
+
+@pytest.mark.parametrize("loss", [squared, MeanSquaredError(), nn.MSELoss()])
+def test_a_loss_that_pairs_every_output_with_every_target_is_refused(loss):
+    torch.manual_seed(0)
+    task, x = Forward(nn.Linear(2, 1), loss, inputs={"input": "x"}, targets="y"), torch.randn(5, 2)
+    message = message_of(errors.DataError, task.train_step, {"x": x, "y": x.sum(1)})
+    assert "cannot compare output [5, 1] with targets [5] (torch.float32)" in message
+    assert message.endswith("give the targets, or take off the output, a dimension of 1")
+
+
+def test_a_loss_may_take_the_dimension_off_itself():
+    x, network = torch.randn(5, 2), nn.Linear(2, 1)
+    task = Forward(network, first_column, inputs={"input": "x"}, targets="y")
+    loss = squared(network(x), x.sum(1, keepdim=True))
+    assert torch.equal(task.train_step({"x": x, "y": x.sum(1)}).item.loss, loss.detach())
+
+
 def test_weights_of_samples_weight_a_configured_loss_in_training():
     task = Forward(Tensor(nn.Linear(4, 3)), CrossEntropy(), targets="y", weights="w")
     batch = {"x": torch.randn(5, 4), "y": torch.arange(5) % 3, "w": torch.tensor([1., 0, 0, 2, 1])}
