@@ -8,6 +8,7 @@ import os
 import pickle
 import shutil
 
+import numpy
 import pytest
 import safetensors.torch
 import torch
@@ -547,6 +548,15 @@ def test_grey_of_sixteen_bits_is_divided_by_257(tmp_path, name):
     assert pixels.tolist() == [expected]
     colours = image_decoding.of_file(tmp_path / name, (3, 3, 3))
     assert colours.tolist() == [expected] * 3
+
+
+def test_pictures_of_twelve_bits_are_named_once(tmp_path, caplog):
+    image_decoding._warn_of_dark.cache_clear()
+    for values, is_dark in (([0, 65_535], 0), ([0, 0], 0), ([0, 4096], 0), ([4095], 1), ([1], 1)):
+        Image.fromarray(numpy.array([values] * 2, "uint16")).save(tmp_path / "a.png")
+        image_decoding.of_file(tmp_path / "a.png", (1, 2, len(values)))
+        assert len(caplog.records) == is_dark
+    assert "at most a 16th of 65535, which is white" in caplog.text
 
 
 def test_floats_are_from_black_0_to_white_1(tmp_path):

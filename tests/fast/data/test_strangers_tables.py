@@ -589,6 +589,24 @@ def test_labels_that_look_alike_are_named(tmp_path, caplog, labels, alike):
     assert ("are two classes" in caplog.text) == bool(alike) and alike in caplog.text
 
 
+@pytest.mark.parametrize("texts, said", [
+    (["train", "Test", "train", "val"], "names parts of the data (Test, train, val), and is a "),
+    ([f"{row % 7}:{row:02}:00" for row in range(40)], "has 40 different texts in 40 rows, and"),
+    (["Yes", "no", "yes", "no"], "are two categories each: 'Yes' and 'yes'; write"),
+    (["test", "final", "test", "train"], ""), (["TRUE", "false", "True", "false"], ""),
+    (["train", "training"], ""), ([f"u{row % 20}" for row in range(40)], ""),
+])  # fmt: skip
+def test_texts_that_are_seldom_categories_are_named(tmp_path, caplog, texts, said):
+    rows = [f"{row * 7 % 40},{texts[row % len(texts)]},{row % 2}" for row in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,y", *rows]) + "\n")
+    load(tmp_path / "t.csv", "y")
+    warned = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+    assert (f"t.csv, column 'b': {said}" in "".join(warned)) if said else not warned
+    caplog.clear()
+    load(tmp_path / "t.csv", "y", exclude=["b"])
+    assert "column 'b'" not in caplog.text
+
+
 @pytest.mark.parametrize("cells, listed", [
     (["$5", "6 \u20ac"], "$, \u20ac"), (["5%", "0.05"], "%, no unit"),
     (["5%", "6 %", ""], ""), (["$5", "6"], ""), (["5k", "6kg"], "k, kg"), (["5kg", "6 kg"], ""),

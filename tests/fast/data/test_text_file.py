@@ -2,7 +2,9 @@
 short or no text.
 """
 
+import bz2
 import errno
+import gzip
 import hashlib
 import json
 import logging
@@ -387,6 +389,27 @@ def test_a_byte_order_mark_is_no_character(tmp_path):
     assert marked == plain and torch.equal(inputs, same)
     prompts = Texts([tmp_path / "plain.txt", tmp_path / "marked.txt"], plain, 4)
     assert prompts.tokens[0].tolist() == prompts.tokens[1].tolist()
+
+
+def test_the_marks_of_joined_files_are_no_characters(tmp_path):
+    (tmp_path / "texts").mkdir()
+    for name in "ab":
+        (tmp_path / "texts" / f"{name}.txt").write_text("\ufeff" + POEM, encoding="utf-8")
+    (tmp_path / "whole.txt").write_text(POEM * 2, encoding="utf-8")
+    joined, whole = (
+        load(f"{tmp_path}/{name}", level="characters") for name in ("texts", "whole.txt")
+    )
+    assert joined.facts["vocabulary"] == whole.facts["vocabulary"]
+    assert windows(joined.train) == windows(whole.train)
+
+
+@pytest.mark.parametrize("level", ["bytes", "characters"])
+@pytest.mark.parametrize(
+    "changed", [gzip.compress(b"a" * 99), bz2.compress(b"a" * 99), ("a" * 99).encode("utf-16")]
+)
+def test_a_compressed_text_and_utf_16_are_refused(file, level, changed):
+    said = refused(file(changed), level=level)
+    assert said.startswith("FILE: is compressed, or in UTF-16; decompress it, or convert it")
 
 
 def test_a_folder_without_a_text_is_refused(tmp_path):

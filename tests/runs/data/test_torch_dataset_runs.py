@@ -75,3 +75,14 @@ def test_samples_have_the_names_that_the_data_set_gives_them(project):
     told = json.loads(ended.output)["updates"][0]["samples"]
     assert len({row["name"] for row in told} & names) == len(told) == 64
     assert [row["unrecorded"] for row in told] == 64 * [["Blobs"]]
+
+
+def test_samples_with_their_channels_last_are_named(tmp_path):
+    for name, shape in (("first", (3, 8, 8)), ("last", (8, 8, 3)), ("grey", (9, 9, 1))):
+        arrays = {"inputs": torch.zeros(40, *shape), "targets": torch.arange(40) % 2}
+        safetensors.torch.save_file(arrays, tmp_path / f"{name}.safetensors")
+        options = f"data.path={name}.safetensors", "model.hidden=[8]", "num_epochs=1"
+        ended = called(train.main, "data=safetensors", *options, "render=plain", cwd=tmp_path)
+        assert ended.code == 0, ended.errors
+        is_named = f"samples of shape {[*shape]} look like pictures" in ended.errors + ended.output
+        assert is_named == (name != "first")

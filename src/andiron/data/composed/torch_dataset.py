@@ -101,27 +101,25 @@ def _adapted(name: str, dataset: Any, collate: Collate, size: int | None = None)
     return adapted
 
 
-def _check_classes(name: str, dataset: Any, train: Any) -> None:
-    """Refuses a data set whose classes have other numbers than in `train`."""
-    known = _named_classes(train)
-    for field, own in _named_classes(dataset).items():
-        for number, class_name in enumerate(own):
-            expected = known.get(field, own)[number : number + 1]
-            if class_name not in expected:
+def _check_classes(part: str, dataset: Any, train: Any) -> None:
+    """Refuses a data set in which a class has another number than in `train`."""
+    known = _class_lists(train)
+    for field, names in _class_lists(dataset).items():
+        for number, (name, other) in enumerate(zip(names, known.get(field, ()))):
+            if name != other:
                 raise errors.DataError(
-                    f"data.{name}: class {number} in its {field} is {class_name!r}, and in "
-                    f"data.train {expected}; number the classes of both alike"
+                    f"data.{part}: class {number} in its {field} is {name!r}, and in data.train "
+                    f"{other!r}; number the classes of both alike"
                 )
 
 
-def _named_classes(dataset: Any) -> dict[str, list[str]]:
-    """The names of classes by number: `classes`, as torchvision has, and fields of datasets."""
+def _class_lists(dataset: Any) -> dict[str, list[Any]]:
+    """The list `classes`, as torchvision has, and the names of ClassLabels, by field."""
     features = getattr(dataset, "features", None)
-    fields = features if isinstance(features, Mapping) else {}
-    named = {name: getattr(kind, "names", ()) for name, kind in fields.items()}
-    named["classes"] = getattr(dataset, "classes", ())
-    return {name: [*names] for name, names in named.items()
-            if isinstance(names, list | tuple) and {*map(type, names)} == {str}}  # fmt: skip
+    kinds = features.items() if isinstance(features, Mapping) else ()
+    named = {field: getattr(kind, "names", None) for field, kind in kinds}
+    named["classes"] = getattr(dataset, "classes", None)
+    return {field: names for field, names in named.items() if isinstance(names, list)}
 
 
 def _streamed(dataset: IterableDataset[Any], collate: Collate, size: int | None) -> Streamed:
@@ -190,11 +188,6 @@ def _facts(
     targets: Any = getattr(batch, "targets", None)
     facts: dict[str, Any] = {}
     if isinstance(inputs, Tensor):
-        if inputs.is_complex():
-            raise errors.DataError(
-                f"data.train: {name} has inputs of {inputs.dtype}, and pairs have real ones; give "
-                "torch.view_as_real of them, or mappings, whose fields stay as they are"
-            )
         facts["input_shape"] = list(inputs.shape[1:])
     is_known = isinstance(targets, Tensor)  # else the task knows what they are
     if num_outputs is None and num_classes is None and is_known and targets.is_floating_point():

@@ -84,11 +84,12 @@ def _survey(path: Path) -> tuple[Tensor, int]:
 
 
 def _decoded(path: Path) -> Iterator[str]:
-    """The text in chunks, without a byte order mark; line endings are unchanged."""
+    """The text in chunks, without byte order marks; line endings are unchanged."""
     with path.open("rb") as file:
-        text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         try:
-            yield from iter(lambda: text.read(CHUNK_CHARACTERS), "")
+            # without the mark of each file that was joined
+            yield from iter(lambda: text.read(CHUNK_CHARACTERS).replace("\ufeff", ""), "")
         except UnicodeDecodeError as error:
             decoded = file.tell() - len(error.object)  # bytes before the invalid ones
             raise errors.DataError(

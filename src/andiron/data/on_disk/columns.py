@@ -185,7 +185,7 @@ def value_of(text: str) -> Any:
     return text.lower() if text.lower() in BOOLEANS else text
 
 
-def warn_of_alike(source: str, classes: Iterable[str]) -> None:
+def warn_of_alike(source: str, classes: Iterable[str], what: str = "classes") -> None:
     """Logs classes that differ in case, invisible characters, or the way a number is written."""
     first, pairs = dict[Any, str](), list[str]()
     for name in classes:
@@ -195,4 +195,5 @@ def warn_of_alike(source: str, classes: Iterable[str]) -> None:
             pairs.append(f"{other!a} and {name!a}")
     if pairs:
         listed = ", ".join(pairs[:3]) + ", ..." * (len(pairs) > 3)
-        log.warning("%s: are two classes each: %s; write those that mean one alike", source, listed)
+        line = "%s: are two %s each: %s; write those that mean one alike"
+        log.warning(line, source, what, listed)

@@ -19,13 +19,17 @@ from andiron.data.on_disk.columns import (
     Reading,
     Request,
     Thousands,
+    distinct,
+    warn_of_alike,
 )
 from andiron.data.on_disk.table_encoding import TableEncoding
+from andiron.data.on_disk.train_valid_test import PARTS, part_of
 from andiron.data.splitting import fingerprint
 from andiron.data.splitting.splits import Splits, with_sets
 from andiron.ranges import Index, Number, Proportion, Seed, SetName, Validation
 from andiron.recording import keep_arguments
 
+MOST_UNIQUE = 20  # texts that may all differ
 log = logging.getLogger("andiron")
 Names = Annotated[Sequence[str], Field(min_length=1)]
 Text = Annotated[str, Field(min_length=1)]
@@ -104,7 +108,7 @@ def csv(
         has_number_targets=kind == "regression",
     )
     if features is None:
-        _warn_of_counters(table)
+        _warn_of_features(table)
     splits = table_splits.of_columns(
         table,
         targets,
@@ -123,18 +127,37 @@ def csv(
     return splits.then(lambda made: with_files(made, targets, test, valid_sets, **same))
 
 
-def _warn_of_counters(table: Columns) -> None:
-    """Names the columns of whole numbers that increase with each row, as an index does."""
+def _warn_of_features(table: Columns) -> None:
+    """Names columns that count the rows, or whose texts are parts of the data, alike or all unique.
+    """
     from andiron.data.on_disk.column_values import arguments  # polars takes 0.2 s
 
     for name in table.names:
+        left_out = arguments({"exclude": [name]})
+        if name in table.texts:
+            texts = [*table.texts[name]]
+            categories = distinct(sorted({*texts} - {""}))
+            where = f"{table.source}, column {name!r}"
+            warn_of_alike(where, categories, "categories")
+            if {"train"} < {*map(part_of, categories)} <= {*PARTS}:
+                log.warning(
+                    "%s: names parts of the data (%s), and is a feature, while all rows "
+                    "are divided anew: write a file of each part, for data.path and data.test, "
+                    "or set %s", where, ", ".join(categories), left_out,
+                )  # fmt: skip
+            elif max(MOST_UNIQUE, len(texts) / 2) < len(categories):
+                log.warning(
+                    "%s: has %d different texts in %d rows, and each is a category; if they are "
+                    "names, or numbers or times to convert, set %s",
+                    where, len(categories), len(texts), left_out,
+                )  # fmt: skip
         if name in table.texts or name in table.dates:
             continue
         values = table.column(name)
         if len(values) > 1 and (values.diff() > 0).all() and (values == values.round()).all():
             log.warning(
                 "%s: column %r increases with each row, and is a feature; if it numbers the rows, "
-                "set %s", table.source, name, arguments({"exclude": [name]}),
+                "set %s", table.source, name, left_out,
             )  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """Image files as tensors of a given shape, one by one or as a data set."""
 
+import functools
+import logging
 import math
 import os
 import struct
@@ -26,6 +28,7 @@ SKIPPING = "; data.scan=true lists all such files, data.max_unreadable=1 skips o
 WIDE = ("I", "F")  # prefixes of Pillow's names for more than 8 bits a channel
 WHITE = 2**16 - 1  # of 16 bits
 DEFAULT = Resizing()
+log = logging.getLogger("andiron")
 UNREADABLE = (
     OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, struct.error, zlib.error,
 )  # fmt: skip
@@ -159,7 +162,17 @@ def _in_8_bits(image: Any) -> Any:
             f"its values are from {low:g} to {high:g}, and should be from 0 to {white:g}, which is "
             "white: scale them"
         )
+    if 0 < high <= white / 16:
+        _warn_of_dark(white)
     return Image.fromarray((values * (255 / white)).round().astype(np.uint8))
+
+
+@functools.cache
+def _warn_of_dark(white: float) -> None:
+    log.warning(
+        "a picture of more than 8 bits has values of at most a 16th of %g, which is white, and is "
+        "almost black: scale such pictures (those of 12 bits by 16)", white,
+    )  # fmt: skip
 
 
 def _centre(image: Any, size: int, resizing: Resizing) -> Any:

@@ -110,8 +110,8 @@ def _dataset(
     size = sum(len(array) * array.row_bytes for array in (inputs, targets))
     if in_memory is True or (in_memory == "auto" and size < IN_MEMORY_BYTES):
         made = ArrayDataset(*dataset.__getitems__(range(len(dataset))))
-        _warn_of_blurred_columns(inputs)
-        _warn_of_blurred_columns(targets)
+        for array in (inputs, targets):
+            _warn_of_blurred_columns(array)
         return made
     return dataset
 

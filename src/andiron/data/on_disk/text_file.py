@@ -25,6 +25,8 @@ from andiron.recording import keep_arguments
 MOST_SHOWN = 10  # characters in a message
 EVALUATION_TOKENS = 2**14  # in a batch: the logits of a vocabulary of 256 take 16 MiB
 CHUNK_BYTES = 2**20
+# of gzip, zip, bzip2, xz, zstandard; byte order marks of UTF-16
+NO_UTF_8 = b"\x1f\x8b", b"PK\3\4", b"BZh", b"\xfd7zXZ", b"(\xb5/\xfd", b"\xff\xfe", b"\xfe\xff"
 log = logging.getLogger("andiron")
 
 
@@ -155,6 +157,11 @@ def _tokens(
     sha256 = fingerprint.of_file(file.path)
     if not file.size:
         raise errors.DataError(f"{file.path}: is empty; there is nothing to learn from")
+    if file.read(0, min(file.size, 5)).startswith(NO_UTF_8):
+        raise errors.DataError(
+            f"{file.path}: is compressed, or in UTF-16; decompress it, or convert it to UTF-8: "
+            "iconv -f utf-16 -t utf-8"
+        )
     if level == "bytes":
         facts = {"vocabulary_size": 256, "vocabulary": None, "bytes_per_token": None}
         return StoredArray(file, "bytes", 0, torch.uint8, (file.size,)), facts, sha256

@@ -255,6 +255,12 @@ def _log_data(built: Components, folder: RunFolder) -> None:
     sizes = ", ".join(f"{len(dataset)} {name}" for name, dataset in splits.by_name.items())
     log.info("data %s: %s, %s", splits.name, sizes, built.train.path)
     _log_classes(splits)
+    shape = splits.facts.get("input_shape", ())
+    if len(shape) == 3 and shape[2] in (1, 3, 4) and shape[0] == shape[1] > 4:
+        log.warning(
+            "samples of shape %s look like pictures with their channels last, and networks take "
+            "the first dimension for channels: permute them", [*shape]
+        )
     groups = built.optimizer.groups
     if len(groups) > 1:
         log.info("parameter groups: %s", "; ".join(map(group_table.summary, groups.values())))
