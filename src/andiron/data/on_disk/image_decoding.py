@@ -171,7 +171,7 @@ def _in_8_bits(image: Any) -> Any:
 def _warn_of_dark(white: float) -> None:
     log.warning(
         "a picture of more than 8 bits has values of at most a 16th of %g, which is white, and is "
-        "almost black: scale such pictures (those of 12 bits by 16)", white,
+        "almost black: scale such pictures (by 16 if they have 12 bits)", white,
     )  # fmt: skip
 
 
