@@ -7,6 +7,7 @@
 ('ClassificationOutput', 5)
 """
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -172,7 +173,11 @@ class Forward(Supervised):
         with self.loss.weighted_by(weights):
             loss = self.loss(output, compared, batch_targets=targets)
             weight = self.loss.weight(compared)
-        return self._item(loss, logits, self.loss.marked(targets), weight, self.loss.has_ignored)
+        marked = self.loss.marked(targets)
+        item = self._item(loss, logits, marked, weight, self.loss.has_ignored)
+        if isinstance(item, SequenceOutput):
+            item = dataclasses.replace(item, nll=self.loss.nll(logits, marked))
+        return item
 
     def _item(
         self, loss: Tensor, output: Tensor, targets: Tensor, weight: Weight, has_ignored: bool

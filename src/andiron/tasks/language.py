@@ -14,7 +14,6 @@ from typing import Annotated
 import torch
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn import functional
 
 from andiron import randomness
 from andiron.data.dataset import Batch
@@ -81,10 +80,7 @@ class LanguageModel(Supervised):
             raise checks.misfit(self, logits, targets, remedy)
         flat, marked = logits.flatten(0, 1), self.loss.marked(targets)
         loss = self.loss(flat, targets.flatten(), batch_targets=targets)
-        nll = None  # the loss itself; otherwise perplexity needs it beside the loss
-        if not self.loss.is_nll:
-            with torch.no_grad():
-                nll = functional.cross_entropy(flat, marked.flatten(), ignore_index=IGNORED)
+        nll = self.loss.nll(logits, marked)  # for perplexity
         weight, num_bytes = self.loss.weight(targets, marked), self._num_bytes(logits, marked)
         has_ignored = self.loss.has_ignored
         return SequenceOutput(loss, logits, marked, weight, has_ignored, num_bytes, nll)

@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from andiron import errors, outputs
 from andiron.data import Batch
-from andiron.metrics import Accuracy
+from andiron.metrics import Accuracy, Perplexity
 from andiron.optim.gradient_mean import GradientsAccumulator
 from andiron.tasks import BinaryCrossEntropy, Classifier, CrossEntropy, Forward, MeanSquaredError
 from refusals import message_of
@@ -51,6 +51,18 @@ def of_tokens(*lengths, time=5):
     ids = torch.arange(len(lengths) * time).view(-1, time) % 9
     is_inside = torch.arange(time) < torch.tensor(lengths)[:, None]
     return {"ids": ids, "labels": torch.where(is_inside, ids % CLASSES, -100)}
+
+
+@pytest.mark.parametrize(
+    "loss", [CrossEntropy(label_smoothing=0.3), nn.CrossEntropyLoss(torch.arange(1.0, 4))]
+)
+def test_perplexity_is_that_of_the_targets_whatever_else_the_loss_has(loss):
+    task = Forward(Tensor(nn.Identity()), loss, inputs=["x"], class_dim=-1)
+    logits, labels = torch.randn(2, 5, CLASSES), of_tokens(5, 5)["labels"]
+    metric = Perplexity()
+    expected = functional.cross_entropy(logits.flatten(0, 1), labels.flatten()).exp()
+    item = task.valid_step({"x": logits, "labels": labels})
+    assert metric.value(*metric(item)) == pytest.approx(float(expected))
 
 
 def test_the_item_of_an_own_loss_is_for_the_metrics_of_its_kind():
