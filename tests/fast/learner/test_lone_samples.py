@@ -1,4 +1,6 @@
-"""A batch of one sample that BatchNorm cannot train on is refused before the first update."""
+"""Before the first update, a batch of one sample that BatchNorm cannot train on is refused, and a
+network in evaluation mode is named.
+"""
 
 import pytest
 import torch
@@ -118,6 +120,19 @@ def test_only_the_first_epoch_of_a_process_is_tried(monkeypatch):
     monkeypatch.setattr(lone_samples, "refused", lambda *given: tried.append(1) or refused(*given))
     fitted(flat, loader(10, 4), num_epochs=3)
     assert tried == [1]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_network_left_in_evaluation_mode_is_named_and_a_frozen_layer_is_not(caplog):
+    def frozen():
+        network = flat()
+        network[1].eval()
+        return network
+
+    fitted(frozen, loader(10, 4))
+    assert "evaluation mode" not in caplog.text
+    fitted(lambda: flat().eval(), loader(10, 4))
+    assert "network trains in evaluation mode: no dropout" in caplog.text
 
 
 def test_an_epoch_without_a_batch_left_is_tried_on_nothing():

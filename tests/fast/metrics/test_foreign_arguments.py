@@ -250,6 +250,6 @@ def test_ignored_values_are_left_out_or_refused():
     )
     metric = adapted(regression.MeanSquaredError())
     assert tallied(metric, [one]).close_epoch() == {"theirs": 1}
-    assert "cannot leave out some of several targets" in message_of(
+    assert "cannot leave out ignored ones of several targets" in message_of(
         errors.MismatchError, metric, several
     )

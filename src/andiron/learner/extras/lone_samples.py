@@ -1,6 +1,9 @@
-"""Refuses a batch of one sample that BatchNorm cannot train on, before the first update."""
+"""Before the first update: refuses a batch of one sample that BatchNorm cannot train on, and names
+a network that was left in evaluation mode.
+"""
 
 import itertools
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +15,7 @@ from andiron.distributed import Sliced, World
 from andiron.protocols import Loader
 
 REFUSAL = "Expected more than 1 value per channel"  # torch's
+log = logging.getLogger("andiron")
 
 
 def refused(
@@ -23,6 +27,7 @@ def refused(
     Weights, buffers and generators stay as they are.
     Raises: MismatchError with the batch sizes.
     """
+    _warn_of_evaluation_mode(model)
     number, slices = train.num_items, world.num_slices
     size = min(getattr(train, "batch_size", None) or number, number)
     last = (number - 1) % size + 1 if is_whole else size
@@ -37,6 +42,16 @@ def refused(
     if isinstance(inputs, Tensor) and hasattr(model, "network"):  # others take what they like
         _try(model, inputs[:1], f"{number} samples in batches of {size}")
     return itertools.chain(ahead, batches)
+
+
+def _warn_of_evaluation_mode(model: nn.Module) -> None:
+    """Names a part of several layers that trains as `from_pretrained` of transformers leaves it."""
+    for name, module in model.named_modules():
+        if not module.training and [*module.children()]:
+            if any(parameter.requires_grad for parameter in module.parameters()):
+                log.warning("%s trains in evaluation mode: no dropout, and the statistics of "
+                            "BatchNorm stay; call its train() first if that is not meant", name)
+                return
 
 
 def _try(model: nn.Module, inputs: Tensor, described: str) -> None:

@@ -107,12 +107,11 @@ def _of_outputs(metric: Any, item: Any) -> tuple[Any, Any]:
     if isinstance(item, RegressionOutput):
         if output.ndim == 2 and output.shape[1] == 1:
             output, targets = output[:, 0], targets[:, 0]
-        if item.has_ignored and targets.ndim > 1:
-            raise _misfit(metric, item, "cannot leave out some of several targets, as ignored in")
         if item.has_ignored:
+            if targets.ndim > 1:
+                raise _misfit(metric, item, "cannot leave out ignored ones of several targets in")
             known = targets != outputs.IGNORED
-            output, targets = output[known], targets[known]
-        return output, targets
+            return output[known], targets[known]
     if isinstance(item, SequenceOutput) and not _is_of("torchmetrics.text", metric):
         return output.flatten(0, 1).softmax(dim=-1), targets.flatten()
     return output, targets

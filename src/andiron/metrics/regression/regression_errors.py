@@ -145,14 +145,9 @@ def _moments(targets: Batch, differences: Batch, known: Known) -> Float[Tensor, 
     # shifted: the rounded mean of equal values would make them seem to vary
     shifted = values - values[0]
     count = _count(targets, known).expand_as(values[0])
-    if known is None:
-        mean = shifted.mean(0)
-        spread = (shifted - mean).square().sum(0)
-    else:
-        counted = known[:, None]
-        mean = shifted.where(counted, 0).sum(0) / count.clamp(1)
-        spread = (shifted - mean).where(counted, 0).square().sum(0)
-    return torch.stack([count, values[0] + mean, spread])[None]
+    weight = 1 if known is None else known[:, None]
+    mean = (weight * shifted).mean(0) * (len(values) / count.clamp(1))
+    return torch.stack([count, values[0] + mean, (weight * (shifted - mean)).square().sum(0)])[None]
 
 
 def _joined(moments: Float[Tensor, "batches 3 2 outputs"]) -> Float[Tensor, "3 2 outputs"]:
