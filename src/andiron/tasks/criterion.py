@@ -203,14 +203,6 @@ class Criterion:
 
         return torch.vmap(of_sample)(targets)
 
-    def nll(self, logits: Tensor, marked: Tensor) -> Scalar | None:
-        """The mean of -log p over the targets that count; None if it equals the loss."""
-        if self.is_nll:
-            return None
-        with torch.no_grad():
-            flat = logits.flatten(0, -2), marked.flatten()
-            return functional.cross_entropy(*flat, ignore_index=IGNORED)
-
     def marked(self, targets: Tensor) -> Tensor:
         """The targets with IGNORED in place of this loss's ignored ones; metrics skip those."""
         if self.ignored_index in (None, IGNORED):

@@ -34,6 +34,7 @@ from andiron.ranges import Count
 from andiron.recording import keep_arguments
 from andiron.tasks import target_checks as checks
 from andiron.tasks.criterion import Criterion, Loss, Supervised
+from andiron.tasks.language import nll_beside
 
 EXACT = 1e-5  # of a loss: float32 sums in another order
 OF_CLASSES = {1: ClassificationOutput, 2: SequenceOutput}  # by the dimensions of the targets
@@ -176,7 +177,7 @@ class Forward(Supervised):
         marked = self.loss.marked(targets)
         item = self._item(loss, logits, marked, weight, self.loss.has_ignored)
         if isinstance(item, SequenceOutput):
-            item = dataclasses.replace(item, nll=self.loss.nll(logits, marked))
+            item = dataclasses.replace(item, nll=nll_beside(self.loss, logits, marked))
         return item
 
     def _item(

@@ -14,11 +14,12 @@ from typing import Annotated
 import torch
 from pydantic import Field
 from torch import Tensor, nn
+from torch.nn import functional
 
 from andiron import randomness
 from andiron.data.dataset import Batch
 from andiron.metrics.sequence.decoded_text import BYTES, decoded
-from andiron.outputs import IGNORED, SequenceOutput
+from andiron.outputs import IGNORED, Scalar, SequenceOutput
 from andiron.plain.markdown import fenced
 from andiron.ranges import Count, NonNegative
 from andiron.recording import keep_arguments
@@ -80,7 +81,7 @@ class LanguageModel(Supervised):
             raise checks.misfit(self, logits, targets, remedy)
         flat, marked = logits.flatten(0, 1), self.loss.marked(targets)
         loss = self.loss(flat, targets.flatten(), batch_targets=targets)
-        nll = self.loss.nll(logits, marked)  # for perplexity
+        nll = nll_beside(self.loss, logits, marked)
         weight, num_bytes = self.loss.weight(targets, marked), self._num_bytes(logits, marked)
         has_ignored = self.loss.has_ignored
         return SequenceOutput(loss, logits, marked, weight, has_ignored, num_bytes, nll)
@@ -114,6 +115,15 @@ class LanguageModel(Supervised):
         if logits.shape[-1] != BYTES:
             return None
         return (targets != IGNORED).sum() if has_ignored else targets.numel()
+
+
+def nll_beside(loss: Criterion, logits: Tensor, targets: Tensor) -> Scalar | None:
+    """The mean of -log p over the targets that count, for perplexity; None if it is the loss."""
+    if loss.is_nll:
+        return None
+    with torch.no_grad():
+        flat = logits.flatten(0, -2), targets.flatten()
+        return functional.cross_entropy(*flat, ignore_index=IGNORED)
 
 
 def start_of(vocabulary: Sequence[str] | None) -> str:

@@ -75,6 +75,15 @@ def test_the_card_says_if_the_test_values_are_of_other_weights(weights, sentence
     assert (sentence in card) if sentence else ("other weights" not in card)
 
 
+def test_weights_that_early_stopping_restored_are_the_last(text):
+    row = {"split": "test", "metric": "loss", "best": 0.5, "last": 0.5, "epoch_of_best": 3}
+    summary = {"metrics": [row], "weights": {"test": "best, of epoch 3"}}
+    rules = {"patience": {"restores_best": True}}
+    sentence = "of other weights than this file: last, as early stopping restored them"
+    assert sentence in text(summary, early_stopping=rules)
+    assert sentence not in text(summary, early_stopping=rules, test_weights="best")
+
+
 def test_a_rate_that_is_not_on_record_is_left_out(text):
     card = text({}, lr=math.nan)
     assert "NaN" not in card and '"lr"' not in card and '"batch_size": 64' in card

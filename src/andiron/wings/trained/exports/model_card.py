@@ -187,6 +187,9 @@ On inputs of the run's data: {agreement}; at most {TOLERANCE:g} of the largest o
             return "The run was not finished when this was exported: it has no summary."
         table = markdown.table(COLUMNS, rows)
         tested = str(_recorded(self.summary, "weights", "test") or "last")
+        rules = (self.config.early_stopping or {}).values()
+        if self.config.test_weights == "last" and any(rule.get("restores_best") for rule in rules):
+            tested = f"last, as early stopping restored them: {tested}"
         if tested.partition(",")[0] == self.weights:
             return table
         return f"""{table}
