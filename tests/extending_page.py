@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -24,16 +25,18 @@ def written_in(above):
     return above / "my_project"
 
 
-def said(project, command):
-    """The output of the page's shell command, run above the project."""
-    python = Path(sys.executable).parent
-    environment = {
-        **os.environ, "ANDIRON": str(ROOT), "PATH": f"{python}:{os.environ['PATH']}",
-        "OMP_NUM_THREADS": "1",
-    }  # fmt: skip
-    done = subprocess.run(
-        command, shell=True, cwd=project.parent, env=environment, capture_output=True, text=True,
-        timeout=240,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def said(project, command, code=0):
+    """The output of the commands of a block of the page, run in the project."""
+    block = command.replace("\\\n", "").replace("$ANDIRON", str(ROOT))
+    folder, path, *commands = map(shlex.split, block.splitlines())
+    assert (folder, path) == (["cd", "my_project"], ["export", "PYTHONPATH=."])
+    printed = ""
+    for python, *arguments in commands:
+        assert python == "python"
+        done = subprocess.run(
+            [sys.executable, *arguments], cwd=project, env={**os.environ, "PYTHONPATH": "."},
+            capture_output=True, text=True, timeout=240,
+        )  # fmt: skip
+        assert done.returncode == code, done.stderr
+        printed += done.stdout + done.stderr
+    return printed

@@ -10,6 +10,7 @@ import pytest
 
 from proofs import trace
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
 ROOT = Path(__file__).resolve().parents[2]
 FRAMES = 4  # `steps`, which `fit` runs to its end, and `train_step` are two of them
 FRAMES_TO_A_WRITER = 6

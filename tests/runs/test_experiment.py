@@ -33,6 +33,7 @@ from andiron.shell.run import metadata as run_metadata
 from andiron.shell.training import experiment, train
 from refusals import message_of
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
 ROOT = Path(__file__).resolve().parents[2]
 THREE_EPOCHS = ("num_epochs=3", "log_every=9")
 CONSTANT = {"_target_": "andiron.schedules.Constant", "lr": 1e9}

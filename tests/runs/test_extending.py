@@ -7,6 +7,8 @@ import pytest
 
 from extending_page import FIRST, PAGE, SECOND, THIRD, said, written_in
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
@@ -75,6 +77,6 @@ def test_the_third_command_keeps_checkpoints_by_its_own_strategy(project):
 
 @pytest.mark.slow
 def test_a_mistake_in_ones_own_part_is_reported_like_any_other(project):
-    command = FIRST.strip().replace("scheduler=cosine", "+model.wdith=3") + " 2>&1 || true"
+    command = FIRST.replace("scheduler=cosine", "+model.wdith=3")
 
-    assert "model.wdith: no such option; did you mean 'width'?" in said(project, command)
+    assert "model.wdith: no such option; did you mean 'width'?" in said(project, command, code=2)

@@ -325,10 +325,10 @@ def _race(paths, start, winners):
 
 
 def test_of_four_processes_that_claim_a_folder_one_gets_it(tmp_path):
-    spawn = multiprocessing.get_context("spawn")
-    start, winners = spawn.Barrier(4), spawn.Queue()
+    fork = multiprocessing.get_context("fork")
+    start, winners = fork.Barrier(4), fork.Queue()
     paths = [tmp_path / str(number) for number in range(100)]
-    processes = [spawn.Process(target=_race, args=(paths, start, winners)) for _ in range(4)]
+    processes = [fork.Process(target=_race, args=(paths, start, winners)) for _ in range(4)]
     for process in processes:
         process.start()
     found = [winners.get(timeout=60) for _ in processes for _ in paths]

@@ -182,6 +182,7 @@ def test_what_cannot_be_forked_is_named_before_anything_is_written(parent):
     assert missing == {}
 
 
+@pytest.mark.usefixtures("preloaded_processes")
 def test_damaged_old_and_running_parents_are_named(parent):
     with log_file.locked(parent / "experiment.log"):  # in this process, so another is asked
         command = [sys.executable, ROOT / "train.py", "fork_from=parent@5"]

@@ -96,6 +96,7 @@ def test_the_schema_has_the_projects_arguments_variables_and_groups(mine):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("preloaded_processes")
 def test_its_own_tests_pass(mine):
     command = [sys.executable, "-m", "pytest", "-q"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__main__.__file__).parents[1])}

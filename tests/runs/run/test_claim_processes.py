@@ -32,15 +32,13 @@ with claim.claimed(folder):
 """
 
 
+@pytest.mark.usefixtures("preloaded_processes")
 def test_a_run_that_another_process_is_still_at_is_not_overwritten(tmp_path):
     source = str(Path(claim.__file__).parents[3])
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLDING, tmp_path],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": source},
-    )
+        [sys.executable, "-c", HOLDING, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        text=True, env={**os.environ, "PYTHONPATH": source},
+    )  # fmt: skip
     assert process.stdout.readline() == "claimed\n"
 
     with (
