@@ -1,4 +1,4 @@
-"""Run folders with a file of every kind, made without training."""
+"""Run folders with a file of every kind, made without training; options of a small text run."""
 
 import json
 
@@ -6,6 +6,11 @@ from andiron.disk import checksums
 from andiron.run_folder import RunFolder
 from andiron.shell.run import run_record
 
+TEXT = (
+    "data=text", "data.path=text.txt", "data.level=characters", "data.context_length=4",
+    "task=language_model", "task.sample_length=1", "metrics=language", "model=gpt",
+    "model.layers=1", "model.dim=8", "model.heads=1",
+)  # fmt: skip
 EVENTS = "tensorboard/train/events.out.tfevents.1.host.2.0"
 
 

@@ -14,10 +14,9 @@ import torch
 from conftest import status
 from in_process import Ended
 
-from andiron.run_folder import RunFolder
-from andiron.shell.run import run_record
 from proofs import wrong_commands
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
 ROOT = Path(__file__).resolve().parents[2]
 BLAS = {"OMP_NUM_THREADS": "1"}
 REFUSED, FAILED, _ = wrong_commands.documented()  # with the exit codes 2 and 1
@@ -178,23 +177,6 @@ def test_a_run_folder_that_cannot_be_made_is_named_with_the_way_out(run, sweep, 
     )
     assert said.code == 1
     assert files_below(here) == ["file"]
-
-
-def test_a_folder_that_holds_a_run_is_refused_and_left_as_it_is(command, here):
-    (here / "run").mkdir()
-    run_record.begin(RunFolder(here / "run"))
-    for name in ("status.json", "notes.txt"):
-        (here / "run" / name).write_text(f"{name} of another run")
-    before = {name: (here / name).read_text() for name in files_below(here)}
-
-    said = command("hydra.run.dir=run")
-
-    assert said.errors == (
-        f"error: {here}/run already holds a run; resume it with resume={here}/run, choose another "
-        "hydra.run.dir, or give overwrite=true to remove what that run wrote\n"
-    )
-    assert said.code == 1
-    assert {name: (here / name).read_text() for name in files_below(here)} == before
 
 
 def test_a_configuration_mistake_keeps_other_files_in_its_folder(command, here):

@@ -14,15 +14,12 @@ from in_process import called
 
 from andiron import __main__
 from proofs import ten_tasks
+from runs_made import TEXT
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMAS = ROOT / "conf" / "answers"
 SMALL = ("model.hidden=[8]", "num_epochs=1")
-TEXT = (
-    "data=text", "data.path=text.txt", "data.level=characters", "data.context_length=4",
-    "task=language_model", "task.sample_length=1", "metrics=language", "model=gpt",
-    "model.layers=1", "model.dim=8", "model.heads=1", "num_epochs=1",
-)  # fmt: skip
 OUT = ("--output", "out")
 SUCCESSES = {  # beside those of proofs/ten_tasks.py
     "train": ["-m", *SMALL, "seed=1,2", "hydra.sweep.dir=sweep"],
@@ -163,7 +160,7 @@ def here(tmp_path_factory):
     trained = {
         "run": (*SMALL, "hydra.run.dir=run"),
         "wide": ("model.hidden=[9]", "num_epochs=1", "hydra.run.dir=wide"),
-        "text": (*TEXT, "hydra.run.dir=text"),
+        "text": (*TEXT, "num_epochs=1", "hydra.run.dir=text"),
         "diverged": (*SMALL, "lr=1e20", "optimizer=sgd", "hydra.run.dir=diverged"),
     }
     for name, arguments in trained.items():

@@ -20,14 +20,10 @@ from andiron.wings.trained import evaluate, generate, import_state_dict, predict
 from andiron.wings.trained.exports import export
 from in_process import called
 from proofs.exact_resume import verify_resume
+from runs_made import TEXT
 
 FULL = Path("/dev/full")
 SMALL = ("model.hidden=[8]", "num_epochs=1", "data=partial", "render=plain")
-TEXT = (
-    "data=text", "data.path=text.txt", "data.level=characters", "data.context_length=4",
-    "task=language_model", "task.sample_length=1", "metrics=language", "model=gpt",
-    "model.layers=1", "model.dim=8", "model.heads=1", "num_epochs=1",
-)  # fmt: skip
 COMMANDS = {
     "predict": (predict.main, "RUN", "picture.png"),
     "predict --json": (predict.main, "RUN", "picture.png", "--json"),
@@ -98,7 +94,7 @@ def made(tmp_path_factory):
     (folder / "text.txt").write_text("to be or not to be\n" * 40)
     torch.save({"weight": torch.ones(2)}, folder / "w.pt")
     diverged = *SMALL, "lr=1e20", "optimizer=sgd"
-    for name, options in {"small": SMALL, "text": TEXT, "diverged": diverged}.items():
+    for name, options in {"small": SMALL, "text": (*TEXT, SMALL[1]), "diverged": diverged}.items():
         code = called(train.main, *options, f"hydra.run.dir={name}", cwd=folder).code
         assert code == (name == "diverged")
     return folder

@@ -177,11 +177,16 @@ def test_checkpoints_without_their_configuration_are_not_started_over(finished):
 
 
 def test_a_run_without_its_status_is_not_written_over(finished):
-    (finished / "status.json").unlink()
-    before = content(finished)
-    ended = trained(finished.parent, *RUN, "seed=2")
-    assert ended.code == 1 and "already holds a run" in ended.errors
-    assert content(finished) == before
+    status = finished / "status.json"
+    for damage in (lambda: status.write_text("damaged"), status.unlink):
+        damage()
+        before = content(finished)
+        ended = trained(finished.parent, *RUN, "seed=2")
+        assert (ended.code, ended.errors) == (
+            1, f"error: {finished} already holds a run; resume it with resume={finished}, choose "
+            "another hydra.run.dir, or give overwrite=true to remove what that run wrote\n",
+        )  # fmt: skip
+        assert content(finished) == before
 
 
 @pytest.mark.parametrize("options", [("resume=run", "num_epochs=2"), (*RUN, "overwrite=true")])

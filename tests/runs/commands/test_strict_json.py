@@ -12,6 +12,7 @@ from andiron.run_folder import RunFolder
 from andiron.shell.training import train
 from andiron.wings.comparison import logged_lines, recorded_run
 from andiron.wings.runs import command
+from runs_made import TEXT
 
 ROWS = "x1,x2,label\n" + "".join(f"{row % 7},{row % 3},{'ab'[row % 2]}\n" for row in range(60))
 ARGUMENTS = {  # of each command with --json, beside the run
@@ -49,12 +50,7 @@ def diverged(tmp_path_factory):
     (folder / "text.txt").write_text("to be or not to be\n" * 40)
     shared = "on_nonfinite=ignore", "num_epochs=2", "batch_size=8", "render=plain"
     table = ("data=csv", "data.path=rows.csv", "data.target=label", "model.hidden=[8]", "lr=1e25")
-    text = (
-        "data=text", "data.path=text.txt", "data.level=characters", "data.context_length=4",
-        "task=language_model", "task.sample_length=1", "metrics=language", "model=gpt",
-        "model.layers=1", "model.dim=8", "model.heads=1",
-    )  # fmt: skip
-    for name, data in (("table", table), ("text", text)):
+    for name, data in (("table", table), ("text", TEXT)):
         ended = called(train.main, *data, *shared, f"hydra.run.dir={name}", cwd=folder)
         assert (ended.code, ended.errors) == (0, "")
     return folder

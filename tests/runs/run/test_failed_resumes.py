@@ -21,6 +21,7 @@ FAULTS = {
     "a metric that is not measured": ("num_epochs=2", "checkpoint.metric=no_such"),
     "an error in the first batch": ("num_epochs=2", "resume_allow=[augmentation]", RAISING),
     "a sample without a picture": ("num_epochs=2", "metrics=classification_pictures", "data=csv"),
+    "a device that is not there": ("num_epochs=2", "device=cuda:77"),
     "a checkpoint of another learner": ("num_epochs=2", "averages=ema"),
 }  # fmt: skip
 
@@ -56,9 +57,3 @@ def test_a_resume_that_fails_before_its_first_update_changes_no_file(trained, fa
     assert after.keys() == before.keys(), ended.errors
     assert after["manifest.json"] == before["manifest.json"]
     assert after == before or "batch" in fault  # values after the checkpoint are cut before it
-
-
-def test_a_resume_with_nothing_to_train_changes_no_file(trained):
-    before = contents(trained / "run")
-    assert called(train.main, "resume=run", "render=plain", "log_every=7", cwd=trained).code == 0
-    assert contents(trained / "run") == before
