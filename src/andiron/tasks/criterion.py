@@ -114,6 +114,7 @@ class Criterion:
             self._total_weight = self.loss.total_weight
         self._device: torch.device | None = None  # of the tensors in a loss of torch's
         self._sample_weights: Tensor | None = None
+        self._is_tried = False
 
     def __call__(
         self, output: Tensor, targets: Tensor, *, batch_targets: Tensor | None = None
@@ -144,13 +145,11 @@ class Criterion:
             raise
         except RuntimeError as error:  # shapes and types that torch's functions refuse
             raise self._mismatch(output, targets, str(error).partition("\n")[0]) from error
-        if not isinstance(loss, Tensor) or loss.dim():
-            shown = f"a tensor {[*loss.shape]}" if isinstance(loss, Tensor) else type(loss).__name__
-            raise errors.MismatchError(
-                f"loss gives {shown}, not one number; have it return the mean over the batch"
-            )
-        if not checks.compares_pairs(self, output.detach(), targets, loss.detach()):
-            raise self._mismatch(output, targets, checks.ONE_SHAPE)
+        checks.one_number(loss)
+        if output.dim() != targets.dim() and not self._is_tried:  # it takes two more losses
+            self._is_tried = output.numel() > 1
+            if not checks.compares_pairs(self, output.detach(), targets):
+                raise self._mismatch(output, targets, checks.ONE_SHAPE)
         return loss
 
     def weight(self, targets: Tensor, marked: Tensor | None = None) -> Weight:

@@ -49,15 +49,31 @@ def all_count(targets: Tensor) -> None:
         )
 
 
-def compares_pairs(loss: Any, output: Tensor, targets: Tensor, value: Tensor) -> bool:
-    """Whether `value`, the loss of [batch, 1] and [batch], is not of every output and target."""
-    if output.shape == targets.shape or output.numel() != targets.numel():
+def one_number(loss: Any) -> None:
+    """Refuses a loss that is not a tensor with a single number."""
+    if not isinstance(loss, Tensor) or loss.dim():
+        shown = f"a tensor {[*loss.shape]}" if isinstance(loss, Tensor) else type(loss).__name__
+        raise errors.MismatchError(
+            f"loss gives {shown}, not one number; have it return the mean over the batch"
+        )
+
+
+def compares_pairs(loss: Any, output: Tensor, targets: Tensor) -> bool:
+    """Whether a loss of [batch, 1] and [batch] compares each output with its own target alone.
+
+    Generators stay as they are.
+    """
+    if output.numel() != targets.numel() or output.numel() == 1:  # other shapes are meant
         return True
+    values, devices = [], [output.device] if output.is_cuda else []
     try:
-        paired = loss(output.view_as(targets), targets)
+        for given in (output, output.view_as(targets)):
+            with torch.random.fork_rng(devices):
+                values.append(loss(given, targets))
     except (errors.AndironError, LookupError, RuntimeError, TypeError, ValueError):
         return True  # it takes the dimension off itself
-    return torch.allclose(value, paired, equal_nan=True)
+    one, paired = values
+    return torch.allclose(one, paired, equal_nan=True)
 
 
 def of_classes(targets: Tensor, num_classes: int, ignored_index: int | None) -> None:

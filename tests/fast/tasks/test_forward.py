@@ -212,6 +212,23 @@ def test_a_loss_may_take_the_dimension_off_itself():
     assert torch.equal(task.train_step({"x": x, "y": x.sum(1)}).item.loss, loss.detach())
 
 
+def test_a_loss_is_tried_once_without_a_draw_of_the_run():
+    sizes = []
+
+    def drawn(output, targets):
+        sizes.append(output.dim())
+        return squared(output.flatten(), targets + torch.rand(()))
+
+    task = Forward(nn.Linear(2, 1), drawn, inputs={"input": "x"}, targets="y")
+    for size in (1, 5, 5):  # one alone broadcasts without harm
+        torch.manual_seed(0)
+        task.train_step({"x": torch.ones(size, 2), "y": torch.ones(size)})
+    drawn_by_run = torch.rand(())
+    torch.manual_seed(0)
+    assert torch.equal(torch.rand(2)[1], drawn_by_run)
+    assert sizes == [2, 2, 2, 1, 2]
+
+
 def test_weights_of_samples_weight_a_configured_loss_in_training():
     task = Forward(Tensor(nn.Linear(4, 3)), CrossEntropy(), targets="y", weights="w")
     batch = {"x": torch.randn(5, 4), "y": torch.arange(5) % 3, "w": torch.tensor([1., 0, 0, 2, 1])}
