@@ -21,12 +21,12 @@ def test_the_page_shows_each_file_it_lists(project):
 
     written = [str(path.relative_to(project)) for path in project.glob("conf/**/*.yaml")]
     assert sorted(written) == sorted(listed)
-    assert (project / "parts.py").is_file() and len(listed) == 11
+    assert (project / "parts.py").is_file() and len(listed) == 12
 
 
 @pytest.mark.slow
 def test_the_first_command_trains_with_network_data_metrics_and_optimizer(project):
-    printed = said(project, FIRST.replace("scheduler=cosine", "scheduler=cosine render=plain"))
+    printed = said(project, FIRST.replace("inverse_root", "inverse_root render=plain"))
 
     (run_dir,) = (project / "outputs").glob("*/*")
     summary = json.loads((run_dir / "summary.json").read_text())
@@ -76,6 +76,6 @@ def test_the_third_command_keeps_checkpoints_by_its_own_strategy(project):
 
 @pytest.mark.slow
 def test_a_mistake_in_ones_own_part_is_reported_like_any_other(project):
-    command = FIRST.replace("scheduler=cosine", "+model.wdith=3")
+    command = FIRST.replace("scheduler=inverse_root", "+model.wdith=3")
 
     assert "model.wdith: no such option; did you mean 'width'?" in said(project, command, code=2)

@@ -177,7 +177,7 @@ class Tally:
         return parts
 
     def _values(self, parts: list[Any]) -> Values:
-        """The numbers by name, several of one metric as name/part; fills `texts` and so on."""
+        """The numbers by name; fills `texts` and so on."""
         numbers = {}
         self.texts, self.images, self.decisions = {}, {}, {}
         for metric, merged in zip(self.metrics, parts, strict=True):

@@ -102,8 +102,7 @@ class GroupedOptimizer:
             return self._rates
         rates = {
             name: (lr if group.schedule is None else group.schedule(updates)) * group.lr_scale
-            for name, group in self.groups.items()
-            if name not in self._frozen
+            for name, group in self.groups.items() if name not in self._frozen
         }
         self._rated, self._rates = [] if self.schedules else rated, rates
         return rates
@@ -119,11 +118,12 @@ class GroupedOptimizer:
     ) -> Model:
         """`model` after one update of the groups in `rates`, each by its part of `gradients`.
 
-        `updates` is the number of completed updates, passed to the groups' transformations; with it
-        a group waits for its `every`-th update.
-        Raises: KeyError if a gradient belongs to a parameter that has no owner; ValueError if a
-        group has a transformation and `updates` is missing.
+        With `updates`, those completed, a group waits for its `every`-th; transformations get it.
+        Raises: KeyError for a gradient without an owner; ValueError for a rate below 0, or a
+        transformation without `updates`.
         """
+        if min(rates.values(), default=0) < 0:
+            raise errors.MismatchError(f"learning rates {rates}: correct those below 0")
         is_whole = gradients.keys() == self.parameters.keys()
         if not is_whole and not gradients.keys() <= self.parameters.keys():
             name = next(name for name in gradients if name not in self.parameters)

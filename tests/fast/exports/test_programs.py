@@ -1,11 +1,16 @@
 """An exported program: its preprocessing is that of the run, and its outputs are compared."""
 
+from functools import partial
+
 import pytest
 import torch
+from torch import nn
 
 from andiron import errors
 from andiron.data import ArrayBatcher, ImageBatcher, RawBatch
 from andiron.data.on_disk.text_file import TextBatcher
+from andiron.data.splitting.described import Described
+from andiron.wings.trained.exports import checked_export
 from andiron.wings.trained.exports.output_agreement import measured, TOLERANCE
 from andiron.wings.trained.exports.stored_inputs import preprocessing
 
@@ -62,3 +67,17 @@ def test_other_outputs_are_refused(program, message):
     error = message_of(errors.DataError, agreement, program)
     assert error.startswith(message)
     assert error.endswith("nothing was written")
+
+
+class Forecaster(nn.Module):
+    only_input = "past"
+
+
+def test_a_task_of_ones_own_names_the_field_that_is_exported():
+    described = Described("series", lambda raw, device: raw, {}, 5)
+    stored = {"past": INPUTS, "mask": INPUTS > 0}
+    raw, inputs = checked_export._inputs(Forecaster(), described, stored)
+    assert raw is INPUTS and inputs is INPUTS
+    call = partial(checked_export._inputs, nn.Linear(1, 1), described, stored)
+    message = message_of(errors.DataError, call)
+    assert "have no tensor inputs" in message and "`only_input`" in message

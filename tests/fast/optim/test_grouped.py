@@ -185,6 +185,15 @@ def test_each_group_has_the_rate_that_its_scale_or_its_own_schedule_says():
     assert optimizer.schedules == [own]
 
 
+def test_a_rate_below_0_is_refused_before_it_trains_away_from_the_minimum():
+    model = network()
+    optimizer = GroupedOptimizer.of(Optimizer(torch.optim.SGD, model), model)
+    made = gradients.backward(loss_of(model, 0), model)
+    rates = optimizer.learning_rates(-0.1, 3)
+    message = message_of(errors.MismatchError, optimizer.step, rates, model, made)
+    assert message == "learning rates {'base': -0.1}: correct those below 0"
+
+
 def test_a_group_with_every_3_moves_at_updates_3_6_and_9():
     model = network()
     optimizer = GroupedOptimizer(model, [

@@ -12,7 +12,7 @@ from andiron import errors, inference, serialization
 from andiron.data import structures
 from andiron.data.splitting.described import Described
 from andiron.disk import files
-from andiron.tasks import Adversarial, Forward, LanguageModel
+from andiron.tasks import Adversarial, LanguageModel
 from andiron.tasks.criterion import Supervised
 from andiron.wings.trained.exports import adapter_files, programs, stored_inputs
 from andiron.wings.trained.exports.model_card import Card
@@ -85,14 +85,14 @@ def _inputs(model: nn.Module, described: Described, stored: Any) -> tuple[Tensor
             max(BATCH_SIZES), model.latent, generator=torch.Generator().manual_seed(0)
         )
         return latents, latents
-    name = model.only_input if isinstance(model, Forward) else "inputs"
+    name = getattr(model, "only_input", "inputs")  # of `Forward`, or a task of one's own
     batches = map(structures.fields, (stored, described.batcher(stored, torch.device("cpu"))))
     raw, inputs = ((batch or {}).get(str(name)) for batch in batches)
     if not isinstance(raw, Tensor) or not isinstance(inputs, Tensor):
         raise errors.DataError(
             f"the batches of {described.name} have no tensor {name or 'alone in task.inputs'}; "
-            "only models of one tensor are exported; the run folder has the weights of any, in "
-            "model.safetensors"
+            "only models of one tensor are exported (a task of your own may name its field as "
+            "`only_input`); the run folder has the weights of any, in model.safetensors"
         )
     return raw, inputs
 
