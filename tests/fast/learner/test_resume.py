@@ -316,16 +316,17 @@ def test_a_checkpoint_due_at_an_epochs_end_includes_its_validation(tmp_path, eve
         assert all("valid" in saved.values for saved in made.checkpointer.saved if saved.updates)
 
 
-def test_a_rule_of_another_metric_begins_anew(tmp_path):
+def test_a_rule_of_another_metric_begins_anew_and_another_seed_counts(tmp_path):
     first = EarlyStopping(metric="accuracy", direction="highest", patience=1)
     made = builder(tmp_path, num_epochs=2).with_file_checkpointer().early_stopping(rule=first)
     with made.build(model := classifier(), Optimizer(torch.optim.Adam, model), LR) as made:
         made.fit(*loaders())
     other = EarlyStopping(metric="loss", direction="lowest", patience=1)
     again = builder(tmp_path, num_epochs=3).with_file_checkpointer().early_stopping(rule=other)
+    again.seed(7)
     with again.build(model := classifier(), Optimizer(torch.optim.Adam, model), LR) as again:
         again.resume()
-        assert other.observed.best is None
+        assert (other.observed.best, again.state().state["seed"]) == (None, 7)
         again.fit(*loaders())
     seen = other.observed
     assert (seen.epoch_of_best, seen.best) == (3, again.metric_log.latest["valid"]["loss"])
