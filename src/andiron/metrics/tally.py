@@ -182,7 +182,10 @@ class Tally:
         self.texts, self.images, self.decisions = {}, {}, {}
         for metric, merged in zip(self.metrics, parts, strict=True):
             value = None if merged is None else _value(metric, merged)
-            for name, each in metric_values.named(metric.name, value).items():
+            named = {metric.name: value}
+            if value is not None and type(value) is not float:
+                named = metric_values.named(metric.name, value)
+            for name, each in named.items():
                 if isinstance(each, str):
                     self.texts[name] = each
                 elif isinstance(each, Tensor):

@@ -145,10 +145,11 @@ class Criterion:
             raise
         except RuntimeError as error:  # shapes and types that torch's functions refuse
             raise self._mismatch(output, targets, str(error).partition("\n")[0]) from error
-        checks.one_number(loss)
+        if not isinstance(loss, Tensor) or loss.dim():
+            raise checks.no_number(loss)
         if output.dim() != targets.dim() and not self._is_tried:  # it takes two more losses
             self._is_tried = output.numel() > 1
-            if not checks.compares_pairs(self, output.detach(), targets):
+            if not checks.compares_pairs(self, output, targets):
                 raise self._mismatch(output, targets, checks.ONE_SHAPE)
         return loss
 

@@ -49,13 +49,12 @@ def all_count(targets: Tensor) -> None:
         )
 
 
-def one_number(loss: Any) -> None:
-    """Refuses a loss that is not a tensor with a single number."""
-    if not isinstance(loss, Tensor) or loss.dim():
-        shown = f"a tensor {[*loss.shape]}" if isinstance(loss, Tensor) else type(loss).__name__
-        raise errors.MismatchError(
-            f"loss gives {shown}, not one number; have it return the mean over the batch"
-        )
+def no_number(loss: Any) -> errors.MismatchError:
+    """The error for a loss that is not a tensor with a single number."""
+    shown = f"a tensor {[*loss.shape]}" if isinstance(loss, Tensor) else type(loss).__name__
+    return errors.MismatchError(
+        f"loss gives {shown}, not one number; have it return the mean over the batch"
+    )
 
 
 def compares_pairs(loss: Any, output: Tensor, targets: Tensor) -> bool:
@@ -67,7 +66,7 @@ def compares_pairs(loss: Any, output: Tensor, targets: Tensor) -> bool:
         return True
     values, devices = [], [output.device] if output.is_cuda else []
     try:
-        for given in (output, output.view_as(targets)):
+        for given in (output.detach(), output.detach().view_as(targets)):
             with torch.random.fork_rng(devices):
                 values.append(loss(given, targets))
     except (errors.AndironError, LookupError, RuntimeError, TypeError, ValueError):
