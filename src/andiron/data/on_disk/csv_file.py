@@ -135,30 +135,32 @@ def _warn_of_features(table: Columns) -> None:
     for name in table.names:
         left_out = arguments({"exclude": [name]})
         if name in table.texts:
-            texts = [*table.texts[name]]
-            categories = distinct(sorted({*texts} - {""}))
-            where = f"{table.source}, column {name!r}"
-            warn_of_alike(where, categories, "categories")
-            if {"train"} < {*map(part_of, categories)} <= {*PARTS}:
+            _warn_of_texts(f"{table.source}, column {name!r}", [*table.texts[name]], left_out)
+        elif name not in table.dates:
+            values = table.column(name)
+            if len(values) > 1 and (values.diff() > 0).all() and (values == values.round()).all():
                 log.warning(
-                    "%s: names parts of the data (%s), and is a feature, while all rows "
-                    "are divided anew: write a file of each part, for data.path and data.test, "
-                    "or set %s", where, ", ".join(categories), left_out,
+                    "%s: column %r increases with each row, and is a feature; if it numbers the "
+                    "rows, set %s", table.source, name, left_out,
                 )  # fmt: skip
-            elif max(MOST_UNIQUE, len(texts) / 2) < len(categories):
-                log.warning(
-                    "%s: has %d different texts in %d rows, and each is a category; if they are "
-                    "names, or numbers or times to convert, set %s",
-                    where, len(categories), len(texts), left_out,
-                )  # fmt: skip
-        if name in table.texts or name in table.dates:
-            continue
-        values = table.column(name)
-        if len(values) > 1 and (values.diff() > 0).all() and (values == values.round()).all():
-            log.warning(
-                "%s: column %r increases with each row, and is a feature; if it numbers the rows, "
-                "set %s", table.source, name, left_out,
-            )  # fmt: skip
+
+
+def _warn_of_texts(where: str, texts: Sequence[str], left_out: str) -> None:
+    """Names a column of texts that are parts of the data, alike, or almost all different."""
+    categories = distinct(sorted({*texts} - {""}))
+    warn_of_alike(where, categories, "categories")
+    if {"train"} < {*map(part_of, categories)} <= {*PARTS}:
+        log.warning(
+            "%s: names parts of the data (%s), and is a feature, while all rows are divided anew: "
+            "write a file of each part, for data.path and data.test, or set %s",
+            where, ", ".join(categories), left_out,
+        )  # fmt: skip
+    elif max(MOST_UNIQUE, len(texts) / 2) < len(categories):
+        log.warning(
+            "%s: has %d different texts in %d rows, and each is a category; if they are names, or "
+            "numbers or times to convert, set %s",
+            where, len(categories), len(texts), left_out,
+        )  # fmt: skip
 
 
 def with_files(

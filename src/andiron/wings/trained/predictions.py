@@ -10,6 +10,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -97,9 +98,8 @@ def of_batch(
     # out of inference mode: a normal tensor; at least float32, as NumPy has no bfloat16
     rows = criterion.at_least_float32(outputs.cpu()).clone()
     readers = [read for kind, read in READERS.items() if isinstance(task, kind)]
-    is_label = isinstance(task, Forward) and isinstance(getattr(task.loss, "loss", None), OF_LABELS)
-    if is_label and rows.shape[1:] == (facts.get("num_classes"),):
-        readers = [_label_fields]
+    if isinstance(task, Forward) and isinstance(getattr(task.loss, "loss", None), OF_LABELS):
+        readers = [partial(_forward_fields, of_each=_label_fields)]
     read: Fields = readers[0](rows, facts) if readers else iter([{}] * len(names))
     for name, output, fields in zip(names, rows, read, strict=True):
         yield Prediction(name, output, **fields)
@@ -112,12 +112,15 @@ def _class_fields(logits: Tensor, facts: Facts) -> Fields:
     return _likeliest(logits, named(facts.get("class_names"), logits.shape[-1]))
 
 
-def _forward_fields(outputs: Tensor, facts: Facts) -> Fields:
-    """Classes if there is an output for each class of the data, or one for two."""
+def _forward_fields(
+    outputs: Tensor, facts: Facts, of_each: Callable[[Tensor, Facts], Fields] = _class_fields
+) -> Fields:
+    """`of_each` if there is an output for each class of the data, a binary answer if one for two.
+    """
     if outputs.dim() == 1 and facts.get("num_classes") == 2:
         return _binary_fields(outputs, facts)
     is_class = outputs.shape[1:] == (facts.get("num_classes"),)
-    return _class_fields(outputs, facts) if is_class else iter([{}] * len(outputs))
+    return of_each(outputs, facts) if is_class else iter([{}] * len(outputs))
 
 
 def _binary_fields(logits: Tensor, facts: Facts) -> Fields:
