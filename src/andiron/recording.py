@@ -83,6 +83,8 @@ def node_of(value: Any, leave_out: Collection[str] = ()) -> Any:
     if inspect.isclass(value) or inspect.isroutine(value):
         return name_of(value)
     if isinstance(value, functools.partial) and not value.args:
+        if isinstance(value.func, functools.partial):
+            return node_of(value.func) | _nodes(value.keywords)
         return {"_target_": name_of(value.func), "_partial_": True} | _nodes(value.keywords)
     maker, arguments = _call_of(value)
     kept = {name: arguments[name] for name in arguments if name not in leave_out}
@@ -103,6 +105,8 @@ def name_of(target: Any) -> str:
 
     Raises: NotRecordedError for a lambda, and for what a script, a notebook or a function defines.
     """
+    if not hasattr(target, "__qualname__"):
+        raise NotRecordedError(f"an object of {type(target).__qualname__} has no name of its own")
     module, name = str(target.__module__), str(target.__qualname__)
     if name.endswith("<lambda>"):
         raise NotRecordedError("a lambda has no name by which it could be imported")

@@ -81,6 +81,8 @@ def test_dataclasses_and_functions_are_recorded_as_they_are():
     assert node_of(functional.relu) == "torch.nn.functional.relu"
     bound = functools.partial(functional.cross_entropy, label_smoothing=0.1)
     assert node_of(bound)["_partial_"] is True
+    bound.note = "keeps partial from merging with another, as hasattr does in 3.12"
+    bound.note = "an attribute: partial does not merge with it, as after hasattr since 3.12"
 
 
 def test_a_call_of_a_class_of_another_package_keeps_its_arguments():
@@ -93,6 +95,7 @@ def test_a_call_of_a_class_of_another_package_keeps_its_arguments():
 def test_what_cannot_be_made_again_has_its_reason():
     assert "arguments of Linear were not kept" in reason(nn.Linear(4, 3))
     assert "a lambda has no name" in reason(Net(3, activation=lambda x: x))
+    assert "an object of Linear has no name" in reason(functools.partial(nn.Linear(4, 3), bias=0))
     assert "activation of Net is not annotated" in reason(Net(3, activation=functional.relu))
     assert "was given *more, which have no names" in reason(Net(3, None, 1))
     assert "were not kept" in reason(Net(nn.Linear(4, 3)))

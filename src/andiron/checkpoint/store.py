@@ -7,8 +7,8 @@ checkpoints.
 
 import errno
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
+from functools import partialmethod
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -66,9 +66,6 @@ class NamedErrors:
     def __str__(self) -> str:
         return str(self._store)
 
-    def __getattr__(self, method: str) -> Callable[..., Any]:
-        return partial(self._call, method)
-
     def _call(self, method: str, *args: Any) -> Any:
         try:
             result = getattr(self._store, method)(*args)
@@ -83,6 +80,12 @@ class NamedErrors:
                 raise
             raise OSError(errno.EIO, f"{method} raised {errors.reason(error)}") from error
         return result
+
+    # not by __getattr__, where Python 3.12's isinstance looks for no method of a Protocol
+    names, write = partialmethod(_call, "names"), partialmethod(_call, "write")
+    fetch, rename = partialmethod(_call, "fetch"), partialmethod(_call, "rename")
+    remove, note_latest = partialmethod(_call, "remove"), partialmethod(_call, "note_latest")
+    remove_leftovers = partialmethod(_call, "remove_leftovers")
 
 
 @runtime_checkable

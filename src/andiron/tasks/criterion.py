@@ -163,8 +163,7 @@ class Criterion:
         return self._count(targets, marked)
 
     def _count(self, targets: Tensor, marked: Tensor | None = None) -> Weight:
-        weight: Weight | None = self._total_weight(targets)
-        if weight is not None:
+        if (weight := self._total_weight(targets)) is not None:
             return weight
         marked = self.marked(targets) if marked is None else marked
         # targets of another shape are probabilities of classes, none of them ignored
@@ -212,6 +211,8 @@ class Criterion:
     def _class_weight(self, targets: Tensor) -> Tensor | None:
         """The weight by the class weights of torch's own losses; None if there are none."""
         function = getattr(self.loss, "func", None)  # of a functools.partial
+        while isinstance(function, functools.partial):  # of another
+            function = function.func
         if not isinstance(self.loss, CLASS_LOSS_MODULES) and function not in CLASS_LOSSES:
             return None
         return total_weight(_setting(self.loss, "weight"), targets, self.ignored_index)
@@ -281,8 +282,7 @@ def _check_loss(loss: Any) -> None:
         raise ValueError(
             f"loss.reduction={reduction}: should be mean, so that batches of any size weigh alike"
         )
-    names = dict(loss.named_parameters()) if isinstance(loss, nn.Module) else {}
-    if names:
+    if isinstance(loss, nn.Module) and (names := dict(loss.named_parameters())):
         raise ValueError(
             f"loss has parameters ({', '.join(names)}) that would not be trained; put them in the "
             "network"

@@ -1,5 +1,6 @@
 """A store of one's own keeps checkpoints as the local disk does."""
 
+import inspect
 import threading
 
 import pytest
@@ -160,6 +161,13 @@ def test_whatever_a_store_raises_or_returns_is_named_and_tried_again(
     delattr(store, method)  # the class's own
     store.folders.clear()
     assert saver.close() and names(store) == ["step-10"]
+
+
+def test_the_methods_of_a_named_store_are_found_without_asking_it(tmp_path):
+    """As isinstance looks for them since Python 3.12."""
+    store = as_store(MemoryStore(tmp_path))
+    for method in ("names", "write", "fetch", "rename", "remove", "note_latest"):
+        assert inspect.getattr_static(store, method)
 
 
 @pytest.mark.parametrize("listed", [None, [1, 2], "step-1", 7])
