@@ -405,7 +405,7 @@ def tests(place: Place) -> Row:
     missing = [name for name in ("pytest", "beartype") if importlib.util.find_spec(name) is None]
     if missing:
         return row("tests marked gpu", note=f"not run: {', '.join(missing)} not installed")
-    options = ("-q", "-m", "gpu", "-p", "no:cacheprovider")
+    options = ("-q", "-m", "gpu", "-p", "no:cacheprovider", "-p", "no:benchmark")
     command = [sys.executable, "-m", "pytest", *options, *gpu_tests()]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200)
     verdict = (done.stdout.strip().splitlines() or [done.stderr.strip()[-200:]])[-1]

@@ -22,6 +22,7 @@ from andiron.outputs import ClassificationOutput
 from andiron.plain import fast_paths
 from andiron.shell.assembly import division
 from andiron.shell.config.composition import composed
+from andiron.shell.training import joining
 from threaded_world import in_threads
 from refusals import message_of
 
@@ -42,6 +43,17 @@ def loader_of(world):
     dataset = ArrayDataset(torch.arange(11.0)[:, None], torch.arange(11))
     builder = DataLoaderBuilder(ArrayBatcher()).batch_size(4).shuffle(7)
     return builder.world(world).build(dataset)
+
+
+def test_more_processes_than_gpus_are_refused_before_they_join(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    config = composed(CONF, ["lr=0.1"])
+    message = message_of(errors.ConfigError, joining.options_of, config)
+    assert "torchrun started 2 processes on a host with 1 GPU, and each takes one" in message
+    assert message.endswith("give --nproc-per-node=1, or device=cpu")
+    assert joining.options_of(composed(CONF, ["lr=0.1", "device=cpu"]))["on_gpu"] is False
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])

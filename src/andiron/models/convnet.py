@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 
-from torch import nn
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
 
 from andiron.models import shapes
 from andiron.models.dropout import Dropout
@@ -11,6 +14,7 @@ from andiron.ranges import Count, Fraction
 from andiron.recording import keep_arguments
 
 SMALLEST = 5  # pixels a side that two 3x3 convolutions need
+SIDE = 8  # of the pooled images
 
 
 @keep_arguments
@@ -40,12 +44,34 @@ class ConvNet(nn.Module):
         self.features = nn.Sequential(
             nn.Conv2d(channels, 8, 3), Dropout(dropout),
             nn.Conv2d(8, 16, 3), Dropout(dropout), nn.ReLU(),
-            nn.AdaptiveAvgPool2d(8), nn.Flatten(),
+            AdaptiveAvgPool2d(SIDE), nn.Flatten(),
         )  # fmt: skip
         self.head = nn.Sequential(
-            nn.Linear(16 * 8 * 8, hidden), Dropout(dropout), nn.ReLU(),
+            nn.Linear(16 * SIDE * SIDE, hidden), Dropout(dropout), nn.ReLU(),
             nn.Linear(hidden, num_outputs),
         )  # fmt: skip
 
     def forward(self, images: Images) -> Logits:
         return self.head(self.features(images))
+
+
+class AdaptiveAvgPool2d(nn.AdaptiveAvgPool2d):
+    """Torch's; on a GPU by matrix products, because its kernel there adds in varying order."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        if not images.is_cuda:
+            return super().forward(images)
+        return by_products(images, SIDE)
+
+
+def by_products(
+    images: Float[Tensor, "batch channels height width"], side: int
+) -> Float[Tensor, "batch channels {side} {side}"]:
+    """Torch's `adaptive_avg_pool2d`: products with the means of rows and of columns."""
+
+    def means(size: int) -> Tensor:
+        each = torch.eye(size, dtype=images.dtype, device=images.device)
+        return functional.adaptive_avg_pool1d(each, side)
+
+    rows, columns = map(means, images.shape[-2:])
+    return rows.mT @ (images @ columns)

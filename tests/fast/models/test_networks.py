@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from andiron import randomness
-from andiron.models import MLP, ConvNet, Dropout
+from andiron.models import MLP, ConvNet, Dropout, convnet
 
 
 def images(*shape: int) -> Tensor:
@@ -42,6 +43,17 @@ def test_convnet_has_the_layers_of_the_guide() -> None:
         "Linear(in_features=1024, out_features=512, bias=True)", "Dropout(p=0.5)", "ReLU()",
         "Linear(in_features=512, out_features=10, bias=True)",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 24, 24), (1, 2, 3, 13), (4, 1, 8, 9)], ids=str)
+def test_the_pool_by_products_is_torchs(shape: Sequence[int]) -> None:
+    """As a GPU computes it, values and gradients."""
+    inputs = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    found, expected = convnet.by_products(inputs, 8), functional.adaptive_avg_pool2d(inputs, 8)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
+    into = torch.randn_like(found)
+    gradients = (torch.autograd.grad(each, inputs, into)[0] for each in (found, expected))
+    torch.testing.assert_close(*gradients, rtol=0, atol=1e-14)
 
 
 def test_convnet_has_as_many_parameters_as_the_guide_counts() -> None:

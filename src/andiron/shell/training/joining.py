@@ -59,8 +59,19 @@ class StoredReports:
 
 
 def options_of(config: Train) -> dict[str, Any]:
-    """The arguments of `joined` that follow from the options of a run, as plain values."""
+    """The arguments of `joined` that follow from the options of a run, as plain values.
+
+    Raises: ConfigError for more processes than GPUs on this host.
+    """
+    from torch import cuda
+
     on_gpu = config.device != "cpu" and devices.resolve("auto").type == "cuda"
+    number, gpus = int(os.environ.get("LOCAL_WORLD_SIZE", 1)), cuda.device_count()
+    if on_gpu and number > gpus:
+        raise errors.ConfigError([
+            f"device={config.device}: torchrun started {number} processes on a host with {gpus} GPU"
+            f"{'s' * (gpus > 1)}, and each takes one; give --nproc-per-node={gpus}, or device=cpu"
+        ])  # fmt: skip
     return {"on_gpu": on_gpu, "slices": config.slices, "timeout_seconds": config.peer_timeout}
 
 

@@ -44,9 +44,10 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
     Raises: DataError if the folder is damaged or holds no update; ConfigError if the configuration
     of the run cannot be used.
     """
-    saved = checkpoint.load(folder) if folder.is_dir() else None
+    is_run = RunFolder(folder).config.is_file()
+    saved = checkpoint.load(folder) if folder.is_dir() and not is_run else None
     if saved is None or "step" not in saved.state:
-        why = "holds no update to replay" if saved else "there is no such folder"
+        why = "holds no update to replay" if saved or is_run else "there is no such folder"
         place = RunFolder(Path("<run folder>")).nonfinite
         raise errors.DataError(f"{folder}: {why}; name a folder below {place}, or give --update N")
     state = state_format.checked(saved.state, saved.place(contents.STATE))

@@ -59,9 +59,12 @@ def run(config: Train, run_dir: Path, train: Callable[..., None], outer: Interru
 
     stores = partial(configured_store.store, config.checkpoint)
     if differences := bit_comparison.compare(straight, resumed, stores):
+        is_free = config.device != "cpu" and not config.deterministic  # to add in varying order
+        remedy = "; a GPU's kernels repeat with deterministic=true" * is_free
         raise errors.AndironError(
             f"debug: the stopped and resumed run differs from the uninterrupted one: "
-            f"{readable.joined(differences, 1)}; look for random numbers or state that is not saved"
+            f"{readable.joined(differences, 1)}; look for random numbers or state that is not "
+            f"saved{remedy}"
         )
     log.info("debug: everything ran, and a stopped and resumed run has the same bits")
 
