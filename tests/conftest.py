@@ -18,6 +18,8 @@ import conf_files
 import preloaded
 import shape_checks
 
+if "ANDIRON_TEST_GPU" not in os.environ:  # benchmarks/gpu.py sets it, for the tests marked `gpu`
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the other tests compare bits and times of a CPU
 gc.disable()  # until all is imported: that makes many objects and no garbage
 shape_checks.install()  # before anything imports andiron
 conf_files.install()
