@@ -405,7 +405,8 @@ def test_the_marks_of_joined_files_are_no_characters(tmp_path):
 
 @pytest.mark.parametrize("level", ["bytes", "characters"])
 @pytest.mark.parametrize(
-    "changed", [gzip.compress(b"a" * 99, mtime=0), bz2.compress(b"a" * 99), ("a" * 99).encode("utf-16")]
+    "changed",
+    [gzip.compress(b"a" * 99, mtime=0), bz2.compress(b"a" * 99), ("a" * 99).encode("utf-16")],
 )
 def test_a_compressed_text_and_utf_16_are_refused(file, level, changed):
     said = refused(file(changed), level=level)

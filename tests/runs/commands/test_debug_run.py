@@ -2,9 +2,13 @@
 
 import json
 
+import pytest
+import torch
 from in_process import called
 
+from andiron.shell.assembly import devices
 from andiron.shell.training import train
+from andiron.wings.comparison import bit_comparison
 
 SMALL = ("debug=true", "model.hidden=[8]", "render=plain")
 
@@ -31,6 +35,22 @@ def test_everything_is_tried_and_a_resume_is_compared(here):
 def test_a_divergence_ends_the_run(here):
     ended = called(train.main, *SMALL, "optimizer=sgd", "lr=1e38", "on_nonfinite=ignore")
     assert ended.code == 1 and "everything ran" not in ended.output
+
+
+@pytest.mark.parametrize("given, device, is_error", [
+    ([], "cpu", True), ([], "cuda", False), (["deterministic=true"], "cuda", True),
+], ids=str)  # fmt: skip
+def test_another_resume_is_an_error_unless_a_gpu_adds_in_varying_order(
+    here, monkeypatch, given, device, is_error
+):
+    def differs(*folders):  # after the runs, which need no GPU
+        monkeypatch.setattr(devices, "resolve", lambda name: torch.device(device))
+        return ["weights: 1, not 2"]
+
+    monkeypatch.setattr(bit_comparison, "compare", differs)
+    ended = called(train.main, *SMALL, *given)
+    assert "differs from the uninterrupted one: weights: 1, not 2; " in ended.output + ended.errors
+    assert ended.code == is_error == ("deterministic=true compares the bits" not in ended.output)
 
 
 def test_a_folder_and_a_run_to_resume_are_refused(here):

@@ -54,17 +54,19 @@ def run(config: Train, run_dir: Path, train: Callable[..., None], outer: Interru
             if outer.asked:
                 raise outer.asked from None
         train(dataclasses.replace(again, resume="auto"), resumed, interrupter=outer)
-    from andiron.shell.assembly import configured_store
+    from andiron.shell.assembly import configured_store, devices
     from andiron.wings.comparison import bit_comparison
 
     stores = partial(configured_store.store, config.checkpoint)
     if differences := bit_comparison.compare(straight, resumed, stores):
-        is_free = config.device != "cpu" and not config.deterministic  # to add in varying order
-        remedy = "; a GPU's kernels repeat with deterministic=true" * is_free
+        found = "the stopped and resumed run differs from the uninterrupted one: "
+        found += readable.joined(differences, 1)
+        if devices.resolve(config.device).type != "cpu" and not config.deterministic:
+            why = "a GPU may add in varying order: debug=true deterministic=true compares the bits"
+            log.warning("debug: everything ran; %s; %s", found, why)
+            return
         raise errors.AndironError(
-            f"debug: the stopped and resumed run differs from the uninterrupted one: "
-            f"{readable.joined(differences, 1)}; look for random numbers or state that is not "
-            f"saved{remedy}"
+            f"debug: {found}; look for random numbers or state that is not saved"
         )
     log.info("debug: everything ran, and a stopped and resumed run has the same bits")
 
