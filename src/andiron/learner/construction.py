@@ -1,5 +1,6 @@
 """Constructs a Learner from the choices of a LearnerBuilder, after checking that they fit."""
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,7 +34,7 @@ from andiron.optim.grouped import GroupedOptimizer
 from andiron.optim.optimizer import Optimizer
 from andiron.optim.own.averaging import Rule, WeightAverage
 from andiron.plain.cadence import Cadence, Ticker
-from andiron.protocols import Metric, Renderer, TrainStep, ValidStep, Writer
+from andiron.protocols import Metric, Renderer, Writer
 from andiron.render.interactive import Interactive
 from andiron.run_folder import RunFolder
 from andiron.schedules.single_curve import Schedule, from_value, stateful
@@ -105,8 +106,11 @@ def construct(
 
     Raises: TypeError if the model lacks a step; ConfigError if choices do not fit together.
     """
-    if not isinstance(model, TrainStep) or not isinstance(model, ValidStep):
+    # without __getattr__, by which a task of torch.compile has the steps that are not compiled
+    if None in [inspect.getattr_static(model, name, None) for name in ("train_step", "valid_step")]:
         remedy = "wrap it in a task, such as Classifier(network)"
+        if type(model).__name__ == "OptimizedModule":
+            remedy = "compile the network in the task, by network.compile()"
         raise TypeError(f"{type(model).__name__} has no train_step and valid_step; {remedy}")
     model = model.to(chosen.device)
     _check_state(model)

@@ -75,6 +75,13 @@ def test_the_remedy_of_a_model_without_steps_is_a_task(tmp_path):
     )
 
 
+def test_a_compiled_task_is_refused_because_its_steps_are_not_compiled(tmp_path):
+    task = torch.compile(Classifier(nn.Linear(3, 2)))
+    optimizer = Optimizer(torch.optim.SGD, task)
+    message = message_of(TypeError, LearnerBuilder(tmp_path).build, task, optimizer, 0.1)
+    assert message.endswith("compile the network in the task, by network.compile()")
+
+
 @pytest.mark.parametrize("devices", [[], ["cpu", "cpu"]])
 def test_one_device_is_needed(tmp_path, devices):
     message = message_of(errors.DeviceError, LearnerBuilder(tmp_path).devices, devices)
