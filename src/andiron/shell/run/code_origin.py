@@ -75,8 +75,10 @@ class Gathering:
 
     def _start(self) -> None:
         pool = ThreadPoolExecutor(1)
-        self._code = pool.submit(gather, project.config_dirs())
-        pool.shutdown(wait=False)
+        try:
+            self._code = pool.submit(gather, project.config_dirs())
+        finally:  # a signal may raise as the thread starts: without this, the exit waits for it
+            pool.shutdown(wait=False)
 
 
 def gather(config_dirs: Iterable[Path] = ()) -> Gathered:
