@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import statistics
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,15 @@ def test_several_differences_are_corrected_for_their_number():
     single = [from_first([groups[0], group])[0].p for group in groups[1:]]
 
     assert [each.p for each in from_first(groups)] == [2 * single[0], single[1]]
+
+
+def test_the_noise_of_all_groups_counts_each_group_once():
+    groups = [dict(enumerate(group)) for group in ([0.5], [0.6, 0.64, 0.61], [0.7], [0.8, 0.83])]
+
+    noises = [(each.deviation, each.degrees) for each in from_first(groups)]
+
+    squares = statistics.variance([0.6, 0.64, 0.61]) * 2 + statistics.variance([0.8, 0.83])
+    assert noises == [pytest.approx((math.sqrt(squares / 3), 3))] * 3
 
 
 def test_the_best_is_in_doubt_unless_it_is_shown_to_differ():

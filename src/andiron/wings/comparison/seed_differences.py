@@ -62,8 +62,12 @@ def corrected(found: Sequence[Difference], tries: float = 1.0) -> list[Differenc
 
 def from_first(groups: Sequence[Mapping[Hashable, float]], tries: float = 1.0) -> list[Difference]:
     """The difference of each group from the first, `corrected`."""
-    every = [[*group.values()] for group in groups]
-    found = [differences.by_seed(groups[0], group, every) for group in groups[1:]]
+    first, *rest = groups
+    every = [[*group.values()] for group in rest]
+    found = [
+        differences.by_seed(first, group, every[:place] + every[place + 1 :])
+        for place, group in enumerate(rest)
+    ]
     return corrected(found, tries)
 
 
