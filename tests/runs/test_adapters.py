@@ -82,10 +82,10 @@ def test_merged_weights_load_into_the_plain_network_with_the_same_outputs(runs):
 def test_peft_loads_the_adapter_with_the_same_outputs(runs):
     ended = called(export.main, "run", "--format", "adapter", "--output", "adapter")
     assert ended.code == 0, ended.errors
+    names = weights("adapter", "adapter_model.safetensors")
+    beside = {name for name in names if "lora" not in name}
+    assert beside == {f"base_model.model.layers.5.{kind}" for kind in ("weight", "bias")}
     network = andiron.load("base").model.network
-    with torch.no_grad():  # what trained beside the adapters
-        for kind in ("weight", "bias"):
-            getattr(network.layers[5], kind).copy_(weights("run")[f"network.layers.5.{kind}"])
     loaded = PeftModel.from_pretrained(network, "adapter").eval()
     assert torch.equal(logits(loaded), logits(andiron.load("run").model))
 
@@ -97,6 +97,13 @@ def test_a_group_named_as_a_part_of_the_network_is_exported(runs):
         assert ended.code == 0, ended.errors
     file = "adapter_model.safetensors"
     assert {*weights("named-adapter", file)} == {*weights("run-adapter", file)}
+
+
+def test_only_parameters_that_were_never_frozen_for_good_have_trained():
+    model = torch.nn.Linear(2, 3)
+    whole = {"frozen": True, "parameters": {"weight": [3, 2]}}
+    adapter_files.mark_trained(model, {"a": whole, "b": {"frozen": 5, "parameters": {"bias": [3]}}})
+    assert (model.weight.requires_grad, model.bias.requires_grad) == (False, True)
 
 
 def test_lora_layers_of_ones_own_are_exported_as_they_are():

@@ -1,7 +1,8 @@
-"""LoRA adapters of a run: merged into their layers, or alone in the layout of peft."""
+"""LoRA adapters of a run: merged into their layers, or in the layout of peft."""
 
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,23 @@ def merge(model: nn.Module) -> None:
         model.set_submodule(path, layer.get_base_layer())
 
 
+def mark_trained(model: nn.Module, groups: Mapping[str, Any]) -> None:
+    """Lets only the parameters that trained require gradients, by the record `param_groups`."""
+    trained = {
+        name
+        for group in groups.values()
+        if group.get("frozen") is not True
+        for name in group["parameters"]
+    }
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name in trained)
+
+
 def write(model: nn.Module, path: Path) -> Program:
     """Writes adapter_model.safetensors and adapter_config.json for `PeftModel.from_pretrained`.
 
-    Returns the model with the adapters read back.
+    The file also has buffers, and the parameters beside the adapters that require gradients.
+    Returns the model with the tensors read back.
     Raises: DataError for a model without adapters, or with adapters of several rules.
     """
     network = model.network if isinstance(model, Supervised) else model
@@ -47,8 +61,8 @@ def write(model: nn.Module, path: Path) -> Program:
     own = re.compile(rf"(\.lora_\w+)\.{re.escape(group)}(?=\.|$)")  # peft adds its own name there
     tensors = {
         ADAPTER + own.sub(r"\1", name): tensor
-        for name, tensor in network.state_dict().items()
-        if own.search(name)
+        for name, tensor in network.state_dict(keep_vars=True).items()
+        if own.search(name) or tensor.requires_grad or not isinstance(tensor, nn.Parameter)
     }
     serialization.save_tensors(path, tensors)
     _config(group, layers).save_pretrained(path.parent)
