@@ -23,14 +23,14 @@ HOSTILE = "a`|<b>\n```\n# [x](y)\x1b"
 def text():
     """The card of a small regression, with this summary."""
     facts = {"input_shape": (3,), "num_outputs": 2, "columns": [HOSTILE]}
-    described = Described("table", ArrayBatcher(), facts, 256)
     model = Regressor(MLP((3,), 2, hidden=[4]), target_mean=(1.5, 2.0), target_std=(0.5, 4.0))
     recorded = Train(
         lr=0.1, data={"_target_": "andiron.data.csv", "path": HOSTILE}, task={}, metrics={},
         model={"_target_": "andiron.models.MLP", "hidden": [4]}, optimizer={}, scheduler={},
     )  # fmt: skip
 
-    def write(summary, **options):
+    def write(summary, more=None, **options):
+        described = Described("table", ArrayBatcher(), facts | (more or {}), 256)
         config = dataclasses.replace(recorded, **options)
         origin = {"seed": HOSTILE, "git": None, "data": {"name": "houses"}}
         card = Card(model, "best", described, config, summary, origin)
@@ -62,6 +62,14 @@ def test_the_card_of_an_unfinished_run_says_what_its_outputs_mean(summary, text)
     assert "network = MLP(hidden=[4], input_shape=(3,), num_outputs=2)" in card
     assert "Inputs: float32 [batch, 3], preprocessed as by `ArrayBatcher" in card
     assert "has no summary" in card
+
+
+def test_the_card_says_that_large_numbers_come_without_their_offset(text):
+    column = {"column": "unix time", "kind": "number", "categories": [], "offset": 1.7e9}
+    encoding = {"columns": [column], "missing": "refuse", "date_format": None, "decimal": "."}
+    sentence = "[batch, 3], minus the `offset` of their column in the facts below, preprocessed"
+    assert sentence in text({}, more={"encoding": encoding})
+    assert sentence not in text({})
 
 
 @pytest.mark.parametrize(("weights", "sentence"), [

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.splitting.described import Described
 from andiron.plain import markdown, readable
 from andiron.plain.plain_values import or_nan
@@ -145,9 +146,14 @@ On inputs of the run's data: {agreement}; at most {TOLERANCE:g} of the largest o
         batcher = repr(self.described.batcher)
         if type(self.model).__name__ == "Adversarial":
             return "independent normal numbers"
+        facts = self.described.facts
+        columns = TableEncoding.of_facts(facts).columns if "columns" in facts else ()
+        has_offset = any(column.offset for column in columns)
+        first = "minus the `offset` of their column in the facts below, " if has_offset else ""
         if is_stored:
-            return f"as they are stored: the program has the preprocessing `{_plain(batcher)}`"
-        return f"preprocessed as by `{_plain(batcher)}` of `andiron.data`"
+            how = f"as they are stored: the program has the preprocessing `{_plain(batcher)}`"
+            return first + how
+        return f"{first}preprocessed as by `{_plain(batcher)}` of `andiron.data`"
 
     def _output_meaning(self, name: str) -> str:
         if isinstance(self.model, Regressor) and name.endswith(".safetensors"):
