@@ -7,6 +7,7 @@ import random
 import pytest
 from in_process import called
 from PIL import Image
+from torch.nn.functional import cross_entropy
 
 import andiron
 from andiron.shell.training import train
@@ -98,6 +99,23 @@ def test_other_tables_are_encoded_as_the_training_rows_were(here):
     ]
     assert found["samples"] == 30
     assert found["metrics"]["mse"] == pytest.approx(sum(errors) / 30, rel=1e-5)  # float32
+
+
+def test_images_of_another_pixel_range_are_scaled_to_that_of_the_run(finished_digits, here):
+    run = andiron.load(finished_digits)
+    digits = run.data.test.__getitems__(range(40))  # pixels from 0 to 16
+    for number, (picture, label) in enumerate(zip(digits.inputs[:, 0], digits.targets.tolist())):
+        path = here / "images" / str(label) / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray((picture * 15).numpy()).save(path)  # of 0 to 240; 255 is white
+    inputs = (digits.inputs * 15 / 255 - 0.3053) / 0.376
+    expected = cross_entropy(run.model(inputs), digits.targets).item()
+
+    folder = ("data=image_folder", "data.path=images", "data.size=8", "data.channels=1")
+    found = of_json(called(evaluate.main, finished_digits, *folder, "split=all", "--json"))
+
+    assert found["samples"] == 40
+    assert found["metrics"]["loss"] == pytest.approx(expected, rel=1e-5)  # float32
 
 
 def test_data_and_settings_that_do_not_fit_are_refused(flowers, finished_digits):

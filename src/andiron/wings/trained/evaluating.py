@@ -2,16 +2,16 @@
 
 import logging
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from andiron import errors, inference, randomness
-from andiron.data import DataLoader, Splits
+from andiron.data import DataLoader, ImageBatcher, Splits
 from andiron.data.composed.composed_datasets import joined
-from andiron.data.dataset import Dataset, sample_name
+from andiron.data.dataset import Batcher, Dataset, sample_name
 from andiron.learner import evaluation
 from andiron.metrics import Tally
 from andiron.metrics.classification import pictures
@@ -63,6 +63,7 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
     Raises: DataError for an unknown part, or samples that cannot be evaluated.
     """
     dataset = _part_of(splits, part, run.config.valid_sets_every or {})
+    run = _in_range(run, splits.batcher)
     data, precision = run.preprocessing, run.precision
     by_name = configured_learner.measured(run.config.metrics, data.offered)
     for option in run.unrecorded:
@@ -82,6 +83,15 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
         part, len(dataset), values, classes, worst_errors, dict(tally.texts), dict(tally.images),
         details.sample_scores(),
     )  # fmt: skip
+
+
+def _in_range(run: Run, batcher: Batcher) -> Run:
+    """The run for images with the pixel range of `batcher`, the other data's."""
+    own = run.preprocessing.batcher
+    if not (isinstance(own, ImageBatcher) and isinstance(batcher, ImageBatcher)):
+        return run
+    preprocessing = replace(run.preprocessing, batcher=replace(own, scale=batcher.scale))
+    return replace(run, preprocessing=preprocessing)
 
 
 def _part_of(splits: Splits, part: str, sets: Container[str]) -> Dataset:
