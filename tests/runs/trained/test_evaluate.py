@@ -7,6 +7,7 @@ import random
 import pytest
 from in_process import called
 from PIL import Image
+from safetensors.torch import save_file
 from torch.nn.functional import cross_entropy
 
 import andiron
@@ -116,6 +117,26 @@ def test_images_of_another_pixel_range_are_scaled_to_that_of_the_run(finished_di
 
     assert found["samples"] == 40
     assert found["metrics"]["loss"] == pytest.approx(expected, rel=1e-5)  # float32
+
+
+def test_bytes_are_not_measured_by_a_run_on_floats(finished_digits, here):
+    digits = andiron.load(finished_digits).data.train.__getitems__(range(300))
+    images = {"floats": digits.inputs / 16, "bytes": digits.inputs * 15}
+    for name, inputs in images.items():
+        save_file({"inputs": inputs, "targets": digits.targets}, here / f"{name}.safetensors")
+        options = ("data=safetensors", f"data.path={name}.safetensors", f"hydra.run.dir={name}")
+        ended = called(train.main, *options, "num_epochs=1", "render=plain", cwd=here)
+        assert ended.code == 0, ended.errors
+    for run, other, is_measured in (
+        ("floats", "data.path=floats.safetensors", True),
+        ("floats", "data.path=bytes.safetensors", False),
+        ("floats", "data=digits", False),  # 0 to 16
+        ("bytes", "data=digits", False),
+        (finished_digits, "data=safetensors data.path=floats.safetensors", False),
+    ):
+        ended = called(evaluate.main, run, *other.split(), cwd=here)
+        has_range = "its stored numbers have another range than the run has" in ended.errors
+        assert (ended.code == 0, has_range) == (is_measured, not is_measured), ended
 
 
 def test_data_and_settings_that_do_not_fit_are_refused(flowers, finished_digits):

@@ -14,11 +14,11 @@ from typing import Any
 import torch
 
 from andiron import errors
-from andiron.data import Mapped, RawBatch, Splits
+from andiron.data import ArrayBatcher, ImageBatcher, Mapped, RawBatch, Splits
 from andiron.data.on_disk import csv_file, table_splits
 from andiron.data.on_disk.columns import Layout
 from andiron.data.on_disk.table_encoding import TableEncoding
-from andiron.data.splitting import fingerprint
+from andiron.data.splitting import described, fingerprint
 from andiron.data.splitting.described import Described
 from andiron.shell.assembly import components
 from andiron.shell.config import arguments, composition, schema, user_files
@@ -107,10 +107,12 @@ def _with_overrides(config: Train, overrides: Sequence[str]) -> Train:
 def _with_run_classes(other: Splits, data: Described) -> Splits:
     """The data set with targets renumbered to the classes of the run.
 
-    Raises: DataError for samples or classes other than the run's.
+    Raises: DataError for samples or classes other than the run's, or numbers in another range.
     """
     ours, theirs = data.facts.get("class_names"), other.facts.get("class_names")
     facts = {**other.facts}
+    is_scaled = all(isinstance(each.batcher, ImageBatcher) for each in (data, other))
+    units = {_unit(data), _unit(described.of_splits(other))}
     if ours and theirs and ours != theirs and set(theirs) <= set(ours):
         places = torch.tensor([ours.index(name) for name in theirs])
 
@@ -119,11 +121,23 @@ def _with_run_classes(other: Splits, data: Described) -> Splits:
 
         other = other.mapped(lambda part: Mapped(part, renumbered))
         facts |= {name: data.facts[name] for name in ("class_names", "num_classes")}
-    if differences := _fact_differences(data.facts, facts):
+    differences = _fact_differences(data.facts, facts)
+    if not is_scaled and len(units - {None}) > 1:
+        differences.append("its stored numbers have another range than the run has")
+    if differences:
         raise errors.DataError(
             f"data {other.name}: {'; '.join(differences)}: the run cannot be measured on it"
         )
     return other
+
+
+def _unit(data: Described) -> float | None:
+    """The divisor of stored numbers: white of pixels and bytes, otherwise 1; None if unknown."""
+    if isinstance(data.batcher, ImageBatcher):
+        return data.batcher.scale
+    if not isinstance(data.batcher, ArrayBatcher) or data.input_dtype is None:
+        return None
+    return 255.0 if data.input_dtype == "uint8" else 1.0
 
 
 def _fact_differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
