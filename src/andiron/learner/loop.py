@@ -122,6 +122,9 @@ class Loop:
         (at := self._position).enter(train)
         self.ending, self._train = None, train
         length = self._agenda.start(at, len(train))
+        if not at.updates:
+            for average in self._state.averages.values():
+                average.begin(self._state.model)
         if self._state.observers:
             self._state.observers.start(self._agenda.updates_per_epoch)
         for schedule in self._state.stateful_schedules():

@@ -268,6 +268,24 @@ def test_both_views_of_the_weights_are_measured_saved_and_exported(tmp_path):
     )
 
 
+def test_weights_loaded_after_the_build_are_where_an_average_begins(tmp_path):
+    model, other = classifier(), classifier()
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.mul_(2)
+    made = builder(tmp_path, num_epochs=1).averages(ema=Ema(0.8))
+    made = made.build(model, Optimizer(torch.optim.Adam, model), LR)
+    model.load_state_dict(other.state_dict())
+    expected = {name: tensor.double() for name, tensor in other.state_dict().items()}
+    for step in made.steps(train_loader(), valid_loader()):
+        if step.kind == "update":
+            for name, tensor in model.state_dict().items():
+                expected[name] = 0.8 * expected[name] + 0.2 * tensor.double()
+    for name, tensor in made.averages["ema"].state_dict().items():
+        # seven interpolations in float32, each rounding values below 2
+        torch.testing.assert_close(tensor.double(), expected[name], rtol=0, atol=7 * 2 * 2**-23)
+
+
 def test_a_plateau_falls_when_the_validation_loss_does_not(tmp_path):
     model, kept = classifier(), Kept()
     schedule = Plateau(LR, patience=0, threshold=0.9, factor=0.5)

@@ -96,6 +96,10 @@ class WeightAverage:
         self._unique = self._averaged | self._copied
         self._tensors = {name: self._unique[first[tensor]] for name, tensor in own.items()}
 
+    def begin(self, model: nn.Module) -> None:
+        """Takes the weights before the first update: they may have been loaded since `__init__`."""
+        model_weights.copy(self._entries_of(model), self._tensors)
+
     def update(self, model: nn.Module, updates: int) -> None:
         """Averages the weights after `updates` completed updates, if the rule includes them."""
         weight = self.rule.weight(updates, self.count)
