@@ -173,7 +173,10 @@ def redivided(data: Splits, name: str, train: Tensor, valid: Tensor | None = Non
 
     Indices are of the training samples followed by the validation samples. What the data set learns
     from its training samples is learned from the new ones, if it has a `refit` that fits.
+    Raises: ValueError for a stream, whose sample at an index is another one in each epoch.
     """
+    if getattr(data.train, "is_stream", False):
+        raise ValueError(f"{data.name} is a stream: choose its samples in its __iter__")
     if (refit := data.own_refit) is not None:
         rows = refit.rows
         both = torch.cat([rows.train, rows.valid])

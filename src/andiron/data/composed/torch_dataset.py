@@ -123,15 +123,13 @@ def _class_lists(dataset: Any) -> dict[str, list[Any]]:
 
 
 def _streamed(dataset: IterableDataset[Any], collate: Collate, size: int | None) -> Streamed:
-    if size is None:
-        try:
-            size = len(dataset)  # type: ignore[arg-type]
-        except TypeError as error:
-            raise errors.DataError(
-                f"data.train: {type(dataset).__name__} is an IterableDataset without a length; set "
-                "data.samples_per_epoch"
-            ) from error
-    return Streamed(dataset, collate, size)
+    try:
+        return Streamed(dataset, collate, size)
+    except TypeError as error:
+        raise errors.DataError(
+            f"data.train: {type(dataset).__name__} is an IterableDataset without a length; set "
+            "data.samples_per_epoch"
+        ) from error
 
 
 def _parts(

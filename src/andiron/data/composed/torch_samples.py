@@ -15,6 +15,7 @@
     tensor([3, 4, 0])
 """
 
+import logging
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -32,6 +33,7 @@ from andiron.data.dataset import Indices, RawBatch, sample_name
 
 Collate = Callable[[list[Any]], Any]
 Stream = Iterator[Any]
+log = logging.getLogger("andiron")
 
 
 @dataclass(eq=False)
@@ -177,10 +179,11 @@ class Streamed:
     is_stream = True  # a loader keeps the order
     uses_default_generators = True
 
-    def __init__(self, dataset: Any, collate: Collate, size: int):
+    def __init__(self, dataset: Any, collate: Collate, size: int | None):
         self.dataset = dataset
         self.collate = collate
-        self.size = size
+        self.size: int = len(dataset) if size is None else size
+        self._checks_length = size is None
         self._stream: Stream | None = None
         self._seed, self._position = 0, 0  # of the next sample
         self._generators: Any = None  # their states, where the stream goes on
@@ -235,13 +238,17 @@ class Streamed:
         while True:
             if hasattr(self.dataset, "set_epoch"):
                 self.dataset.set_epoch(number)
-            is_empty = True
+            count, name = 0, type(self.dataset).__name__
             for sample in self.dataset:
-                is_empty = False
+                count += 1
                 yield sample
-            if is_empty:
-                name, what = type(self.dataset).__name__, f"pass {number + 1} over it has no sample"
+            if not count:
+                what = f"pass {number + 1} over it has no sample"
                 raise errors.DataError(f"{name}: {what}; have __iter__ begin anew each time")
+            if self._checks_length and count != self.size:
+                self._checks_length = False
+                line = "data.train: a pass over %s has %d samples, and an epoch %d, its length"
+                log.warning(line, name, count, self.size)
             number += 1
 
 
