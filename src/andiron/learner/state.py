@@ -52,7 +52,8 @@ class LearnerState:
 
     def is_measured(self, split: str, sets: Mapping[str, Loader]) -> bool:
         """Whether a pass over these sets has values for those who wait for a split."""
-        is_before_values = split == "train" and split not in self.metric_log.latest
+        begins_later = split == "train" or split.partition("-")[2] in self.averages
+        is_before_values = begins_later and split not in self.metric_log.latest
         return self.set_of(split) in sets and not is_before_values
 
     def capture(self, measured: Measured | None = None) -> Checkpoint:

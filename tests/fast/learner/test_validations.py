@@ -12,7 +12,7 @@ from andiron.checkpoint import KeepLast
 from andiron.learner import EarlyStopping
 from andiron.learner.evaluation import measure
 from andiron.metrics import Loss, Tally
-from andiron.optim import Optimizer
+from andiron.optim import Optimizer, Swa
 from andiron.plain.cadence import Cadence
 from andiron.schedules import Plateau
 
@@ -118,6 +118,18 @@ def test_what_waits_for_train_values_begins_with_the_first_log_point(tmp_path):
         learner.fit(*loaders())
     assert learner.updates == 8  # log points 3 and 6: a gain at 4, none at 6 and 8
     assert schedule.lr < LR
+
+
+def test_what_waits_for_an_average_begins_with_its_first_validation(tmp_path):
+    rule = EarlyStopping("loss", split="valid-swa", min_delta=100.0, patience=2)
+    schedule = Plateau(LR, 0.5, patience=1, threshold=0.99, split="valid-swa")
+    made = builder(tmp_path, Kept()).validate_every(2).averages(swa=Swa(3))
+    model = classifier()
+    made = made.early_stopping(rule=rule).build(model, Optimizer(torch.optim.Adam, model), schedule)
+    with made as learner:
+        learner.fit(*loaders())
+    assert learner.updates == 8  # averaged from update 3 on: a gain at 4, none at 6 and 8
+    assert schedule.lr == LR / 2
 
 
 def test_checkpoints_within_an_epoch_know_their_validation(tmp_path):
