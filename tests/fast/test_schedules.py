@@ -240,6 +240,13 @@ def test_a_one_cycle_with_one_warmup_update_begins_at_its_peak():
     assert OneCycle(0.3, 10, warmup_fraction=0.1)(0) == 0.3
 
 
+def test_a_one_cycle_of_one_update_is_warned_of(caplog):
+    for num_updates in (1, 2):
+        schedules.warn_of_length("scheduler", OneCycle(0.3, num_updates), num_updates)
+    (said,) = caplog.messages
+    assert said.startswith("scheduler.num_updates=1: its one learning rate is 1.2e-06, the end of")
+
+
 @pytest.mark.parametrize(("first", "multiplier"), [(1, 1), (7, 1), (1, 2), (5, 2), (4, 3)])
 def test_cosine_restarts_are_torchs(first, multiplier):
     ours = CosineRestarts(0.3, first, multiplier, min_lr=0.01)

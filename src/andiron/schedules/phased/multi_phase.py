@@ -51,6 +51,12 @@ class OneCycle:
         final_lr = initial_lr / self.final_divisor
         return _between(self.max_lr, final_lr, done=(t - peak) / (last - peak), shape=self.shape)
 
+    def length_warning(self, num_updates: int) -> str | None:
+        """A warning if the cycle has no update but its last."""
+        if self.num_updates > 1:
+            return None
+        return f"num_updates=1: its one learning rate is {self(0):g}, the end of the cycle; give 2"
+
 
 @checked
 @dataclass(frozen=True)
