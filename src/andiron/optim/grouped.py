@@ -76,8 +76,6 @@ class GroupedOptimizer:
         self.frozen_modules = FrozenModules(model)
         self._frozen: set[str] = set()
         self._rated, self._rates = list[Any](), Rates()  # the rate and groups that gave the rates
-        for tensor in self.parameters.values():
-            tensor.requires_grad_(True)
         self._freeze(without | self.waiting)
 
     @classmethod

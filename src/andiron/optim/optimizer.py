@@ -47,6 +47,8 @@ class Optimizer:
         if not parameters:
             kind, owner = type(model).__name__, optimizer_class.__name__
             raise ValueError(f"{kind} has no trainable parameter for {owner} to own")
+        for parameter in parameters.values():
+            parameter.requires_grad_(True)  # a frozen one that `names` has
         inner = torch_class.constructed(optimizer_class, parameters, options)
         self._own(optimizer_class, inner, model, parameters)
 

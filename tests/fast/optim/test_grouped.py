@@ -1,6 +1,7 @@
 """Several optimizers as one: the same bits as several torch optimizers in a loop by hand; and what
 freezing may do."""
 
+import copy
 import dataclasses
 import functools
 import inspect
@@ -304,6 +305,23 @@ def test_a_group_frozen_for_good_cannot_be_unfrozen():
         "3.weight would have no owner; give it `frozen: <updates>` instead of `frozen: true`"
     )
     assert optimizer.frozen == ["body"]
+
+
+def test_what_is_frozen_after_its_optimizer_was_made_stays_frozen():
+    model = network()
+    model[3].requires_grad_(False)
+    named = Optimizer(torch.optim.SGD, model, ("0.weight", "3.weight"))
+    assert [name for name, tensor in model.named_parameters() if not tensor.requires_grad] == [
+        "3.bias"
+    ]
+    model[0].weight.requires_grad_(False)
+    owned = [Group(name="all", parameters=named.parameters, optimizer=named)]
+    rest = group(model, "rest", torch.optim.SGD, BIASES[:3])
+    optimizer, before = GroupedOptimizer(model, [*owned, rest]), copy.deepcopy(model.state_dict())
+    found = gradients.backward(loss_of(model, 0), model)
+    optimizer.step({"all": 0.1, "rest": 0.1}, model, found)
+    moved = [name for name in before if not torch.equal(before[name], model.state_dict()[name])]
+    assert moved == ["0.bias", "2.weight", "2.bias", "3.weight"]
 
 
 def test_a_parameter_unfrozen_by_hand_is_refused():
