@@ -1,5 +1,6 @@
 """A torch DataLoader, optimizer and scheduler train as in a loop of torch alone, and resume."""
 
+import copy
 import json
 import logging
 import types
@@ -343,6 +344,35 @@ def test_rates_and_options_that_the_users_loop_sets_are_followed(tmp_path, group
     assert [*made.rates.values()] == rates
     for name, tensor in plainly.state_dict().items():
         assert torch.equal(trained.state_dict()[name], tensor)
+
+
+@pytest.mark.parametrize("groups", [two_groups, lambda m: torch.optim.Adam(m.parameters(), 0.02)])
+def test_a_state_that_the_optimizer_loads_after_the_build_is_used_and_saved(tmp_path, groups):
+    plainly, trained = plain(), plain()
+    expected, optimizer = groups(plainly), groups(trained)
+    made = learner(tmp_path, trained, optimizer, None, num_epochs=1)
+
+    def train(batch):
+        expected.zero_grad()
+        cross_entropy(plainly.network(batch.inputs), batch.targets).backward()
+        expected.step()
+
+    batches = [*ForeignLoader(VALID * 4, 42, torch.device("cpu")).epoch(0)]
+    train(batches[-1])
+    expected.param_groups[-1].update(lr=0.01, weight_decay=0.3)
+    trained.load_state_dict(plainly.state_dict())
+    optimizer.load_state_dict(copy.deepcopy(expected.state_dict()))
+    with made:
+        made.fit(VALID * 4, VALID)
+    for batch in batches:
+        train(batch)
+    assert all(
+        torch.equal(tensor, trained.state_dict()[name])
+        for name, tensor in plainly.state_dict().items()
+    )
+    ours, theirs = (each.state_dict()["state"] for each in (optimizer, expected))
+    assert ours.keys() == theirs.keys() and len(ours) == 4
+    assert all(torch.equal(ours[n][slot], theirs[n][slot]) for n in theirs for slot in theirs[n])
 
 
 def clamping(optimizer, parameters):

@@ -59,7 +59,7 @@ def _group(
             "with model.parameters() of the model that is trained"
         )
     trained = {names[each]: each for each in group["params"] if each.requires_grad}
-    inner = _part(optimizer, group) if several else optimizer
+    inner = _part(optimizer, number) if several else optimizer
     scale = 1.0
     own: Schedule | None = None
     if isinstance(schedule, TorchSchedule | TorchPlateau | OwnRates):
@@ -84,11 +84,21 @@ def _kept(group: dict[str, Any]) -> Schedule:
     return Constant(lr) if lr else Linear(lr, lr, num_updates=1)
 
 
-def _part(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> Any:
-    """The optimizer with one of its groups, whose options it shares, and that group's state."""
+def _part(optimizer: torch.optim.Optimizer, number: int) -> Any:
+    """The optimizer with one of its groups, whose options it shares, and that group's state.
+
+    What the whole loads is the part's too, and what it saves has the part's state.
+    """
     part: Any = object.__new__(type(optimizer))
-    vars(part).update({**vars(optimizer), "param_groups": [group], WHOLE: optimizer})
+    vars(part).update({**vars(optimizer), WHOLE: optimizer})
     vars(part).pop("step", None)  # of the whole optimizer
-    part.state = defaultdict(dict)
-    part.state.update({p: optimizer.state[p] for p in group["params"] if p in optimizer.state})
+
+    def follow(whole: torch.optim.Optimizer) -> None:
+        group = whole.param_groups[number]
+        part.param_groups, part.state = [group], defaultdict(dict)
+        part.state.update({p: whole.state[p] for p in group["params"] if p in whole.state})
+
+    follow(optimizer)
+    optimizer.register_load_state_dict_post_hook(follow)
+    optimizer.register_state_dict_pre_hook(lambda whole: whole.state.update(part.state))
     return part
