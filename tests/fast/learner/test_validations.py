@@ -132,6 +132,19 @@ def test_what_waits_for_an_average_begins_with_its_first_validation(tmp_path):
     assert schedule.lr == LR / 2
 
 
+def test_a_rule_and_a_plateau_of_an_earlier_run_begin_anew(tmp_path):
+    rule = EarlyStopping("loss", min_delta=100.0, patience=3)
+    schedule, ends = Plateau(LR, 0.5, patience=0, threshold=0.99), []
+    for run in ("a", "b"):
+        model = classifier()
+        made = builder(tmp_path / run, Kept()).validate_every(2).early_stopping(rule=rule)
+        with made.build(model, Optimizer(torch.optim.Adam, model), schedule) as learner:
+            learner.fit(*loaders())
+        ends.append((learner.updates, schedule.lr, model.state_dict()))
+    assert [end[:2] for end in ends] == [(8, LR / 8), (8, LR / 8)]
+    assert all(torch.equal(tensor, ends[1][2][name]) for name, tensor in ends[0][2].items())
+
+
 def test_checkpoints_within_an_epoch_know_their_validation(tmp_path):
     def often(b):
         cadence = {"updates": 3}

@@ -73,8 +73,12 @@ class EarlyStopping:
     restores_best: bool = False
 
     def __post_init__(self) -> None:
-        self.observed = Observed()
+        self.forget()
         self._check()
+
+    def forget(self) -> None:
+        """Begins anew, for another run."""
+        self.observed = Observed()
 
     def observe(self, latest: Mapping[str, Values], epoch: int, updates: int = 0) -> Stop | None:
         """Decides after a validation in `epoch`, counted from 1, after `updates`.
@@ -182,6 +186,8 @@ class StoppingRules:
         averages: Mapping[str, WeightAverage] | None = None,
     ):
         self.rules = dict(rules)
+        for rule in self.rules.values():
+            rule.forget()
         restoring = {name: rule for name, rule in self.rules.items() if rule.restores_best}
         if len(restoring) > 1:
             options = ", ".join(f"early_stopping.{name}.restores_best" for name in restoring)

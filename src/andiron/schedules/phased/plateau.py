@@ -43,7 +43,18 @@ class Plateau:
         self.metric = metric
         self.split = split
         self.direction = direction
-        self.lr = initial_lr
+        self._position: Any = None  # of the run
+        self._is_loaded = False
+        self._begin()
+
+    def start(self, position: Any) -> None:
+        """Begins anew with another run, unless a state was loaded for it."""
+        if position is not self._position and not position.updates and not self._is_loaded:
+            self._begin()
+        self._position, self._is_loaded = position, False
+
+    def _begin(self) -> None:
+        self.lr = self.initial_lr
         self.best: float | None = None
         self.validations_without_gain = 0
 
@@ -86,6 +97,7 @@ class Plateau:
                 f"{lr=}, initial_lr={before}, {best=}: should be rates and a number, in the state "
                 "of a Plateau"
             )
+        self._is_loaded = True
         is_same = before == self.initial_lr
         self.lr = min(lr, before) if is_same else max(self.initial_lr * (lr / before), self.min_lr)
         self.best = best
