@@ -426,3 +426,13 @@ def test_a_loader_with_too_many_workers_is_refused():
         DataLoader(
             ArrayDataset(torch.ones(2, 1), torch.ones(2)), ArrayBatcher(), num_workers=100000
         )
+
+
+def test_a_builder_that_shuffles_asks_for_another_one_for_the_next_loader():
+    """Validation data after training data would be shuffled and augmented in silence."""
+    builder = DataLoaderBuilder(BATCHER).batch_size(5)
+    assert builder.build(DATASET).shuffle_seed is None
+    assert builder.shuffle(3).build(DATASET).shuffle_seed == 3
+    with pytest.raises(ValueError, match="make a DataLoaderBuilder for each"):
+        builder.batch_size(7).build(DATASET)
+    assert builder.shuffle(4).build(DATASET).shuffle_seed == 4

@@ -9,6 +9,8 @@ from andiron.data.dataset import Batcher, Dataset
 from andiron.data.loader import DataLoader
 from andiron.distributed import World
 
+OF_TRAINING = {"shuffle_seed", "augmentations"}
+
 
 class DataLoaderBuilder:
     """Collects the options of a DataLoader, as in Burn."""
@@ -16,6 +18,7 @@ class DataLoaderBuilder:
     def __init__(self, batcher: Batcher):
         self._batcher = batcher
         self._options: dict[str, Any] = {}
+        self._since = set[str]()  # the last build: the options that were chosen
 
     def batch_size(self, size: int) -> "DataLoaderBuilder":
         """Samples in a batch."""
@@ -42,9 +45,20 @@ class DataLoaderBuilder:
         return self._with(world=world)
 
     def build(self, dataset: Dataset) -> DataLoader:
-        """The loader over `dataset`."""
+        """The loader over `dataset`.
+
+        Raises: ValueError if an earlier loader of this builder was shuffled or augmented, and this
+        one would be too, unasked.
+        """
+        if OF_TRAINING & (self._options.keys() - self._since):
+            raise ValueError(
+                "an earlier loader of this builder is shuffled or augmented, as this one would be; "
+                "make a DataLoaderBuilder for each, such as for training and for validation"
+            )
+        self._since = set()
         return DataLoader(dataset, self._batcher, **self._options)
 
     def _with(self, **option: Any) -> "DataLoaderBuilder":
         self._options |= option
+        self._since |= option.keys()
         return self
