@@ -120,11 +120,11 @@ def srun(*arguments):
         name, _, value = command.pop(0).partition("=")
         options[name] = command.pop(0) if name in VALUED else value
     job = _own_job()
-    streams = {
-        name.removeprefix("--"): Path(_filled(value)).open("ab")
-        for name, value in options.items()
-        if name in VALUED
-    }
+    streams = {}
+    for name in VALUED & options.keys():
+        path = Path(_filled(options[name]))
+        path.parent.mkdir(parents=True, exist_ok=True)  # submitit makes it once sbatch has ended
+        streams[name.removeprefix("--")] = path.open("ab")
     hosts_of = json.loads(os.environ["SLURM_STUB"])["hosts_of"]
     tasks = []
     for node, host in zip(range(int(os.environ["SLURM_NNODES"])), two_hosts.HOSTS, strict=False):
