@@ -82,7 +82,8 @@ def test_dataclasses_and_functions_are_recorded_as_they_are():
     bound = functools.partial(functional.cross_entropy, label_smoothing=0.1)
     assert node_of(bound)["_partial_"] is True
     bound.note = "keeps partial from merging with another, as hasattr does in 3.12"
-    bound.note = "an attribute: partial does not merge with it, as after hasattr since 3.12"
+    again = functools.partial(bound, ignore_index=2)
+    assert node_of(again) == {**node_of(bound), "ignore_index": 2}
 
 
 def test_a_call_of_a_class_of_another_package_keeps_its_arguments():
