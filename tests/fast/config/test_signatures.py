@@ -50,6 +50,41 @@ class Options(Generic[TypeVar("T")]):
     steps: typing.Optional[int] = None
     names: list[str] = field(default_factory=list)
     made: int = field(init=False)
+
+
+class Named:
+    pass
+
+
+class Mixed(Named, Wide):
+    pass
+
+
+class Hidden:
+    def __new__(cls, *args, **kwargs): ...
+    def __init__(self, width: int): ...
+
+
+class Assigned:
+    __init__ = Wide.__init__
+
+
+class Registered(metaclass=type):
+    def __init__(self, width: int): ...
+
+
+@attrs.define
+class Attributes:
+    width: int
+
+
+@dataclass
+class Far(ranges_of_mine.Base):
+    depth: int = 1
+
+
+class Below(Mixed):
+    pass
 """,
 }
 
@@ -100,6 +135,11 @@ def test_a_module_that_its_package_imports_is_no_type(read):
     found = kinds(read("sized.sized"))  # was a RecursionError
 
     assert TypeAdapter(found["options"]).json_schema() == {} and found["size"] is int
+
+
+def test_a_constructor_that_the_source_does_not_show_is_checked_after_the_import(read):
+    hidden = ("Mixed", "Hidden", "Assigned", "Registered", "Attributes", "Far", "Below")
+    assert {name: read(f"layers.{name}") for name in hidden} == dict.fromkeys(hidden)
 
 
 def test_a_missing_target_has_no_signature(read):

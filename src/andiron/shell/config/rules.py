@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from andiron.plain import patterns
 from andiron.ranges import Count, Node, Positive, Probability, Span
-from andiron.shell.config import node_checks, violations
+from andiron.shell.config import node_checks
 from andiron.shell.config.options import Clip
-from andiron.shell.config.signatures import Parameter, Signature, fields_of, signature
-from andiron.shell.config.violations import Options, Problems
+from andiron.shell.config.signatures import Parameter, Signature, signature
+from andiron.shell.config.violations import Options, Problems, fields_of, signature_problems
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,13 +64,13 @@ def problems(plain: Options) -> Problems:
 
 def _rule_problems(path: str, rule: Options) -> Problems:
     settings = {name: value for name, value in rule.items() if name in SETTINGS}
-    lines = violations.signature_problems(fields_of(ParamGroup), settings, prefix=f"{path}.")
+    lines = signature_problems(fields_of(ParamGroup), settings, prefix=f"{path}.")
     for name in ("match", "exclude"):
         if settings.get(name) is not None and f"{path}.{name}" not in lines:
             lines |= _match_problems(f"{path}.{name}", settings[name])
     lr, lr_scale, frozen, adapter = map(settings.get, ("lr", "lr_scale", "frozen", "adapter"))
     if isinstance(adapter, Mapping):
-        lines |= violations.signature_problems(fields_of(Adapter), adapter, f"{path}.adapter.")
+        lines |= signature_problems(fields_of(Adapter), adapter, f"{path}.adapter.")
     if lr is not None and lr_scale is not None:
         reason = f"lr_scale={lr_scale} is given too; give one of the two"
         lines[f"{path}.lr"] = f"{path}.lr={lr}: {reason}"
@@ -90,7 +90,7 @@ def _first(settings: Options, *names: str) -> str | None:
 
 def _match_problems(path: str, match: str | Options) -> Problems:
     criteria = {"name": match} if isinstance(match, str) else match
-    lines = violations.signature_problems(_criteria(), criteria, prefix=f"{path}.")
+    lines = signature_problems(_criteria(), criteria, prefix=f"{path}.")
     if not any(value not in (None, [], ()) for value in criteria.values()):
         names = ", ".join(_criteria().parameters)
         reason = "names no criterion, and would claim every parameter"

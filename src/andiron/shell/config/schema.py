@@ -19,9 +19,8 @@ from andiron.plain import readable
 from andiron.ranges import Count, Device, Every, Index, Positive, RunName, SetName, StartFrom
 from andiron.shell.config import misplaced, node_checks, rules, violations
 from andiron.shell.config.options import LearnerOptions, Resume, option
-from andiron.shell.config.signatures import fields_of
 from andiron.shell.config.trust import LIST_ALONE, Trust
-from andiron.shell.config.violations import Options, Problems
+from andiron.shell.config.violations import Options, Problems, fields_of
 
 Node = dict[str, Any]  # a `_target_` and its arguments, checked against the target's signature
 Nodes = dict[str, Any]  # nodes by name

@@ -5,7 +5,6 @@ True
 """
 
 import ast
-import dataclasses
 import importlib.machinery
 import sys
 import types
@@ -135,18 +134,6 @@ def signature(target: str) -> Signature | None:
     return _signature(_locate(target)) if is_read else None
 
 
-@cache
-def fields_of(schema: type) -> Signature:
-    """The fields of an imported dataclass."""
-    kinds = typing.get_type_hints(schema, include_extras=True)
-    return Signature(
-        {  # without a default both are MISSING
-            field.name: Parameter(kinds[field.name], field.default is field.default_factory)
-            for field in dataclasses.fields(schema)
-        }
-    )
-
-
 def class_constant(target: str, name: str) -> Any:
     """The literal value of a class attribute, possibly of a first base; None without one."""
     match _member(_locate(target), name):
@@ -234,16 +221,30 @@ def _signature(definition: Located | None) -> Signature | None:
     match definition:
         case module, ast.FunctionDef(args=arguments):
             return _arguments(module, arguments)
-        case module, ast.ClassDef(body=body) as statement:
-            decorators = [ast.unparse(node) for node in statement.decorator_list]
-            if any("dataclass" in decorator.partition("(")[0] for decorator in decorators):
+        case module, ast.ClassDef() as statement if module.is_own or _is_readable(statement):
+            if "dataclass" in " ".join(map(ast.unparse, statement.decorator_list)):
                 return Signature(dict(_fields(module, statement)))
-            constructor = dict(_definitions(body)).get("__init__")
+            constructor = dict(_definitions(statement.body)).get("__init__")
             if isinstance(constructor, ast.FunctionDef):
                 return _arguments(module, constructor.args)
-            bases = [base for base in statement.bases if _last_name(base) not in NOTHING_TO_READ]
+            bases = _bases(statement)
             return _signature(_first_base(module, bases)) if bases else Signature({})
     return None
+
+
+def _is_readable(statement: ast.ClassDef) -> bool:
+    """Whether its source alone shows the constructor of a class that is not Andiron's."""
+    members, bases = dict(_definitions(statement.body)), _bases(statement)
+    decorators = [ast.unparse(node) for node in statement.decorator_list]
+    is_shown = isinstance(members.get("__init__"), ast.FunctionDef) and not decorators
+    if "__init__" not in members:  # that of a base, or the fields of a dataclass
+        is_shown = {*map(type, bases)} <= {ast.Name} and (len(bases) < 2 or bool(decorators))
+    is_usual = all("dataclass" in decorator for decorator in decorators)
+    return is_shown and is_usual and not statement.keywords and "__new__" not in members
+
+
+def _bases(statement: ast.ClassDef) -> list[ast.expr]:
+    return [base for base in statement.bases if _last_name(base) not in NOTHING_TO_READ]
 
 
 def _last_name(expression: ast.expr) -> str:

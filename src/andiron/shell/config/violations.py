@@ -1,6 +1,8 @@
 """Checks plain values against a signature; the problems are error messages."""
 
+import dataclasses
 import json
+import typing
 from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any, TypeVar
@@ -9,7 +11,7 @@ import pydantic
 
 from andiron import errors, ranges
 from andiron.errors import Problem
-from andiron.shell.config.signatures import Signature, fields_of
+from andiron.shell.config.signatures import Parameter, Signature
 
 Schema = TypeVar("Schema")
 Options = Mapping[str, Any]  # values by name
@@ -26,6 +28,18 @@ def checked(schema: type[Schema], values: Options, prefix: str) -> Schema:
     if problems:
         raise errors.ConfigError(problems.values())
     return schema(**values)
+
+
+@cache
+def fields_of(schema: type) -> Signature:
+    """The fields of an imported dataclass."""
+    kinds = typing.get_type_hints(schema, include_extras=True)
+    return Signature(
+        {  # without a default both are MISSING
+            field.name: Parameter(kinds[field.name], field.default is field.default_factory)
+            for field in dataclasses.fields(schema)
+        }
+    )
 
 
 def signature_problems(
