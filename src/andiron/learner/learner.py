@@ -133,7 +133,7 @@ class Learner(AbstractContextManager["Learner"]):
         RunFolderError without checkpoints; RuntimeError within the loop, whose next updates and
         checkpoints would have these weights.
         """
-        if self.interrupter.is_heard:
+        if self._loop.is_open:
             raise RuntimeError("best: the loop still trains this model; call it after the loop")
         self._evaluation.enter_context(self._saver.best())
         return self.model

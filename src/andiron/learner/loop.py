@@ -54,6 +54,7 @@ class Loop:
         self._host = host
         self._finish = finish
         self._begins: RunSession | None = None  # until its first update
+        self.is_open = False  # within `training`
         self.ending: str | None = None  # why the run ends before its length is reached
         self._agenda = Agenda(options, state.validations, saver.ticker, updater.world.clock)
 
@@ -140,14 +141,14 @@ class Loop:
                 self._metric_log.start(train, length, epoch, at.updates, at.batch)
                 at_end.callback(self._metric_log.stop)
                 at_end.callback(self._saver.wait)
-                self._interrupter.is_heard = True
+                self._interrupter.is_heard = self.is_open = True
                 try:
                     yield
                 except BaseException:
                     at.batch = at.first_batch  # the current update was not made
                     raise
                 finally:
-                    self._interrupter.is_heard = False
+                    self._interrupter.is_heard = self.is_open = False
             if session is not None:
                 session.note = self.ending
                 self._finish()

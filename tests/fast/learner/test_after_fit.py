@@ -7,6 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from andiron import errors
 from andiron.data import DataLoader, digits
+from andiron.interrupter import Interrupter
 from andiron.learner import LearnerBuilder
 from andiron.metrics import Accuracy, Loss
 from andiron.optim import Optimizer
@@ -17,11 +18,12 @@ TRAIN = DataLoader(SPLITS.valid, SPLITS.batcher, batch_size=50)
 VALID = DataLoader(SPLITS.test, SPLITS.batcher, batch_size=100)
 
 
-def built(folder, *, lr=1e-2, num_epochs=2, **chosen):
+def built(folder, *, lr=1e-2, num_epochs=2, interrupter=None, **chosen):
     torch.manual_seed(1)
     model = Classifier(nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(64, 10)))
     builder = LearnerBuilder(folder, num_epochs=num_epochs)
     builder.metric_valid_numeric(Loss(), Accuracy()).with_file_checkpointer()
+    builder.interrupter(interrupter or Interrupter())
     if "renderer" in chosen:
         builder.renderer(chosen["renderer"])
     return builder.build(model, Optimizer(torch.optim.SGD, model), lr)
@@ -101,6 +103,22 @@ def test_best_is_refused_within_the_loop_which_trains_on_as_it_was(tmp_path):
 
     asked, plain = train("a", asks=True), train("b", asks=False)
     assert all(torch.equal(tensor, plain[name]) for name, tensor in asked.items())
+
+
+def test_each_learner_refuses_best_by_its_own_loop(tmp_path):
+    shared = Interrupter()
+    with (
+        built(tmp_path / "a", renderer=None, interrupter=shared) as training,
+        built(tmp_path / "b", renderer=None, interrupter=shared) as idle,
+    ):
+        idle.fit(TRAIN, VALID)
+        for step in training.steps(TRAIN, VALID):
+            if step.kind == "validation":
+                idle.best()
+                with built(tmp_path / str(step.updates), interrupter=shared) as probe:
+                    probe.fit(TRAIN, VALID)
+                with pytest.raises(RuntimeError, match="best: the loop still trains"):
+                    training.best()
 
 
 def test_best_needs_checkpoints(tmp_path):
