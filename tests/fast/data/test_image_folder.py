@@ -389,6 +389,46 @@ def test_what_cannot_be_read_is_refused_with_the_remedy(tmp_path, make, options,
     assert message_of(errors.DataError, load, root, **options) == message.replace("ROOT", str(root))
 
 
+@pytest.mark.parametrize(("classes", "tags"), [
+    (("clear", "clear road", "haze road"), "clear road"), (("16", "16 0", "0;25"), "16 0"),
+    (("a", "a|b", "b"), "a|b"), (("shark", "white shark", "red fox"), None), (("no", "yes"), None),
+    (("golden retriever", "labrador retriever"), None),
+])  # fmt: skip
+def test_labels_made_of_others_are_named_and_their_table_is_not_ignored(
+    tmp_path, classes, tags, caplog
+):
+    rows = [f"{place:03}.png,{classes[place % len(classes)]}" for place in range(24)]
+    root = labelled(tmp_path / "flat", "\n".join(["file,label", *rows]), 24)
+    (root / "other.txt").write_text("no picture")
+    with caplog.at_level(logging.INFO, "andiron"):
+        assert {*load(root, test=0.25).facts["class_names"]} == {*classes}
+    assert f"{root}: ignored 1 file that is not an image: other.txt" in caplog.messages
+    named = [message for message in caplog.messages if "several labels" in message]
+    assert len(named) == bool(tags)
+    assert not tags or f"labels.csv: labels such as {tags!r}" in named[0]
+
+
+@pytest.mark.parametrize(("part", "copied", "renamed"), [
+    ("test", 21, False), ("valid", 3, False), ("test", 2, True), ("valid", 0, False),
+])  # fmt: skip
+def test_held_out_images_that_are_training_images_are_counted(
+    tmp_path, part, copied, renamed, caplog
+):
+    training = fill(tmp_path / "train", COUNTS)
+    held_out = fill(tmp_path / part, {name: 1 for name in COUNTS}, first=100)
+    for number, file in enumerate(sorted(training.rglob("*.*"))[:copied]):
+        target = held_out / file.relative_to(training)
+        if renamed:
+            target = target.with_stem(f"again{number}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, target)
+    size = len([*held_out.rglob("*.*")])
+    load(tmp_path)
+    found = [message for message in caplog.messages if "also in training" in message]
+    assert len(found) == bool(copied)
+    assert not copied or f"{held_out}: {copied} of {size} images are also in training" in found[0]
+
+
 def test_other_files_are_ignored_and_counted_and_hidden_ones_passed_over(root, caplog):
     before = load(root)
     (root / "bee" / "z.txt").write_text("no image")

@@ -7,9 +7,10 @@ import csv
 import logging
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path, PurePath
 
 import torch
@@ -27,6 +28,7 @@ SUFFIXES = (
 # hidden folders, and those that archives, NAS boxes and file systems add
 OF_SYSTEM = re.compile(r"\..*|__MACOSX|@eaDir|\$RECYCLE\.BIN|System Volume Information|lost\+found")
 log = logging.getLogger("andiron")
+TAG = re.compile(r"[^\s,;|]+")  # of several in one label
 EXAMPLE = "labels.csv, with the columns file and label"
 PREFERRED = ("labels.csv", "metadata.csv")
 FILES = (
@@ -141,7 +143,9 @@ def _by_class(root: Path, folder: Path, ignored: list[str]) -> tuple[dict[str, l
     if len(folders) == 1 and part_of(folders[0]) == part_of(folder.name) is not None:
         return _by_class(root, folder / folders[0], ignored)  # seg_train/seg_train/<class>
     if len(folders) < 2 and (table := _labels_in(folder)):
-        return _labelled(table, [*_files(root, folder, ignored)]), True
+        images = [*_files(root, folder, ignored)]
+        ignored[:] = {*ignored} - {table.relative_to(root).as_posix()}
+        return _labelled(table, images), True
     if not folders:
         raise errors.DataError(
             f"{folder}: has no folder of images; put the images of each class into one, such as "
@@ -264,7 +268,21 @@ def _labelled(table: Path, images: Sequence[str]) -> dict[str, list[str]]:
                 f"picture of its own, and {len(found)} are left; correct the line"
             )
         labels[found.pop()] = label
+    _warn_of_tags(table, {label: {*TAG.findall(label)} for label in labels.values()})
     classes: dict[str, list[str]] = {label: [] for label in sorted({*labels.values()})}
     for image in sorted(labels):
         classes[labels[image]].append(image)
     return classes
+
+
+def _warn_of_tags(table: Path, tags_of: Mapping[str, set[str]]) -> None:
+    """Warns of a label that has all tags of another one, and more that are in other labels too."""
+    used = Counter(chain.from_iterable(tags_of.values()))
+    for label, tags in tags_of.items():
+        if any(other < tags for other in tags_of.values()) and min(map(used.get, tags)) > 1:
+            log.warning(
+                "%s: labels such as %r look like several labels of one picture, and each "
+                "combination is a class; for several labels a picture, give 0 and 1 for each of "
+                "them: data=torch_dataset task=multilabel", table, label,
+            )  # fmt: skip
+            return
