@@ -139,29 +139,10 @@ def test_given_options_stand_above_what_the_network_says(photos):
 
 @pytest.mark.filterwarnings("ignore")
 def test_predict_repeats_the_tokenizer_of_the_folder_and_refuses_another(tmp_path, monkeypatch):
-    transformers, tokenizers = map(pytest.importorskip, ("transformers", "tokenizers"))
-    monkeypatch.chdir(tmp_path)
-    words = ["[PAD]", "[UNK]", *"to be or not that is".split()]
-    tokens = tokenizers.Tokenizer(tokenizers.models.WordLevel(
-        {word: number for number, word in enumerate(words)}, unk_token="[UNK]"
-    ))  # fmt: skip
-    tokens.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokens, pad_token="[PAD]", unk_token="[UNK]", model_max_length=6
-    )
-    tokenizer.save_pretrained("net")
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    transformers.BertConfig(**sizes, vocab_size=8, intermediate_size=24).save_pretrained("net")
-    (tmp_path / "parts.py").write_text(
-        "samples = [{'input_ids': [n % 8, 3, 4], 'attention_mask': [1, 1, 1], 'labels': n % 2}\n"
-        "           for n in range(40)]\n\ndef rows():\n    return samples\n"
+    tokenizer = run_of_texts(
+        tmp_path, monkeypatch, "BertConfig", sizes | {"intermediate_size": 24}, model_max_length=6
     )
-    monkeypatch.syspath_prepend(tmp_path)
-    ended = called(
-        train.main, *RUN, "data=torch_dataset", "data.train={_target_: parts.rows}", "model=hf",
-        "data.num_classes=2", "task=forward", f"model.name={tmp_path}/net", "hydra.run.dir=run",
-    )  # fmt: skip
-    assert ended.code == 0, ended.errors
 
     run = andiron.load("run", trust=["parts"])
     texts = ["to be or not", "that is to be or not to be"]
@@ -176,4 +157,60 @@ def test_predict_repeats_the_tokenizer_of_the_folder_and_refuses_another(tmp_pat
 
     (tmp_path / "net/tokenizer.json").write_text("{}")
     said = message_of(errors.DataError, run.predict, texts)
-    assert "tokenizer is missing, or has changed" in said
+    assert "tokenizer.json: missing, added or changed since the run" in said
+
+
+SMALL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+         "intermediate_size": 24, "max_position_embeddings": 16, "pad_token_id": 0}  # fmt: skip
+OF_TEXTS = {
+    "GPT2Config": {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 16, "pad_token_id": 0},
+    "OPTConfig": {**SMALL, "ffn_dim": 16, "word_embed_proj_dim": 16},
+    "BertConfig": SMALL, "RobertaConfig": SMALL, "LlamaConfig": SMALL,
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", OF_TEXTS)
+def test_a_text_is_predicted_as_it_is_alone_and_a_long_one_is_named_or_cut(
+    kind, tmp_path, monkeypatch, capsys
+):
+    run_of_texts(tmp_path, monkeypatch, kind, OF_TEXTS[kind], padding_side="left")
+    run = andiron.load("run", trust=["parts"])
+    (tmp_path / "long.txt").write_text("to be or not " * 15)
+
+    (alone,) = run.predict("that is")
+    _, beside, _ = run.predict(["to be or not to be that is", "that is", "to"])
+    said = called(predict.main, "run", "that is", "long.txt", "to be", "--trust", "parts")
+
+    assert torch.equal(alone.output, beside.output)
+    is_named = kind == "RobertaConfig"  # the first two of its positions are for no token
+    assert (said.code, len(said.output.splitlines())) == ((1, 3) if is_named else (0, 4))
+    assert is_named == ("long.txt: the network does not take this text" in said.errors)
+    assert "Traceback" not in said.errors
+
+
+def run_of_texts(folder, monkeypatch, kind, settings, **options):
+    """Trains a run of token ids in `folder`; returns the tokenizer of its network's folder."""
+    transformers, tokenizers = map(pytest.importorskip, ("transformers", "tokenizers"))
+    monkeypatch.chdir(folder)
+    words = ["[PAD]", "[UNK]", *"to be or not that is".split()]
+    tokens = tokenizers.Tokenizer(tokenizers.models.WordLevel(
+        {word: number for number, word in enumerate(words)}, unk_token="[UNK]"
+    ))  # fmt: skip
+    tokens.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokens, pad_token="[PAD]", unk_token="[UNK]", **options
+    )
+    tokenizer.save_pretrained("net")
+    getattr(transformers, kind)(vocab_size=8, **settings).save_pretrained("net")
+    (folder / "parts.py").write_text(
+        "samples = [{'input_ids': [n % 8, 3, 4], 'attention_mask': [1, 1, 1], 'labels': n % 2}\n"
+        "           for n in range(40)]\n\ndef rows():\n    return samples\n"
+    )
+    monkeypatch.syspath_prepend(folder)
+    ended = called(
+        train.main, *RUN, "data=torch_dataset", "data.train={_target_: parts.rows}", "model=hf",
+        "data.num_classes=2", "task=forward", f"model.name={folder}/net", "hydra.run.dir=run",
+    )  # fmt: skip
+    assert ended.code == 0, ended.errors
+    return tokenizer

@@ -5,6 +5,7 @@ options of `image_folder`, `mean` and `std` of pixels, and the files of a `token
 """
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,11 @@ from andiron.recording import keep_arguments
 
 # of a config.json: the dtype of the weights beside it, and code of its own
 NOT_READ = ("dtype", "torch_dtype", "auto_map", "quantization_config")
+# what tokenizers of transformers 5.24 read, by `vocab_files_names` of all its classes
+OF_TOKENIZERS = re.compile(
+    r"(tokenizer|.*vocab|merges|special_tokens|added_tokens|tekken|chat_template|normalizer|"
+    r"dict|emoji|byte_maps|word_).*|.*[.](model|spm|codes|tokenizer|tiktoken|jinja)"
+)
 FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}  # Pillow's numbers
 LARGE = 384  # ConvNeXt crops smaller pictures only
 log = logging.getLogger("andiron")
@@ -98,7 +104,7 @@ def hf(
     Its weights are random: `start_from` loads others. `auto` is its class; `config` are settings,
     and replace values of the folder's config.json. It has as many outputs as the data. Called with
     one input it returns the logits, with named ones what transformers returns. Pictures are
-    prepared as the folder's preprocessor_config.json says, texts by its tokenizer.
+    prepared as the folder's processor_config.json says, texts by its tokenizer.
     Raises: ValueError for an unknown class or type; DataError for a damaged folder.
     """
     import transformers
@@ -118,13 +124,25 @@ def hf(
     network: Any = kind.from_config(settings, trust_remote_code=False)
     network.register_forward_hook(_logits, with_kwargs=True)
     network.generate = None  # takes other arguments than `andiron.models.GPT.generate`
+    for part in network.modules():  # with a cache, documents packed into one row see each other
+        if hasattr(own := getattr(part, "config", None), "use_cache"):
+            own.use_cache = (config or {}).get("use_cache", False)
     return network
 
 
 def tokenizer_files(folder: str) -> dict[str, str]:
-    """The SHA-256 of each file of the tokenizer in a folder of transformers."""
-    paths = sorted(Path(folder).glob("tokenizer*.json"))
-    return {path.name: checksums.entry(path)["sha256"] for path in paths}
+    """The SHA-256 of each file that the tokenizer in a folder of transformers reads; may be empty.
+
+    Among them is config.json, whose type of network decides on the class of the tokenizer.
+    """
+    found = [*Path(folder).glob("*"), *Path(folder).glob("additional_chat_templates/*")]
+    paths = [path for path in sorted(found) if OF_TOKENIZERS.fullmatch(path.name)]
+    paths += [Path(folder, "config.json")] if paths else []
+    return {
+        str(path.relative_to(folder)): checksums.entry(path)["sha256"]
+        for path in paths
+        if path.is_file()
+    }
 
 
 def _of_hf(name: str, config: Mapping[str, Any] | None = None, **_: Any) -> dict[str, Any]:
@@ -133,8 +151,9 @@ def _of_hf(name: str, config: Mapping[str, Any] | None = None, **_: Any) -> dict
         return own
     if names := tokenizer_files(name):
         own["tokenizer"] = {"folder": name, "files": names}
-    path = Path(name, "preprocessor_config.json")
-    pixels = _read(path)
+    path = Path(name, "processor_config.json")  # transformers 5 reads it first
+    if not (pixels := _read(path).get("image_processor")):
+        pixels = _read(path := Path(name, "preprocessor_config.json"))
     try:
         if {"image_mean", "image_std"} <= pixels.keys():
             own |= {key: (*map(float, pixels[f"image_{key}"]),) for key in ("mean", "std")}

@@ -1,5 +1,6 @@
 """Data sets of raw inputs without targets: pictures, decoded by the batch, and texts."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,23 +77,30 @@ class Texts:
 def tokenised(texts: Sequence[str | Path], recorded: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The texts as fields for a network of transformers, by its tokenizer on record.
 
-    Raises: DataError if its files are missing or others, or if the texts cannot be padded.
+    They are not padded: beside longer texts, networks of absolute positions would move them.
+    Raises: DataError if its files are missing or others.
     """
     import transformers
 
-    folder = recorded["folder"]
-    if libraries.tokenizer_files(folder) != recorded["files"]:
+    folder, then = recorded["folder"], recorded["files"]
+    now = libraries.tokenizer_files(folder)
+    names = {*then, *(now if "config.json" in then else ())}  # older records have some files only
+    if changed := sorted(name for name in names if then.get(name) != now.get(name)):
         raise errors.DataError(
-            f"{folder}: the tokenizer is missing, or has changed since the run "
-            f"({', '.join(recorded['files'])}); restore its files"
+            f"{folder}: {', '.join(changed)}: missing, added or changed since the run, so that the "
+            "tokenizer may be another; restore its files"
         )
     contents = [_content(text) for text in texts]
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        fields = tokenizer(contents, padding=len(texts) > 1, truncation=True)
+        tokenizer, settings = (
+            kind.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            for kind in (transformers.AutoTokenizer, transformers.AutoConfig)
+        )
+        positions = getattr(settings, "max_position_embeddings", sys.maxsize)
+        longest = min(tokenizer.model_max_length, positions)
+        return [dict(tokenizer(one, truncation=True, max_length=longest)) for one in contents]
     except (OSError, ValueError) as error:
-        raise errors.DataError(f"{folder}: {errors.first_line(error)}; give one text") from error
-    return [dict(zip(fields, row)) for row in zip(*fields.values())]
+        raise errors.DataError(f"{folder}: {errors.first_line(error)}") from error
 
 
 def _batch(inputs: list[Tensor]) -> RawBatch:

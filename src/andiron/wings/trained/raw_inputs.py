@@ -41,16 +41,12 @@ class Samples:
     refused: Sequence[str] = ()  # why rows of a table are no samples
     # why samples could not be predicted, by index; filled as batches are made
     unreadable: dict[int, str] = field(default_factory=dict)
+    comes_alone: bool = False  # samples cannot share a batch
 
     @property
     def problems(self) -> list[str]:
         """Why inputs have no prediction."""
         return [*self.refused, *self.unreadable.values()]
-
-    @property
-    def comes_alone(self) -> bool:
-        """Whether samples cannot share a batch."""
-        return isinstance(self.dataset, Texts) and not self.dataset.is_even
 
 
 def of(
@@ -93,10 +89,10 @@ def _samples(inputs: Any, data: Described, layout: Layout, keep: Sequence[str]) 
         return Samples(from_torch(samples), names, data.batcher)
     if is_text and isinstance(data.batcher, TextBatcher):
         texts = Texts(samples, data.facts.get("vocabulary"), int(data.facts["context_length"]))
-        return Samples(texts, texts.names, data.batcher)
-    if is_text and "tokenizer" in data.facts:
+        return Samples(texts, texts.names, data.batcher, comes_alone=not texts.is_even)
+    if is_text and "tokenizer" in data.facts and not isinstance(data.batcher, ImageBatcher):
         rows = tokenised(samples, data.facts["tokenizer"])
-        return Samples(from_torch(rows), [*map(str, samples)], data.batcher)
+        return Samples(from_torch(rows), [*map(str, samples)], data.batcher, comes_alone=True)
     if is_text or _is_picture(first):
         return _picture_samples(samples, data)
     try:

@@ -29,6 +29,7 @@ from andiron.wings.trained.predictions import Prediction
 from andiron.wings.trained.raw_inputs import Samples
 
 NOT_FINITE = "the network's output is NaN or infinite; choose other weights, or check the input"
+NOT_TAKEN = "the network does not take this text"
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +106,16 @@ class Run:
         facts, precision = self.preprocessing.facts, self.precision
         precision.apply()
         for number, batch in enumerate(loader.epoch(0)):
-            outputs = predictions.outputs_of(self.model, batch, precision)
             first = number * size
             names = samples.names[first : first + size]
+            try:
+                outputs = predictions.outputs_of(self.model, batch, precision)
+            except (errors.MismatchError, RuntimeError, IndexError) as error:
+                if not samples.comes_alone:
+                    raise
+                why = errors.first_line(error.__cause__ or error)
+                samples.unreadable[number] = f"{names[0]}: {NOT_TAKEN} ({why}); shorten it"
+                continue
             batch_predictions = predictions.of_batch(self.model, outputs, facts, names)
             for place, prediction in enumerate(batch_predictions, first):
                 if place not in samples.unreadable and not prediction.is_finite:
