@@ -17,7 +17,7 @@ PLAN = {
         "andiron": "errors ranges recording run_folder",
         "andiron.disk": WHOLE,
         "andiron.plain": WHOLE,
-        "andiron.serialization": "safetensors_codec",
+        "andiron.serialization": "safetensors_codec state_trees",
     },
     "kernel": {
         "andiron": "distributed gradients inference interrupter outputs protocols "

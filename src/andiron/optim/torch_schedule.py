@@ -7,20 +7,26 @@
 [0.1, 0.05, 0.025]
 """
 
+import copy
+import inspect
 import json
 import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, Literal
 
 from torch.optim import lr_scheduler
-from torch.optim.lr_scheduler import LambdaLR, LRScheduler
+from torch.optim.lr_scheduler import LambdaLR
 
+from andiron import errors
 from andiron.optim.foreign.torch_step import set_rate
 from andiron.plain import improvement, private_torch
 from andiron.schedules import Schedule
 
+FUNCTIONS = (FunctionType, BuiltinFunctionType, type)
 MOVED = re.compile("lr|momentum|betas")  # settings of a group that schedulers change
 EACH_UPDATE = (lr_scheduler.OneCycleLR, lr_scheduler.CyclicLR)
 log = logging.getLogger("andiron")
@@ -29,15 +35,19 @@ log = logging.getLogger("andiron")
 class TorchSchedule:
     """The learning rates that a torch scheduler sets, stepped after each update or epoch.
 
-    Without `every`, OneCycleLR and CyclicLR step after each update, all others after each epoch.
-    Momenta that the scheduler changes are used too. State: the scheduler's, and its groups'.
+    Without `every`, OneCycleLR and CyclicLR step after each update, all others after each epoch;
+    a scheduler of timm hears of both. Momenta that the scheduler changes are used too. State: the
+    scheduler's, and its groups'.
+    Raises: MismatchError for a scheduler that steps by a metric.
     """
 
     def __init__(
-        self, scheduler: LRScheduler, every: Literal["update", "epoch"] | None = None
+        self, scheduler: Any, every: Literal["update", "epoch"] | None = None
     ):
         self.scheduler = scheduler
-        if every is None:
+        self._counts_both = hasattr(scheduler, "step_update")  # of timm
+        _check_steps(scheduler, self._counts_both)
+        if every is None and not self._counts_both:
             every = "update" if isinstance(scheduler, EACH_UPDATE) else "epoch"
             name = type(scheduler).__name__
             # all schedules of transformers count updates
@@ -62,19 +72,21 @@ class TorchSchedule:
         while self._updates < updates:
             self._updates += 1
             self._before = rates(self.scheduler.optimizer)
-            if self._every == "update":
+            if self._counts_both:
+                self.scheduler.step_update(self._updates)
+            elif self._every == "update":
                 _step(self.scheduler)
         # not so many updates: some are skipped, and a resume may change the length of an epoch
-        while self._every == "epoch" and self._position and self._epochs < self._position.epoch:
+        while self._every != "update" and self._position and self._epochs < self._position.epoch:
             self._epochs += 1
-            _step(self.scheduler)
+            _step(self.scheduler, *([self._epochs] if self._counts_both else []))
         now = rates(self.scheduler.optimizer)  # which the user's loop may have changed
         return (now if updates == self._updates else self._before)[group]
 
     def state_dict(self) -> dict[str, Any]:
-        """The completed updates and epochs, and the scheduler's and its groups' state as JSON."""
+        """The completed updates and epochs, and the scheduler's and its groups' state."""
         counts = {"updates": self._updates, "epochs": self._epochs}
-        return {**counts, "torch": json.dumps(_states(self.scheduler))}
+        return {**counts, "torch": _states(self.scheduler)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues from a saved state.
@@ -112,8 +124,8 @@ class TorchPlateau:
         self.scheduler.step(value)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state of the scheduler and its groups as JSON."""
-        return {"torch": json.dumps(_states(self.scheduler))}
+        """The state of the scheduler and its groups."""
+        return {"torch": _states(self.scheduler)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues from a saved state; ValueError for the state of another scheduler."""
@@ -174,9 +186,21 @@ class OfGroup:
         return f"{type(of).__name__}, group {self.group}"
 
 
-def _step(scheduler: LRScheduler) -> None:
+def _step(scheduler: Any, *count: int) -> None:
     private_torch.mark_stepped(scheduler.optimizer)
-    scheduler.step()
+    scheduler.step(*count)
+
+
+def _check_steps(scheduler: Any, counts_both: bool) -> None:
+    kind, inner = type(scheduler).__name__, getattr(scheduler, "lr_scheduler", None)
+    if counts_both and inner is not None:  # of timm, which saves its best value alone
+        why = f"{kind} does not save its state; give the {type(inner).__name__} in its lr_scheduler"
+        raise errors.MismatchError(why)
+    takes = inspect.signature(scheduler.step).parameters.values()
+    needed = [parameter.name for parameter in takes if parameter.default is parameter.empty]
+    if needed and not counts_both:
+        why = f"{kind} steps by {needed[0]}; give TorchPlateau(scheduler), of this module"
+        raise errors.MismatchError(why)
 
 
 def rates(optimizer: Any) -> list[float]:
@@ -184,24 +208,30 @@ def rates(optimizer: Any) -> list[float]:
     return [float(group["lr"]) for group in optimizer.param_groups]
 
 
-def _states(scheduler: LRScheduler) -> list[dict[str, Any]]:
-    """The plain values of the scheduler's state and of its optimizer's groups."""
-    groups = scheduler.optimizer.param_groups
-    settings = ({key: group[key] for key in group if key != "params"} for group in groups)
-    return [*map(_plain, (scheduler.state_dict(), *settings))]
+def _states(scheduler: Any) -> list[dict[str, Any]]:
+    """The scheduler's state, and the settings of its optimizer's groups that it may change.
+
+    Functions are the program's own.
+    """
+    state, groups = scheduler.state_dict(), scheduler.optimizer.param_groups
+    return [
+        {key: value for key, value in state.items() if not isinstance(value, FUNCTIONS)},
+        *({key: group[key] for key in group if MOVED.search(key)} for group in groups),
+    ]
 
 
-def _restore(scheduler: LRScheduler, text: str) -> None:
+def _restore(scheduler: Any, saved: Any) -> None:
+    now = _states(scheduler)
     try:
-        saved = json.loads(text)
-        is_own = [each.keys() for each in saved] == [each.keys() for each in _states(scheduler)]
+        if isinstance(saved, str):  # of an earlier version
+            saved = [*map(_retyped, json.loads(saved), now)]
+        is_own = [each.keys() for each in saved] == [each.keys() for each in now]
     except (ValueError, AttributeError, TypeError):
         is_own = False
     if not is_own:
         raise ValueError(f"not the state of this {type(scheduler).__name__}")
     state, *groups = saved
-    firsts = [[each.get("initial_lr") for each in made]
-              for made in (groups, scheduler.optimizer.param_groups)]  # fmt: skip
+    firsts = [[each.get("initial_lr") for each in made] for made in (groups, now[1:])]
     if firsts[0] != firsts[1]:
         raise ValueError(
             f"{type(scheduler).__name__} began with the rates {firsts[0]}, and this one with "
@@ -210,20 +240,18 @@ def _restore(scheduler: LRScheduler, text: str) -> None:
         )
     scheduler.load_state_dict({**scheduler.state_dict(), **state})
     for group, values in zip(scheduler.optimizer.param_groups, groups, strict=True):
-        moved = {key: values[key] for key in values if MOVED.search(key)}
-        group.update({key: _typed(value, group[key]) for key, value in moved.items()})
+        set_rate(group, float(values.pop("lr")))
+        group.update(values)
 
 
-def _typed(value: Any, now: Any) -> Any:
-    return tuple(value) if isinstance(now, tuple) else value
-
-
-def _plain(state: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries that JSON can hold; functions are the program's own."""
-    plain = {}
-    for key, value in state.items():
-        try:
-            plain[key] = json.loads(json.dumps(value))
-        except TypeError:
-            continue
-    return plain
+def _retyped(saved: Any, now: Any) -> Any:
+    """A value that an earlier version wrote as JSON, with the kinds and keys of the one now."""
+    if isinstance(saved, dict) and isinstance(now, dict):
+        keys = {str(key): key for key in now}
+        saved = {keys.get(key, key): value for key, value in saved.items()}
+        whole = copy.copy(now)
+        dict.update(whole, {key: _retyped(saved[key], now.get(key)) for key in saved})
+        return whole
+    if isinstance(saved, list) and isinstance(now, list | tuple):
+        return type(now)(_retyped(*pair) for pair in zip_longest(saved, now[: len(saved)]))
+    return saved

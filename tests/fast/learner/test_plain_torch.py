@@ -49,7 +49,7 @@ SCHEDULERS = {
     "cosine": lambda o: lr_scheduler.CosineAnnealingLR(o, T_max=3),
     "lambda": lambda o: lr_scheduler.LambdaLR(o, lambda epoch: 0.5**epoch),
     "several": lambda o: lr_scheduler.SequentialLR(
-        o, [lr_scheduler.LinearLR(o), lr_scheduler.StepLR(o, 1)], milestones=[1]
+        o, [lr_scheduler.LinearLR(o), lr_scheduler.MultiStepLR(o, [1, 2])], milestones=[1]
     ),
 }
 

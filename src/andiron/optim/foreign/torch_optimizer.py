@@ -17,7 +17,7 @@ from andiron.schedules import Constant, Linear, Schedule, from_value
 
 
 def adapted(
-    optimizer: torch.optim.Optimizer, lr: float | Schedule | LRScheduler | None, model: nn.Module
+    optimizer: torch.optim.Optimizer, lr: Any, model: nn.Module
 ) -> tuple[GroupedOptimizer, Schedule]:
     """A group for each of the optimizer's, which share its state, and the schedule of the run.
 
@@ -37,7 +37,7 @@ def _schedule(lr: Any, optimizer: torch.optim.Optimizer) -> Schedule:
         return OwnRates(optimizer, [*map(_kept, optimizer.param_groups)])
     if isinstance(lr, ReduceLROnPlateau):
         lr = TorchPlateau(lr)
-    elif isinstance(lr, LRScheduler):
+    elif isinstance(lr, LRScheduler) or hasattr(lr, "step_update"):  # of timm
         lr = TorchSchedule(lr)
     if isinstance(lr, TorchSchedule | TorchPlateau) and lr.scheduler.optimizer is not optimizer:
         raise errors.MismatchError(

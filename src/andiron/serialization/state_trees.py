@@ -1,0 +1,108 @@
+"""The states of parts that are not Andiron's, as JSON and tensors that give equal states back.
+
+>>> tensors: dict[str, Tensor] = {}
+>>> plain = encoded({1: Counter("aab"), "mean": torch.ones(2)}, tensors)
+>>> decoded(plain, tensors)
+{1: Counter({'a': 2, 'b': 1}), 'mean': tensor([1., 1.])}
+"""
+
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Mapping
+from typing import Any
+
+import numpy
+import torch
+from torch import Tensor, nn
+
+from andiron import errors
+from andiron.plain import readable
+from andiron.serialization.safetensors_codec import DTYPES
+
+ALLOWED = (
+    "numbers, texts, booleans, None, dense tensors and arrays, and lists, tuples, sets, deques and "
+    "dicts"
+)
+SEQUENCES: dict[str, Any] = {
+    f"${kind.__name__}": kind for kind in (tuple, set, frozenset, torch.Size, deque)
+}
+MAPPINGS: dict[str, Any] = {
+    "$items": dict, **{f"${kind.__name__}": kind for kind in (OrderedDict, Counter, defaultdict)},
+}  # fmt: skip
+FACTORIES = {str(kind): kind for kind in (None, int, float, str, list, dict, set)}
+NAMES = {kind: name for name, kind in (SEQUENCES | MAPPINGS).items()}
+
+
+def encoded(value: Any, tensors: dict[str, Tensor], place: str = "", prefix: str = "") -> Any:
+    """`value` as JSON; its tensors join `tensors`, under the prefix and a number.
+
+    Raises: ConfigError naming the place of a value that no checkpoint can hold.
+    """
+    def own(value: Any, part: Any = "") -> Any:
+        return encoded(value, tensors, f"{place}{part}", prefix)
+
+    kind, name = type(value), NAMES.get(type(value), "")
+    match value:
+        case numpy.generic() if value.dtype.kind in "biufU":
+            return value.item()
+        case None | bool() | int() | float() | str():
+            return value
+        case list() if kind is list:
+            return [own(each, f"[{number}]") for number, each in enumerate(value)]
+        case deque() if name:
+            return {name: own([*value]), "most": value.maxlen}
+        case dict() if kind is dict and all(type(k) is str and k[:1] != "$" for k in value):
+            return {key: own(each, f".{key}") for key, each in value.items()}
+        case defaultdict() if name and str(value.default_factory) in FACTORIES:
+            factory = str(value.default_factory)
+            return {name: own([[*pair] for pair in value.items()]), "of": factory}
+        case dict() if name and kind is not defaultdict:
+            return {name: own([[*pair] for pair in value.items()])}
+        case numpy.ndarray() if value.dtype.kind in "biufc":
+            return {"$array": own(torch.tensor(value))}
+        case Tensor() if value.dtype in DTYPES and value.layout is torch.strided and (
+            kind in (Tensor, nn.Parameter)
+        ):
+            return _stored(value.detach(), tensors, f"{prefix}{len(tensors)}")
+    if name in SEQUENCES:
+        return {name: own([*value])}
+    shown = readable.shortened(" ".join(repr(value).split()))
+    why = f"is {shown} of type {kind.__name__}"
+    raise errors.ConfigError([f"{place.lstrip('.')}: {why}; a checkpoint holds {ALLOWED}"])
+
+
+def _stored(value: Tensor, tensors: dict[str, Tensor], name: str) -> dict[str, Any]:
+    """The entry of a tensor; files have rows, so its dimensions are stored in memory order."""
+    order = sorted(range(value.dim()), key=value.stride, reverse=True)
+    is_ordered = value.is_contiguous() or not value.permute(order).is_contiguous()
+    tensors[name] = value if is_ordered else value.permute(order)
+    place = {} if value.is_cpu else {"is_on_device": True}
+    return {"$tensor": name} | place | ({} if is_ordered else {"order": order})
+
+
+def decoded(
+    plain: Any, tensors: Mapping[str, Tensor], device: torch.device | str = "cpu"
+) -> Any:
+    """The value before `encoded`; tensors that were not on the CPU are on `device`.
+
+    Raises: LookupError, TypeError, ValueError, AttributeError or RuntimeError for what `encoded`
+    cannot have written.
+    """
+    if isinstance(plain, list):
+        return [decoded(each, tensors, device) for each in plain]
+    if not isinstance(plain, dict):
+        return plain
+    match plain:
+        case {"$tensor": name}:
+            saved = tensors[name].to(device if "is_on_device" in plain else "cpu", copy=True)
+            order = plain.get("order", range(saved.dim()))
+            return saved.permute([order.index(number) for number in range(saved.dim())])
+        case {"$array": tensor}:
+            return decoded(tensor, tensors).numpy()
+        case {"$deque": items, "most": most}:
+            return deque(decoded(items, tensors, device), most)
+        case {"$defaultdict": items, "of": factory}:
+            return defaultdict(FACTORIES[factory], decoded(items, tensors, device))
+    for name in plain.keys() & (SEQUENCES | MAPPINGS).keys():
+        items = decoded(plain[name], tensors, device)
+        return SEQUENCES[name](items) if name in SEQUENCES else MAPPINGS[name](dict(items))
+    return {key: decoded(each, tensors, device) for key, each in plain.items()}
