@@ -25,8 +25,8 @@ SWEEP = "runs compare of a sweep"
 TREE, FORK = "runs tree", "fork_from="
 OVERWRITE, REQUEUED = "overwrite=true", "restart=requeued"
 GRID_AGAIN, SEARCH_AGAIN = "the same sweep again", "the same search again"
-JOURNAL_AGAIN, HALVING_AGAIN = "the same search in a journal again", "the same halving again"
-SWEEPS_AGAIN = GRID_AGAIN, SEARCH_AGAIN, JOURNAL_AGAIN, HALVING_AGAIN
+JOURNAL_AGAIN, RACE_AGAIN = "the same search in a journal again", "the same race again"
+SWEEPS_AGAIN = GRID_AGAIN, SEARCH_AGAIN, JOURNAL_AGAIN, RACE_AGAIN
 
 
 class Case(NamedTuple):

@@ -17,9 +17,9 @@ from andiron.wings.trained.exports import export
 from proofs.attempt import CONF, jobs_forked_here
 from proofs.hostile_case import (
     ACCEPT, AGAIN, BEST, BISECT, CHANGED, COMPARE, CONFIGURED, DIFF, DIFFER, EVALUATE, EXPORT, FORK,
-    GENERATE, GRID_AGAIN, HALVING_AGAIN, IMPORT, JOURNAL_AGAIN, LIST, LOAD, OVERWRITE, PLAN,
-    PREDICT, PROGRAM, RECHECK, REMOVE, REPLAY, REQUEUED, RESUME, SAMPLES, SEARCH_AGAIN, SHOW,
-    START, SWEEP, TREE, WATCH,
+    GENERATE, GRID_AGAIN, IMPORT, JOURNAL_AGAIN, LIST, LOAD, OVERWRITE, PLAN, PREDICT, PROGRAM,
+    RACE_AGAIN, RECHECK, REMOVE, REPLAY, REQUEUED, RESUME, SAMPLES, SEARCH_AGAIN, SHOW, START,
+    SWEEP, TREE, WATCH,
 )  # fmt: skip
 
 PICTURE = "picture.png"  # beside the folder: what is predicted from
@@ -39,9 +39,9 @@ SWEEPS = {  # the sweeps that hostile copies are made of; the same command again
         [*SEARCHED, "hydra.sweeper.storage=journal"],
         ["hydra.sweeper.n_trials=2"], ["hydra.sweeper.n_trials=3"],
     ),
-    HALVING_AGAIN: (
-        ["hydra/sweeper=asha", "num_epochs=2", "hydra.sweeper.reduction_factor=2"],
-        ["lr=0.1,0.2"], ["lr=0.1,0.2,0.3"],
+    RACE_AGAIN: (
+        ["hydra/sweeper=race", "num_epochs=2", "lr=0.1,1e-5", "hydra.sweeper.reduction_factor=2"],
+        ["seed=1,2,3"], ["seed=1,2,3,4"],
     ),
 }  # fmt: skip
 SUFFIXES = {".pt", ".pkl", ".gz", ".json", ".mpk", ".safetensors"}  # of weights

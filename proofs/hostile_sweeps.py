@@ -14,7 +14,7 @@ from typing import Any
 from andiron.run_folder import LEDGER, RunFolder
 from andiron.wings.sweep import ledger, sweep_results
 from proofs.hostile_case import (
-    GRID_AGAIN, HALVING_AGAIN, LIST, SEARCH_AGAIN, SWEEP, SWEEPS_AGAIN, Case, Change, filled, sign,
+    GRID_AGAIN, LIST, RACE_AGAIN, SEARCH_AGAIN, SWEEP, SWEEPS_AGAIN, Case, Change, filled, sign,
     socket_at, sparse,
 )  # fmt: skip
 
@@ -48,7 +48,7 @@ def cases() -> Iterator[Case]:
             change_of = functools.partial(_put, file, change)
             yield _again(f"{file} is {name}", change_of, (SEARCH_AGAIN,))
     for name, of_job in JOBS.items():
-        yield _again(f"job: {name}", of_job, (GRID_AGAIN, SEARCH_AGAIN, HALVING_AGAIN))
+        yield _again(f"job: {name}", of_job, (GRID_AGAIN, SEARCH_AGAIN, RACE_AGAIN))
 
 
 def _read_ledgers() -> Iterator[Case]:
@@ -78,8 +78,8 @@ def _read_ledgers() -> Iterator[Case]:
         "a sparse file": lambda path: sparse(path, 2**40),
     }.items():
         yield _case(f"{LEDGER} is {name}", _sweep(put={LEDGER: change}))
-    for file in (sweep_results.SUMMARY, sweep_results.PICTURE):
-        yield _case(f"{file} is a folder", _sweep(put={file: Path.mkdir}))
+    file = sweep_results.SUMMARY
+    yield _case(f"{file} is a folder", _sweep(put={file: Path.mkdir}))
 
 
 def _case(name: str, change: Change) -> Case:
@@ -109,10 +109,9 @@ def _sweep(*more: Any, put: dict[str, Callable[[Path], object]] | None = None) -
 
 
 SWEEP_FILES = (
-    "sweep.jsonl", "output", "output/0.txt", "output/2.txt", "multirun.yaml", "summary.csv",
-    "objective.png", "2",
+    "sweep.jsonl", "output", "output/0.txt", "output/2.txt", "multirun.yaml", "summary.csv", "2",
 )  # fmt: skip
-SEARCH_FILES = "history.png", "importance.png", "multirun.yaml", "output"
+SEARCH_FILES = "multirun.yaml", "output"
 FILES: dict[str, Callable[[Path], object]] = {
     "a link to a user's file": lambda path: path.symlink_to(_outside(path) / "precious"),
     "a link to a user's folder": lambda path: path.symlink_to(_outside(path)),

@@ -1,7 +1,7 @@
 """Ends a sweep at random moments, by SIGKILL or by two Ctrl-C: none of its jobs is left, and the
 same command completes it, with the bits of a sweep that nobody disturbed.
 
-    python -m proofs.sweep_kills --trials 20 --also jobs=1 hydra/sweeper=asha
+    python -m proofs.sweep_kills --trials 20 --also hydra/sweeper=race lr=1e-3,1e-2
 """
 
 import argparse

@@ -208,7 +208,7 @@ UNTRAINABLE = {
     "-m seed=1,2 name=a/b": "name=a/b: should be",
     "-m lr=range(1,0)": "lr=range(1,0): no combination of values",
     "-m lr=glob(x*)": "lr=glob(x*): no combination of values",
-    "-m hydra/sweeper=asha optimizer=glob(x*)": "optimizer=glob(x*): no combination of values",
+    "-m hydra/sweeper=race optimizer=glob(x*)": "optimizer=glob(x*): no combination of values",
     "-m seed=range(0,inf)": "seed=range(0,inf): should have at most",
     "--config-dir=mine model=bracket": "/model/bracket.yaml: no YAML: line ",
     "hydra.run.dir=": "hydra.run.dir=: no folder; give one, or leave it out",

@@ -60,12 +60,6 @@ class OptunaSweeper(_CommandSweeper):
     _module = "andiron.wings.sweep.searching"
 
 
-class AshaSweeper(_CommandSweeper):
-    """Successive halving; conf/hydra/sweeper/asha.yaml has the options."""
-
-    _module = "andiron.wings.sweep.halving"
-
-
 class RaceSweeper(_CommandSweeper):
     """Configurations by seeds; conf/hydra/sweeper/race.yaml has the options."""
 

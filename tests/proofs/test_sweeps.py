@@ -132,7 +132,6 @@ def test_an_interrupted_sweep_compares_the_jobs_that_are_done(tmp_path):
     "arguments",
     [
         ("--trials", "2"),
-        ("--trials", "1", "--also", "jobs=1", "hydra/sweeper=asha"),
         ("--trials", "1", "--also", "hydra/sweeper=race", "lr=1e-3,1e-2"),
     ],
 )

@@ -23,7 +23,6 @@ ALL = {README: (ROOT / README).read_text(encoding="utf-8"), **PAGES}
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 ELSEWHERE = {  # pages whose blocks a test of their own runs
     "ask_a_run.md": "tests/runs/ask/test_ask_page.py",
-    "asha.md": "tests/runs/commands/test_halving_command.py",
     "clusters.md": "tests/proofs/test_clusters_page.py",
     "data.md": "tests/fast/data/test_data_page.py",
     "distributed.md": "tests/proofs/test_several_processes.py",

@@ -50,7 +50,7 @@ CHOICES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("options", [[], ["hydra/sweeper=asha", "hydra/launcher=andiron"]])
+@pytest.mark.parametrize("options", [[], ["hydra/sweeper=race", "hydra/launcher=andiron"]])
 @pytest.mark.parametrize("file", ["experiment/own.yaml", "own.yaml"])
 def test_hydras_parts_chosen_in_a_file_take_effect(here, file, options):
     conf = shutil.copytree(ROOT / "conf", here / "conf")

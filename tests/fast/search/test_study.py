@@ -147,7 +147,7 @@ def test_a_bad_trial_is_pruned_by_the_median(tmp_path):
     assert opened(tmp_path, options=options).left == 4
 
 
-@pytest.mark.parametrize("pruner", ["percentile", "hyperband"])
+@pytest.mark.parametrize("pruner", ["percentile", "hyperband", "successive_halving", "wilcoxon"])
 def test_every_pruner_ends_some_trials(tmp_path, pruner):
     options = dataclasses.replace(JOURNAL, n_trials=20, pruner=pruner)
     study = opened(tmp_path, options=options)

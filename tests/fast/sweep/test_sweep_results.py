@@ -1,12 +1,10 @@
-"""The results of a sweep: its summary, the command of a job, the picture of its options."""
+"""The results of a sweep: its summary, and the command of a job."""
 
 import csv
 import io
 
-from matplotlib.axes import Axes
-
 from andiron.plain.states import State
-from andiron.wings.sweep import option_effects, sweep_results
+from andiron.wings.sweep import sweep_results
 from andiron.wings.sweep.ledger import Job
 
 JOBS = [
@@ -53,41 +51,3 @@ def test_the_command_of_a_job_repeats_script_and_folders_of_the_sweep():
     assert command(*of_module) == f"python -m andiron {mine} --config-name own"
     assert command("/bin/andiron", "-m") == f"/bin/andiron {mine}"
     assert command("train.py", "--config-dir") == f"python train.py {mine}"  # a damaged ledger
-
-
-def test_the_plot_has_numbers_and_names_but_not_the_seed():
-    objectives = {"a": 0.5, "c": 0.75}
-    seeds = {"seed": {"a": "1", "c": "2"}}
-    options = {"lr": {"a": "1e-3", "c": "1.0"}, "loss": {"a": "[1,2]", "c": "$mse"}} | seeds
-
-    assert option_effects.picture(options, objectives, "valid/$loss").startswith(b"\x89PNG")
-    assert option_effects.picture(seeds, objectives, "valid/loss") is None
-    assert option_effects.picture(options, {}, "valid/loss") is None
-
-
-def test_points_of_paused_jobs_are_hollow_and_have_no_mean(monkeypatch):
-    drawn = []
-    plot = Axes.plot
-    monkeypatch.setattr(
-        Axes, "plot", lambda *given, **style: drawn.append(style) or plot(*given, **style)
-    )
-    options = {"lr": {"a": "0.1", "b": "0.2", "c": "0.2"}}
-    objectives = {"a": 0.5, "b": 0.75, "c": 0.7}
-
-    option_effects.picture(options, objectives, "valid/loss", {"b"})
-    assert [each["markerfacecolor"] for each in drawn] == ["C0", "none", "C0"]
-
-    drawn.clear()
-    option_effects.picture(options, objectives, "valid/loss")
-    assert [each.get("label") for each in drawn] == [None, None, None, "mean"]
-
-    drawn.clear()
-    option_effects.picture({"lr": {"a": "0.1", "b": "0.2"}}, objectives, "valid/loss")
-    assert [each.get("label") for each in drawn] == [None, None]
-
-
-def test_an_option_of_jobs_without_objective_has_no_panel():
-    options = {"lr": {"a": "1.0", "c": "2.0"}, "fault": {"b": "raises"}}
-
-    assert option_effects.picture(options, {"a": 0.5, "c": 0.75}, "valid/loss") is not None
-    assert option_effects.picture({"fault": {"b": "raises"}}, {"a": 0.5}, "valid/loss") is None

@@ -1,13 +1,11 @@
 """Sweeps in this process: where they may write, and which run in a job's folder is the job's."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 from in_process import called
 
-from andiron.run_folder import LEDGER, RunFolder
-from andiron.shell.run import provenance, run_record
+from andiron.run_folder import LEDGER
 from andiron.shell.training import train
 from andiron.wings.runs import command as runs
 from andiron.wings.sweep import ledger
@@ -16,7 +14,7 @@ SMALL = ("num_updates=2", "num_epochs=null", "validate_every=1", "model.hidden=[
 SWEEP = ("-m", *SMALL, "hydra.sweep.dir=sweep", "seed=1,2")
 PLACES = {
     "a list of jobs": "multirun.yaml", "a log": "sweep.jsonl", "a table": "summary.csv",
-    "a picture": "objective.png", "what a program printed": "output/0.txt",
+    "what a program printed": "output/0.txt",
 }  # fmt: skip
 
 
@@ -28,13 +26,6 @@ def statuses(folder):
     """How each job stands, by its number."""
     sweep = ledger.read(folder)
     return {job.number: sweep.current(job).status for job in sweep.jobs.values()}
-
-
-def reasons(folder):
-    """Why each job stands as it does, by its number."""
-    sweep = ledger.read(Path(folder))
-    jobs = sorted(sweep.jobs.values(), key=lambda job: job.number)
-    return [sweep.current(job).reason for job in jobs]
 
 
 @pytest.fixture(scope="module")
@@ -110,40 +101,6 @@ def test_a_job_whose_output_cannot_be_written_fails_with_the_reason(sweep):
 
     assert ended.code == 1
     assert f"{sweep}/output/1.txt cannot be written (Is a directory)" in ended.errors
-
-
-def test_a_job_that_a_finished_run_answers_is_copied_only_if_asked(sweep):
-    weights = sweep / "0" / "model.safetensors"
-    before = weights.read_bytes()
-    more = ["-m", *SMALL, "seed=1,2,3", "hydra.sweep.dir=more"]
-    weights.write_bytes(before[:-1] + bytes([before[-1] ^ 1]))
-
-    ended = called(train.main, *more, "hydra.launcher.reuse=sweep")
-
-    assert (ended.code, ended.errors) == (0, "")
-    more_runs = [RunFolder(sweep.with_name("more") / job) for job in "012"]
-    origins = [provenance.read(run).get("copied_from", {}).get("path") for run in more_runs]
-    assert origins == [None, str(sweep / "1"), None]  # 0 was damaged, seed 3 is new
-    assert "(copied from /" in ended.output
-    assert reasons("more") == [None, f"copied from {sweep}/1", None]
-    assert more_runs[0].model.read_bytes() == before
-    assert more_runs[1].model.read_bytes() == (sweep / "1" / "model.safetensors").read_bytes()
-    assert statuses(more_runs[0].path.parent) == dict.fromkeys(range(3), "done")
-    assert "/more/1  done  copied from" in called(runs.main, "tree", "more", "sweep").output
-    again = called(train.main, *more, "overwrite=true", "hydra.launcher.reuse=sweep")
-    assert again.code == 0 and "copied" not in again.output
-
-    others = {"resumes": [{"updates": 1}]}, {"python": "3.1"}, {}
-    for run, other in zip(more_runs, others, strict=True):
-        origin = {**provenance.read(run), **other}
-        run_record.write_json(run, {run.provenance: origin})
-    shutil.rmtree(sweep)
-    third = called(train.main, *more[:-1], "hydra.sweep.dir=third", "hydra.launcher.reuse=more")
-    assert third.code == 0
-    assert reasons("third") == [None, None, f"copied from {more_runs[2].path}"]
-    unknown = called(train.main, *more, "hydra.launcher.reuse=nowhere")
-    assert unknown.code == 2
-    assert "hydra.launcher.reuse=nowhere: no such folder; name one that has runs" in unknown.errors
 
 
 @pytest.mark.parametrize("kept", [1, 2, 3, 5])

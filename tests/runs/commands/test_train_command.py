@@ -24,8 +24,8 @@ def test_a_sweep_trains_each_combination_in_its_own_folder(tmp_path):
     ]  # fmt: skip
     assert [status(sweep / job)["status"] for job in "0123"] == ["done"] * 4
     assert len({(sweep / job / "model.safetensors").read_bytes() for job in "0123"}) == 4
-    summary, picture = sweep / "summary.csv", sweep / "objective.png"
-    assert len(summary.read_text().splitlines()) == 5 and picture.stat().st_size > 1000
+    summary = sweep / "summary.csv"
+    assert len(summary.read_text().splitlines()) == 5
     again = "the best again: OMP_NUM_THREADS=1 python train.py optimizer=adam lr=0.001 num_epochs=1"
     assert ended.output.endswith(f"{again}\n")
     folder = sweep.relative_to(tmp_path)

@@ -21,6 +21,10 @@ from andiron.shell.config.leaves import leaves
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")  # to another option or variable
 ENVIRONMENT = "${oc.env:"
 DECODED = "; a variable of the environment is text: ${oc.decode:${oc.env:NAME}} reads its value"
+ASHA = (  # of older versions
+    "hydra/sweeper=asha: is no longer there; hydra/sweeper=optuna with "
+    "hydra.sweeper.pruner=successive_halving stops bad jobs early"
+)
 
 
 def problems(config: DictConfig, folders: Iterable[Path] = ()) -> list[str]:
@@ -77,7 +81,7 @@ def message(error: Exception) -> str:
         return "nested too deeply, or a defaults list that includes itself: choose another file"
     if isinstance(error, OmegaConfBaseException) and error.full_key:
         return f"{error.full_key}: {str(error.msg).splitlines()[0]}"
-    return " ".join(str(error).split())
+    return ASHA if "'hydra/sweeper/asha'" in str(error) else " ".join(str(error).split())
 
 
 def _resolved(config: DictConfig) -> dict[str, Any]:

@@ -29,7 +29,7 @@ Runs = Mapping[Configuration, Sequence[Job]]  # in the order of the seeds
 class RaceRule:
     """Where and how configurations are compared.
 
-    At a rung, the best 1 / reduction_factor is kept, as in successive halving.
+    At a rung, the best 1 / reduction_factor is never dropped.
     """
 
     places: Sequence[int]  # the rungs and the full length, in epochs or updates

@@ -47,20 +47,16 @@ def run(sweep: HydraSweep, options: Options, arguments: list[str]) -> list[Excep
 
 
 def combinations(
-    loader: ConfigLoader,
-    arguments: list[str],
-    most: int | None = None,
-    *,
-    remedy: str = "hydra/sweeper=optuna searches it",
+    loader: ConfigLoader, arguments: list[str], most: int | None = None
 ) -> list[Jobs]:
     """All combinations of the values, in batches of at most `most` jobs.
 
-    Raises: ConfigError naming an interval, with the `remedy`, or an override without a value, such
-    as a glob that matches no choice.
+    Raises: ConfigError naming an interval, or an override without a value, such as a glob that
+    matches no choice.
     """
     overrides = OverridesParser.create(config_loader=loader).parse_overrides(arguments)
     problems = [
-        f"{override.input_line}: an interval has no grid; {remedy}"
+        f"{override.input_line}: an interval has no grid; hydra/sweeper=optuna searches it"
         for override in overrides
         if override.is_interval_sweep()
     ]

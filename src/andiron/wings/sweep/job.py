@@ -43,7 +43,6 @@ class Request:
     composed: ComposedJob
     arguments: list[str]  # of the sweep
     command: list[str]  # repeats the job alone
-    reuse: Path | None = None  # where equal runs are looked for
 
 
 def run_request(request: Request, reply: Reply) -> int:
@@ -97,12 +96,6 @@ def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
         _wait_for_lock(folder)
         resumes = _holds_run_of_job(folder, request.job, config)
         reply({"folder": str(run_dir)})
-        if request.reuse and not request.job.pause_at:
-            from andiron.wings.sweep import reused_run  # imports torch, which the sweep need not
-
-            if source := reused_run.copied(request.reuse, config, folder):
-                reply({"copied": f"copied from {source.path}"})
-                return _objective_so_far(config, folder)
         train = train_run.Training(request.arguments, job_signals, resumes)
         try:
             return train(config, run_dir, record)

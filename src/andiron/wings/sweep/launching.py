@@ -164,7 +164,6 @@ class Launcher:
             composed=composed,
             arguments=self.training.arguments,
             command=[sys.argv[0], *job.overrides, *flags],
-            reuse=Path(self.limits.reuse).absolute() if self.limits.reuse else None,
         )
         surroundings = Surroundings(
             self.folder / ledger.OUTPUT / f"{job.number}.txt",
@@ -234,9 +233,6 @@ def prepare(
         raise errors.ConfigError([f"hydra/launcher=andiron: {why}"])
     task.task.signals.interrupter.begin(config.interrupted_exit_code)
     limits = violations.checked(Limits, options, prefix="hydra.launcher.")
-    if limits.reuse and not Path(limits.reuse).is_dir():
-        why = "no such folder; name one that has runs"
-        raise errors.ConfigError([f"hydra.launcher.reuse={limits.reuse}: {why}"])
     threads = start_clean_process(shares.threads(limits.jobs, os.environ))
     inherited = isinstance(task.check, resume_arguments.Inherited)
     check = task.check if inherited else composition.checked_config

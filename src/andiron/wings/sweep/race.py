@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -13,7 +13,7 @@ from andiron import errors
 from andiron.plain import readable
 from andiron.plain.states import State
 from andiron.ranges import Positive, Proportion
-from andiron.wings.sweep import elimination, grid, halving, launching, searching, sweep_folder
+from andiron.wings.sweep import elimination, grid, launching, rungs, searching, sweep_folder
 from andiron.wings.sweep.elimination import Race, RaceRule
 from andiron.wings.sweep.launching import HydraSweep
 from andiron.wings.sweep.ledger import Job
@@ -22,12 +22,13 @@ CHOICE = "hydra/sweeper=race"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(halving.Rungs):
+class Options(rungs.Rungs):
     """The options of conf/hydra/sweeper/race.yaml."""
 
     min_seeds: Annotated[int, Field(ge=2)] = 3
     confidence: Proportion = 0.95
     max_runs: Positive | None = None
+    params: dict[str, Any] | None = None
 
 
 def run(sweep: HydraSweep, options: Options, arguments: list[str]) -> list[Exception]:
@@ -36,19 +37,19 @@ def run(sweep: HydraSweep, options: Options, arguments: list[str]) -> list[Excep
     Raises: ConfigError for jobs that cannot race; Interrupted once all runs are saved.
     """
     (overrides,) = grid.combinations(sweep.loader, arguments)
-    few = grid.representative(overrides, sweep.loader, halving.SHARED)
+    few = grid.representative(overrides, sweep.loader, rungs.SHARED)
     plain = list(map(sweep.job_config, few))
     own = searching.own_launcher(CHOICE, sweep, plain)
-    rungs, direction = halving.comparable(plain, options, "a race")
+    places, direction = rungs.comparable(plain, options)
     rule = RaceRule(
-        [*rungs, halving.length_of(plain[0])[1]],
+        [*places, rungs.length_of(plain[0])[1]],
         options.reduction_factor,
         direction,
         options.min_seeds,
         options.confidence,
         options.max_runs or math.inf,
     )
-    _check(halving.check_same(own, overrides, rungs), rule, own.folder)
+    _check(rungs.check_same(own, overrides, places), rule, own.folder)
     sweep_folder.record(sweep.config)
     jobs = own.train(overrides, 0, partial(Race, rule=rule), elimination.SETTLED)
     print(readable.printable(_verdict(jobs, rule)))
@@ -63,10 +64,10 @@ def _check(jobs: Sequence[Job], rule: RaceRule, folder: Path) -> None:
         raise errors.ConfigError([f"seed: {seeds} of each configuration; {why}; give more, such as "
                                   "'seed=range(0,10)'"])  # fmt: skip
     for job in jobs:
-        rungs = rule.places[len(job.rungs) : -1]
-        if job.status == State.DONE and rungs and job.pause_at != rungs[0]:
+        left = rule.places[len(job.rungs) : -1]
+        if job.status == State.DONE and left and job.pause_at != left[0]:
             place = launching.as_typed(folder / (job.folder or ""))
-            why = f"was trained past {rungs[0]}, where this race compares"
+            why = f"was trained past {left[0]}, where this race compares"
             remedy = "give hydra.sweeper.min_epochs=null, which compares whole runs, or another"
             raise errors.ConfigError([f"{place}: {why}; {remedy} sweep_name"])
 

@@ -35,7 +35,6 @@ class Limits:
     job_minutes: Positive | None = None
     job_gib: Positive | None = None
     grace_seconds: Positive = 30
-    reuse: str | None = None  # folder of finished runs that jobs are copied from
 
 
 @dataclass
@@ -212,7 +211,7 @@ class JobScheduler:
         facts = running.process.replies
         if "objective" in facts:
             paused = facts.get("paused")
-            return (State.PAUSED, paused) if paused else (State.DONE, facts.get("copied"))
+            return (State.PAUSED, paused) if paused else (State.DONE, None)
         if running.stopped_as == State.PRUNED:
             return State.PRUNED, None
         if running.stopped_as == State.TIMED_OUT:

@@ -24,13 +24,12 @@ Options = SearchOptions
 
 
 def run(sweep: HydraSweep, options: SearchOptions, arguments: list[str]) -> list[Exception]:
-    """Runs the remaining trials of the study in the sweep's folder, then plots it.
+    """Runs the remaining trials of the study in the folder; returns the errors of failed jobs.
 
-    Returns the errors of failed jobs.
     Raises: ConfigError for an invalid search; Interrupted once all runs are saved.
     """
     optuna_package.check()
-    from andiron.wings.sweep.search import objectives, search_space, study, study_pictures
+    from andiron.wings.sweep.search import objectives, search_space, study
 
     space = search_space.search_space(arguments, sweep.loader)
     plain = [*map(sweep.job_config, space.corners())][0]
@@ -43,12 +42,8 @@ def run(sweep: HydraSweep, options: SearchOptions, arguments: list[str]) -> list
         sweep_study = study.SweepStudy(folder, space, goals, options)
         sweep_folder.record(sweep.config)
         if own is None:
-            failed = _run_in_batches(sweep, sweep_study, int(plain["jobs"]))
-        else:
-            failed = _run_in_processes(own, sweep_study, book, known)
-    for path in study_pictures.draw(sweep_study, folder):
-        print(launching.as_typed(path))
-    return failed
+            return _run_in_batches(sweep, sweep_study, int(plain["jobs"]))
+        return _run_in_processes(own, sweep_study, book, known)
 
 
 def own_launcher(

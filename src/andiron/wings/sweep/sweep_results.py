@@ -1,6 +1,6 @@
 """Compares the jobs of a sweep by objective, grouped over seeds; gives the best job's command.
 
-`summary.csv` has a line for each job, `objective.png` plots the objective over each option.
+`summary.csv` has a line for each job.
 """
 
 import csv
@@ -24,11 +24,11 @@ from andiron.wings.comparison import (
     recorded_run, run_list, run_values, seed_differences, seed_groups,
 )  # fmt: skip
 from andiron.wings.comparison.seed_groups import Row
-from andiron.wings.sweep import ledger, option_effects, shares
+from andiron.wings.sweep import ledger, shares
 from andiron.wings.sweep.ledger import Job
 
 MOST_OPTIONS = 200
-SUMMARY, PICTURE = "summary.csv", "objective.png"
+SUMMARY = "summary.csv"
 FACTS = ("number", "status", "objective", "seconds", "starts", "threads", "folder", "reason")
 
 
@@ -46,20 +46,10 @@ class Results:
     is_by_objective: bool = True  # `metric` is the sweep's own
 
     def write(self) -> None:
-        """Writes the summary and, if an option was varied, the plot.
-
-        Raises: SweepError if they cannot be written.
-        """
-        options = varied(self.jobs)
-        summary = as_csv(self.jobs, options, self.metric)
-        values = {job.identity: job.objective for job in self.jobs if job.objective is not None}
-        paused = {job.identity for job in self.jobs if job.has_paused}
-        picture = option_effects.picture(options, values, self.metric, paused)
-        contents = {SUMMARY: readable.printable(summary).encode(), PICTURE: picture}
+        """Writes the summary; raises SweepError if it cannot be written."""
+        summary = as_csv(self.jobs, varied(self.jobs), self.metric)
         try:
-            for name, content in contents.items():
-                if content is not None:
-                    files.write(self.folder / name, content)
+            files.write(self.folder / SUMMARY, readable.printable(summary).encode())
         except OSError as error:
             why = f"could not be written ({files.reason(error)})"
             raise errors.SweepError(f"{error.filename} {why}") from error

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy
-from optuna import create_study, exceptions, logging, pruners, samplers
+from optuna import exceptions, pruners, samplers
 # what CMA-ES is given: the public samplers hide it
 from optuna._transform import _SearchSpaceTransform
 from optuna.study import Study, StudyDirection
@@ -24,6 +24,8 @@ PRUNERS = {
     "median": pruners.MedianPruner,
     "percentile": pruners.PercentilePruner,
     "hyperband": pruners.HyperbandPruner,
+    "successive_halving": pruners.SuccessiveHalvingPruner,
+    "wilcoxon": pruners.WilcoxonPruner,
 }
 
 
@@ -52,13 +54,6 @@ def sampler(options: SearchOptions, space: SearchSpace, number: int) -> samplers
         if extra.get("with_margin"):
             raise ValueError("with_margin is not supported here")
         return PickleFreeCmaEs(**quiet | {"seed": seed} | extra)
-
-
-def random_overrides(space: SearchSpace, number: int, seed: int) -> list[list[str]]:
-    """The overrides of `number` jobs with random values; a larger `number` only adds jobs."""
-    logging.set_verbosity(logging.ERROR)
-    study = create_study(sampler=samplers.RandomSampler(seed))
-    return [space.overrides(study.ask({**space.options}).params) for _ in range(number)]
 
 
 def pruner(options: SearchOptions) -> pruners.BasePruner:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from andiron.ranges import Direction, Seed, Trials
 
 Sampler = Literal["tpe", "cmaes", "random", "grid", "qmc"]
-Pruner = Literal["median", "percentile", "hyperband"]
+Pruner = Literal["median", "percentile", "hyperband", "successive_halving", "wilcoxon"]
 
 
 @dataclass(frozen=True, kw_only=True)

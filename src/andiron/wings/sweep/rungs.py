@@ -1,92 +1,40 @@
-"""Runs the sweeper `asha`: trains a grid, or jobs sampled at random, by successive halving."""
+"""Where the jobs of a race are compared before they end, and whether they can be compared there."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any
 
-from hydra.core.config_loader import ConfigLoader
 from pydantic import Field
 
 from andiron import errors
 from andiron.plain import improvement
 from andiron.plain.cadence import Cadence
-from andiron.ranges import Count, Seed
-from andiron.shell.config import optuna_package
-from andiron.wings.sweep import grid, launching, ledger, promotion, searching, sweep_folder
-from andiron.wings.sweep.launching import HydraSweep
+from andiron.ranges import Count
+from andiron.wings.sweep import launching, ledger
 from andiron.wings.sweep.ledger import Job
-from andiron.wings.sweep.promotion import HalvingRule, Promotions
 from andiron.wings.sweep.search import objectives
 
-CHOICE = "hydra/sweeper=asha"
 # equal in all jobs
 SHARED = ("num_epochs", "num_updates", "validate_every", "valid_sets_every", "objective")
-Overrides = Sequence[Sequence[str]]  # of each job
 Plain = Mapping[str, Any]  # the configuration of a job
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rungs:
-    """The options of sweepers that compare jobs before they end."""
+    """The options that place the rungs."""
 
     min_epochs: Count | None = 1
     min_updates: Count | None = None
     reduction_factor: Annotated[int, Field(ge=2)] = 3
-    params: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options(Rungs):
-    """The options of conf/hydra/sweeper/asha.yaml."""
+def below(first: int, factor: int, length: int) -> list[int]:
+    """The rungs below `length`.
 
-    min_epochs: Count = 1
-    n_trials: Count | None = None
-    seed: Seed = 0
-
-
-def run(sweep: HydraSweep, options: Options, arguments: list[str]) -> list[Exception]:
-    """Trains the jobs; returns the errors of failed jobs.
-
-    Raises: ConfigError for jobs that cannot be halved; Interrupted once all runs are saved.
+    >>> below(1, 3, 27)
+    [1, 3, 9]
     """
-    overrides, few = _jobs(sweep.loader, options, arguments)
-    plain = list(map(sweep.job_config, few))
-    own = searching.own_launcher(CHOICE, sweep, plain)
-    rule = _rule(plain, options)
-    check_same(own, overrides, rule.rungs)
-    sweep_folder.record(sweep.config)
-    jobs = own.train(overrides, 0, partial(Promotions, rule=rule), promotion.SETTLED)
-    return own.failures(jobs)
-
-
-def _jobs(
-    loader: ConfigLoader, options: Options, arguments: list[str]
-) -> tuple[Overrides, Overrides]:
-    """The overrides of all combinations or of jobs with random values, and of a few to check.
-
-    Raises: ConfigError for an interval in a grid, or an override without a value.
-    """
-    if options.n_trials is None:
-        remedy = "hydra.sweeper.n_trials=27 draws 27 jobs at random"
-        (jobs,) = grid.combinations(loader, arguments, remedy=remedy)
-        return jobs, grid.representative(jobs, loader, SHARED)
-    optuna_package.check(f"{CHOICE} with n_trials")
-    from andiron.wings.sweep.search import samplers, search_space
-
-    space = search_space.search_space(arguments, loader)
-    return samplers.random_overrides(space, options.n_trials, options.seed), space.corners()
-
-
-def _rule(jobs: Sequence[Plain], options: Options) -> HalvingRule:
-    """The rungs of the jobs, and the direction of their objective; raises as `comparable`."""
-    rungs, direction = comparable(jobs, options, "successive halving")
-    if rungs:
-        return HalvingRule(rungs, options.reduction_factor, direction)
-    unit, length = length_of(jobs[0])
-    option = f"hydra.sweeper.min_{unit}={getattr(options, f'min_{unit}')}"
-    why = f"no rung below num_{unit}={length}; give a smaller one"
-    raise errors.ConfigError([f"{option}: {why}"])
+    return [] if first >= length else [first, *below(first * factor, factor, length)]
 
 
 def length_of(job: Plain) -> tuple[str, int]:
@@ -95,13 +43,13 @@ def length_of(job: Plain) -> tuple[str, int]:
     return unit, job[f"num_{unit}"]
 
 
-def comparable(jobs: Sequence[Plain], options: Rungs, kind: str) -> tuple[list[int], str]:
+def comparable(jobs: Sequence[Plain], options: Rungs) -> tuple[list[int], str]:
     """The rungs below the length of the jobs, and the direction of their objective.
 
-    Raises: ConfigError for jobs that a sweep of this `kind` cannot compare.
+    Raises: ConfigError for jobs that a race cannot compare.
     """
     values = {name: sorted({str(job[name]) for job in jobs}) for name in SHARED}
-    why = f"all jobs of {kind} must have the same; give one"
+    why = "all jobs of a race must have the same; give one"
     problems = [
         f"{name}={','.join(texts)}: {why}" for name, texts in values.items() if texts[1:]
     ]
@@ -129,7 +77,7 @@ def _rungs(job: Plain, split: str, options: Rungs) -> tuple[list[int], list[str]
     if first is None or (unit == "epochs" and options.min_updates is not None):
         why = f"the rungs are in {unit} too; give {option}={first or length // 10 or 1}"
         return [], [f"num_{unit}={length}: {why}, and leave out min_{other}"]
-    rungs = promotion.rungs(first, options.reduction_factor, length)
+    rungs = below(first, options.reduction_factor, length)
     problems = []
     cadences = {"validate_every": job["validate_every"]}
     name = split.partition("-")[0]
@@ -146,7 +94,7 @@ def _rungs(job: Plain, split: str, options: Rungs) -> tuple[list[int], list[str]
 
 
 def check_same(
-    launcher: launching.Launcher, overrides: Overrides, rungs: Sequence[int]
+    launcher: launching.Launcher, overrides: Sequence[Sequence[str]], rungs: Sequence[int]
 ) -> list[Job]:
     """The jobs as the ledger has them.
 
