@@ -2,13 +2,14 @@
 
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
 from andiron import errors
 from andiron.shell.training import train
-from andiron.wings.ask import bisect
+from andiron.wings.ask import bisect, conditions
 from andiron.wings.ask.conditions import Side
 from in_process import called
 from proofs import injected_differences
@@ -129,6 +130,38 @@ def test_equal_runs_are_equal_and_others_need_a_checkpoint():
     few = run_of("few", *kept), run_of("fewer", *kept, "num_epochs=3")
     assert "--from-start" in parting(*few)["error"]["message"]
     assert called(bisect.main, *few, "--updates", "1", "2").code == 0
+
+
+def test_a_run_and_a_fork_of_its_end_have_no_update_in_common():
+    run = run_of("plain")
+    fork = run_of("longer", f"fork_from={run}", "num_epochs=5")
+    for sides in ((run, fork), (fork, run)):
+        ended = called(bisect.main, *sides)
+        assert ended.code == 2 and "no update in common; a fork begins with" in ended.errors
+        assert f"{fork} begins after update 20, and" in ended.errors
+        assert f"{run} ends after update 20" in ended.errors
+
+
+@pytest.mark.parametrize("span", ["HEAD", "HEAD..", "HEAD...HEAD", "nowhere..HEAD"])
+def test_what_is_no_span_of_commits_is_refused(span):
+    ended = called(bisect.main, run_of("plain"), "--commits", span)
+    assert ended.code == 2 and ("GOOD..BAD" in ended.errors or "rev-list" in ended.errors)
+
+
+def test_a_checkout_starts_no_program_of_the_repository_and_leaves_it_alone(project):
+    program, started = project.parent / "program.sh", project.parent / "started"
+    program.write_text(f"#!/bin/sh\ntouch {started}\n")
+    program.chmod(0o755)
+    shutil.copy(program, project / ".git/hooks/post-checkout")
+    git("config", "core.fsmonitor", str(program))
+    before = git("status", "--porcelain"), git("worktree", "list")
+    started.unlink()  # by this test's own git
+    first = conditions.git(project, "rev-list", "HEAD").split()[-1]
+    with conditions.checked_out(project, first) as code:
+        assert (Path(code) / "parts.py").is_file() and not (Path(code) / ".git").exists()
+    assert not started.exists() and not Path(code).exists()
+    assert (git("status", "--porcelain"), git("worktree", "list")) == before
+    git("config", "--unset", "core.fsmonitor")
 
 
 @pytest.mark.usefixtures("preloaded_processes")

@@ -10,8 +10,9 @@ from contextlib import nullcontext, redirect_stdout
 from typing import ParamSpec
 
 from andiron import errors
+from andiron.interrupter import Interrupter
 from andiron.shell.cli import answers, streams
-from andiron.shell.cli.signals import exit_code, outcome
+from andiron.shell.cli.signals import Signals, exit_code, installed, outcome
 from andiron.shell.config import flags, project
 
 # variables of torchrun and mpirun: the number of processes, and the rank of this one
@@ -52,7 +53,9 @@ def command(
                 answers.given_to(output if is_json and is_first() else None),
             ):
                 try:
-                    code = _run(lambda: main(*args, **kwargs), joins_others)
+                    # a command that trains installs its own signals
+                    with nullcontext() if trains else installed(Signals(Interrupter())):
+                        code = _run(lambda: main(*args, **kwargs), joins_others)
                 except (Exception, KeyboardInterrupt) as error:
                     code = _ended(error, given, interrupted, failed)
             return code or (output.exit_code_if_lost if is_json else 0)

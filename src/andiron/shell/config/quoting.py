@@ -3,6 +3,7 @@
 import re
 import shlex
 
+PLAIN = re.compile(r"[\w.@:+-]*/[\w./@:+-]*", re.ASCII)  # a path that Hydra and shells read alike
 KEY = re.compile(r"[+~]*[\w./@:-]+", re.ASCII)
 
 
@@ -18,10 +19,25 @@ def quoted(text: str) -> str:
     return f'"{marked}"'
 
 
-def as_text(override: str) -> list[str]:
-    """The override with its value as one text and, if it is in brackets, as a list of texts."""
-    key, _, value = override.partition("=")
-    if not KEY.fullmatch(key) or "=" not in override:
+def override(option: str, path: object) -> str:
+    """The override of an option by a path, or another text, for Hydra."""
+    return f"{option}={quoted(str(path))}"
+
+
+def typed(option: str, path: object) -> str:
+    """The same as an argument to type in a shell, quoted only if it has to be.
+
+    >>> print(typed("resume", "/runs/a"), typed("resume", "/müller's"))
+    resume=/runs/a 'resume="/müller'"'"'s"'
+    """
+    is_plain = PLAIN.fullmatch(str(path))
+    return f"{option}={path}" if is_plain else shlex.quote(override(option, path))
+
+
+def as_text(argument: str) -> list[str]:
+    """The argument with its value as one text and, if it is in brackets, as a list of texts."""
+    key, _, value = argument.partition("=")
+    if not KEY.fullmatch(key) or "=" not in argument:
         return []
     forms = [f"{key}={quoted(value)}"]
     if value[:1] == "[" and value[-1:] == "]":

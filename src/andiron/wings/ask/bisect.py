@@ -1,14 +1,12 @@
 """Where two runs part: the first update whose bits differ, and the first tensor in it."""
 
 import os
-import subprocess
 from argparse import Namespace
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, lru_cache, partial
-from pathlib import Path
 from typing import Any
 
 from andiron import errors
@@ -142,6 +140,8 @@ def search(
     Raises: RunFolderError without a checkpoint that both have, unless the start is allowed.
     """
     begin, newest = max(run.beginning for run in runs), min(run.last for run in runs)
+    if begin >= newest and not updates:
+        raise _nothing_in_common(runs, begin, newest)
     first, last = updates or (begin + 1, newest)
     if not begin < first <= last <= newest:
         raise errors.SelectionError(
@@ -178,20 +178,33 @@ def search(
     return Search(agreed, logged[:1] + ends[:1], places, tolerance, is_recorded)
 
 
+def _nothing_in_common(
+    runs: Sequence[Recorded], begin: int, newest: int
+) -> errors.SelectionError:
+    late = next(run.folder.path for run in runs if run.beginning == begin)
+    short = next(run.folder.path for run in runs if run.last == newest)
+    return errors.SelectionError(
+        f"{late} begins after update {begin}, and {short} ends after update {newest}: they have no "
+        "update in common; a fork begins with the state of its parent, and `andiron runs diff` "
+        "shows what else differs"
+    )
+
+
 def of_commits(search: Search, side: Side, span: str) -> Parting:
     """The first commit on the way of a repository's branch that gives other bits.
 
     Raises: SelectionError for commits that git does not know.
     """
-    tree, good = conditions.repository(), span.partition("..")[0]
-    commits = _git(tree, "rev-list", "--reverse", "--first-parent", span).split()
-    if not commits or good == span:
+    tree, (good, _, bad) = conditions.repository(), span.partition("..")
+    names = ["rev-list", "--reverse", "--first-parent", span]
+    commits = conditions.git(tree, *names).split() if bad and bad[0] != "." else []
+    if not commits:
         raise errors.SelectionError(f"--commits {span}: names no commits; give GOOD..BAD")
     with ExitStack() as trees:
 
         @cache
         def side_of(commit: str) -> Side:
-            return replace(side, code=trees.enter_context(_checked_out(tree, commit)))
+            return replace(side, code=trees.enter_context(conditions.checked_out(tree, commit)))
 
         def differs(commit: str) -> bool:
             return bool(search.parting(side_of(good), side_of(commit)).first)
@@ -201,7 +214,7 @@ def of_commits(search: Search, side: Side, span: str) -> Parting:
             return Parting(search.ends[-1], equal=True)
         before = [good, *commits][number]
         found = search.parting(side_of(before), side_of(commits[number]))
-    subject = _git(tree, "show", "-s", "--format=%H %s", commits[number])
+    subject = conditions.git(tree, "show", "-s", "--format=%H %s", commits[number])
     return replace(found, commit=subject.strip())
 
 
@@ -224,25 +237,6 @@ def _causes(runs: Sequence[Recorded]) -> list[str]:
     origin = provenance.differences(*(provenance.read(run.folder) for run in runs))
     pairs = {**options, **origin}.items()
     return [f"{name}: {sides[0]} in A, {sides[1]} in B" for name, sides in pairs]
-
-
-def _git(tree: Path, *arguments: str) -> str:
-    command = ["git", "-C", str(tree), "-c", f"core.hooksPath={os.devnull}", *arguments]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode:
-        raise errors.SelectionError(f"{tree}: git {arguments[0]}: {result.stderr.strip()}")
-    return result.stdout
-
-
-@contextmanager
-def _checked_out(tree: Path, commit: str) -> Iterator[str]:
-    """A worktree of the commit, in a scratch folder."""
-    with conditions.SCRATCH() as scratch:
-        _git(tree, "worktree", "add", "--detach", f"{scratch}/code", commit)
-        try:
-            yield os.path.realpath(f"{scratch}/code")
-        finally:
-            _git(tree, "worktree", "remove", "--force", f"{scratch}/code")
 
 
 def _options() -> Namespace:

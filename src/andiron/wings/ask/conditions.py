@@ -9,10 +9,11 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import andiron
@@ -20,14 +21,15 @@ from andiron import errors, serialization
 from andiron.disk import files
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers, command_line, process
-from andiron.shell.config import composition, diagnosis, user_files
+from andiron.shell.config import composition, diagnosis, quoting, user_files
 from andiron.shell.run import code_origin, resume_arguments, resume_policy, run_record
+from andiron.wings.ask import scratch
 from andiron.wings.ask.engine import Recorded
 from andiron.wings.ask.traced import Named, States, Trace
 
 REQUEST, MADE = "request.json", "made.json"
 AT_LEAST = 8  # processes are started on any machine, beyond its cores if need be
-SCRATCH = partial(TemporaryDirectory, prefix="andiron-ask-")
+SECONDS_TO_END = 40  # for a process that is stopped; torchrun waits 30 for its own
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,8 @@ class Side:
         conf_dirs = [conf_dir, *diagnosis.user_dirs([])]
         given = resume_arguments.recorded_overrides(folder, conf_dirs, trusted)
         check = resume_arguments.Inherited(before, given, [*self.overrides])
-        with SCRATCH() as scratch:
-            arguments = [*check.overrides(), f"hydra.run.dir={scratch}"]
+        with scratch.folder() as made:
+            arguments = [*check.overrides(), quoting.override("hydra.run.dir", made)]
             composition.run(lambda *each: changed.append(each[0]), conf_dir, arguments, check=check)
         changes = resume_policy.changes(before, asdict(changed[0]))
         trusted = trusted.with_config(resume_policy.applied({}, changes))  # the user's own words
@@ -88,8 +90,8 @@ def made(
     Raises: as `Recorded.updates`; RunFolderError if the other code cannot make them.
     """
     size = side.processes_at(start)
-    with SCRATCH() as scratch:
-        folder = Path(scratch)
+    with scratch.folder() as place:
+        folder = Path(place)
         if side.code is None and size == 1:
             _make(folder, side, start, numbers, is_exact)
         else:
@@ -113,6 +115,30 @@ def repository() -> Path:
     """The repository around the working folder, else that folder."""
     here = os.path.realpath(".")
     return Path(code_origin.repository_around(here) or here)
+
+
+def git(tree: Path, *arguments: str, **variables: str) -> str:
+    """The output of git in the repository, which starts no program of its settings.
+
+    Raises: SelectionError if it fails.
+    """
+    command, environment = [*code_origin.GIT.split(), *arguments], {**os.environ, **variables}
+    result = subprocess.run(
+        command, cwd=tree, env=environment, capture_output=True, text=True, check=False
+    )
+    if result.returncode:
+        raise errors.SelectionError(f"{tree}: git {arguments[0]}: {result.stderr.strip()}")
+    return result.stdout
+
+
+@contextmanager
+def checked_out(tree: Path, commit: str) -> Iterator[str]:
+    """The files of the commit in a scratch folder, written through an index of its own."""
+    with scratch.folder() as made:
+        index = {"GIT_INDEX_FILE": f"{made}/index"}
+        git(tree, "read-tree", commit, **index)
+        git(tree, "checkout-index", "--all", f"--prefix={made}/code/", **index)
+        yield os.path.realpath(f"{made}/code")
 
 
 def _tensors(folder: Path, rank: int) -> Path:
@@ -147,16 +173,24 @@ def _make_elsewhere(folder: Path, side: Side, size: int) -> None:
     launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={size}"]
     paths += [own, os.environ.get("PYTHONPATH", "")]
     program = [*(launcher if size > 1 else []), "-m", __name__, str(folder), answers.FLAG]
-    result = subprocess.run(
+    with subprocess.Popen(
         [sys.executable, *program],
         cwd=here, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if result.returncode:
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as made:  # fmt: skip
         try:
-            why = json.loads(result.stdout)["error"]["message"]
+            output, log = made.communicate()
+        except BaseException:  # a signal: the process removes its own scratch folders
+            made.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                made.communicate(timeout=SECONDS_TO_END)
+            made.kill()
+            raise
+    if made.returncode:
+        try:
+            why = json.loads(output)["error"]["message"]
         except ValueError:  # it ended without an answer
-            why = result.stderr.strip().rpartition("\n")[2]
+            why = log.strip().rpartition("\n")[2]
         who = f"{side.code}: its code" if side.code else f"{side.run}: {size} processes"
         raise errors.RunFolderError(f"{who} cannot make the updates again: {why}")
     if side.code is not None:

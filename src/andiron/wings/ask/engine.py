@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -35,6 +34,7 @@ from andiron.shell.assembly.resume_point import Saved
 from andiron.shell.config.leaves import Differences
 from andiron.shell.config.trust import Trust
 from andiron.shell.run import log_file, status
+from andiron.wings.ask import scratch
 from andiron.wings.ask.following import Follows
 from andiron.wings.ask.past_sessions import PastSessions
 from andiron.wings.ask.stretch import Stretch
@@ -158,10 +158,9 @@ class Recorded:
         is_begun = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
         gpus = [torch.cuda.current_device()] if is_begun else []
         with torch.random.fork_rng(gpus), global_generators_restored(), ExitStack() as at_end:
-            make = partial(TemporaryDirectory, prefix="andiron-ask-")
-            scratch = world.decided(lambda: at_end.enter_context(make()))
+            made = world.decided(lambda: at_end.enter_context(scratch.folder()))
             for begin, end in itertools.pairwise([start, *stops, last]):
-                again = RunFolder(Path(scratch, str(end)))
+                again = RunFolder(Path(made, str(end)))
                 again.path.mkdir(exist_ok=True)
                 pieces.append(self._again(begin, end, state, again, shown, instruments))
                 if pieces[-1].last < end or end == last:
