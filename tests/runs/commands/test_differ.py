@@ -36,17 +36,27 @@ def test_missing_seeds_have_the_bits_of_runs_that_were_started_alone(folder):
     assert bit_comparison.compare(folder / "alone" / "3", added[1]) == []
 
 
-def test_an_unfinished_seed_is_trained_again_and_another_run_is_not_replaced(folder):
-    stopped = called(
-        train.main, *SMALL, "lr=1e-5", "seed=1", "hydra.run.dir=b/0-seed1", cwd=folder
-    )
-    status = folder / "b" / "0-seed1" / "status.json"
+def test_an_unfinished_seed_is_resumed_and_another_run_is_not_replaced(folder):
+    run = *SMALL, "lr=1e-5", "seed=1"
+    for place in ("b/0-seed1", "whole/1"):
+        assert called(train.main, *run, f"hydra.run.dir={place}", cwd=folder).code == 0
+    stopped = folder / "b" / "0-seed1"
+    identity = json.loads((stopped / "manifest.json").read_text())["run"]
+    status = stopped / "status.json"
     status.write_text(status.read_text().replace('"done"', '"interrupted"'))
+    for name in ("model.safetensors", "summary.json"):  # written at the end
+        (stopped / name).unlink()
     other = called(train.main, *SMALL, "lr=0.1", "hydra.run.dir=b/0-seed3", cwd=folder)
 
-    assert (stopped.code, other.code) == (0, 0)
-    assert called(seeds.main, "b/0", "--add", "1", cwd=folder).code == 0
+    saved = stopped / "checkpoints"
+    saved.rename(stopped.with_name("moved"))
+    lost = called(seeds.main, "b/0", "--add", "1", cwd=folder)
+    assert lost.code == 1 and f"`andiron runs rm {stopped}` removes it" in lost.errors
+    stopped.with_name("moved").rename(saved)
+    assert other.code == called(seeds.main, "b/0", "--add", "1", cwd=folder).code == 0
     assert '"done"' in status.read_text()
+    assert json.loads((stopped / "manifest.json").read_text())["run"] == identity
+    assert bit_comparison.compare(folder / "whole" / "1", stopped) == []
     refused = called(seeds.main, "b/0", "--add", "1", cwd=folder)
     assert refused.code == 1 and "0-seed3" in refused.errors
     called(command.main, "rm", "b/0-seed3", "--yes", cwd=folder)

@@ -7,11 +7,14 @@ from pathlib import Path
 from andiron import errors
 from andiron.interrupter import Interrupter
 from andiron.plain.readable import printable
+from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers, command_line, process
 from andiron.shell.cli.signals import Signals, installed
+from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
-from andiron.shell.run import named_folder
+from andiron.shell.run import named_folder, status
 from andiron.shell.training import train_run
+from andiron.shell.training.stored_checkpoints import has_checkpoint
 from andiron.wings.comparison import bit_comparison, recorded_run, run_search, seed_groups
 from andiron.wings.comparison.run_values import comparable
 from andiron.wings.comparison.seed_differences import ENDED
@@ -22,9 +25,9 @@ from andiron.wings.runs import rerun
 def add(path: Path, number: int, trusted: Trust) -> dict[int, Path]:
     """The folders of `number` runs that differ from the one at `path` only in the seed, by seed.
 
-    Seeds are counted from 0, without those whose run beside it has ended. An unfinished run of an
-    earlier call is trained again from its start. A run that diverges is a result too.
-    Raises: as `rerun.rerun`.
+    Seeds are counted from 0, without those whose run beside it has ended. An unfinished run there
+    is resumed, whoever started it. A run that diverges is a result too.
+    Raises: as `rerun.rerun`; RunFolderError for an unfinished run without a checkpoint.
     """
     config = rerun.repeatable(bit_comparison.finished(path), trusted)
     beside = recorded_run.read(run_search.run_folders([path, path.parent]))
@@ -40,12 +43,27 @@ def add(path: Path, number: int, trusted: Trust) -> dict[int, Path]:
     signals = Signals(Interrupter())
     with installed(signals), answers.given_to(None):
         for seed, into in folders.items():
-            own = dataclasses.replace(config, seed=seed, overwrite=into in unfinished)
+            is_resumed = into in unfinished and _is_resumable(into, config, trusted)
+            resume = str(into) if is_resumed else None
+            own = dataclasses.replace(config, seed=seed, resume=resume)
             try:
                 train_run.train(own, into, {}, signals.interrupter, trusted)
             except errors.NonFiniteError as error:
                 print(printable(f"{into}: diverged: {error}"))
     return folders
+
+
+def _is_resumable(into: Path, config: Train, trusted: Trust) -> bool:
+    """Whether an unfinished run has a checkpoint to resume from; False if it made no update."""
+    folder = RunFolder(into)
+    if status.is_untrained(folder):
+        return False
+    if not has_checkpoint(config.checkpoint, folder, Interrupter(), trusted):
+        why = "holds a run that has trained, and no checkpoint of it"
+        raise errors.RunFolderError(
+            f"{into}: {why}; `andiron runs rm {into}` removes it, and this command then starts it"
+        )
+    return True
 
 
 @process.training_command
