@@ -47,7 +47,7 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
         except HydraException as syntax_error:
             reason = str(syntax_error).splitlines()[0]
             if os.path.isdir(text):
-                reason = f"a folder; resume={text} resumes its run, `runs show {text}` shows it"
+                reason = f"a folder; {quoting.typed('resume', text)} resumes its run"
             lines.append(f"{text}: cannot be read as option=value: {reason}")
             continue
         if problem := _sweep_problem(override, searches) or _group_problem(override, choices):
@@ -232,7 +232,8 @@ def _with_first_value(override: Override, choices: Groups) -> str:
 def composed_by_hydra(overrides: list[str], conf_dir: Path, *others: Path) -> DictConfig:
     """The configuration as Hydra composes it from these overrides and folders."""
     GlobalHydra.instance().clear()
-    folders = [f"hydra.searchpath=[{','.join(f'file://{folder}' for folder in others)}]"]
+    places = ",".join(quoting.quoted(f"file://{folder}") for folder in others)
+    folders = [f"hydra.searchpath=[{places}]".replace(r"\${", "${")]  # Hydra resolves none there
     with initialize_config_dir(str(conf_dir), version_base="1.3"):
         return compose("train", overrides=(folders if others else []) + overrides)
 

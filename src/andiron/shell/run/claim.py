@@ -1,5 +1,6 @@
 """Keeps a run's folder to one process: claims it for a new run, or to resume one."""
 
+import errno
 import logging
 import os
 from collections.abc import Collection, Iterator
@@ -10,6 +11,7 @@ from andiron import errors
 from andiron.disk import files
 from andiron.plain import readable
 from andiron.run_folder import RunFolder
+from andiron.shell.config import quoting
 from andiron.shell.run import replaced_run, run_record, status, written_files
 from andiron.shell.run.log_file import LogFile, alone_in, is_held, unwritable
 
@@ -38,11 +40,7 @@ def claimed(
                 replaced_run.discard(folder, replaced)
 
     report = status.Report(begin, is_untrained=True)
-    if around := run_record.run_around(folder.path):
-        raise errors.RunFolderError(
-            f"{folder.path}: is among the files of the run in {around}; choose another "
-            "hydra.run.dir"
-        )
+    _refuse_inside(folder)
     with ExitStack() as stack:
         with alone_in(folder.path):
             replaced = _claim(folder, overwrite=overwrite, opened=opened)
@@ -56,6 +54,23 @@ def claimed(
         with status.reported(folder, report):
             yield report
             report()  # a run of no updates
+
+
+def check(folder: RunFolder, *, may_hold_run: bool) -> None:
+    """Refuses a folder that `claimed` would refuse; changes nothing.
+
+    Raises: RunFolderError.
+    """
+    path = Path(os.path.abspath(folder.path))
+    _refuse_inside(folder)
+    place = next(each for each in (path, *path.parents) if os.path.lexists(each))
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        code = errno.EACCES if place.is_dir() else errno.ENOTDIR
+        raise unwritable(place, OSError(code, os.strerror(code)))
+    if place == path:
+        _refuse_links(folder)
+        _refuse_run(folder, may_hold_run)
+        _refuse_foreign(folder)
 
 
 @contextmanager
@@ -134,30 +149,45 @@ def _claim(folder: RunFolder, *, overwrite: bool, opened: Collection[Path]) -> P
     path = folder.path
     try:
         _settle(folder)
-        holds_run = run_record.holds_run(folder)
-        if holds_run and not (overwrite or status.is_untrained(folder)):
-            raise FileExistsError
+        _refuse_run(folder, overwrite)
         _refuse_foreign(folder, opened)
-        if not holds_run:
+        if not run_record.holds_run(folder):
             run_record.begin(folder)
             return None
         refuse_if_running(folder)
-        is_untrained = status.is_untrained(folder)  # again: its process may have ended just now
-        if not (overwrite or is_untrained):
-            raise FileExistsError
+        is_untrained = status.is_untrained(folder)
+        _refuse_run(folder, overwrite)  # again: its process may have ended just now
         replaced_run.refuse_inner_runs(folder)
         if not is_untrained:
             return replaced_run.replace(folder)
         replaced_run.remove(folder, keeps_manifest=True)
         run_record.begin(folder, files.write)
         return None
-    except FileExistsError as error:
-        raise errors.RunFolderError(
-            f"{path} already holds a run; resume it with resume={path}, choose another "
-            "hydra.run.dir, or give overwrite=true to remove what that run wrote"
-        ) from error
+    except FileExistsError:  # begun by another process meanwhile
+        raise _taken(path) from None
     except OSError as error:
         raise unwritable(path, error) from error
+
+
+def _refuse_run(folder: RunFolder, overwrite: bool) -> None:
+    if run_record.holds_run(folder) and not (overwrite or status.is_untrained(folder)):
+        raise _taken(folder.path)
+
+
+def _taken(path: Path) -> errors.RunFolderError:
+    resumed = quoting.typed("resume", path)
+    return errors.RunFolderError(
+        f"{path} already holds a run; resume it with {resumed}, choose another hydra.run.dir, "
+        "or give overwrite=true to remove what that run wrote"
+    )
+
+
+def _refuse_inside(folder: RunFolder) -> None:
+    if around := run_record.run_around(folder.path):
+        raise errors.RunFolderError(
+            f"{folder.path}: is among the files of the run in {around}; choose another "
+            "hydra.run.dir"
+        )
 
 
 def _settle(folder: RunFolder) -> None:

@@ -8,6 +8,7 @@ from andiron import errors
 from andiron.disk import files
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
+from andiron.shell.config import quoting
 from andiron.shell.config.leaves import Differences
 from andiron.shell.config.options import LearnerOptions
 from andiron.shell.config.schema import Train
@@ -75,7 +76,7 @@ def log_end(folder: RunFolder, options: LearnerOptions) -> None:
     done = f"all {completed} {unit}" if completed == planned else f"{completed} {unit}"
     end = f"{done}: nothing is left to do; num_{unit}=... trains it for longer"
     if note := status.read(folder).get("reason"):
-        end = f"{note}; resume={folder.path} trains on"
+        end = f"{note}; {quoting.typed('resume', folder.path)} trains on"
     elif completed < planned:
         stopped = f"stopped early after {completed} of {planned} {unit}"
         end = f"{stopped}; change early_stopping to train on"

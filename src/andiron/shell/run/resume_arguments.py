@@ -57,7 +57,7 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str], forks: F
         folder, config, point = forks(str(parent), trusted)
         names = [*trusted.packages, *(name for _, name in trusted.said)]
         recorded = recorded_overrides(folder, conf_dirs, trusted)
-        overrides = [*_without(given, "fork_from"), f"fork_from={quoting.quoted(point)}"]
+        overrides = [*_without(given, "fork_from"), quoting.override("fork_from", point)]
         inherited = Inherited(asdict(config), recorded, overrides, names)
         arguments = [*inherited.overrides(), *flags]
         composition.run(task, conf_dir, arguments, check=inherited)
@@ -75,7 +75,7 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str], forks: F
     if not (flags or overrides):  # the record alone, however conf/ has changed
         task(config, folder.path, {})
         return
-    run_dir = f"hydra.run.dir={quoting.quoted(str(folder.path))}"
+    run_dir = quoting.override("hydra.run.dir", folder.path)
     recorded = recorded_overrides(folder, conf_dirs, trusted)
     check = Inherited(asdict(config), recorded, overrides)
     all_arguments = [*check.overrides(), run_dir, *flags]

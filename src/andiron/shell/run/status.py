@@ -16,6 +16,7 @@ from andiron.disk import files
 from andiron.plain.plain_values import is_finite, moment
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
+from andiron.shell.config import quoting
 from andiron.shell.run import run_record
 
 # by error; the limits of a process are shown by `ulimit -a`
@@ -188,7 +189,7 @@ def write_errors_explained(folder: RunFolder) -> Iterator[None]:
     except OSError as error:
         remedy = REMEDIES.get(error.errno or 0, "free space there, or make it writable")
         before = read(folder)
-        then = f"resume={folder.path} then continues from the newest checkpoint"
+        then = f"{quoting.typed('resume', folder.path)} then continues from the newest checkpoint"
         if before.get(UNTRAINED, not before):  # not even the status could be written
             then = "then repeat the command"
         raise errors.RunFolderError(

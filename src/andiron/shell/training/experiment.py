@@ -25,6 +25,7 @@ from andiron.shell.assembly import (
 from andiron.shell.assembly.components import Components
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.cli import answers
+from andiron.shell.config import quoting
 from andiron.shell.config.leaves import Changes, leaves
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
@@ -117,7 +118,7 @@ class Experiment:
         """Closes the learner; a line with a remedy for each file that could not be written."""
         remedy = (
             "free space there, or raise `ulimit -f`; "
-            f"resume={self.folder.path} continues from the newest checkpoint"
+            f"{quoting.typed('resume', self.folder.path)} continues from the newest checkpoint"
         )
         return [f"{name} could not be written; {remedy}" for name in self.learner.close()]
 

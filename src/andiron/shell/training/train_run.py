@@ -17,7 +17,7 @@ from andiron.plain.states import State
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers
 from andiron.shell.cli.signals import Signals, saved_before_launcher
-from andiron.shell.config import arguments as command_arguments, leaves
+from andiron.shell.config import arguments as command_arguments, leaves, quoting
 from andiron.shell.config.composition import Returned
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
@@ -127,28 +127,30 @@ def _outcome(config: Train, folder: RunFolder, trusted: Trust | None) -> str:
     """The state of an interrupted run, and how to continue it."""
     if not run_record.holds_run(folder):
         return f"nothing was trained, and nothing is left in {folder.path}: start it again"
+    resume = quoting.typed("resume", folder.path)
     try:
         if has_checkpoint(config.checkpoint, folder, Interrupter(), trusted):
-            return f"resume={folder.path} resumes the run from its newest checkpoint"
+            return f"{resume} resumes the run from its newest checkpoint"
     except errors.AndironError as error:  # a store that cannot be reached now
-        return f"resume={folder.path} resumes the run once this is fixed: {error}"
+        return f"{resume} resumes the run once this is fixed: {error}"
     return f"{folder.path} holds no checkpoint to resume from; overwrite=true starts it again"
 
 
 def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) -> bool:
     """Whether there is a run to resume; `resume=auto` starts one if none has made an update."""
     if config.resume != "auto":
+        again = quoting.typed("hydra.run.dir", folder.path)
         if status.is_untrained(folder):
             raise errors.RunFolderError(
                 f"{folder.path}: the run ended before its first update, so there is nothing to "
-                f"resume; hydra.run.dir={folder.path} starts it again"
+                f"resume; {again} starts it again"
             )
         is_in_folder = not (store_of(config.checkpoint) or recorded_store(folder))
         is_empty = is_in_folder and not folder.checkpoints.exists()
         if is_empty and status.read(folder).get("status") != State.DONE:
             raise errors.RunFolderError(
                 f"{folder.path}: the run ended before its first checkpoint, so there is nothing to "
-                f"resume; hydra.run.dir={folder.path} overwrite=true starts it again"
+                f"resume; {again} overwrite=true starts it again"
             )
         return True
     claim.settle(folder)

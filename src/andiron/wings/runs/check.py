@@ -3,11 +3,13 @@
 from pathlib import Path
 
 from andiron import errors
+from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers, process
 from andiron.shell.config import (
     arguments as command_arguments, composition, diagnosis, user_files
 )  # fmt: skip
-from andiron.shell.run import resume_arguments
+from andiron.shell.config.schema import Train
+from andiron.shell.run import claim, resume_arguments
 
 
 @process.command
@@ -28,6 +30,7 @@ def main(conf_dir: Path | None = None) -> int:
     user_files.check(diagnosis.user_dirs(arguments))
     with errors.preventing("nothing was checked"):
         config = composition.composed(conf_dir or user_files.default_conf_dir(), arguments)
+        _check_folder(arguments, config)
         answer = {"checked": ["options"]}
         if not options.options:
             from andiron.wings.runs import planned_run  # imports torch
@@ -36,3 +39,13 @@ def main(conf_dir: Path | None = None) -> int:
     if not answers.give(answer):
         print(f"checked: {', '.join(answer['checked'])}")
     return 0
+
+
+def _check_folder(arguments: list[str], config: Train) -> None:
+    """Refuses the folder of the run if training would; not one that an interpolation names."""
+    given = map(command_arguments.parsed_override, command_arguments.parsed(arguments).overrides)
+    for override in filter(None, given):
+        path = str(override.value()).replace(r"\${", "$\0{")
+        if override.key_or_group == "hydra.run.dir" and "${" not in path:
+            is_used = config.overwrite or config.resume is not None
+            claim.check(RunFolder(Path(path.replace("\0", ""))), may_hold_run=is_used)

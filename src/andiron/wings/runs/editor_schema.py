@@ -4,6 +4,7 @@ It is the shipped `conf/schema.json` with the arguments of the classes that the 
 and with the user's variables and groups.
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ def schema_of(conf: Path) -> dict[str, Any]:
     """The schema of experiments, and of `project/default.yaml`, in this folder."""
     whole: dict[str, Any] = files.read_json(user_files.default_conf_dir() / FILE)
     properties = whole["properties"]
-    for path in sorted(conf.rglob("*.yaml")):
-        text, group = path.read_text(encoding="utf-8"), path.relative_to(conf).parts[0]
+    for path in filter(Path.is_file, sorted(conf.rglob("*.yaml"))):
+        text, group = path.read_text("utf-8", "replace"), path.relative_to(conf).parts[0]
         content = trust.mapping_in(text)
         content = content if "@package _global_" in text else {group: content}
         for name in content:
@@ -58,7 +59,23 @@ def main() -> int:
     if conf is None:
         raise errors.ConfigError(["--config-dir: not given, and there is no project here; give it"])
     user_files.check([conf])
-    files.write_json(conf / FILE, schema_of(conf))
+    _write(conf / FILE, schema_of(conf))
     if not answers.give({"path": str(conf / FILE)}):
         print(readable.printable(f"{conf / FILE} is written"))
     return 0
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    """Writes the schema, over an earlier one only.
+
+    Raises: OutputError.
+    """
+    try:
+        if os.path.lexists(path):
+            earlier = {} if path.is_symlink() else files.read_json(path)
+            if not isinstance(earlier, dict) or earlier.get("title") != content["title"]:
+                raise ValueError("is not a schema that this command wrote")
+        files.write_json(path, content)
+    except (OSError, ValueError) as error:
+        why = files.reason(error)
+        raise errors.OutputError(f"{path}: not written: {why}; move it elsewhere") from error

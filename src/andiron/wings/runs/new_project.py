@@ -2,6 +2,7 @@
 
 import importlib.util
 import keyword
+import sys
 from pathlib import Path
 
 import andiron
@@ -18,7 +19,8 @@ def create(folder: Path) -> None:
     Raises: DataError for a folder that is there or cannot be written, or another name.
     """
     name, template = folder.name, Path(andiron.__file__).parent / "template"
-    if not name.isidentifier() or keyword.iskeyword(name) or importlib.util.find_spec(name):
+    is_taken = keyword.iskeyword(name) or name in sys.modules
+    if not name.isidentifier() or is_taken or importlib.util.find_spec(name):
         reason = "is no name that Python can import, or is that of an installed package"
         raise errors.DataError(f"{name}: {reason}; choose another, such as my_project")
     try:

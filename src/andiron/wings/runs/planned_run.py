@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 from torch import Tensor
 
+from andiron.disk import guarded_folders
 from andiron.optim.owners import group_table
 from andiron.protocols import Point
 from andiron.render.summary_table import groups, right
@@ -22,6 +23,7 @@ from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, configured_learner
 from andiron.shell.assembly.components import Components
 from andiron.shell.cli import answers
+from andiron.shell.config import trust
 from andiron.shell.config.schema import Train
 from andiron.shell.run import exhausted
 from andiron.wings.screen import model_views
@@ -78,8 +80,11 @@ def check(config: Train) -> dict[str, Any]:
     Raises: AndironError for data, a model or another part that cannot be used.
     """
     config = _unwritten(config)
-    built = components.build(config)
-    sizes = memory(config, built, Path("unused"))
+    for _, _, node in trust.nodes({"data": config.data}):
+        node |= {"decoded": "workers"} if "decoded" in node else {}
+    with guarded_folders.writing_refused("check writes nothing; training would write it"):
+        built = components.build(config)
+        sizes = memory(config, built, Path("unused"))
     return {"steps": _steps(config, built), "memory_bytes": sizes}
 
 

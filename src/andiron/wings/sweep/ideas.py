@@ -20,7 +20,7 @@ from andiron.plain.plain_values import strict_json
 from andiron.plain.readable import number, printable
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers, command_line, process
-from andiron.shell.config import arguments as command_arguments
+from andiron.shell.config import arguments as command_arguments, quoting
 from andiron.shell.run import code_origin, provenance, run_record, status
 from andiron.shell.training import train
 from andiron.wings.comparison import differences
@@ -164,7 +164,7 @@ def main(conf_dir: Path | None = None) -> int:
     metric, sign = rule[1], -1 if rule[2] == "falls" else 1
     parent = parent_of(ideas, metric, sign, options.against) if metric else None
     folder = next(new for name in count(1) if not (new := path.with_name(str(name))).exists())
-    seeds = [f"seed=range(0,{options.seeds})", f"hydra.sweep.dir={folder}"]
+    seeds = [f"seed=range(0,{options.seeds})", quoting.override("hydra.sweep.dir", folder)]
     given = [*overrides, *([f"objective={metric}"] if metric else []), *seeds]
     script = sys.argv[0].partition(" ")[0].replace("scripts/try.py", "train.py")
     sys.argv = [script, "-m", *given]

@@ -1,0 +1,41 @@
+"""A folder of any name can hold a project: its path is quoted for Hydra's grammar."""
+
+import shlex
+import sys
+
+import pytest
+from in_process import called
+
+from andiron.shell.config import quoting
+from andiron.wings.runs import check, new_project
+
+NAMES = [
+    "müller", "日本", "it's", 'say "x"', "a=b", "a(b)", "a[b]", "a{b}", "a#b", "a;b", "a!b", "~a",
+    "a,b", "a b", "${x}", "$x", "a&b", "a*b", "a?b", "a|b", "a<b>", "a%20b", "a@b", "a:b", "-a",
+    "back\\slash",
+]  # fmt: skip
+
+
+def test_there_are_26_names():
+    assert len({*NAMES}) == 26
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_project_there_is_checked_and_its_mistakes_are_named(here, monkeypatch, name):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    folder = here / name / "mine"
+    assert called(new_project.main, folder, cwd=here).code == 0
+    for place, where in ((folder, ()), (here, ("--config-dir", folder / "conf"))):
+        ended = called(check.main, "--options", "width=8", *where, cwd=place)
+        assert ended.code == 0, ended.errors
+        ended = called(check.main, "--options", "widht=8", "bacth_size=1", *where, cwd=place)
+        assert ended.code == 2 and "widht" in ended.errors and "bacth_size" in ended.errors
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_option_with_the_path_is_read_and_typed_as_it_stands(here, name):
+    (argument,) = shlex.split(quoting.typed("hydra.run.dir", here / name / "run"))
+    (here / name).mkdir(exist_ok=True)
+    (here / name / "run").write_text("mine")
+    ended = called(check.main, "--options", argument, cwd=here)
+    assert ended.code == 1 and f"{here / name / 'run'} cannot be written" in ended.errors
