@@ -284,7 +284,7 @@ def test_a_slice_whose_targets_are_all_ignored_counts_nothing():
     for weight, (_, _, part) in zip((0, 9), steps, strict=True):
         loss = model(part).square().mean() * (1 if weight else float("nan"))
         mean.add(backward(loss, model), weight)
-    assert mean.by_batch(["none", "some"]) == [{1: "some"}]
+    assert mean.by_batch(["none", "some"]) == [{0: "none", 1: "some"}]
     assert mean.mean().loss.isfinite()
 
 

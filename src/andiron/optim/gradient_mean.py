@@ -2,10 +2,11 @@
 
 The weight of a batch is the count its loss is a mean over. A step returns it in `TrainOutput`, and
 gives it to `backward` where processes are to add up gradients early; both meet in `SlicedMean`.
+A step of weight 0, in which no target counts, adds zeros and no loss, whatever its loss is.
 Another strategy, such as sharded gradients, is another `Reduction`, chosen in `reduction_for`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count, repeat
 from typing import Any, Protocol, runtime_checkable
@@ -15,13 +16,13 @@ from torch import Tensor, nn
 
 from andiron.distributed import Sliced, World
 from andiron.gradients import During, Gradients
-from andiron.optim.divided.early_exchange import NO_ENTRY, EarlyExchange, is_on_gpu
+from andiron.optim.divided.early_exchange import NO_ENTRY, EarlyExchange
 from andiron.optim.divided.running_statistics import RunningStatistics
-from andiron.optim.weighted_sums import add_up, divide, multiply
+from andiron.optim.weighted_sums import add_up, divide, is_on_gpu, multiply, zero_uncounted
 from andiron.outputs import Weight
 
 TAIL = ""  # no parameter has this name
-Sums = tuple[Gradients, Tensor]  # of weighted gradients, and of their weights
+Sums = tuple[Gradients, Tensor]  # of weighted gradients; of their weights, and of samples
 
 
 @runtime_checkable
@@ -45,9 +46,9 @@ class Reduction(Protocol):
         """The items of the steps for each micro-batch."""
 
 
-def reduction_for(world: World, model: nn.Module) -> Reduction:
-    """The reduction of one update."""
-    return SlicedMean(world, model) if world.is_divided else GradientsAccumulator()
+def reduction_for(world: World, model: nn.Module, size: Callable[[Any], int]) -> Reduction:
+    """The reduction of one update; `size` gives the number of samples of a batch."""
+    return SlicedMean(world, model, size) if world.is_divided else GradientsAccumulator()
 
 
 class GradientsAccumulator:
@@ -69,9 +70,13 @@ class GradientsAccumulator:
         """Number and batch of each micro-batch, which is not sliced."""
         return zip(count(), repeat(()), batches)
 
-    def add(self, gradients: Gradients, weight: Weight = 1) -> None:
-        """Adds one micro-batch; the accumulator then owns its gradients and may overwrite them."""
+    def add(self, gradients: Gradients, weight: Weight = 1, fixed: Container[str] = ()) -> None:
+        """Adds one micro-batch; the accumulator then owns its gradients and may overwrite them.
+
+        A weight of 0 leaves the gradients of `fixed` parameters alone, which are zeros already.
+        """
         self._weights += (weight,)
+        zero_uncounted(gradients, weight, fixed)
         if self._sum is None:
             self._sum = gradients
             return
@@ -92,14 +97,15 @@ class GradientsAccumulator:
                 "no micro-batch was added, so there is no mean; add gradients first"
             )
         if len(weights) > 1:  # multiplying and dividing the only one would round
-            divide(mean, sum(weights[1:], start=weights[0]))
+            total = sum(weights[1:], start=weights[0])
+            divide(mean, total + (total == 0))
         return mean
 
     def by_batch(self, items: list[Any]) -> list[Any]:
         """The items as they are."""
         return items
 
-    def sums(self, device: torch.device, *, only_loss: bool) -> Sums | None:
+    def sums(self, device: torch.device, *, only_loss: bool) -> tuple[Gradients, Tensor] | None:
         """The weighted sum of what was added, and the sum of the weights; None for nothing.
 
         With `only_loss` the gradients of the only micro-batch are multiplied already.
@@ -120,11 +126,13 @@ class SlicedMean:
     The sums of slices are added in a balanced binary tree, within and between processes, so that
     with a fixed number of slices the bits do not depend on the number of processes. The gradient of
     a slice is the sum over its micro-batches, each weighted by the count its loss is a mean over.
-    Running statistics of BatchNorm are averaged like gradients.
+    Running statistics of BatchNorm are averaged over the samples, targets that count or not.
     """
 
-    def __init__(self, world: World, model: nn.Module):
-        self._world, self._model = world, model
+    def __init__(
+        self, world: World, model: nn.Module, size: Callable[[Any], int] = lambda batch: 1
+    ):
+        self._world, self._model, self._size = world, model, size
         self._statistics = RunningStatistics(model)
         trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self._layout: dict[str, Tensor] = {**trained, **self._statistics.tensors}
@@ -134,8 +142,7 @@ class SlicedMean:
         self._sums: list[Sums] = []  # of whole subtrees
         self._slice = GradientsAccumulator()  # the current one
         self._places: list[tuple[int, int]] = []  # micro-batch and slice of each step
-        self._counted: list[bool] = []  # whether each step had a target that counts
-        self._num_batches = 0
+        self._num_batches = self._num_samples = 0  # of the update, and of the current slice
 
     def steps(self, batches: Sequence[Sliced]) -> Iterator[tuple[int, tuple[int, ...], Any]]:
         """This process's slices, each of all micro-batches; `add` each before taking the next."""
@@ -144,6 +151,8 @@ class SlicedMean:
             for number, batch in enumerate(batches):
                 if slice_number in batch:
                     self._places.append((number, slice_number))
+                    if self._statistics.tensors:
+                        self._num_samples += self._size(batch[slice_number])
                     yield number, (slice_number,), batch[slice_number]
             self._end_slice(complete)
 
@@ -189,54 +198,54 @@ class SlicedMean:
                 f"TrainOutput has weight={weight}, backward was given weight={early}; give both "
                 "the number of targets that count"
             )
-        self._counted.append(bool(weight))
-        if self._counted[-1]:  # else every target is ignored, and the mean loss is NaN
-            self._slice.add(gradients, weight)
+        self._slice.add(gradients, weight, self._exchange.computed)
 
     def by_batch(self, items: list[Any]) -> list[Any]:
-        """For each micro-batch, the items of its slices that count."""
+        """For each micro-batch, the items of its slices."""
         sliced = [Sliced() for _ in range(self._num_batches)]
-        for (number, slice_number), item, counts in zip(self._places, items, self._counted):
-            if counts:
-                sliced[number][slice_number] = item
+        for (number, slice_number), item in zip(self._places, items, strict=True):
+            sliced[number][slice_number] = item
         return sliced
 
     def _end_slice(self, complete: int) -> None:
-        """Adds the sum of a slice to the tree of complete ones; an empty one counts nothing."""
+        """Adds the sum of a slice to the tree of complete ones; an empty one adds nothing."""
         values = self._statistics.of_slice()
         counted = self._slice.sums(self._device, only_loss=self._early is not None)
         self._slice = GradientsAccumulator()
         sums, weight = counted or (Gradients({}, self._model), torch.zeros((), device=self._device))
+        samples, self._num_samples = self._num_samples, 0
         if counted:
-            sums.update({name: value * weight for name, value in values.items()})
+            sums.update({name: value * samples for name, value in values.items()})
+        totals = torch.stack([weight, torch.full_like(weight, samples)])
         while complete % 2 == 0:  # both halves of a subtree are known
-            first, first_weight = self._sums.pop()
+            first, first_totals = self._sums.pop()
             add_up(first, sums)
-            sums, weight = first, first_weight + weight
+            sums, totals = first, first_totals + totals
             complete //= 2
-        self._sums.append((sums, weight))
+        self._sums.append((sums, totals))
 
     def mean(self) -> Gradients:
         """The weighted mean over all slices of all processes, and over their micro-batches."""
-        (sums, weight), = self._sums
+        (sums, totals), = self._sums
         if self._world.size > 1:
-            sums, weight = self._over_processes(sums, weight)
-        total = float(weight)
+            sums, totals = self._over_processes(sums, totals)
+        weight, samples = totals.tolist()
         mean = sums.replaced({name: sums[name] for name in self._layout if name in sums})
-        self._statistics.merge(mean, total, self._num_batches)
-        divide(mean, total)
+        self._statistics.merge(mean, samples, self._num_batches)
+        divide(mean, weight or 1)
         return mean
 
-    def _over_processes(self, sums: Gradients, weight: Tensor) -> Sums:
+    def _over_processes(self, sums: Gradients, totals: Tensor) -> Sums:
         """The sums of all processes; a parameter without a gradient in any of them has no entry.
 
-        Small ones are exchanged together, by dtype. The tail of float32 carries the weight, the
-        loss, the world's notes, and who has a gradient.
+        Small ones are exchanged together, by dtype. The tail of float32 carries the weight,
+        samples and loss, the world's notes, and who has a gradient.
         """
         loss = torch.zeros(()) if sums.loss is None else sums.loss
         flags = [float(sums.loss is not None), *(float(name in sums) for name in self._layout)]
-        head = torch.stack([weight, loss.to(self._device, torch.float32)])
-        tail = torch.cat([head, torch.tensor([*self._world.notes, *flags], device=self._device)])
+        loss = loss.to(self._device, torch.float32).reshape(1)
+        notes = torch.tensor([*self._world.notes, *flags], device=self._device)
+        tail = torch.cat([totals, loss, notes])
         layout = {**self._layout, TAIL: tail}
         missing = self._layout.keys() - sums
         entries = {name: torch.full_like(layout[name], NO_ENTRY) for name in missing}
@@ -245,10 +254,10 @@ class SlicedMean:
         small = [entries[name] for name in layout if name not in self._exchange.names]
         for dtype in dict.fromkeys(tensor.dtype for tensor in small):
             self._world.add_up([tensor for tensor in small if tensor.dtype == dtype])
-        weight, loss, *rest = tail.unbind()
-        asking, seconds, has_loss, *has_entry = torch.stack(rest).tolist()
+        *head, loss = tail[:3].unbind()
+        asking, seconds, has_loss, *has_entry = tail[3:].tolist()
         self._world.take_notes(asking, seconds)
         flagged = zip(self._layout, has_entry, strict=True)
         gradients = Gradients({name: entries[name] for name, has in flagged if has}, self._model)
         gradients.loss = loss if has_loss else None
-        return gradients, weight
+        return gradients, torch.stack(head)

@@ -1,6 +1,8 @@
 """Weighted sums of gradients and their losses, in place."""
 
 import math
+from collections.abc import Container
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
@@ -41,6 +43,31 @@ def divide(gradients: Gradients, divisor: Weight) -> None:
     gradients.found_inf = torch.zeros((), device=device)
     reciprocal = torch.full((), 1 / float(divisor), device=device)
     private_torch.unscale_and_check_(tensors, gradients.found_inf, reciprocal)
+
+
+def zero_uncounted(gradients: Gradients, weight: Weight, besides: Container[str] = ()) -> None:
+    """Makes zeros, in place, if the weight is 0: the mean over no targets may be NaN.
+
+    Not of the names `besides`; on a GPU without waiting for the weight.
+    """
+    is_empty: Any = weight == 0
+    is_unknown = is_on_gpu(weight)
+    if not is_unknown and not is_empty:
+        return
+    for name, tensor in gradients.items():
+        if name in besides:
+            continue
+        if is_unknown and not tensor.is_sparse:
+            tensor.masked_fill_(is_empty, 0.0)
+        elif is_empty:
+            tensor.zero_()
+    if (loss := gradients.loss) is not None:  # it may be an item's
+        gradients.loss = loss.masked_fill(is_empty, 0.0) if is_unknown else loss.new_zeros(())
+
+
+def is_on_gpu(weight: Any) -> TypeGuard[Tensor]:
+    """Whether reading the weight waits for a device."""
+    return isinstance(weight, Tensor) and weight.device.type != "cpu"
 
 
 def add_up(total: Gradients, gradients: Gradients) -> None:

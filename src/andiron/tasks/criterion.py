@@ -191,8 +191,8 @@ class Criterion:
             )
         of_sample = torch.vmap(lambda output, target: self.loss(output[None], target[None]))
         losses = of_sample(output, targets)
-        counts = weights * self._counts(targets)
-        return (counts * losses).sum() / counts.sum()
+        total = (counts := weights * self._counts(targets)).sum()
+        return (counts * losses).sum() / (total + (total == 0))
 
     def _counts(self, targets: Tensor) -> Tensor:
         """The weight of each sample's mean loss, [batch]."""

@@ -25,10 +25,11 @@ class Loss:
 
     def __call__(self, item: Item) -> Parts:
         weight = outputs.loss_weight(item)
-        total = _wide(item.loss) * weight
-        if isinstance(weight, Tensor):  # the mean over a batch of IGNORED targets is NaN
-            total = torch.where(weight == 0, 0.0, total)
-        return total, weight
+        loss = _wide(item.loss)
+        is_empty = weight == 0  # the mean over no targets may be NaN
+        if isinstance(is_empty, Tensor):
+            return torch.where(is_empty, 0.0, loss * weight), weight
+        return loss.new_zeros(()) if is_empty else loss * weight, weight
 
     def count_items(self, items: Sequence[Item]) -> Parts:
         """As `__call__` for several items whose weights are integers, in one operation."""

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from andiron.distributed import BUCKET_BYTES, World
 from andiron.gradients import Gradients
+from andiron.optim.weighted_sums import is_on_gpu
 from andiron.outputs import Weight
 from andiron.plain import fast_paths, private_torch
 
@@ -34,7 +35,7 @@ class EarlyExchange:
         }
         self.names = self._parameters.keys()  # looked up for every parameter of an update
         self._buckets = _buckets(self._parameters)
-        self._computed: dict[str, tuple[Tensor, int]] = {}  # and the version of each tensor
+        self.computed: dict[str, tuple[Tensor, int]] = {}  # early; and the version of each tensor
         self._begun: list[Callable[[], None]] = []  # by bucket, what ends its exchange
 
     @contextmanager
@@ -57,18 +58,18 @@ class EarlyExchange:
         gradient = parameter.grad
         if gradient is None or gradient.layout is not torch.strided:
             return
-        if isinstance(weight, Tensor) and is_on_gpu(weight):  # a wait for its value costs more
+        if is_on_gpu(weight):  # a wait for its value costs more
             gradient.masked_fill_(weight == 0, NO_ENTRY)
         if not any(name in bucket for bucket in self._buckets[: len(self._begun)]):
-            self._computed[name] = gradient, private_torch.version(gradient)
+            self.computed[name] = gradient, private_torch.version(gradient)
         for bucket in self._buckets[len(self._begun) :]:
-            if not self._computed.keys() >= {*bucket}:
+            if not self.computed.keys() >= {*bucket}:
                 break
-            self._begin([self._computed[name][0] for name in bucket])
+            self._begin([self.computed[name][0] for name in bucket])
 
     def check_unchanged(self, gradients: Gradients) -> None:
         """Raises: ValueError if a step changed a gradient after its exchange may have begun."""
-        for name, (tensor, version) in self._computed.items():
+        for name, (tensor, version) in self.computed.items():
             if gradients.get(name) is not tensor or private_torch.version(tensor) != version:
                 raise ValueError(
                     f"the gradient of {name} changed after backward(..., weight=...) had begun to "
@@ -101,8 +102,3 @@ def _buckets(parameters: Mapping[str, Tensor]) -> list[list[str]]:
         buckets[-1].append(name)
         left -= parameters[name].nbytes
     return buckets
-
-
-def is_on_gpu(weight: Weight) -> bool:
-    """Whether reading the weight waits for a device."""
-    return isinstance(weight, Tensor) and weight.device.type != "cpu"
