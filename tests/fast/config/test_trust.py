@@ -79,10 +79,42 @@ def test_all_refused_names_are_reported_with_the_option_that_trusts_them():
         Trust().check(plain)
     lines = refused.value.problems
     assert [line.partition("=")[0] for line in lines] == [
-        "model._target_", "metrics.a.of._target_", "param_groups.g.scheduler._target_",
+        "model._target_", "metrics.a.of._target_",
     ]  # fmt: skip
-    assert "trust=[mine]" in lines[0] and "trust=[theirs]" in lines[2]
-    assert "trust=[os]" not in lines[1]
+    assert "param_groups.g.scheduler._target_='theirs.Curve'" in lines[0]
+    assert "; trust=[mine,theirs] trusts these packages" in lines[0]
+    assert "trust=[os]" not in lines[1] and "metrics=... and its options here" in lines[1]
+
+
+@pytest.mark.parametrize(("spelling", "typed"), [
+    ("trust=[{}]", "trust=[mine,theirs]"), ("--trust {}", "--trust mine theirs"),
+    ("trust=['{}']", "trust=['mine', 'theirs']"),
+    ("--config-dir /a{b} trust=[{}]", "--config-dir /a{b} trust=[mine,theirs]"),
+])  # fmt: skip
+def test_functions_are_named_with_the_classes_and_one_option_trusts_all(
+    tmp_path, monkeypatch, spelling, typed
+):
+    (tmp_path / "theirs.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    data = {"_target_": "mine.Rows", "collate": "theirs.pad", "path": "nowhere.csv"}
+    with pytest.raises(errors.ConfigError) as refused:
+        Trust(spelling=spelling).check({"data": data})
+    (line,) = refused.value.problems
+    assert line.startswith("data._target_='mine.Rows', data.collate='theirs.pad': ")
+    assert f"; {typed} trusts these packages" in line
+    Trust(packages=("mine",)).check({"data": data})  # the build asks what takes functions
+
+
+def test_a_function_in_conf_is_the_users_word_whether_or_not_its_class_is_there(tmp_path):
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "x.yaml").write_text(
+        "# @package _global_\ndata: {collate: mine.pad, train: {rows: [mine.read]}}\n"
+        "param_groups: {head: {schedule: {of: mine.curve}}}\nmodel: {path: torch.hub.load}\n"
+    )
+    ours = trust.of_user([tmp_path], (), ["+loss={_target_: mine.Loss, of: mine.square}"])
+    allowed = {("data", "mine.pad"), ("data", "mine.read"), ("scheduler", "mine.curve"),
+               ("loss", "mine.Loss"), ("loss", "mine.square")}  # fmt: skip
+    assert ours.said == allowed
 
 
 def test_one_package_is_one_line_however_many_classes_are_refused():
@@ -90,7 +122,7 @@ def test_one_package_is_one_line_however_many_classes_are_refused():
     with pytest.raises(errors.ConfigError) as refused:
         Trust(spelling="--trust {}").check({"metrics": parts})
     (line,) = refused.value.problems
-    assert line.startswith("metrics.part0._target_='mine.Part0', ") and ", and 4 more: " in line
+    assert line.startswith("metrics.part0._target_='mine.Part0', ") and "mine.Part6': " in line
     assert line.endswith("; --trust mine trusts that package, as naming the class in conf/ does")
 
 

@@ -1,6 +1,8 @@
 """A project of the user's own: its code is on record, and `rerun` and `resume` compare it."""
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 
@@ -8,8 +10,10 @@ import pytest
 from in_process import called
 
 from andiron.shell.training import train
+from andiron.wings.ask import bisect, recheck, replay, samples
 from andiron.wings.comparison import bit_comparison
 from andiron.wings.runs import command as runs, rerun, seeds
+from andiron.wings.trained import evaluate
 
 OWN = """from torch import nn
 
@@ -105,3 +109,89 @@ def test_a_changed_package_is_named(here, monkeypatch):
     monkeypatch.setattr(provenance, "versions", lambda: {**versions, "torch": "9", "new-one": "1"})
     resumed = trained(here, "--config-dir", "conf", "resume=run", "num_epochs=2")
     assert f"torch {versions['torch']} -> 9" in resumed and "new-one None -> 1" in resumed
+
+
+PARTS = """import torch
+
+class Rows(torch.utils.data.Dataset):
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, index):
+        return {"left": torch.eye(6)[index % 6], "labels": index % 3}
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = torch.nn.Linear(6, 3)
+
+    def forward(self, left):
+        return self.head(left)
+"""
+COLLATE = """import torch
+
+def pad(samples):
+    return {"left": torch.stack([each["left"] for each in samples]),
+            "labels": torch.tensor([each["labels"] for each in samples])}
+"""
+PAIRS = """# @package _global_
+defaults:
+  - override /data: torch_dataset
+  - override /task: forward
+  - override /loss: cross_entropy
+  - override /metrics: classification
+  - override /model: null
+data: {train: {_target_: pair_parts.Rows}, collate: pair_padding.pad, num_classes: 3}
+model: {_target_: pair_parts.Net}
+"""
+
+
+@pytest.fixture
+def pairs(tmp_path, monkeypatch):
+    """A folder with an experiment, its classes in one module and its function in another."""
+    folder = tmp_path / "place"
+    (folder / "conf" / "experiment").mkdir(parents=True)
+    (folder / "conf" / "experiment" / "pairs.yaml").write_text(PAIRS)
+    (folder / "pair_parts.py").write_text(PARTS)
+    (folder / "pair_padding.py").write_text(COLLATE)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.chdir(folder)
+    yield folder
+    for name in ("pair_parts", "pair_padding"):
+        sys.modules.pop(name, None)
+
+
+def test_all_commands_in_a_project_build_what_its_conf_names(pairs):
+    (pairs / "pyproject.toml").write_text('[tool.andiron]\nconf = "conf"\n')
+    run = "num_epochs=1", "render=plain", "checkpoint.every=1", "checkpoint.last=9"
+    for main, *arguments in (
+        (train.main, "experiment=pairs", *run, "hydra.run.dir=one"),
+        (train.main, "resume=one", "num_epochs=2", "render=plain"),
+        (train.main, "resume=one"),
+        (train.main, "fork_from=one", "num_epochs=3", "hydra.run.dir=two"),
+        (evaluate.main, "one"), (recheck.main, "one"), (samples.main, "one", "--update", "2"),
+        (replay.main, "one", "--update", "2"), (seeds.main, "two", "--add", "1"),
+        (bisect.main, "one", "log_every=2"), (rerun.main, "two", "--into", "again"),
+        (train.main, "experiment=pairs", *run, "start_from=one"),
+    ):  # fmt: skip
+        ended = called(main, *arguments)
+        assert ended.code == 0, (arguments, ended.errors)
+
+
+def test_without_a_project_one_message_has_a_line_that_works(pairs):
+    ended = called(train.main, "--config-dir", "conf", "experiment=pairs", "num_epochs=1",
+                   "render=plain", "hydra.run.dir=one")  # fmt: skip
+    assert ended.code == 0, ended.errors
+    for main, *arguments in (
+        (train.main, "resume=one"), (train.main, "resume=one", "num_epochs=2", "render=plain"),
+        (train.main, "fork_from=one", "num_epochs=3", "hydra.run.dir=two"),
+        (train.main, "fork_from=one@latest", "num_epochs=3", "lr=1e-4", "hydra.run.dir=three"),
+        (train.main, "resume=one", "num_epochs=4", "trust=[pair_parts,pair_padding]"),
+        (evaluate.main, "one"), (recheck.main, "two"), (samples.main, "one", "--update", "1"),
+    ):  # fmt: skip
+        refused = called(main, *arguments)
+        assert refused.code in (1, 2) and refused.output == "", arguments
+        way = r"--config-dir \S+( trust=\S+)?|--trust \S+ \S+|trust=\S+"
+        remedy = re.search(way, refused.errors)
+        ended = called(main, *arguments, *shlex.split(remedy[0]))
+        assert ended.code == 0, (arguments, remedy[0], ended.errors)

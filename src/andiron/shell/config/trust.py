@@ -9,6 +9,7 @@ built if it is on the list below, or in a package that `trust=[package]` names.
 True
 """
 
+import importlib.util
 import itertools
 import re
 import sys
@@ -94,7 +95,7 @@ class Trust:
 
     packages: tuple[str, ...] = ()
     said: frozenset[tuple[str, str]] = frozenset()  # place and target
-    spelling: str = "trust=[{}]"  # of the option that trusts a package, in messages
+    spelling: str = "trust=[{}]"  # of the option that trusts packages, in messages
     builds_writers: bool = True  # else one that sends data may be named
 
     def allows(self, place: str, name: str) -> bool:
@@ -110,6 +111,11 @@ class Trust:
             or (is_unbuilt and class_constant(name, "sends_data") is True)
         )
 
+    def trusting(self, packages: Iterable[str]) -> str:
+        """The option that trusts these packages."""
+        between = {"[": ",", "'": "', '"}.get(self.spelling.partition("{}")[0][-1:], " ")
+        return self.spelling.replace("{}", between.join(packages))
+
     def with_config(self, plain: Mapping[str, Any]) -> "Trust":
         """This trust, extended by every name in a configuration that the user composed."""
         return replace(self, said=self.said | {*names(plain)})
@@ -117,7 +123,8 @@ class Trust:
     def check(self, plain: Mapping[str, Any]) -> None:
         """Refuses a recorded configuration that names what is not allowed; imports nothing.
 
-        Raises: ConfigError with every such name, and the option that trusts its package.
+        Raises: ConfigError with every such name, and texts that may name functions of the user's,
+        and the option that trusts their packages.
         """
         refused = [
             (f"{option}._target_", place, node["_target_"])
@@ -125,7 +132,15 @@ class Trust:
             if not isinstance(node["_target_"], str) or not self.allows(place, node["_target_"])
         ]
         if refused:
-            raise refusal(refused, self)
+            raise refusal([*refused, *self._own_functions(plain)], self)
+
+    def _own_functions(self, plain: Mapping[str, Any]) -> Iterator[Option]:
+        for option, place, node in nodes(plain):
+            for key, value in node.items():
+                is_name = key != "_target_" and isinstance(value, str) and bool(_package(value))
+                if is_name and not self.allows(place, value):
+                    if importlib.util.find_spec(_package(value)):  # which imports nothing
+                        yield f"{option}.{key}", place, value
 
 
 LIST_ALONE = Trust()
@@ -133,23 +148,27 @@ LIST_ALONE = Trust()
 
 def refusal(refused: Iterable[Option], trusted: Trust) -> errors.ConfigError:
     """The error for names in a record that are not allowed, a line for each remedy."""
-    named: dict[str, list[str]] = {}
+    named: dict[str, list[str]] = {}  # by the option to give, empty for packages to trust
+    packages = dict[str, str]()
     for option, _, name in refused:
-        remedy = _remedy(option, str(name), trusted.spelling)
-        named.setdefault(remedy, []).append(f"{option}={name!r}")
+        package = _package(str(name))
+        packages |= {package: ""} if package else {}
+        by = "" if package else option.partition(".")[0]
+        named.setdefault(by, []).append(f"{option}={name!r}")
+    what = "these packages" if len(packages) > 1 else "that package"
+    trusts = f"{trusted.trusting(packages)} trusts {what}, as naming the class in conf/ does"
     return errors.ConfigError(
-        f"{readable.joined(names, 3)}: recorded in a run folder, from which only listed classes "
-        f"are built{remedy}"
-        for remedy, names in named.items()
+        f"{readable.joined(names, readable.MOST_LISTED)}: recorded in a run folder, from which "
+        "only listed classes are built; "
+        f"{f'to allow it, give {option}=... and its options here' if option else trusts}"
+        for option, names in named.items()
     )
 
 
-def _remedy(option: str, name: str, spelling: str) -> str:
+def _package(name: str) -> str:
+    """The package of a name, if the user may trust it."""
     package = name.partition(".")[0]
-    if DOTTED_NAME.fullmatch(name) is None or package in KNOWN_PACKAGES:
-        return f"; to allow it, give {option.partition('.')[0]}=... and its options here"
-    way = spelling.format(package)
-    return f"; {way} trusts that package, as naming the class in conf/ does"
+    return "" if package in KNOWN_PACKAGES or not DOTTED_NAME.fullmatch(name) else package
 
 
 def of_user(
@@ -176,18 +195,26 @@ def of_user(
 
 def nodes(plain: Mapping[str, Any]) -> Iterator[Option]:
     """Every node of a configuration with its option and its place."""
+    for option, place, value in _placed(plain):
+        for inner, node in _inside(value, option):
+            if isinstance(node, Mapping) and "_target_" in node:
+                yield inner, place, node
+
+
+def _placed(plain: Mapping[str, Any]) -> Iterator[Option]:
+    """Every option with its place and its value; the settings of a group each have their own."""
     for name, value in plain.items():
         if name == "variables":  # never built: what interpolates one has its value
             continue
         if name != "param_groups":
-            yield from _nodes_inside(value, name, name)
+            yield name, name, value
             continue
         for group, options in (value if isinstance(value, dict) else {}).items():
             if isinstance(options, dict) and "_target_" not in options:
                 for key, inner in options.items():
-                    yield from _nodes_inside(inner, f"{name}.{group}.{key}", _place_of_setting(key))
+                    yield f"{name}.{group}.{key}", _place_of_setting(key), inner
             else:
-                yield from _nodes_inside(options, f"{name}.{group}", name)
+                yield f"{name}.{group}", name, options
 
 
 def misplacement(place: str, name: str) -> str | None:
@@ -204,23 +231,20 @@ def _place_of_setting(setting: str) -> str:
     return {"schedule": "scheduler"}.get(setting, setting if setting in LISTED else "param_groups")
 
 
-def _nodes_inside(value: Any, option: str, place: str) -> Iterator[Option]:
-    if isinstance(value, Mapping):
-        if "_target_" in value:
-            yield option, place, value
-        for key, inner in value.items():
-            yield from _nodes_inside(inner, f"{option}.{key}", place)
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            yield from _nodes_inside(inner, f"{option}.{number}", place)
+def _inside(value: Any, option: str) -> Iterator[tuple[str, Any]]:
+    """A value and all inside it, with their options."""
+    yield option, value
+    pairs = enumerate(value) if isinstance(value, list) else ()
+    for key, inner in value.items() if isinstance(value, Mapping) else pairs:
+        yield from _inside(inner, f"{option}.{key}")
 
 
 def names(plain: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Every target and every function's dotted name among its arguments, with its place."""
-    for _, place, node in nodes(plain):
-        for value in node.values():
-            if isinstance(value, str) and DOTTED_NAME.fullmatch(value):
-                yield place, value
+    """Every text that may name a class or a function, with its place: of a node, or of a part."""
+    for option, place, value in _placed(plain):
+        for _, text in _inside(value, option):
+            if isinstance(text, str) and DOTTED_NAME.fullmatch(text):
+                yield place, text
 
 
 def _is_listed(place: str, name: str) -> bool:
@@ -242,9 +266,8 @@ def _names_in_override(argument: str, conf_dirs: Sequence[Path]) -> Iterator[tup
     """The names in an override: `writers=[tensorboard,wandb]`, or `model._target_=mine.Net`."""
     option, _, value = argument.lstrip("+").partition("=")
     group = option.partition("@")[0].partition(".")[0]
-    if DOTTED_NAME.fullmatch(value):
-        yield group, value
-    elif group in LISTED:
+    yield from names(mapping_in(f"{group}: {value}"))
+    if group in LISTED:
         for choice, folder in itertools.product(re.findall(r"[\w-]+", value), conf_dirs):
             path = folder / group / f"{choice}.yaml"
             if path.is_file():

@@ -13,11 +13,14 @@ from hydra.core.override_parser.types import Override
 
 from andiron import errors
 from andiron.disk import files
+from andiron.run_folder import RunFolder
 from andiron.shell.config.arguments import parsed_override
 from andiron.shell.config.leaves import nested
 from andiron.shell.config.resolution import REFERENCE
 from andiron.shell.config.trust import Trust
 
+MOST_BYTES = 2**18  # of hydra.yaml, which is read slowly
+ALONE = "give resume=<run folder> alone, which reads config.json and not these"
 Groups = Mapping[str, list[str]]  # the choices of every config group
 
 
@@ -47,7 +50,20 @@ def read(path: Path) -> list[str]:
     return overrides
 
 
-def check(path: Path, overrides: list[str], groups: Groups, trusted: Trust) -> None:
+def config_dir(folder: RunFolder) -> Path | None:
+    """The folder of `--config-dir`, or the project's, with which the run was composed."""
+    try:
+        record = yaml.load(files.read_text(folder.hydra / "hydra.yaml", MOST_BYTES), _PlainLoader)
+        sources = record["hydra"]["runtime"]["config_sources"]
+        paths = [Path(each["path"]) for each in sources if each["provider"] == "command-line"]
+    except (OSError, ValueError, LookupError, TypeError, yaml.YAMLError, RecursionError):
+        return None
+    return next(filter(Path.is_dir, paths), None)
+
+
+def check(
+    path: Path, overrides: list[str], groups: Groups, trusted: Trust, remedy: str = ALONE
+) -> None:
     """Refuses overrides that do more than choose from a group or set a plain value.
 
     Raises: RunFolderError with all of them; ConfigError for classes that `trusted` does not allow.
@@ -61,8 +77,7 @@ def check(path: Path, overrides: list[str], groups: Groups, trusted: Trust) -> N
             placed.append(nested({tuple(override.key_or_group.split(".")): override.value()}))
     if refused:
         raise errors.RunFolderError(
-            f"{path}: {'; '.join(refused)}; give resume=<run folder> alone, which reads "
-            "config.json and not these"
+            f"{path}: {'; '.join(refused)}; {remedy}"
         )
     for plain in placed:
         trusted.check(plain)

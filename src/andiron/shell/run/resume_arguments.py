@@ -1,6 +1,7 @@
 """`resume=` and `fork_from=` on a command line: the run that they name, and its configuration."""
 
 import os
+import shlex
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -54,15 +55,19 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str], forks: F
     flags = arguments[len(given) :]  # they come last
     if is_start:
         command_arguments.check(arguments, lambda: diagnosis.groups(*conf_dirs))
+        trusted, remedy = _with_config_dir(trusted, str(parent), conf_dirs)
         folder, config, point = forks(str(parent), trusted)
         names = [*trusted.packages, *(name for _, name in trusted.said)]
-        recorded = recorded_overrides(folder, conf_dirs, trusted)
+        recorded = recorded_overrides(folder, conf_dirs, trusted, remedy)
         overrides = [*_without(given, "fork_from"), quoting.override("fork_from", point)]
         inherited = Inherited(asdict(config), recorded, overrides, names)
         arguments = [*inherited.overrides(), *flags]
         composition.run(task, conf_dir, arguments, check=inherited)
         return
     folder = _named_folder(values, arguments)
+    overrides = _without(given, *schema.INSTRUCTIONS, "hydra.run.dir")
+    if is_composed := bool(flags or overrides):
+        trusted, remedy = _with_config_dir(trusted, str(folder.path), conf_dirs)
     config = replace(
         run_record.config(folder, trusted),
         resume=str(folder.path),
@@ -70,16 +75,28 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str], forks: F
         overwrite=bool(values.get("overwrite")),
         trust=packages,
     )
-    overrides = _without(given, *schema.INSTRUCTIONS, "hydra.run.dir")
     task = partial(task, trusted=trusted)
-    if not (flags or overrides):  # the record alone, however conf/ has changed
+    if not is_composed:  # the record alone, however conf/ has changed
         task(config, folder.path, {})
         return
     run_dir = quoting.override("hydra.run.dir", folder.path)
-    recorded = recorded_overrides(folder, conf_dirs, trusted)
+    recorded = recorded_overrides(folder, conf_dirs, trusted, remedy)
     check = Inherited(asdict(config), recorded, overrides)
-    all_arguments = [*check.overrides(), run_dir, *flags]
-    composition.run(task, conf_dir, all_arguments, check=check)
+    composition.run(task, conf_dir, [*check.overrides(), run_dir, *flags], check=check)
+
+
+def _with_config_dir(trusted: Trust, run: str, conf_dirs: list[Path]) -> tuple[Trust, str]:
+    """The trust, and a remedy for choices, that name the folder from which a run was composed.
+
+    `run` is its folder, or one with a checkpoint as `fork_from` names it.
+    """
+    place = run if os.path.isdir(run) else run.rpartition("@")[0]
+    own = hydra_overrides.config_dir(RunFolder(Path(place)))
+    if own is None or own in conf_dirs:
+        return trusted, hydra_overrides.ALONE
+    flag = f"--config-dir {shlex.quote(str(own))}"
+    remedy = f"give {flag} too, from which the run was composed"
+    return replace(trusted, spelling=f"{flag} {trusted.spelling}"), remedy
 
 
 @dataclass(frozen=True)
@@ -218,7 +235,9 @@ def _named_folder(values: dict[str, Any], arguments: list[str]) -> RunFolder:
     return folder
 
 
-def recorded_overrides(folder: RunFolder, conf_dirs: list[Path], trusted: Trust) -> list[str]:
+def recorded_overrides(
+    folder: RunFolder, conf_dirs: list[Path], trusted: Trust, remedy: str = hydra_overrides.ALONE
+) -> list[str]:
     """The recorded overrides of the run, which may only choose groups and set values.
 
     Raises: RunFolderError for a record that cannot be read, or that does more.
@@ -233,7 +252,7 @@ def recorded_overrides(folder: RunFolder, conf_dirs: list[Path], trusted: Trust)
             f"{folder.config.name} is enough for that; instead of a rerun, fork what it repeats"
         ) from error
     kept = _without(overrides, *schema.INSTRUCTIONS)
-    hydra_overrides.check(path, kept, diagnosis.groups(*conf_dirs), trusted)
+    hydra_overrides.check(path, kept, diagnosis.groups(*conf_dirs), trusted, remedy)
     return kept
 
 

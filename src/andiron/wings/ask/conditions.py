@@ -29,6 +29,7 @@ from andiron.wings.ask.traced import Named, States, Trace
 
 REQUEST, MADE = "request.json", "made.json"
 AT_LEAST = 8  # processes are started on any machine, beyond its cores if need be
+OF_A_PROJECT = "name their folder as `conf` in [tool.andiron] of a pyproject.toml here"
 SECONDS_TO_END = 40  # for a process that is stopped; torchrun waits 30 for its own
 
 
@@ -54,7 +55,7 @@ class Side:
         conf_dir = user_files.default_conf_dir()
         before = asdict(run_record.config(folder, trusted))
         conf_dirs = [conf_dir, *diagnosis.user_dirs([])]
-        given = resume_arguments.recorded_overrides(folder, conf_dirs, trusted)
+        given = resume_arguments.recorded_overrides(folder, conf_dirs, trusted, OF_A_PROJECT)
         check = resume_arguments.Inherited(before, given, [*self.overrides])
         with scratch.folder() as made:
             arguments = [*check.overrides(), quoting.override("hydra.run.dir", made)]
