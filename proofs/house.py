@@ -60,7 +60,7 @@ PLAN = {
         "andiron.optim.owners": WHOLE,
         "andiron.render": "interactive summary_lines text",
         "andiron.serialization": "layouts matching number_formats record",
-        "andiron.tasks": "criterion target_checks",
+        "andiron.tasks": "class_weights criterion target_checks",
     },
     "leaf": {
         "andiron.checkpoint": "__init__",

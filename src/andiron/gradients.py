@@ -37,7 +37,7 @@ class Gradients(dict[str, Tensor]):
 
     def __init__(self, tensors: Tensors, model: nn.Module, loss: Tensor | None = None):
         super().__init__(tensors)
-        self._model = model
+        self.model = model
         self.loss = loss
 
     @property
@@ -54,10 +54,10 @@ class Gradients(dict[str, Tensor]):
 
         Raises: ValueError if `module` is not part of the model that these gradients belong to.
         """
-        names = {parameter: name for name, parameter in self._model.named_parameters()}
+        names = {parameter: name for name, parameter in self.model.named_parameters()}
         if not names.keys() >= {*module.parameters()}:
             raise ValueError(
-                f"{type(module).__name__} is not part of the {type(self._model).__name__} that "
+                f"{type(module).__name__} is not part of the {type(self.model).__name__} that "
                 "these gradients belong to; take a submodule of the model given to backward"
             )
         wanted = [names[parameter] for parameter in module.parameters()]
@@ -76,7 +76,7 @@ class Gradients(dict[str, Tensor]):
 
     def replaced(self, tensors: Tensors) -> "Gradients":
         """Other tensors as gradients of the same loss and model."""
-        return Gradients(tensors, self._model, self.loss)
+        return Gradients(tensors, self.model, self.loss)
 
 
 def backward(loss: Tensor, model: nn.Module, weight: Tensor | float | None = None) -> Gradients:

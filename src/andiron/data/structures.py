@@ -110,6 +110,14 @@ def size(batch: Any) -> int:
     )
 
 
+def size_or_one(batch: Any) -> int:
+    """The number of samples in a batch; 1 if it is unknown."""
+    try:
+        return size(batch)
+    except errors.DataError:
+        return 1
+
+
 def _lengths(value: Any) -> Iterator[int]:
     if isinstance(value, Tensor):
         yield from value.shape[:1]

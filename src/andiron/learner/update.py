@@ -211,7 +211,7 @@ class Updater:
 
         They are the same when recomputed for one update.
         """
-        reduction = reduction_for(self.world, self.model, _num_samples)
+        reduction = reduction_for(self.world, self.model, structures.size_or_one)
         model: Any = self.model
         items: list[Any] = []
         for number, slice_number, batch in reduction.steps(batches):
@@ -254,14 +254,6 @@ def explain_step(error: Exception, model: nn.Module, batch: Any) -> None:
     what = f"task {type(model).__name__} with model {network} cannot be computed for {shown}"
     remedy = "choose a model, a task, a loss and data that fit each other"
     errors.explain(error, what, f"{remedy}; train_step returns a TrainOutput")
-
-
-def _num_samples(batch: Any) -> int:
-    """The number of samples by which running statistics are averaged; 1 where it is unknown."""
-    try:
-        return structures.size(batch)
-    except errors.DataError:
-        return 1
 
 
 def _step(position: Position, num_batches: int, loader: Loader | None) -> Step:

@@ -25,6 +25,7 @@ from andiron.outputs import IGNORED, Scalar
 from andiron.ranges import Count, Fraction, Positive
 from andiron.recording import keep_arguments
 from andiron.tasks import criterion, target_checks as checks
+from andiron.tasks.class_weights import like, positive, total_weight
 from andiron.tasks.criterion import Criterion, Loss, Supervised
 
 NO_INDEX = -(2**63)  # passed to torch if nothing is ignored: its default ignores -100
@@ -53,7 +54,7 @@ class CrossEntropy:
         self.is_nll = class_weights is None and not label_smoothing
         self.is_balanced = class_weights == "balanced"
         weights = None if class_weights == "balanced" else class_weights
-        self.class_weights = criterion.positive("class_weights", weights)
+        self.class_weights = positive("class_weights", weights)
         self.label_smoothing = label_smoothing
         self.ignored_index = ignored_index
 
@@ -76,14 +77,14 @@ class CrossEntropy:
 
     def total_weight(self, targets: Shaped[Tensor, "batch ..."]) -> outputs.Weight | None:
         """The sum of the targets' class weights; None if it equals their number."""
-        return criterion.total_weight(self.class_weights, targets, self.ignored_index)
+        return total_weight(self.class_weights, targets, self.ignored_index)
 
     def __call__(
         self, output: Float[Tensor, "batch classes ..."], targets: Shaped[Tensor, "batch ..."]
     ) -> Scalar:
         if self.class_weights is not None:
             output = criterion.at_least_float32(output)
-            self.class_weights = criterion.like(output, self.class_weights)
+            self.class_weights = like(output, self.class_weights)
         ignored = None if targets.is_floating_point() else self.ignored_index
         loss = functional.cross_entropy(
             output,
@@ -116,7 +117,7 @@ class BinaryCrossEntropy:
         ignored_index: int | None = None,
     ):
         weights = [positive_weight] if isinstance(positive_weight, float | int) else positive_weight
-        self.positive_weight = criterion.positive("positive_weight", weights)
+        self.positive_weight = positive("positive_weight", weights)
         self.ignored_index = ignored_index
 
     def __call__(
@@ -124,7 +125,7 @@ class BinaryCrossEntropy:
     ) -> Scalar:
         output = criterion.at_least_float32(output)
         if self.positive_weight is not None:
-            self.positive_weight = criterion.like(output, self.positive_weight)
+            self.positive_weight = like(output, self.positive_weight)
         weight, dtype = self.positive_weight, output.dtype
         binary = functional.binary_cross_entropy_with_logits
         if self.ignored_index is None:

@@ -26,6 +26,7 @@ from andiron.gradients import backward
 from andiron.outputs import IGNORED, Scalar, Weight
 from andiron.protocols import TrainOutput
 from andiron.tasks import target_checks as checks
+from andiron.tasks.class_weights import total_weight
 
 Loss = Callable[[Tensor, Tensor], Tensor]  # (output, targets) -> mean loss of the batch
 
@@ -189,10 +190,11 @@ class Criterion:
                 f"{len(weights)} weights for {len(targets)} targets: the loss of this task is not "
                 "one for each sample; leave data.weight out"
             )
-        of_sample = torch.vmap(lambda output, target: self.loss(output[None], target[None]))
-        losses = of_sample(output, targets)
-        total = (counts := weights * self._counts(targets)).sum()
-        return (counts * losses).sum() / (total + (total == 0))
+        counts = weights * self._counts(targets)
+        if not len(kept := counts.nonzero()[:, 0]):
+            return output[kept].sum()
+        of_sample = _of_each(lambda output, target: self.loss(output[None], target[None]))
+        return (counts[kept] * of_sample(output[kept], targets[kept])).sum() / counts.sum()
 
     def _counts(self, targets: Tensor) -> Tensor:
         """The weight of each sample's mean loss, [batch]."""
@@ -200,7 +202,7 @@ class Criterion:
         def of_sample(target: Tensor) -> Tensor:
             return torch.as_tensor(self._count(target[None]), device=targets.device)
 
-        return torch.vmap(of_sample)(targets)
+        return _of_each(of_sample)(targets)
 
     def marked(self, targets: Tensor) -> Tensor:
         """The targets with IGNORED in place of this loss's ignored ones; metrics skip those."""
@@ -235,36 +237,16 @@ class Criterion:
         self._device = device
 
 
-def total_weight(
-    weights: Shaped[Tensor, " classes"] | None, targets: Tensor, ignored_index: int | None
-) -> Tensor | None:
-    """The sum of the targets' weights, on the device; None for no weights or for probabilities."""
-    if weights is None or targets.is_floating_point():
-        return None
-    if ignored_index is None:
-        return weights[targets].sum()
-    is_known = targets != ignored_index
-    return (weights[torch.where(is_known, targets, 0)] * is_known).sum()
+def _of_each(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function of all samples at once, or of one after the other if vmap cannot take it."""
 
+    def of_all(*tensors: Tensor) -> Tensor:
+        try:
+            return torch.vmap(function)(*tensors)
+        except RuntimeError:
+            return torch.stack([function(*sample) for sample in zip(*tensors, strict=True)])
 
-def positive(name: str, values: Sequence[float] | None) -> Float[Tensor, " classes"] | None:
-    """The values as a tensor; a negative weight would train away from its class.
-
-    Raises: ValueError for a value that is not positive.
-    """
-    if values is None:
-        return None
-    if not values or not all(0 < value < float("inf") for value in values):
-        raise ValueError(f"{name}={[*values]}: each should be a number greater than 0")
-    return torch.tensor(values, dtype=torch.float32)
-
-
-def like(output: Tensor, weights: Shaped[Tensor, " classes"]) -> Shaped[Tensor, " classes"]:
-    """The weights on the device and in the dtype of the output."""
-    if weights.device == output.device and weights.dtype == output.dtype:
-        return weights
-    with torch.inference_mode(False):  # a tensor from inference mode cannot be used in training
-        return weights.to(output.device, output.dtype)
+    return of_all
 
 
 def at_least_float32(values: Tensor) -> Tensor:

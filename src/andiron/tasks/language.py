@@ -25,7 +25,8 @@ from andiron.ranges import Count, NonNegative
 from andiron.recording import keep_arguments
 from andiron.tasks import target_checks as checks
 from andiron.tasks.classifier import CrossEntropy
-from andiron.tasks.criterion import Criterion, Loss, Supervised, total_weight
+from andiron.tasks.class_weights import total_weight
+from andiron.tasks.criterion import Criterion, Loss, Supervised
 
 
 @keep_arguments

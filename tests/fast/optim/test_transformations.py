@@ -165,3 +165,37 @@ def test_transformations_leave_their_input_as_it_was(transform):
     found = some()
     chained([transform], seed=0)(found, 0)
     assert same(found, some())
+
+
+class Lookup(nn.Module):
+    def __init__(self, *tables, tied=None):
+        super().__init__()
+        self.tables = nn.ModuleList(tables)
+        self.head = nn.Linear(3, 5, bias=False)
+        if tied is not None:
+            self.head.weight = tables[tied].weight
+
+    def forward(self, codes):
+        return self.head(sum(table(codes).view(len(codes), 3) for table in self.tables))
+
+
+@pytest.mark.parametrize(("tables", "rows"), [
+    ([nn.Embedding(5, 3, padding_idx=0)], {"tables.0.weight": 0}),
+    ([nn.Embedding(5, 3, padding_idx=-1)], {"tables.0.weight": 4}),
+    ([nn.EmbeddingBag(5, 3, padding_idx=2)], {"tables.0.weight": 2}),
+    ([nn.Embedding(5, 3), nn.Embedding(5, 3, 1)], {"tables.1.weight": 1}),
+])  # fmt: skip
+def test_noise_leaves_the_vector_of_a_padding_idx(tables, rows):
+    model = Lookup(*tables)
+    given = gradients.backward(model(torch.arange(5)[:, None]).square().sum(), model)
+    drawn = noise(0.1)(given, seed=1, update=0)
+    for name, gradient in given.items():
+        moved = (drawn[name] != gradient).flatten(1).any(1)
+        assert [*moved.tolist()] == [row != rows.get(name) for row in range(len(moved))]
+
+
+def test_noise_moves_the_vector_of_a_padding_idx_that_a_tied_layer_trains():
+    model = Lookup(nn.Embedding(5, 3, padding_idx=0), tied=0)
+    given = gradients.backward((model(torch.arange(5)[:, None]) - 1).square().sum(), model)
+    drawn = noise(0.1)(given, seed=1, update=0)
+    assert (drawn["tables.0.weight"] != given["tables.0.weight"]).all()

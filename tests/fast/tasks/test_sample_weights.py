@@ -92,3 +92,69 @@ def test_an_augmentation_that_loses_weights_is_refused():
     )
     message = message_of(errors.DataError, next, loader.epoch(0))
     assert "mixup changes targets, and samples with weights" in message
+
+
+@pytest.mark.parametrize("kind", [CrossEntropy, nn.CrossEntropyLoss])
+@pytest.mark.parametrize("combination", range(16))
+def test_weights_smoothing_ignored_index_and_sample_weights_combine(combination, kind):
+    has_weights, is_smooth, has_ignored, is_weighted = (combination >> bit & 1 for bit in range(4))
+    weights = [1.0, 2.0, 0.5] if has_weights else None
+    smoothing, ignored = 0.1 * is_smooth, 1 if has_ignored else -100
+    tensor = None if weights is None else torch.tensor(weights)
+    if kind is CrossEntropy:
+        loss = CrossEntropy(weights, smoothing, ignored_index=ignored if has_ignored else None)
+    else:
+        loss = nn.CrossEntropyLoss(tensor, label_smoothing=smoothing, ignore_index=ignored)
+    torch.manual_seed(1)
+    task = Classifier(nn.Linear(4, 3), loss)
+    counts = torch.arange(7) % 3 / 2 if is_weighted else torch.ones(7)
+    batch = WeightedBatch(INPUTS, CLASSES, counts) if is_weighted else Batch(INPUTS, CLASSES)
+    output = task.train_step(batch)
+
+    losses = nn.functional.cross_entropy(
+        task.network(INPUTS), CLASSES, tensor, reduction="none", label_smoothing=smoothing,
+        ignore_index=ignored,
+    )  # fmt: skip
+    of_target = torch.ones(7) if tensor is None else tensor[CLASSES]
+    total = (counts * of_target * (CLASSES != ignored)).sum()
+    expected = (counts * losses).sum() / total
+    expected.backward()
+    torch.testing.assert_close(output.item.loss, expected.detach())
+    torch.testing.assert_close(torch.as_tensor(output.weight).float(), total)
+    torch.testing.assert_close(output.gradients["network.weight"], task.network.weight.grad)
+
+
+def stepped(output, targets):
+    """The absolute difference, as a loss with decisions by value is written."""
+    total = output.new_zeros(())
+    for row, target in zip(output, targets, strict=True):
+        off = (row - target).sum()
+        total = total + (off if off > 0 else -off)
+    return total / len(output)
+
+
+def masked(output, targets):
+    return torch.masked_select((output - targets).abs(), targets > -9).mean()
+
+
+@pytest.mark.parametrize("loss", [stepped, masked])
+def test_a_loss_that_vmap_cannot_take_is_computed_sample_by_sample(loss):
+    torch.manual_seed(1)
+    task, weights = Regressor(nn.Linear(4, 1), loss), torch.arange(7) / 3
+    targets = INPUTS[:, :1]
+    found = task.train_step(WeightedBatch(INPUTS, targets, weights)).item
+    errors_of_samples = (task.network(INPUTS) - targets).abs()[:, 0]
+    torch.testing.assert_close(found.loss, ((weights * errors_of_samples).sum() / 7).detach())
+
+
+def test_a_sample_of_weight_0_may_have_a_loss_of_nan():
+    torch.manual_seed(1)
+    task, targets = Regressor(nn.Linear(4, 1)), INPUTS[:, :1].clone()
+    targets[2] = torch.nan
+    weights = torch.ones(7).index_fill(0, torch.tensor(2), 0)
+    output = task.train_step(WeightedBatch(INPUTS, targets, weights))
+    kept = weights > 0
+    expected = task.train_step(Batch(INPUTS[kept], targets[kept]))
+    torch.testing.assert_close(output.item.loss, expected.item.loss)
+    for name, gradient in expected.gradients.items():
+        torch.testing.assert_close(output.gradients[name], gradient)

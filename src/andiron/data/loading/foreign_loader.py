@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron import distributed, errors, randomness
+from andiron import distributed, randomness
 from andiron.data import structures
 from andiron.data.dataset import Batch
 
@@ -105,12 +105,12 @@ class ForeignLoader:
         try:
             length = len(batches)
         except TypeError:  # of an IterableDataset
-            sizes = [_size(batch) for batch in self._drawn(0)]
+            sizes = [structures.size_or_one(batch) for batch in self._drawn(0)]
             return len(sizes), sum(sizes)
         if self._sampler is not None and batches.batch_size:
             whole = length * batches.batch_size
             return length, whole if batches.drop_last else min(whole, len(self._sampler))
-        return length, length * _size(next(self._drawn(0))) if length else 0
+        return length, length * structures.size_or_one(next(self._drawn(0))) if length else 0
 
 
 def _placed(batch: Any, device: torch.device) -> Any:
@@ -119,11 +119,3 @@ def _placed(batch: Any, device: torch.device) -> Any:
     if type(placed) not in (list, tuple) or len(placed) != 2:
         return placed
     return Batch(*placed) if all(isinstance(each, Tensor) for each in placed) else placed
-
-
-def _size(batch: Any) -> int:
-    """The samples in a batch; 1 if that is unknown."""
-    try:
-        return structures.size(batch)
-    except errors.DataError:
-        return 1

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from andiron import errors, outputs
-from andiron.metrics.classification.classifier_rows import CLASSES, LABELS, rows
+from andiron.metrics.classification.classifier_rows import CLASSES, LABELS, likeliest, rows
 from andiron.outputs import ClassificationOutput
 from andiron.protocols import Item, Parts
 from andiron.ranges import Count, Proportion
@@ -46,6 +46,8 @@ def _wide(loss: Tensor) -> Tensor:
 class Accuracy:
     """The fraction of targets that have the largest logit; IGNORED targets do not count.
 
+    NaN is a wrong answer, here and in every metric of decisions.
+
     Raises: MismatchError for an item without a logit for each class; see HammingAccuracy.
     """
 
@@ -58,13 +60,13 @@ class Accuracy:
                 f"accuracy: no logit for each class (output {list(item.output.shape)}, targets "
                 f"{list(item.targets.shape)}); use HammingAccuracy for yes-or-no answers"
             )
-        return item.output.argmax(dim=-1) == item.targets, outputs.num_targets(item)
+        return likeliest(item.output) == item.targets, outputs.num_targets(item)
 
     def count_items(self, items: Sequence[ClassificationOutput]) -> Parts:
         """As `__call__` for several items without IGNORED targets, in one operation."""
         logits = torch.cat([item.output for item in items])
         targets = torch.cat([item.targets for item in items])
-        return logits.argmax(dim=-1) == targets, len(targets)
+        return likeliest(logits) == targets, len(targets)
 
 
 @dataclass(kw_only=True)

@@ -32,8 +32,9 @@ class ConfusionMatrix:
         """Counts [true, predicted]; [2, 2] for a binary item."""
         measured = rows(item, self.name, CLASSES, BINARY)
         classes = 2 if measured.kind == BINARY else measured.logits.shape[-1]
-        index = measured.indices() * classes + measured.only(measured.decided(self.threshold))
-        ones = measured.only(torch.ones_like(index, dtype=torch.int32))
+        decided = measured.only(measured.decided(self.threshold)).long()
+        index = measured.indices() * classes + decided.clamp(0)
+        ones = measured.only((decided >= 0).int())  # NaN predicts no class
         sums = torch.zeros(classes * classes, dtype=torch.int32, device=index.device)
         return (sums.scatter_add_(0, index, ones).view(classes, classes),)
 

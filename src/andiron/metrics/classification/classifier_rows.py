@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -27,18 +28,19 @@ class Rows:
     counted: Bool[Tensor, "rows ..."] | None
 
     def decided(self, threshold: float) -> Tensor:
-        """The class with the largest logit; else whether P(yes) is above the threshold.
+        """The `likeliest` class; else whether P(yes) is above the threshold, wrong for NaN.
 
         Raises: ValueError for a threshold that every probability is above, or none.
         """
         if self.kind == CLASSES:
-            return self.logits.argmax(-1)
+            return likeliest(self.logits)
         if not 0 < threshold < 1:
             raise ValueError(
                 f"threshold={threshold}: should be between 0 and 1, both excluded; 0.5 is the "
                 "usual one"
             )
-        return self.logits > math.log(threshold / (1 - threshold))
+        is_yes = self.logits > math.log(threshold / (1 - threshold))
+        return torch.where(self.logits.isnan(), self.targets == 0, is_yes)
 
     def indices(self) -> Int[Tensor, "rows ..."]:
         """The targets as int64, with 0 for those that do not count."""
@@ -51,6 +53,12 @@ class Rows:
     def count(self) -> Tensor | int:
         """The number of targets that count."""
         return self.targets.numel() if self.counted is None else self.counted.sum()
+
+
+def likeliest(logits: Float[Tensor, "... classes"]) -> Int[Tensor, "..."]:
+    """The class with the largest logit, of equal ones the first; -1 if one is NaN."""
+    largest, classes = logits.max(-1)
+    return classes.masked_fill(largest.isnan(), -1)
 
 
 def rows(item: Any, name: str = "", *allowed: str) -> Rows:

@@ -20,7 +20,14 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.metrics.classification.class_averages import averaged
-from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, LABELS, Rows, rows
+from andiron.metrics.classification.classifier_rows import (
+    BINARY,
+    CLASSES,
+    LABELS,
+    Rows,
+    likeliest,
+    rows,
+)
 from andiron.protocols import Parts, Result
 from andiron.ranges import Average, Count, Positive, Proportion
 
@@ -88,16 +95,17 @@ class Counted:
         return (torch.stack([yes & true, yes, true, total]).sum(1),)
 
     def _predictions(self, measured: Rows) -> Int[Tensor, "rows predictions"]:
-        """The predicted classes of each row: those with the largest logits."""
+        """The predicted classes of each row: those with the largest logits, -1 for NaN."""
         if self.top_k == 1:
-            return measured.logits.argmax(-1, keepdim=True)
+            return likeliest(measured.logits)[:, None]
         classes = measured.logits.shape[-1]
         if self.top_k > classes:
             raise errors.MismatchError(
                 f"{self.name}: top_k={self.top_k}: there are {classes} classes; give a smaller one"
             )
         # not topk, whose order of equal logits is undefined
-        return measured.logits.argsort(dim=-1, descending=True, stable=True)[:, : self.top_k]
+        order = measured.logits.argsort(dim=-1, descending=True, stable=True)[:, : self.top_k]
+        return order.masked_fill(measured.logits.isnan().any(-1, keepdim=True), -1)
 
 
 @dataclass(kw_only=True)
@@ -213,7 +221,8 @@ def _of_classes(
     classes, targets = measured.logits.shape[-1], measured.indices()
     ones = measured.only(torch.ones_like(targets, dtype=torch.int32))
     right = ones * (predictions == targets[:, None]).any(-1)
-    index = torch.cat([targets, predictions.flatten() + classes, targets + 2 * classes])
-    predicted = ones[:, None].expand_as(predictions).flatten()
+    predicted = (ones[:, None] * (predictions >= 0)).flatten()
+    places = predictions.clamp(0).flatten() + classes
+    index = torch.cat([targets, places, targets + 2 * classes])
     sums = torch.zeros(3 * classes, dtype=torch.int32, device=index.device)
     return sums.scatter_add_(0, index, torch.cat([right, predicted, ones])).view(3, classes)

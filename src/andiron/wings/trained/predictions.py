@@ -19,6 +19,7 @@ from andiron import errors, inference
 from andiron.learner import update
 from andiron.learner.precision import Precision
 from andiron.metrics.classification import class_averages
+from andiron.metrics.classification.classifier_rows import likeliest
 from andiron.tasks import (
     BinaryClassifier,
     BinaryCrossEntropy,
@@ -127,7 +128,8 @@ def _binary_fields(logits: Tensor, facts: Facts) -> Fields:
     no, yes = named(facts.get("class_names"), 2)
     for logit, p in zip(logits.tolist(), logits.sigmoid().tolist(), strict=True):
         # by the logit, as in the metrics, also where the probability is rounded to 0.5
-        yield {"label": yes if logit > 0 else no, "probabilities": {no: 1 - p, yes: p}}
+        label = None if math.isnan(p) else yes if logit > 0 else no
+        yield {"label": label, "probabilities": {no: 1 - p, yes: p}}
 
 
 def _label_fields(logits: Tensor, facts: Facts) -> Fields:
@@ -154,8 +156,9 @@ def _token_fields(logits: Tensor, facts: Facts) -> Fields:
 def _likeliest(logits: Tensor, names: Sequence[str]) -> Fields:
     """The name with the largest logit of each row, and the probability of every name."""
     # by logits, as in the metrics: different ones may have the same probability
-    for row, best in zip(logits.softmax(-1).tolist(), logits.argmax(-1).tolist(), strict=True):
-        yield {"label": names[best], "probabilities": dict(zip(names, row, strict=True))}
+    for row, best in zip(logits.softmax(-1).tolist(), likeliest(logits).tolist(), strict=True):
+        label = None if best < 0 else names[best]
+        yield {"label": label, "probabilities": dict(zip(names, row, strict=True))}
 
 
 def named(names: Sequence[str] | None, number: int) -> list[str]:
