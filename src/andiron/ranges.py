@@ -227,9 +227,10 @@ Every = Annotated[  # see andiron.plain.cadence.Cadence
 ]
 _Weights = TypedDict(
     "_Weights",
-    {"path": Required[str], "rename": dict[str, str], "except": list[str], "partial": bool},
+    {"path": Required[str], "rename": dict[str, str], "except": list[str], "partial": bool,
+     "other_names": bool},
     total=False,
-)
+)  # fmt: skip
 with_config(extra="forbid", strict=True)(_Weights)
 
 
@@ -254,7 +255,9 @@ def _typed(allowed: str, written_as: Any) -> PlainValidator:
 StartFrom = Annotated[
     str | dict[str, Any],
     _typed(
-        "a path, or {path: x, rename: {OLD: NEW}, except: [REGEX], partial: true}", str | _Weights
+        "a path, or {path: x, rename: {OLD: NEW}, except: [REGEX], partial: true, other_names: "
+        "true}",
+        str | _Weights,
     ),
 ]
 ResizingOption = Annotated[

@@ -12,17 +12,23 @@ from peft import PeftModel  # noqa: E402
 import andiron  # noqa: E402
 from andiron import serialization  # noqa: E402
 from andiron.models import MLP  # noqa: E402
+from andiron.shell.assembly import adapters  # noqa: E402
 from andiron.shell.training import train  # noqa: E402
 from andiron.wings.trained import evaluate  # noqa: E402
 from andiron.wings.trained.exports import adapter_files, export  # noqa: E402
 from in_process import called  # noqa: E402
 
 LORA = "+param_groups.lora={match:{module:Linear,name:'layers.[13]'},adapter:{rank:4,alpha:8}}"
+TEXTS = ("data=text", "data.path=play.txt", "data.context_length=16")
 RUN = ("num_epochs=3", "model.hidden=[32,16]", "lr=0.01", "render=plain")
 
 
 def trained(*options):
-    ended = called(train.main, *RUN, *options)
+    ran(*RUN, *options)
+
+
+def ran(*options):
+    ended = called(train.main, *options)
     assert (ended.code, ended.errors) == (0, "")
 
 
@@ -99,6 +105,49 @@ def test_a_group_named_as_a_part_of_the_network_is_exported(runs):
     assert {*weights("named-adapter", file)} == {*weights("run-adapter", file)}
 
 
+PICTURES = ("data=synthetic", "data.input_shape=[1,28,28]", "data.num_samples=60")
+STARTS = {
+    "all layers": (RUN, "{match:{module:Linear},adapter:{rank:2,alpha:6}}"),
+    "two rules": (RUN, "{match:{name:'layers.1'},adapter:{rank:3}}",
+                  "{match:{name:'layers.3'},adapter:{rank:2,alpha:8}}"),
+    "convolutions": ((*PICTURES, "model=lenet"),
+                     "{match:{module:Conv2d},adapter:{rank:2,alpha:6}}"),
+    "Conv1D": ((*TEXTS, "model=hf", "model.name=gpt2", "model.auto=AutoModelForCausalLM",
+                "model.config={n_embd:16,n_layer:1,n_head:2,n_positions:16,vocab_size:256}"),
+               "{match:{name:c_attn},adapter:{rank:2,alpha:6}}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "rules"), [(o, r) for o, *r in STARTS.values()], ids=STARTS)
+def test_a_run_starts_from_the_merged_layers_of_one_with_adapters(options, rules, here):
+    Path("play.txt").write_text("To be, or not to be, that is the question.\n" * 20)
+    rules = [f"+param_groups.lora_{number}={rule}" for number, rule in enumerate(rules)]
+    once = (*options, "render=plain", "num_epochs=1")
+    ran(*once, *rules, "optimizer=adamw", "lr=0.05", "hydra.run.dir=a")
+    newest = max(Path("a/checkpoints").glob("step-*"), key=lambda path: int(path.name[5:]))
+    for path in ("a", "a/model.safetensors", newest / "model.safetensors"):
+        ran(*once, f"start_from={path}", "lr=1e-30", "hydra.run.dir=b", "overwrite=true")
+        start = json.loads(Path("b/provenance.json").read_text())["start_from"]
+        assert start["new"] == start["left"] == []
+        assert any("lora_B" in name for name in start["loaded"])
+        assert not [name for name in weights("b") if "lora" in name]
+        one, two = (andiron.load(name) for name in ("a", "b"))
+        batch = one.preprocessing.batcher(one.data.test.__getitems__(range(3)), one.device)
+        with torch.no_grad():
+            expected, actual = (run.model(batch.inputs) for run in (one, two))
+        torch.testing.assert_close(actual, expected, rtol=0, atol=1e-4)  # other order of sums
+
+
+def test_a_run_with_adapters_starts_from_one_with_adapters(runs):
+    trained("hydra.run.dir=again", "start_from=run", LORA, "num_epochs=1")
+    after = weights("again")
+    ended = called(export.main, "run", "--format", "safetensors", "--output", "whole")
+    assert ended.code == 0, ended.errors
+    for name in ("layers.1", "layers.3"):
+        kept = after[f"network.{name}.base_layer.weight"]
+        assert torch.equal(kept, weights("whole")[f"{name}.weight"])
+
+
 def test_only_parameters_that_were_never_frozen_for_good_have_trained():
     model = torch.nn.Linear(2, 3)
     whole = {"frozen": True, "parameters": {"weight": [3, 2]}}
@@ -109,7 +158,7 @@ def test_only_parameters_that_were_never_frozen_for_good_have_trained():
 def test_lora_layers_of_ones_own_are_exported_as_they_are():
     own = torch.nn.Module()
     own.lora_A = torch.nn.Linear(2, 3)
-    adapter_files.merge(torch.nn.Sequential(own))
+    adapters.merge(torch.nn.Sequential(own))
     assert isinstance(own.lora_A, torch.nn.Linear)
 
 

@@ -139,5 +139,5 @@ def test_the_page_of_transformers_runs(tmp_path, monkeypatch):
 def test_a_wrong_mapping_is_refused_with_what_is_allowed(given, tmp_path):
     ended = called(train.main, f"start_from={given}", cwd=tmp_path)
 
-    allowed = "a path, or {path: x, rename: {OLD: NEW}, except: [REGEX], partial: true}"
+    allowed = "a path, or {path: x, rename: {OLD: NEW}, except: [REGEX], partial: true, other_names"
     assert ended.code == 2 and f"should be {allowed}" in ended.errors

@@ -23,7 +23,7 @@ from andiron.serialization.record import Record
 from andiron.serialization.recorder import CompactRecorder, Recorder, check, load
 from andiron.serialization.safetensors_codec import chunks, load_tensors, save_tensors
 from andiron.serialization.weight_files import (
-    file_of_weights, is_of_torch, read_weights, shards_of,
+    check_same, files_of_weights, is_finite, is_of_torch, read_weights, shards_of,
 )  # fmt: skip
 
 __all__ = [
@@ -33,8 +33,10 @@ __all__ = [
     "Record",
     "Recorder",
     "check",
+    "check_same",
     "chunks",
-    "file_of_weights",
+    "files_of_weights",
+    "is_finite",
     "is_of_torch",
     "layout_of",
     "load",

@@ -6,7 +6,9 @@ Nothing in a file is run: torch unpickles tensors and plain values only.
 import os
 import pickle
 import re
+import shlex
 import struct
+import time
 import warnings
 import zipfile
 from collections import deque
@@ -23,9 +25,12 @@ from andiron.plain.readable import joined
 from andiron.serialization import recorder
 from andiron.serialization.record import Record
 
-IN_FOLDERS = ("model.safetensors", "pytorch_model.bin", "adapter_model.safetensors")
+IN_FOLDERS = (
+    "model.safetensors", "pytorch_model.bin", "adapter_model.safetensors", "adapter_model.bin",
+)  # fmt: skip
 INDEX = ".index.json"  # after the name of a file in shards
 ADAPTER = "base_model.model."  # begins the names that peft saves
+CONVERTER = "torch.distributed.checkpoint.format_utils"
 NO_WEIGHTS = ("optimizer", "callbacks", "loops")  # begin other dicts of a training checkpoint
 UNPICKLING_ERRORS = (
     pickle.UnpicklingError, RuntimeError, EOFError, ValueError, LookupError, AttributeError,
@@ -35,12 +40,42 @@ MOST_COPIES = 8  # tensors that share memory are written separately
 SMALL_BYTES = 16 * 2**20
 
 
-def file_of_weights(path: Path) -> Path | None:
-    """The path of a file, or the usual file of weights in a folder; None if it has none."""
-    if not path.is_dir():
-        return path
+def files_of_weights(path: Path) -> list[Path]:
+    """The path of a file, or the usual files of weights in a folder, whole or the index of shards.
+
+    Raises: DataError for a folder that has none.
+    """
     usual = (path / (name + end) for name in IN_FOLDERS for end in ("", INDEX))
-    return next(filter(Path.exists, usual), None)
+    files = [*filter(Path.exists, usual)] if path.is_dir() else [path]
+    if not files:
+        names = sorted(entry.name for entry in path.iterdir())
+        if ".metadata" in names:  # of torch.distributed.checkpoint
+            convert = f"python -m {CONVERTER} dcp_to_torch {shlex.quote(str(path))} weights.pth"
+            remedy = f"parts of torch.distributed: {convert}, then start_from=weights.pth"
+        elif shards := [name for name in names if "-of-" in name]:
+            remedy = f"{joined(shards, 3)} without their index, a .index.json; restore it"
+        else:
+            remedy = f"{joined(names, 3) or 'nothing'}, and no weights by a usual name; name a file"
+        raise errors.DataError(f"{path}: holds {remedy}")
+    return files
+
+
+def check_same(file: Path, other: Path) -> None:
+    """Refuses two files of weights, or their shards, with other values in a tensor of one name.
+
+    Raises: DataError with the line for each.
+    """
+    one, two = (_joined(shards_of(each)).tensors for each in (file, other))
+    shared = one.keys() & two.keys()
+    if not shared or not all(one[name].equal(two[name]) for name in shared):
+        lines = (f"start_from={it} ({time.ctime(it.stat().st_mtime)})" for it in (file, other))
+        raise errors.DataError(f"{file.parent}: has other weights in each of two files; name one: "
+                               f"{', or '.join(lines)}")  # fmt: skip
+
+
+def is_finite(file: Path) -> bool:
+    """Whether no number in a file of weights is NaN or infinite."""
+    return all(tensor.isfinite().all() for tensor in _joined([file]).tensors.values())
 
 
 def shards_of(path: Path) -> list[Path]:
@@ -67,11 +102,7 @@ def read_weights(shards: list[Path], most_numbers: int) -> tuple[Record, dict[st
 
     Raises: DataError if a file is damaged, or is an adapter.
     """
-    whole = Record({})
-    for file in shards:
-        is_torch = is_of_torch(file)
-        one = _state_dict(file) if is_torch else recorder.load(file, most_numbers=most_numbers)
-        whole = Record(whole.tensors | one.tensors, one.values)
+    whole = _joined(shards, most_numbers)
     if any(name.startswith(ADAPTER) for name in whole.tensors):
         merge = "PeftModel.from_pretrained(base, folder).merge_and_unload()"
         raise errors.DataError(
@@ -79,6 +110,15 @@ def read_weights(shards: list[Path], most_numbers: int) -> tuple[Record, dict[st
             f"{merge}.save_pretrained('merged'), then start_from=merged"
         )
     return whole, {file.name: checksums.entry(file)["sha256"] for file in shards}
+
+
+def _joined(shards: list[Path], most_numbers: int = recorder.MOST_NUMBERS) -> Record:
+    whole = Record({})
+    for file in shards:
+        is_torch = is_of_torch(file)
+        one = _state_dict(file) if is_torch else recorder.load(file, most_numbers=most_numbers)
+        whole = Record(whole.tensors | one.tensors, one.values)
+    return whole
 
 
 def unpickled(path: Path) -> Any:

@@ -61,13 +61,13 @@ def prefixed(source, prefix):
     return {prefix + name: tensor for name, tensor in source.state_dict().items()}
 
 
-def loaded(given, network, trusted=None):
+def loaded(given, network, trusted=None, facts=None):
     """The task with the weights that `given` names, and the record of it."""
     names = "data", "task", "model", "metrics", "optimizer", "scheduler"
     empty = {name: {} for name in names}
     config, task = Train(lr=1.0, **empty, start_from=given), Classifier(network)
     files = start_from.weights_of(config, trusted)
-    return task, start_from.load(config, files, task)
+    return task, start_from.load(config, files, task, facts or {})
 
 
 def line_of(message):

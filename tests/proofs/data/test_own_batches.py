@@ -182,7 +182,7 @@ def test_adapters_of_bert_thaw_resume_merge_and_load_in_peft(project):
         ended = called(export.main, *command, cwd=project)
         assert ended.code == 0, ended.errors
     plain = load().model.network
-    adapter_files.merge(plain)
+    adapters.merge(plain)
     merged = safetensors.torch.load_file(project / "safetensors" / "model.safetensors")
     plain.load_state_dict(merged)
     base = {name.removeprefix("network.").replace(".base_layer", ""): tensor

@@ -6,7 +6,9 @@ Source: Hu et al. 2021, arXiv:2106.09685.
 
 import importlib.util
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from torch import nn
@@ -33,6 +35,40 @@ def add(config: Train, model: nn.Module, size_limit: SizeLimit | None = None) ->
             randomness.start_stream(config.seed, option)
             with targets.refusals_named(option), weights_counted(config.model, size_limit):
                 _add(group, Rule.of(rule["match"], rule.get("exclude")), model, rule["adapter"])
+
+
+@contextmanager
+def merged(config: Train, model: nn.Module, size_limit: SizeLimit) -> Iterator[None]:
+    """A context in which `model` has the configured adapters; at its end they are merged."""
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    add(config, model, size_limit)
+    yield
+    merge(model)
+    for parameter in trained:  # also those of adapted layers
+        parameter.requires_grad_(True)
+
+
+def merge(model: nn.Module) -> None:
+    """Adds each adapter to the weights of its layer, and puts the layer back in its place.
+
+    Raises: DataError for a weight that another module uses too: it would change there.
+    """
+    layers = adapted(model)
+    shared = {name for parameter in described(model) for name in parameter.names[1:]}
+    for path, layer in layers.items():
+        names = [f"{path}.base_layer.{name}" for name, _ in layer.base_layer.named_parameters()]
+        if used := sorted(shared.intersection(names)):
+            raise errors.DataError(f"{used[0]}: another module shares it, so that its adapter "
+                                   "cannot be merged; choose --format adapter")  # fmt: skip
+        layer.merge(safe_merge=True)
+        model.set_submodule(path, layer.get_base_layer())
+
+
+def adapted(model: nn.Module) -> dict[str, Any]:
+    """The layers with adapters of peft, by name; empty where peft made none."""
+    peft: Any = sys.modules.get("peft.tuners.lora")
+    layers = model.named_modules() if peft else ()
+    return {name: module for name, module in layers if isinstance(module, peft.LoraLayer)}
 
 
 def claim(group: str) -> Match:

@@ -117,7 +117,9 @@ def _built(
         _loader(config, splits, name, device, world) for name in splits.by_name
     )
     lengths = horizons(config, len(train))
-    started = {} if weights is None else {"start_from": start_from.load(config, weights, model)}
+    started = {}
+    if weights is not None:
+        started = {"start_from": start_from.load(config, weights, model, splits.facts)}
     adapters.add(config, model, size_limit)
     model = model.to(device)
     if config.sync_batchnorm and world.size > 1:

@@ -1,8 +1,11 @@
 """Loads the weights of another run or library to start from."""
 
 import dataclasses
+import itertools
 import logging
+import re
 import shlex
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,8 @@ from andiron.checkpoint.on_disk import manifest
 from andiron.plain.readable import joined
 from andiron.run_folder import RunFolder
 from andiron.serialization import matching
-from andiron.shell.assembly import configured_store
+from andiron.shell.assembly import adapters, configured_store, names_on_record
+from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.config import project, trust
 from andiron.shell.config.quoting import quoted
 from andiron.shell.config.schema import Train
@@ -23,16 +27,20 @@ from andiron.shell.config.trust import Trust
 from andiron.shell.run import run_record
 
 SIDES = ("only the model has", "only the file has", "both have, in other shapes,")
+MOST_NAMES = 24  # of inputs or classes in a message
 log = logging.getLogger("andiron")
 
 
-def load(config: Train, shards: list[Path], model: nn.Module) -> dict[str, Any]:
+def load(
+    config: Train, shards: list[Path], model: nn.Module, facts: Mapping[str, Any]
+) -> dict[str, Any]:
     """Loads the tensors of the files that fit `model` by name and shape; returns their record.
 
-    A file may be any record, also in Burn's layout.
-    Raises, before a tensor is changed: ConfigError if nothing fits, names are left on both sides,
-    or integers or complex numbers stand for floats; DataError for a file that is damaged, or
-    changed since a run or a checkpoint was written.
+    A file may be any record, also in Burn's layout. Adapters of a run are merged into their layers.
+    `facts` describe the data.
+    Raises: ConfigError if nothing fits, names are left on both sides, integers or complex numbers
+    stand for floats, weights are NaN or infinite, or inputs or classes have other names; DataError
+    for a file that is damaged, or changed since a run or a checkpoint was written.
     """
     given, path = as_mapping(config), shards[0]
     folder = RunFolder(path.parent)
@@ -41,21 +49,22 @@ def load(config: Train, shards: list[Path], model: nn.Module) -> dict[str, Any]:
     elif contents.is_own(path.name) and (path.parent / contents.MANIFEST).exists():
         manifest.verified(path.parent)
     record, checksums = serialization.read_weights(shards, serialization.most_numbers(model))
-    try:
-        found = serialization.load_record(
-            model,
-            record,
-            path,
-            partial=True,
-            rename=given.get("rename"),
-            exclude=given.get("except", ()),
-            judge=partial(_judge, given, path),
-            remedy=lambda old, new: _line(
-                given["path"], rf"rename: {{\A{old}: {quoted(new)}}}"
-            ),
-        )
-    except ValueError as error:
-        raise errors.ConfigError([f"start_from={error}"]) from error
+    limit = SizeLimit.of(record.tensors, path.name)
+    with adapters.merged(_as_adapted(config, path), model, limit):
+        try:
+            found = serialization.load_record(
+                model,
+                record,
+                path,
+                partial=True,
+                rename=given.get("rename"),
+                exclude=given.get("except", ()),
+                judge=partial(_judge, given, path, model, facts),
+                remedy=lambda old, new: _line(given, "rename", {rf"\A{old}": new}),
+            )
+            _check_finite(given, shards, model, {*found.fitting})
+        except ValueError as error:
+            raise errors.ConfigError([f"start_from={error}"]) from error
     fresh = dict.fromkeys(found.missing, "is missing") | found.unfit
     others = f"; initialised randomly: {matching.shown(fresh)}" if fresh else ""
     log.info("weights from %s: %d tensors%s", path, len(found.fitting), others)
@@ -77,8 +86,55 @@ def as_mapping(config: Train) -> dict[str, Any]:
     return {"path": given} if isinstance(given, str) else given
 
 
-def _judge(given: dict[str, Any], path: Path, found: serialization.Differences) -> None:
+def _as_adapted(config: Train, weights: Path) -> Train:
+    """The configuration with the adapters of the run that wrote the weights, or without any."""
+    run = run_record.run_around(weights)
+    own = run_record.read_json(RunFolder(run), RunFolder(run).config) if run else {}
+    return dataclasses.replace(config, param_groups=own.get("param_groups"))
+
+
+def _check_finite(given: dict[str, Any], shards: list[Path], model: nn.Module, loaded: Any) -> None:
+    """Refuses weights and statistics that are NaN or infinite; a mask in a buffer may be infinite.
+    """
+    weights = dict(model.named_parameters())
+    wrong = [
+        name
+        for name, tensor in model.state_dict().items()
+        if name in loaded and not tensor.isfinite().all()
+        if name in weights or "running_" in name or tensor.isnan().any()
+    ]
+    for file in shards if wrong else ():
+        if not serialization.is_finite(file):
+            new = _line(given, "except", [rf"\A{re.escape(name)}\Z" for name in wrong])
+            raise ValueError(
+                f"{file}: NaN or infinite numbers in {joined(wrong)}; restore the file from a "
+                f"copy, or start these new: {new}"
+            )
+
+
+def _judge(
+    given: dict[str, Any],
+    path: Path,
+    model: nn.Module,
+    facts: Mapping[str, Any],
+    found: serialization.Differences,
+) -> None:
     """Refuses weights of another model; see `load`."""
+    if any(".lora_" in name for name in found.unexpected):
+        raise ValueError(
+            f"{path}: holds adapters, whose rule stands in the config.json of their run; give the "
+            "folder of the run, or a file of: python scripts/export.py RUN --format safetensors"
+        )
+    theirs, ours = names_on_record.beside(path), names_on_record.of_facts(facts)
+    for end, layers in names_on_record.layers(model, found.fitting).items():
+        there, here = theirs.get(end), ours.get(end)
+        if layers and there and here and there != here and not given.get("other_names"):
+            new = _line(given, "except", [f"{re.escape(layer)}[.]" for layer in layers])
+            raise ValueError(
+                f"{path}: {joined(layers)} was trained for {joined(there, MOST_NAMES)!r}, and the "
+                f"data have {joined(here, MOST_NAMES)!r}; to start it new: {new}; to take it as it "
+                f"is: {_line(given, 'other_names', True)}"
+            )
     kinds = {name: found.unfit[name] for name in found.other_kind}
     if kinds:
         raise ValueError(f"{path}: {matching.shown(kinds)}; give a file of this model")
@@ -94,14 +150,24 @@ def _judge(given: dict[str, Any], path: Path, found: serialization.Differences) 
     )
     raise ValueError(
         f"{path}: {'; '.join(words)}; if they start new or are left out: "
-        f"{_line(given['path'], 'partial: true')}; if they have other names: "
-        f"{_line(given['path'], 'rename: {OLD: NEW}')}"
+        f"{_line(given, 'partial', True)}; if they have other names: "
+        f"{_line(given, 'rename', {'OLD': 'NEW'})}"
     )
 
 
-def _line(path: str, option: str) -> str:
-    """The option on the command line, with one more."""
-    return shlex.quote(f"start_from={{path: {quoted(path)}, {option}}}")
+def _line(given: dict[str, Any], name: str, value: Any) -> str:
+    """The option on the command line with one more, or more of one."""
+    if isinstance(value, list):
+        value = [*given.get(name, ()), *value]
+    return shlex.quote(f"start_from={_written({**given, name: value})}")
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {_written(each)}' for key, each in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_written, value))}]"
+    return str(value).lower() if isinstance(value, bool) else quoted(value)
 
 
 def weights_of(config: Train, trusted: Trust | None = None) -> list[Path]:
@@ -115,13 +181,14 @@ def weights_of(config: Train, trusted: Trust | None = None) -> list[Path]:
     path = Path(as_mapping(config)["path"])
     folder = RunFolder(path)
     is_run = folder.manifest.exists() or folder.checkpoints.exists()
-    file = None if is_run else serialization.file_of_weights(path)
-    if file is None:
+    if is_run:
         own = trust.of_user(project.config_dirs(), config.trust)
         allowed = trusted or own.with_config(dataclasses.asdict(config))
-        file = _weights_in(folder, allowed)
-    shards = serialization.shards_of(file)
-    is_pickled = any(map(serialization.is_of_torch, shards))
+        files = [_weights_in(folder, allowed)]
+    else:
+        files = serialization.files_of_weights(path)
+    shards, *others = map(serialization.shards_of, files)
+    is_pickled = any(map(serialization.is_of_torch, itertools.chain(shards, *others)))
     if is_pickled and trusted is not None and str(path) not in trusted.packages:
         raise errors.ConfigError(
             [
@@ -130,6 +197,9 @@ def weights_of(config: Train, trusted: Trust | None = None) -> list[Path]:
                 f"{trusted.spelling.format(path)}"
             ]
         )
+    for other in files[1:]:
+        serialization.check_same(files[0], other)
+        log.info("%s: has the same weights as %s, and is not read", other, files[0])
     return shards
 
 

@@ -1,7 +1,6 @@
-"""LoRA adapters of a run: merged into their layers, or in the layout of peft."""
+"""LoRA adapters of a run in the layout of peft."""
 
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,26 +9,10 @@ import torch
 from torch import nn
 
 from andiron import errors, serialization
-from andiron.optim.owners.match_rules import described
 from andiron.serialization.weight_files import ADAPTER
+from andiron.shell.assembly import adapters
 from andiron.tasks.criterion import Supervised
 from andiron.wings.trained.exports.output_agreement import Program
-
-
-def merge(model: nn.Module) -> None:
-    """Adds each adapter to the weights of its layer, and puts the layer back in its place.
-
-    Raises: DataError for a weight that another module uses too: it would change there.
-    """
-    layers = _adapted(model)
-    shared = {name for parameter in described(model) for name in parameter.names[1:]}
-    for path, layer in layers.items():
-        names = [f"{path}.base_layer.{name}" for name, _ in layer.base_layer.named_parameters()]
-        if used := sorted(shared.intersection(names)):
-            raise errors.DataError(f"{used[0]}: another module shares it, so that its adapter "
-                                   "cannot be merged; choose --format adapter")  # fmt: skip
-        layer.merge(safe_merge=True)
-        model.set_submodule(path, layer.get_base_layer())
 
 
 def mark_trained(model: nn.Module, groups: Mapping[str, Any]) -> None:
@@ -52,7 +35,7 @@ def write(model: nn.Module, path: Path) -> Program:
     Raises: DataError for a model without adapters, or with adapters of several rules.
     """
     network = model.network if isinstance(model, Supervised) else model
-    layers = _adapted(network)
+    layers = adapters.adapted(network)
     groups = {group for layer in layers.values() for group in layer.active_adapters}
     if len(groups) != 1:
         has = f"adapters of {', '.join(sorted(groups))}, and a file has one" if groups else "none"
@@ -85,10 +68,3 @@ def _config(group: str, layers: dict[str, Any]) -> Any:
         target_modules=sorted(layers),
         fan_in_fan_out=getattr(first, "fan_in_fan_out", False),
     )
-
-
-def _adapted(model: nn.Module) -> dict[str, Any]:
-    """The layers with adapters of peft, by name; empty where peft made none."""
-    peft: Any = sys.modules.get("peft.tuners.lora")
-    layers = model.named_modules() if peft else ()
-    return {name: module for name, module in layers if isinstance(module, peft.LoraLayer)}

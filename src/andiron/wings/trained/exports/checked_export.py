@@ -12,6 +12,7 @@ from andiron import errors, inference, serialization
 from andiron.data import structures
 from andiron.data.splitting.described import Described
 from andiron.disk import files
+from andiron.shell.assembly import adapters
 from andiron.tasks import Adversarial, LanguageModel
 from andiron.tasks.criterion import Supervised
 from andiron.wings.trained.exports import adapter_files, programs, stored_inputs
@@ -60,7 +61,7 @@ def export(
     axes, name, output = _axes(model, described), path.name, path.parent
     expected = _outputs(model, _batches(inputs, axes))
     if kind != "adapter":
-        adapter_files.merge(model)
+        adapters.merge(model)
     titles = {axis: title for axis, (title, _) in axes.items()}
     try:
         with tempfile.TemporaryDirectory() as folder:

@@ -1,0 +1,59 @@
+"""The names that the inputs and outputs of a network have on record, beside weights and with data.
+
+>>> of_facts({"columns": ["a", "b"], "class_names": ["no", "yes"]})
+{'first': ['a', 'b'], 'last': ['no', 'yes']}
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from andiron.disk import files
+from andiron.optim.owners.match_rules import FIRST, LAST, described
+from andiron.run_folder import RunFolder
+from andiron.shell.run import run_record
+
+UNNAMED = re.compile(r"LABEL_\d+")  # what transformers calls classes without names
+Names = dict[str, Any]  # by the layer that follows them: `first` or `last`
+
+
+def of_facts(facts: Mapping[str, Any]) -> Names:
+    """The names that the facts of a data set have."""
+    encoded = facts.get("encoding", {}).get("columns", ())
+    columns = ["=".join([each["column"], *each["categories"]]) for each in encoded]
+    first = columns or facts.get("columns") or facts.get("vocabulary")
+    return {FIRST: first, LAST: facts.get("class_names") or facts.get("target_columns")}
+
+
+def beside(weights: Path) -> Names:
+    """The names in the record of the run that wrote a file, or in the config.json beside it."""
+    if run := run_record.run_around(weights):
+        return of_facts(run_record.read_json(RunFolder(run), RunFolder(run).data))
+    try:
+        settings = files.read_json(weights.with_name("config.json"))
+        named = settings.get("id2label") or dict(enumerate(settings["label_names"]))  # timm's
+        names = [named[number] for number in sorted(named, key=int)]
+        return {} if all(map(UNNAMED.fullmatch, names)) else {LAST: names}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # of another program
+        return {}
+
+
+def layers(model: nn.Module, loaded: Collection[str]) -> dict[str, list[str]]:
+    """The first and the last layer, if their weights are `loaded`, by all names that they have."""
+    kept = [
+        each
+        for each in described(model)
+        if each.tensor.dim() > 1 and not {*each.names}.isdisjoint(loaded)
+    ]
+    return {
+        end: sorted({
+            name.rpartition(".")[0].partition(".base_layer")[0]
+            for each in kept
+            if end in each.tags
+            for name in each.names
+        })
+        for end in (FIRST, LAST)
+    }  # fmt: skip
