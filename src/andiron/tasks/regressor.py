@@ -52,7 +52,8 @@ class Regressor(Supervised):
 
     The network predicts standardised values z, and y = target_mean + target_std * z; the loss is
     that of z. Mean and standard deviation are of the training targets, one number or one per
-    output; 0 and 1 if not given. They are not part of `state_dict()`.
+    output; 0 and 1 if not given. They are not part of `state_dict()`. Targets come less a
+    `target_offset`, and outputs and metrics have it back, in float64.
     Targets [batch] are treated as [batch 1]; images [batch channels height width] work too. The
     loss gets its `ignored_index`, if it has one, in place of such targets, not standardised.
     Raises: ValueError for a standard deviation that is not positive, or a loss of classes.
@@ -69,6 +70,7 @@ class Regressor(Supervised):
         *,
         target_mean: Numbers | None = None,
         target_std: Scales | None = None,
+        target_offset: Numbers | None = None,
     ):
         super().__init__(network, Criterion(loss or MeanSquaredError()))
         # the shapes would fit, but the loss would be meaningless
@@ -78,17 +80,27 @@ class Regressor(Supervised):
                 "loss=mean_squared_error"
             )
         mean = _numbers(0.0 if target_mean is None else target_mean)
-        std = _numbers(1.0 if target_std is None else target_std)
+        self.target_offset = None if target_offset is None else _numbers(target_offset).tolist()
+        if target_offset is not None:
+            mean = mean - _numbers(target_offset)
+        std = _numbers(1.0 if target_std is None else target_std).float()
         if not bool((std > 0).all()):
             raise ValueError(
                 f"target_std={target_std}: should be greater than 0; a constant target cannot be "
                 "learned"
             )
-        self.register_buffer("target_mean", mean, persistent=False)
+        self.register_buffer("target_mean", mean.float(), persistent=False)
         self.register_buffer("target_std", std, persistent=False)
 
     def forward(self, inputs: Float[Tensor, "batch ..."]) -> Float[Tensor, "..."]:
-        return self.target_mean + self.target_std * self._standardised(inputs)
+        return self.in_unit(self.target_mean + self.target_std * self._standardised(inputs))
+
+    def in_unit(self, values: Tensor) -> Tensor:
+        """The values with the `target_offset`, which float32 would blur."""
+        if self.target_offset is None:
+            return values
+        dtype = torch.float32 if values.device.type == "mps" else torch.float64
+        return values.to(dtype) + torch.tensor(self.target_offset, dtype=dtype).to(values.device)
 
     def predict(self, batch: Batch) -> RegressionOutput:
         """The loss in standardised units, and the predictions of one batch in the targets' unit.
@@ -112,8 +124,9 @@ class Regressor(Supervised):
         if has_ignored:  # also in the loss's units
             expected = expected.masked_fill(targets == ignored, ignored)
         loss, weight = self.loss(standardised, expected), self.loss.weight(targets)
-        output = self.target_mean + self.target_std * standardised
-        return RegressionOutput(loss, output, self.loss.marked(targets), weight, has_ignored)
+        output = self.in_unit(self.target_mean + self.target_std * standardised)
+        marked = self.in_unit(self.loss.marked(targets))
+        return RegressionOutput(loss, output, marked, weight, has_ignored)
 
     def _standardised(self, inputs: Tensor) -> Tensor:
         return _column(at_least_float32(super().forward(inputs)))
@@ -124,4 +137,4 @@ def _column(values: Tensor) -> Tensor:
 
 
 def _numbers(values: Numbers) -> Float[Tensor, " outputs"]:
-    return torch.as_tensor(values, dtype=torch.float32).reshape(-1)
+    return torch.as_tensor(values, dtype=torch.float64).reshape(-1)

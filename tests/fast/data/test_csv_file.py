@@ -240,41 +240,41 @@ def with_line(number, line, table=HOUSES):
     [
         (with_line(5, "49,many,3008.5"),
          "table.csv, line 5, column 'rooms': 'many' is not a number; correct it, or leave the "
-         "column out of data.features"),
+         "column out of data.features; data.max_bad_lines=1 skips it"),
         (with_line(5, "49,31/05/2024,3008.5"),
-         "table.csv, line 5, column 'rooms': '31/05/2024' looks like a date, and is not a "
-         "number; correct it, or leave the column out of data.features"),
+         "table.csv, line 5, column 'rooms': '31/05/2024' looks like a date, and is not a number; "
+         "correct it, or leave the column out of data.features; data.max_bad_lines=1 skips it"),
         (
             with_line(5, "49,\u0664,3008.5"),  # the Arabic digit four
             "table.csv, line 5, column 'rooms': '\u0664' is not a number; correct it, or leave the "
-            "column out of data.features",
+            "column out of data.features; data.max_bad_lines=1 skips it",
         ),
         (with_line(5, "49,,3008.5"),
          "table.csv, line 5, column 'rooms': has no value; fill it in, remove the row, or set "
-         "data.missing=median"),
+         "data.missing=median; data.max_bad_lines=1 skips it"),
         (with_line(5, "49, ,3008.5"),
          "table.csv, line 5, column 'rooms': has no value; fill it in, remove the row, or set "
-         "data.missing=median"),
+         "data.missing=median; data.max_bad_lines=1 skips it"),
         (with_line(5, "49,4,"),
-         "table.csv, line 5, column 'price': has no value; fill it in, or remove the row"),
+         "table.csv, line 5, column 'price': has no value; fill it in, or remove the row; "
+         "data.max_bad_lines=1 skips it"),
         (with_line(6, "nan,4,3"),
          "table.csv, line 6, column 'area': has no value ('nan'); fill it in, remove the row, or "
-         "set data.missing=median"),
+         "set data.missing=median; data.max_bad_lines=1 skips it"),
         (with_line(6, "4,-inf,3"),
          "table.csv, line 6, column 'rooms': '-inf' is not a finite number; correct or remove "
-         "the row"),
+         "the row; data.max_bad_lines=1 skips it"),
         (with_line(6, "4,1e999,3"),
          "table.csv, line 6, column 'rooms': '1e999' is not a finite number; correct or remove "
-         "the row"),
+         "the row; data.max_bad_lines=1 skips it"),
         (with_line(6, "1_000,4,3"),
          "table.csv, line 6, column 'area': '1_000' is not a number; correct it, or leave the "
-         "column out of data.features"),
+         "column out of data.features; data.max_bad_lines=1 skips it"),
         (with_line(7, "4,NaN,3\n5,6"),
          "table.csv: 2 lines cannot be used:\n  line 7, column 'rooms': has no value ('NaN'); "
          "fill it in, remove the row, or set data.missing=median\n  line 8: has 2 values where "
-         "the header has 3 names\ncorrect them, leave out columns (data.exclude), fill missing "
-         "values (data.missing=median), read them as text (data.categories), or skip lines "
-         "(data.max_bad_lines=2)"),
+         "the header has 3 names\ncorrect them, leave out columns ('data.exclude=[\"rooms\"]'), "
+         "fill missing values (data.missing=median), or skip lines (data.max_bad_lines=2)"),
         (with_line(8, "4,5"), "table.csv, line 8: has 2 values where the header has 3 names; "
          "data.max_bad_lines=1 skips it"),
         (with_line(8, "4,5,6,7"), "table.csv, line 8: has 4 values where the header has 3 names; "
@@ -316,10 +316,15 @@ def test_what_is_not_utf_8_is_reported(file):
     )
 
 
-def test_a_class_of_a_single_row_is_reported_by_its_line(file):
-    assert refused(file(with_line(9, "tulip,1,2", FLOWERS)), "kind") == (
-        "table.csv, line 9, column 'kind': the class 'tulip' has only this row, and cannot be in "
-        "both training and test set; add rows of it, or remove it"
+def test_classes_of_single_rows_are_named_at_once_and_train(file, caplog):
+    rare = "".join(f"{name},1,2\n" for name in ("tulip", "fern"))
+    splits = load(file(FLOWERS + rare), "kind")
+    assert splits.class_counts == [10, 1, 10, 10, 1]
+    assert "column 'kind': has classes with one row each: 'fern', 'tulip'; other " in caplog.text
+    few = "".join(f"{name},{row},2\n" for row, name in enumerate(("tulip", "fern", "moss")))
+    assert refused(file(FLOWERS + few), "kind") == (
+        "table.csv, line 46, column 'kind': 3 of 6 are classes with one row each: 'fern', 'moss', "
+        "'tulip'; add rows of them, or predict numbers with data=csv_regression"
     )
 
 

@@ -14,11 +14,13 @@ import pytest
 import safetensors.torch
 import torch
 from in_process import called
-from strangers_tables import AMERICAN, GERMAN, OF_R
+from strangers_tables import AMERICAN, AMERICAN_OPTIONS, GERMAN, GERMAN_OPTIONS
 
 import andiron
 from andiron import errors
+from andiron.data.on_disk.column_values import arguments
 from andiron.shell.training import train
+from andiron.wings.runs import accept_changes
 from andiron.wings.trained import evaluate, predict
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "data.md"
@@ -139,19 +141,53 @@ def test_a_run_is_measured_on_few_rows_and_predicts_the_valid_ones(here, monkeyp
 
 
 @pytest.mark.parametrize(
-    "content, encoding, target",
-    [(GERMAN, "cp1252", "Klasse"), (AMERICAN, "utf-8", "kind"), (OF_R, "utf-8", "kind")],
-    ids=["German", "American", "of R"],
+    "content, encoding, target, options",
+    [(GERMAN, "cp1252", "Klasse", GERMAN_OPTIONS), (AMERICAN, "utf-8", "kind", AMERICAN_OPTIONS)],
+    ids=["German", "American"],
 )
-def test_a_table_trains_with_the_arguments_of_the_message(here, content, encoding, target):
+def test_a_strangers_table_trains_by_its_options(here, content, encoding, target, options):
     (here / "table.csv").write_bytes(content.encode(encoding))
     command = ["render=plain", "data=csv", "data.path=table.csv", f"data.target={target}",
                "num_epochs=1", "model.hidden=[4]", "hydra.run.dir=run"]  # fmt: skip
     refused = called(train.main, *command, cwd=here)
     assert refused.code == 1 and not (here / "run" / "model.safetensors").exists()
-    options_line = re.search(r"options for this table: (.*)", refused.errors)
-    words = options_line or re.search(r"set (data.missing=\w+)", refused.errors)
-    arguments = shlex.split(words[1])
-    weights(here, "run", *command, *arguments)
-    options = json.loads((here / "run" / "config.json").read_text())["data"]
-    assert all(options[each.removeprefix("data.").partition("=")[0]] for each in arguments)
+    weights(here, "run", *command, *shlex.split(arguments(options)))
+    recorded = json.loads((here / "run" / "config.json").read_text())["data"]
+    assert {name: recorded[name] for name in options} == options
+
+
+def test_a_run_with_an_option_of_an_earlier_version_resumes(here):
+    rows = [f"{row},{row % 7},{('a', 'b')[row % 2]}" for row in range(40)]
+    (here / "t.csv").write_text("\n".join(["x,z,y", *rows]) + "\n")
+    weights(here, "run", "data=csv", "data.path=t.csv", "data.target=y", "hydra.run.dir=run",
+            "num_epochs=1", "model.hidden=[4]")  # fmt: skip
+    config = json.loads((here / "run" / "config.json").read_text())
+    config["data"]["units"] = None
+    (here / "run" / "config.json").write_text(json.dumps(config))
+    assert called(accept_changes.main, "run", cwd=here).code == 0
+    weights(here, "run", "resume=run", "num_epochs=2")
+
+
+def test_large_targets_are_predicted_and_measured_in_their_unit(here):
+    seconds = [1_700_000_000 + 25_000 * (row % 13) for row in range(60)]
+    rows = [f"{row % 13},{each}" for row, each in enumerate(seconds)]
+    (here / "t.csv").write_text("\n".join(["x,t", *rows]) + "\n")
+    (here / "other.csv").write_text("\n".join(["x,t", *rows[:30]]) + "\n")
+    weights(here, "run", "data=csv_regression", "data.path=t.csv", "data.target=t",
+            "hydra.run.dir=run", "model.hidden=[]", "num_epochs=200", "lr=0.1", "batch_size=64",
+            "data.valid_sets={other: other.csv}")  # fmt: skip
+    facts = json.loads((here / "run" / "data.json").read_text())
+    assert math.isclose(facts["target_offset"][0], facts["target_mean"][0])
+    run = andiron.load(here / "run")
+    predicted = [each.values["t"] for each in run.predict([{"x": row} for row in range(13)])]
+    exact = [1_700_000_000 + 25_000 * row for row in range(13)]
+    assert max(abs(a - b) for a, b in zip(predicted, exact)) < 30
+    assert len({*predicted}) == 13 and any(each % 128 for each in predicted)
+    ended = called(predict.main, "run", "other.csv", "--json", cwd=here)
+    lines = [json.loads(line) for line in ended.output.splitlines()]
+    assert abs(lines[0]["values"]["t"] - predicted[0]) < 1e-3, lines[0]
+    for options in ([], ["split=other"], ["split=all", "data.path=other.csv"],
+                    ["data.path=other.csv"]):  # fmt: skip
+        ended = called(evaluate.main, "run", *options, "--json", cwd=here)
+        metrics = json.loads(ended.output)["metrics"]
+        assert (ended.code, metrics["mae"] < 30) == (0, True), ended.errors

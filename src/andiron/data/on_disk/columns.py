@@ -9,11 +9,14 @@ A reader of another file format makes `Columns` and passes them to `table_splits
 
 import logging
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, time, timedelta
 from typing import Any, Literal
 
+import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
@@ -26,8 +29,10 @@ MISSING = frozenset({
     "<NA>", "N/A", "NA", "NULL", "NaN", "NaT", "None", "n/a", "nan", "null", "?",
 })  # fmt: skip
 BOOLEANS = ("true", "false")
+JOINTS = "|;,+&/ "  # of labels in one text
 log = logging.getLogger("andiron")
 FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
+LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,6 @@ class Reading:
     date_format: str | None = None  # of strptime; None is ISO 8601
     decimal: Decimal = "."
     thousands: Thousands | None = None  # the separator; " " is any space
-    units: Sequence[str] | None = None  # left out before and after numbers, such as %
     missing_values: Sequence[str | float] | None = None  # beside MISSING; empty: none but ""
     classes: Collection[str] = ()  # known names, which are never missing
 
@@ -89,14 +93,6 @@ class Request:
     has_number_targets: bool = False
     is_partial: bool = False  # invalid rows are left out, in `Columns.refused`
 
-    def changed(self, options: Mapping[str, Any]) -> "Request":
-        """The request with these options of `data` set."""
-        parts: Any = {"layout": self.layout, "reading": self.reading}
-        for name, part in parts.items():
-            of_part = {option: options[option] for option in options if hasattr(part, option)}
-            parts[name] = replace(part, **of_part)
-        return replace(self, missing=options.get("missing", self.missing), **parts)
-
 
 @dataclass(frozen=True)
 class Columns:
@@ -112,7 +108,6 @@ class Columns:
     row_name: Callable[[int], str] = "row {}".format
     dates: Collection[str] = ()  # which of the numbers are days since 1970-01-01
     record: Mapping[str, Any] = field(default_factory=dict)  # skipped rows, for data.json
-    suggested: Mapping[str, Any] = field(default_factory=dict)  # options of `data`
     refused: str = ""  # the problems of rows that are left out of a prediction
 
     def column(self, name: str) -> Float[Tensor, " rows"]:
@@ -174,11 +169,20 @@ def places(names: Iterable[str]) -> Callable[[str], int]:
 
 
 def value_of(text: str) -> Any:
-    """The value that a text is written for: a number, a boolean, a day, or the text itself."""
+    """The value that a text is written for: a number, boolean, day or time, or the text itself.
+
+    A float32 has the value of its shortest text, 0.1, also where float64 has more digits of it.
+    """
     number = parsed(text)
     if number is not None and number - number == 0:  # finite
-        is_whole = text.strip().removeprefix("-").isdigit()
-        return int(text) if is_whole else number  # float64 rounds beyond 2^53
+        if text.strip().removeprefix("-").isdigit():
+            return int(text)  # float64 rounds beyond 2^53
+        is_single = abs(number) <= LARGEST and float(np.float32(number)) == number
+        return float(str(np.float32(number))) if is_single else number
+    if text[2:3] == ":":
+        with suppress(ValueError):
+            moment, _, fraction = text.partition(".")
+            return time.fromisoformat(moment), fraction.rstrip("0")
     day = days(text, None) if text[4:5] == "-" else None
     if day is not None:
         return "day", day
@@ -186,7 +190,11 @@ def value_of(text: str) -> Any:
 
 
 def warn_of_alike(source: str, classes: Iterable[str], what: str = "classes") -> None:
-    """Logs classes that differ in case, invisible characters, or the way a number is written."""
+    """Logs names that differ in case, invisible characters, or the way a number is written.
+
+    Classes made of others, such as `road water`, may be several labels: they are logged too.
+    """
+    classes = [*classes]
     first, pairs = dict[Any, str](), list[str]()
     for name in classes:
         shown = "".join(filter(str.isprintable, unicodedata.normalize("NFKC", name)))
@@ -197,3 +205,24 @@ def warn_of_alike(source: str, classes: Iterable[str], what: str = "classes") ->
         listed = ", ".join(pairs[:3]) + ", ..." * (len(pairs) > 3)
         line = "%s: are two %s each: %s; write those that mean one alike"
         log.warning(line, source, what, listed)
+    if what == "classes" and (joined := _joined(classes)):
+        log.warning(
+            "%s: classes such as %r are made of others; if these are several labels of a sample, "
+            "give each label a column of 0 and 1, with data.target=[...] and task=multilabel, or "
+            "for pictures data=torch_dataset", source, joined,
+        )  # fmt: skip
+
+
+def _joined(classes: Sequence[str]) -> str | None:
+    """A class that seems to be a list of labels, which others have too; None if there is none."""
+    for mark in JOINTS:
+        lists = {name: [part.strip("[](){}'\" ") for part in name.split(mark)] for name in classes}
+        counts = Counter(part for parts in lists.values() for part in {*parts})
+        several = [name for name, parts in lists.items() if len({*filter(None, parts)}) > 1]
+        parts = {part for name in several for part in lists[name]}
+        shared = sum(counts[part] > 1 for part in parts)
+        is_list = len(several) > 2 and 2 * shared > len(parts) or mark in "|;," and shared
+        for name in several:
+            if is_list or {*lists[name]} <= {*classes}:
+                return name
+    return None

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from andiron import errors
 from andiron.data.dataset import Dataset
-from andiron.data.on_disk import table_splits
+from andiron.data.on_disk import other_files, table_splits
 from andiron.data.on_disk.columns import (
     Columns,
     Decimal,
@@ -53,7 +53,6 @@ def csv(
     date_format: str | None = None,
     decimal: Decimal = ".",
     thousands: Thousands | None = None,
-    units: Sequence[Text] | None = None,
     missing_values: Sequence[Text | Number] | None = None,
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None,
     encoding: str | None = None,
@@ -61,6 +60,7 @@ def csv(
     max_bad_lines: Index = 0,
     weight: str | None = None,
     valid_sets: dict[SetName, str] | None = None,
+    units: None = None,  # in records of earlier versions
 ) -> Splits:
     """The rows of a file: `features` as float32, by default all columns but `target` and `exclude`.
 
@@ -76,7 +76,7 @@ def csv(
     on, each at least twice; with integer_classes, also if they are other whole numbers.
     A parquet file has its columns by name; its rows are counted from 0. An index that pandas wrote
     is no feature, unless it is named.
-    Numbers have the `decimal` and `thousands` separator, and leave out `units` such as %. Missing
+    Numbers have the `decimal` and `thousands` separator. Missing
     are the usual texts, such as NA, and `missing_values`; if these are empty, empty cells alone.
     Without `delimiter` it is the first of , ; tab | and space that gives the header its names. The
     `encoding` is UTF-8. `header` has the names of a file without them. Up to
@@ -91,9 +91,10 @@ def csv(
     _check_choice(
         targets, kind, {"features": features or (), "exclude": exclude or (), "weight": beside}
     )
+    other_files.refuse_folder(file)
     checksum = fingerprint.of_file(file)
     kinds: dict[str, Kind] = dict.fromkeys(categories or (), "text")
-    reading = Reading(text, kinds, date_format, decimal, thousands, units or None, missing_values)
+    reading = Reading(text, kinds, date_format, decimal, thousands, missing_values)
     layout = Layout(delimiter, encoding, header)
     table = read(
         file,
@@ -171,6 +172,7 @@ def with_files(
     def read_set(path: str) -> tuple[Dataset, str]:
         table = read_as(Path(path), splits.facts, targets, **options)
         rows = table_splits.further_set(table, targets, splits.facts)
+        table_splits.warn_of_shared(splits.train, rows, table.source)
         return rows, fingerprint.of_file(Path(path))
 
     if isinstance(test, str):

@@ -13,41 +13,33 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import polars
 
 from andiron import errors
-from andiron.data.on_disk.column_values import (
-    FORMATS, MOST_LOOKED_AT, arguments, finite, may_be_thousands, odd_values,
-)  # fmt: skip
+from andiron.data.on_disk.column_values import MOST_LOOKED_AT, NONE_ODD, finite, odd_values
 from andiron.data.on_disk.columns import Layout, Reading, Request, parsed
-from andiron.data.on_disk.table_files import (
-    LIKELY_ENCODING, Choose, File, Table, Unreadable,
-)  # fmt: skip
+from andiron.data.on_disk.table_files import LIKELY_ENCODING, Choose, File, Table
 from andiron.plain import readable
 
 BLOCK_BYTES = 8 * 2**20  # of text in memory at a time
 FEWEST_WAVELENGTHS = 8  # in the header of a spectrum, such as 400.5
 BLOCK_ROWS = 2**14
 DELIMITERS = (",", ";", "\t", "|", " ")
-FIRST_ROWS = 10  # that show whether the header lacks a name
+FIRST_ROWS = 10  # in which the names of the columns are looked for
 NO_HEADER = (
     "for a file without a header, give the names of the columns in data.header=[...], or "
     "data.header=false, which names them column_1, column_2, ..."
 )
 NO_TEXT = re.compile("[\0\udc80-\udcff]")  # NUL, or a byte that is not UTF-8
+ESCAPED = (
+    "a quote within a text has a backslash before it, as Spark writes it: write the table as "
+    "parquet, or with .option('escape', '\"')"
+)
 OWN_NAMES = "give each column a name of its own, or set data.header=true, which numbers them"
 log = logging.getLogger("andiron")
-
-
-class Header(NamedTuple):
-    """The names of the columns, "" where there is none, and the lines above the rows."""
-
-    names: Sequence[str]
-    lines: int  # 0 or 1
-    lacking: int  # columns that the first line lacks
 
 
 def rows(path: Path, file: File, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -68,8 +60,11 @@ def rows(path: Path, file: File, delimiter: str) -> Iterator[tuple[int, list[str
             if row:
                 yield line, [value.strip() for value in row]
     except csv_format.Error as error:
+        file.seek(0)
+        is_escaped = b'\\"' in file.read()
         raise errors.DataError(
-            f"{path}, after line {line}: cannot be read ({error}); correct it"
+            f"{path}, after line {line}: cannot be read ({error}); "
+            f"{ESCAPED if is_escaped else 'correct it'}"
         ) from error
     finally:
         text.detach()  # which would close the file
@@ -81,45 +76,46 @@ def _not_text(place: str, odd: str) -> errors.DataError:
             f"{place}: has NUL bytes, as a file that was not written whole, or is in UTF-16; "
             "restore it, or set data.encoding=utf-16"
         )
-    return Unreadable(
+    return errors.DataError(
         f"{place}: is not UTF-8 (byte 0x{ord(odd) - 0xDC00:02x}); set data.encoding, such as "
-        f"{LIKELY_ENCODING}, or convert it: iconv -f ... -t utf-8", {"encoding": LIKELY_ENCODING},
-    )  # fmt: skip
+        f"{LIKELY_ENCODING}, or convert it: iconv -f ... -t utf-8"
+    )
 
 
 def table(path: Path, file: File, request: Request, choose: Choose) -> Table:
     """The chosen columns; the requested ones show which delimiter is the right one.
 
-    A feature without a gap is numeric if all its values are numbers; others are text.
+    A feature whose first values are all numbers is read as numbers, others as text.
     Raises: DataError as `rows`, or for a header that is unsuitable.
     """
     wanted = [*(request.features or ()), *request.texts]
-    delimiter, above = _names_in(path, file, wanted, request.layout)
+    delimiter, begin = _names_in(path, file, wanted, request.layout)
     first = [row for _, row in itertools.islice(rows(path, file, delimiter), MOST_LOOKED_AT)]
-    if above:
-        log.warning("%s: left out, above the names of the columns: %r", path, first[:above])
-    header = _header(path, first[above:], request.layout)
-    header, names = header._replace(lines=header.lines + above), header.names
+    if begin:
+        log.warning("%s: left out, above the names of the columns: %r", path, first[:begin])
+    names = _header(path, first[begin:], request.layout)
+    begin += request.layout.header in (None, True)
     features, others = choose(names, ())
     places = {name: names.index(name) for name in (*features, *others)}
     for name in places:
         if names.count(name) > 1:
             what = f"the header has the name {name!r} twice"
             raise errors.DataError(f"{path}, line 1: {what}; {OWN_NAMES}")
-    whole = [row for row in first[header.lines :] if len(row) == len(names)]
+    whole = [row for row in first[begin:] if len(row) == len(names)]
     texts = {name: [row[places[name]] for row in whole] for name in features if name not in others}
-    numbers = _numbers(path, texts, request.reading)
+    numbers = _numbers(texts, request.reading)
     # an index, which comes first, needs no name, nor does a column without values
     nameless = {f"\n{place}": place for place, name in enumerate(names) if place and not name}
     places |= nameless
     read = None
-    if size := _plain_lines(file, delimiter, header):
-        lines = range(header.lines + 1, size + 1)
+    if size := _plain_lines(file, delimiter, len(names)):
+        lines = range(begin + 1, size + 1)
         with suppress(polars.exceptions.PolarsError):  # too many values, or not in UTF-8
             read = _plain_table(
                 file, delimiter, lines, len(names), places, numbers, request.reading
             )
-    read = read or _table_by_row(rows(path, file, delimiter), header, places)
+    below = itertools.islice(rows(path, file, delimiter), begin, None)
+    read = read or _table_by_row(below, len(names), places)
     for name, place in nameless.items():
         for row in (read.frame[name] != "").arg_true():
             raise errors.DataError(
@@ -129,32 +125,23 @@ def table(path: Path, file: File, request: Request, choose: Choose) -> Table:
     return read._replace(features=features)
 
 
-def _numbers(path: Path, columns: Mapping[str, Sequence[str]], reading: Reading) -> list[str]:
+def _numbers(columns: Mapping[str, Sequence[str]], reading: Reading) -> list[str]:
     """The columns that have plain numbers alone in the first rows."""
-    numbers = []
-    if reading.decimal == "." and not reading.missing_numbers and not reading.date_format:
-        for name, texts in columns.items():
-            values: Any = [*map(parsed, texts)]
-            if reading.kinds.get(name, "number") != "number":
-                continue
-            if None not in values and np.isfinite(values).any():
-                numbers.append(name)
-            if reading.thousands is None and may_be_thousands(texts):
-                log.warning(
-                    "%s: column %r has numbers such as 2.400 beside 850, and their points are read "
-                    "as decimal points; if they separate thousands, set %s",
-                    path, name, arguments(FORMATS[2], " and "),
-                )  # fmt: skip
-    return numbers
+    if reading.decimal == "," or reading.missing_numbers or reading.date_format:
+        return []
+    values: dict[str, Any] = {name: [*map(parsed, texts)] for name, texts in columns.items()
+                              if reading.kinds.get(name, "number") == "number"}  # fmt: skip
+    return [name for name, known in values.items()
+            if None not in known and np.isfinite(known).any()]  # fmt: skip
 
 
 def _table_by_row(
-    rows: Iterable[tuple[int, list[str]]], header: Header, places: Mapping[str, int]
+    rows: Iterable[tuple[int, list[str]]], width: int, places: Mapping[str, int]
 ) -> Table:
     """The columns as text; blank rows are left out."""
-    lines, bad, width = array.array("q"), dict[int, str](), len(header.names)
+    lines, bad = array.array("q"), dict[int, str]()
     schema = dict.fromkeys(places, polars.String)
-    frames, below = [polars.DataFrame(schema=schema)], itertools.islice(rows, header.lines, None)
+    frames, below = [polars.DataFrame(schema=schema)], iter(rows)
     while block := [*itertools.islice(below, BLOCK_ROWS)]:
         chosen = []
         for line, row in block:
@@ -167,9 +154,11 @@ def _table_by_row(
     return Table("line", (), polars.concat(frames, rechunk=True), lines, bad)
 
 
-def _plain_lines(file: File, delimiter: str, header: Header) -> int:
-    """The number of lines if line n is row n without quotes, and together they fit; else 0."""
-    width = len(header.names)
+def _plain_lines(file: File, delimiter: str, width: int) -> int:
+    """The number of lines if line n is row n without quotes, and together they fit; else 0.
+
+    Polars fills a line with too few values by null.
+    """
     if width == 1 or not delimiter.isascii():
         return 0
     ends = delimiters = 0
@@ -182,14 +171,14 @@ def _plain_lines(file: File, delimiter: str, header: Header) -> int:
         ends += int(np.count_nonzero(marks == ord("\n")))
         delimiters += int(np.count_nonzero(marks == ord(delimiter)))
     lines = ends + int(marks[-1] != ord("\n"))
-    return lines if delimiters == lines * (width - 1) - header.lacking else 0
+    return lines if delimiters == lines * (width - 1) else 0
 
 
 def _plain_table(
     file: File, delimiter: str, lines: range, width: int, places: Mapping[str, int],
     numbers: Sequence[str], reading: Reading,
 ) -> Table:  # fmt: skip
-    """The columns; `numbers` apart."""
+    """The columns, of `numbers` as float64; a block whose numbers have gaps is read again."""
     labels = {place: f"\n{place}" for place in range(width)}
     labels |= {place: name for name, place in places.items()}
     schema: dict[str, Any] = dict.fromkeys(labels.values(), polars.String)
@@ -201,23 +190,20 @@ def _plain_table(
             raise_if_empty=False, extra_columns="raise", quote_char=None,
         ).select(chosen).with_columns(polars.col(polars.String).str.strip_chars())  # fmt: skip
 
-    of_numbers: dict[str, Any] = dict.fromkeys(numbers, polars.Float64)
-    frames = [polars.DataFrame(schema={name: schema[name] for name in places}).drop(numbers)]
-    matrix, row = np.empty((len(lines), len(numbers))), 0  # filled by block: half the memory
-    odd = {name: list[polars.DataFrame]() for name in numbers}
+    kinds: dict[str, Any] = dict.fromkeys(numbers, polars.Float64)
+    frames = [polars.DataFrame(schema={name: (schema | kinds)[name] for name in places})]
+    odd, row = {name: [NONE_ODD] for name in numbers}, 0
     for block in _blocks(file, lines.start - 1):
-        frame = read(block, [*places], of_numbers)
-        frames.append(frame.drop(numbers))
-        columns = dict(zip(numbers, matrix[row : row + len(frame)].T))
-        for name, column in columns.items():
-            column[:] = frame[name]
-        gaps = [name for name, column in columns.items() if not np.isfinite(column).all()]
+        frame = read(block, [*places], kinds)
+        gaps = [name for name in numbers if not frame[name].is_finite().fill_null(False).all()]
         for texts in read(block, gaps, {}) if gaps else ():
             known = finite(texts, reading)
-            columns[texts.name][:] = known
+            frame = frame.with_columns(known.alias(texts.name))
             odd[texts.name].append(odd_values(texts, known, row))
+        frames.append(frame)
         row += len(frame)
-    return Table("line", (), polars.concat(frames, rechunk=True), lines, {}, odd, matrix)
+    every = {name: polars.concat(parts) for name, parts in odd.items()}
+    return Table("line", (), polars.concat(frames, rechunk=True), lines, {}, every)
 
 
 def _blocks(file: File, skipped: int) -> Iterator[bytes]:
@@ -249,36 +235,24 @@ def _names_in(path: Path, file: File, wanted: Sequence[str], layout: Layout) -> 
     return best, -fits[best][-1] if layout.header in (None, True) else 0
 
 
-def _header(path: Path, first: Sequence[list[str]], layout: Layout) -> Header:
-    """The names in the options or in the first line that is not blank.
-
-    A name less than the rows have values is a column without a name: the last if it is empty, else
-    the first, as R writes the names of rows.
-    """
+def _header(path: Path, first: Sequence[list[str]], layout: Layout) -> list[str]:
+    """The names in the options or in the first line that is not blank."""
     if not first:
         why = "is empty; its first line should have the names of the columns"
         raise errors.DataError(f"{path}: {why}")
-    has_names = layout.header in (None, True)
     names = list(layout.header if isinstance(layout.header, Sequence) else first[0])
-    below = first[has_names : 1 + FIRST_ROWS]
     if layout.header is False:
         names = [f"column_{place}" for place in range(1, len(first[0]) + 1)]
     elif layout.header is True:
         counts = [first[0][: place + 1].count(name) for place, name in enumerate(names)]
         names = [f"{name}_{n}" if n > 1 else name for name, n in zip(names, counts)]
         names[1:] = [name or f"column_{place}" for place, name in enumerate(names[1:], 2)]
-    widths = {len(row) for row in below}
-    if widths == {len(names) + 1}:
-        is_last = not any(row[-1] for row in below)
-        names = [*names, ""] if is_last else ["", *names]
-    elif names[0] == "#" and widths == {len(names) - 1}:  # by NumPy
-        names = names[1:]
-    if layout.header is None and _look_like_data(names):
+    elif layout.header is None and _look_like_data(names):
         raise errors.DataError(
             f"{path}: its first line looks like data ({readable.joined(names)}): {NO_HEADER}; "
             "if these are the names, set data.header=true"
         )
-    return Header(names, int(has_names), len(names) - len(first[0]) if has_names else 0)
+    return names
 
 
 def _look_like_data(names: Sequence[str]) -> bool:
@@ -287,11 +261,3 @@ def _look_like_data(names: Sequence[str]) -> bool:
     signs = {np.sign(b - a) for a, b in itertools.pairwise(numbers)}
     has_fraction = any(number % 1 for number in numbers)
     return 0 in signs or len(signs) > 1 or has_fraction and len(numbers) < FEWEST_WAVELENGTHS
-
-
-def header_hint(names: Sequence[str]) -> str:
-    """A hint at another delimiter, or at a missing header."""
-    delimiters = [mark for mark in DELIMITERS if len(names) == 1 and mark in names[0]]
-    if any(parsed(name) is not None for name in names):
-        return f"; its first line looks like data: {NO_HEADER}"
-    return f"; set {arguments({'delimiter': delimiters[0]})}" if delimiters else ""

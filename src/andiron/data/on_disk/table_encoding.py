@@ -39,7 +39,7 @@ from andiron.plain import readable
 
 QUANTITIES = ("number", "date")
 # the fields that a `Reading` has too
-OF_READING = ("date_format", "decimal", "thousands", "units", "missing_values")
+OF_READING = ("date_format", "decimal", "thousands", "missing_values")
 MOST_ONE_HOT = 200  # inputs of one column; more are rarely categories
 log = logging.getLogger("andiron")
 
@@ -95,7 +95,6 @@ class TableEncoding:
     date_format: str | None = None
     decimal: Decimal = "."
     thousands: Thousands | None = None
-    units: Sequence[str] | None = None
     missing_values: Sequence[str | float] | None = None
 
     @property

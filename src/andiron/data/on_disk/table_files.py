@@ -4,9 +4,11 @@ Other formats of files are named. A cell has one text wherever it comes from:
 `column_values.text_of` of values from Python, and `column_values.texts` of polars columns.
 """
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +16,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import polars
-from jaxtyping import Float
 
 from andiron import errors
+from andiron.data.on_disk import other_files
 from andiron.data.on_disk.column_values import text_of
 from andiron.data.on_disk.columns import is_frame
 from andiron.disk import files
@@ -27,63 +29,44 @@ MARKS = {  # that begin a file; the longer first
     b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16",
 }  # fmt: skip
 File = io.BufferedIOBase | BinaryIO
+COMPRESSED = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ": lzma}
 PARQUET = (".parquet", ".pq")
+MOST_DIGITS = 38  # of a decimal that polars reads
 NO_CELL = (polars.Binary, polars.Duration, polars.Object, polars.BaseExtension)
+# an interval, which stops polars otherwise even in a column that is left out
+polars.Config.load('{"environment": {"POLARS_IMPORT_INTERVAL_AS_STRUCT": "1"}}')
 # of the names, and those of an index: the features, and further columns
 Choose = Callable[[Sequence[str], Collection[str]], tuple[Sequence[str], Sequence[str]]]
 
 
-class Unreadable(errors.DataError):
-    """A table that `options` of `data` may read."""
-
-    def __init__(self, message: str, options: Mapping[str, Any]):
-        super().__init__(message)
-        self.options = options
-
-
 @contextmanager
 def opened(path: Path, content: bytes | None, encoding: str | None) -> Iterator[File]:
-    """The file, or its `content`, as text in UTF-8; decompressed if it is gzip.
+    """The file, or its `content`, as text in UTF-8; decompressed if it is gzip, bzip2 or xz.
 
     Raises: DataError for a file that cannot be read, or is of another kind.
     """
     try:
         with files.opened(path) if content is None else io.BytesIO(content) as source:
             file: File = source
+            for mark, module in COMPRESSED.items():
+                if _start(source).startswith(mark):
+                    file = module.open(source)  # type: ignore[attr-defined]
             start = _start(file)
-            if start.startswith(b"\x1f\x8b"):
-                file = gzip.GzipFile(fileobj=file)
-                start = _start(file)
-            _check_kind(path, start)
+            if what := other_files.what(path, start):
+                raise errors.DataError(f"{path}: {what}")
             marked = (name for mark, name in MARKS.items() if start.startswith(mark))
             encoding = encoding or next(marked, None)
             yield file if encoding is None else _decoded(path, file, encoding)
-    except (OSError, ValueError, EOFError, polars.exceptions.PolarsError,
+    except (OSError, ValueError, EOFError, lzma.LZMAError, polars.exceptions.PolarsError,
             polars.exceptions.PanicException) as error:  # fmt: skip
         why = files.reason(error) if isinstance(error, OSError) else errors.first_line(error)
         raise errors.DataError(f"{path}: cannot be read ({why}); name a file") from error
 
 
 def _start(file: File) -> bytes:
-    start = file.read(4)
+    start = file.read(other_files.START)
     file.seek(0)
     return start
-
-
-def _check_kind(path: Path, start: bytes) -> None:
-    """Refuses a file of another format, with the line that converts it."""
-    readers = {".feather": "feather", ".arrow": "feather", ".json": "json", ".orc": "orc",
-               ".dta": "stata", ".sav": "spss", ".h5": "hdf"}  # fmt: skip
-    reader = readers.get(path.suffix.lower())
-    if start.startswith((b"PK\3\4", b"\xd0\xcf\x11\xe0")):  # zip, and files of old Office
-        reader = "excel"
-    if reader is not None:
-        what = "a spreadsheet or an archive" if reader == "excel" else f"a {path.suffix} file"
-        raise errors.DataError(
-            f"{path}: is {what}, and data=csv reads text and parquet files; save it as CSV, or: "
-            f"python -c \"import pandas; pandas.read_{reader}('{path.name}')"
-            f".to_csv('{path.stem}.csv', index=False)\""
-        )
 
 
 def _decoded(path: Path, file: File, encoding: str) -> File:
@@ -104,26 +87,26 @@ def _decoded(path: Path, file: File, encoding: str) -> File:
 
 
 class Table(NamedTuple):
-    """The chosen columns of a table; columns of numbers may be apart."""
+    """The chosen columns of a table."""
 
     unit: str  # a line, counted from 1, or a row, counted from 0, in messages
     features: Sequence[str]
-    frame: polars.DataFrame  # the columns beside `odd`
+    frame: polars.DataFrame
     lines: Sequence[int]  # of each row
     bad: Mapping[int, str] = {}  # the fault of an invalid line, by line
-    # the features in `numbers`, with the row and the text of each value that is not finite
-    odd: Mapping[str, Sequence[polars.DataFrame]] = {}
-    numbers: Float[np.ndarray, "rows columns"] = np.empty((0, 0))
+    # by column of numbers: the row and the text of each value that is null in `frame`
+    odd: Mapping[str, polars.DataFrame] = {}
 
 
 def is_parquet(path: Path, file: File) -> bool:
     """Whether the open file is a parquet file, by its first bytes or its name."""
-    return _start(file) == b"PAR1" or path.suffix.lower() in PARQUET
+    return _start(file).startswith(b"PAR1") or path.suffix.lower() in PARQUET
 
 
 def of_parquet(path: Path, file: Any, choose: Choose) -> Table:
     """The chosen columns of a parquet file; only they are read.
 
+    Moments are read in microseconds, as INT96 of Spark has years that nanoseconds cannot count.
     Raises: DataError naming a column whose values are no cells of a table.
     """
     content = file.read()
@@ -133,8 +116,14 @@ def of_parquet(path: Path, file: Any, choose: Choose) -> Table:
     index = [name for name in of_pandas.get("index_columns", ()) if isinstance(name, str)]
     features, others = choose([*kinds], index)
     names = [*dict.fromkeys([*features, *others])]
-    _check_kinds(path, {name: kinds[name] for name in names})
-    frame = polars.read_parquet(io.BytesIO(content), columns=names).select(names)
+    chosen: dict[str, Any] = {name: kinds[name] for name in names}
+    _check_kinds(path, chosen)
+    chosen |= {name: polars.Datetime("us", kind.time_zone) for name, kind in chosen.items()
+               if isinstance(kind, polars.Datetime)}  # fmt: skip
+    casts = polars.ScanCastOptions(datetime_cast="nanosecond-downcast")
+    frame = polars.scan_parquet(
+        io.BytesIO(content), schema=chosen, cast_options=casts, extra_columns="ignore"
+    ).collect()
     return Table("row", features, frame, range(len(frame)))
 
 
@@ -180,7 +169,8 @@ def _series(column: Any) -> polars.Series:
 
 def _check_kinds(source: str | Path, kinds: Mapping[str, Any]) -> None:
     if wrong := {name: kind for name, kind in kinds.items()
-                 if kind.is_nested() or isinstance(kind, NO_CELL)}:  # fmt: skip
+                 if kind.is_nested() or isinstance(kind, NO_CELL)
+                 or kind.is_decimal() and kind.precision > MOST_DIGITS}:  # fmt: skip
         listed = ", ".join(f"{name!r} ({kind})" for name, kind in wrong.items())
         raise errors.DataError(
             f"{source}: cannot use the columns {listed}: a value is a number, a text, a boolean or "

@@ -1,24 +1,17 @@
-"""Reads tables from files, standard input, data frames and mappings; suggests options.
-
-A table that cannot be read is tried again with the options that its values suggest, so that one
-message has all of them.
-"""
+"""Reads tables from files, standard input, data frames and mappings."""
 
 import logging
 import re
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from andiron import errors
-from andiron.data.on_disk import column_values, delimited_text, table_files
-from andiron.data.on_disk.columns import Columns, Request, is_frame
-from andiron.data.on_disk.table_files import Unreadable
+from andiron.data.on_disk import delimited_text, table_files
+from andiron.data.on_disk.columns import Columns, Request, is_frame, parsed
 from andiron.data.on_disk.table_lines import TableLines
 
-MOST_ATTEMPTS = 8
 UNNAMED = re.compile(r"Unnamed: \d+(\.\d+|_level_\d+)*|__index_level_\d+__|")  # by pandas
 Names = Sequence[str]
 log = logging.getLogger("andiron")
@@ -27,34 +20,8 @@ log = logging.getLogger("andiron")
 def read(source: Any, request: Request) -> Columns:
     """The columns of a table: a path, the content of a file, a data frame, or mappings.
 
-    Raises: DataError with all the options that the table needs.
+    Raises: DataError naming the lines that cannot be used.
     """
-    try:
-        return _columns(source, request)
-    except Unreadable as error:
-        options, was_disabled, log.disabled = dict(error.options), log.disabled, True
-        try:
-            _add_options(options, source, request)
-        finally:
-            log.disabled = was_disabled
-        if all(name == "missing" or f"data.{name}=" in str(error) for name in options):
-            raise
-        text = column_values.arguments(options)
-        raise errors.DataError(f"{error}\noptions for this table: {text}") from error
-
-
-def _add_options(options: dict[str, Any], source: Any, request: Request) -> None:
-    """Adds to the `options` those that the table needs once they are set."""
-    with suppress(errors.DataError):
-        for _ in range(MOST_ATTEMPTS):
-            try:
-                return options.update(_columns(source, request.changed(options)).suggested)
-            except Unreadable as error:
-                options |= error.options
-
-
-def _columns(source: Any, request: Request) -> Columns:
-    """The columns with the options as they are."""
     content = source if isinstance(source, bytes) else None
     path = (source if isinstance(source, Path)
             else Path("the data frame" if content is None else "stdin"))  # fmt: skip
@@ -83,7 +50,9 @@ def _choice(
     beside = [*others, *request.exclude]
     for name in (*(request.features or ()), *beside, *request.reading.kinds):
         if name not in header:
-            hint = errors.nearest(name, header) or delimited_text.header_hint(header)
+            is_data = any(parsed(each) is not None for each in header)
+            data = f"; its first line looks like data: {delimited_text.NO_HEADER}"
+            hint = errors.nearest(name, header) or data * is_data
             raise errors.DataError(
                 f"{path}: has no column {name!r}{hint}; its columns are: {', '.join(header)}"
             )

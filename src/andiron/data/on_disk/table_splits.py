@@ -21,6 +21,8 @@ from andiron.ranges import Validation
 
 Facts = Mapping[str, Any]
 CHUNK_ROWS = 2**14  # fit the cache
+MOST_SHARED = 0.01  # of the rows of another set, beyond those that training rows share
+OFFSET = "target_offset"  # subtracted in float64 from targets that vary little around it
 log = logging.getLogger("andiron")
 
 
@@ -70,9 +72,29 @@ def further_set(table: columns.Columns, targets: Sequence[str], facts: Facts) ->
         found = table_targets.known_classes(table, targets[0], facts["class_names"])
     else:
         numbers = table_targets.target_numbers(table, targets)
+        numbers -= torch.tensor(facts.get(OFFSET, 0.0), dtype=torch.float64)
         standardisation.check(numbers, targets, source=table.source)
         found = numbers.float()
     return ArrayDataset(inputs.float(), found)
+
+
+def warn_of_shared(train: Any, other: ArrayDataset, source: str) -> None:
+    """Logs how many rows of `other` are training rows, unless these repeat as much by themselves.
+    """
+    import polars  # takes 0.2 s
+
+    def hashes(rows: Any) -> polars.Series:
+        targets = rows.targets.view(len(rows), -1).float()
+        return polars.from_numpy(torch.cat([rows.inputs, targets], 1).numpy()).hash_rows()
+
+    known = hashes(train)
+    shared = int(hashes(other).is_in(known.implode()).sum())
+    is_all = shared == len(other) >= len(train)
+    if is_all or shared / len(other) > known.is_duplicated().sum() / len(known) + MOST_SHARED:
+        log.warning(
+            "%s: %d of %d rows are training rows too: what is measured on them says little of "
+            "new data", source, shared, len(other),
+        )  # fmt: skip
 
 
 def split(
@@ -111,13 +133,15 @@ def of_rows(
     reading: Reading = PLAIN,
     encoding: TableEncoding | None = None,
     weights: Tensor | None = None,
+    target_offset: Sequence[float] | None = None,
     **described: Any,
 ) -> splits.Splits:
     """These `parts` of the rows, prepared by what the training rows teach.
 
     Without an `encoding` it is learned from them, with `missing` and `reading`. Numbers stay in
     their own unit; the facts have their mean and standard deviation, in which `weights` [rows] of
-    samples do not count. `described` are the other fields of `Splits`.
+    samples do not count. Targets are less `target_offset`, by default learned. `described` are the
+    other fields of `Splits`.
     """
     is_learned = encoding is None
     if encoding is None:
@@ -127,10 +151,14 @@ def of_rows(
     inputs = encoding.inputs(table)
     facts: dict[str, Any] = {"input_shape": (inputs.shape[1],), "columns": list(table.names)}
     if class_names is None:
-        standardisation.check(targets, target_columns, source=table.source)
         mean, std = standardisation.fit(targets[parts.train])
         facts |= {"num_outputs": targets.shape[1], "target_columns": list(target_columns)}
         facts |= {"target_mean": list(mean), "target_std": list(std)}
+        found = standardisation.offsets(targets, mean, std) if is_learned else target_offset
+        if any(found or ()):
+            facts[OFFSET] = [each or 0.0 for each in found]
+            targets = targets - torch.tensor(facts[OFFSET], dtype=torch.float64)
+        standardisation.check(targets, target_columns, source=table.source)
         targets = targets.float()
     else:
         facts |= {"num_classes": len(class_names), "class_names": list(class_names)}

@@ -12,12 +12,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from andiron import errors
-from andiron.data.on_disk.column_values import arguments, complaint, finite, hint, most_read
+from andiron.data.on_disk.column_values import complaint, finite
 from andiron.data.on_disk.columns import Columns, distinct, parsed, places, warn_of_alike
+from andiron.plain import readable
 
 log = logging.getLogger("andiron")
 Kind = Literal["classification", "regression"]
 MOST_INTEGERS = 100  # different ones that are classes
+MOST_RARE = 20  # names in a message
 WHOLE = re.compile(r"[+-]?\d+")
 
 
@@ -49,7 +51,7 @@ def target_numbers(table: Columns, targets: Sequence[str]) -> Float[Tensor, "row
     for name in targets:
         for row in numbers[name].is_null().arg_true():
             text = texts[name][row]
-            why = complaint(text, "remove the row", _hint(table, text))
+            why = complaint(text, "remove the row")
             raise errors.DataError(f"{table.row_name(row)}, column {name!r}: {text!r}{why}")
     return torch.from_numpy(numbers.to_numpy(order="c", writable=True))
 
@@ -68,7 +70,7 @@ def sample_weights(table: Columns, name: str) -> Float[Tensor, " rows"]:
         text = texts[row]
         raise errors.DataError(
             f"{table.row_name(row)}, column {name!r}: {text!r} is not a weight, a number greater "
-            f"than 0; correct it, or remove the row{_hint(table, text)}"
+            "than 0; correct it, or remove the row"
         )
     return scaled
 
@@ -80,22 +82,16 @@ def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], l
     are_whole = all(map(WHOLE.fullmatch, written))
     names = distinct(sorted(written, key=lambda name: (int(name) if are_whole else 0, name)))
     classes = known_classes(table, target, names)
-    are_numbers = None not in map(parsed, names)
-    regression = "; to predict numbers, set data=csv_regression" if are_numbers else ""
-    for name, number in zip(names, classes.bincount()):
-        if number == 1:
+    counts = classes.bincount().tolist()
+    if rare := [repr(name) for name, number in zip(names, counts) if number == 1]:
+        what = f"classes with one row each: {readable.joined(rare, MOST_RARE)}"
+        if 2 * len(rare) >= len(names) > 1:
             raise errors.DataError(
-                f"{_first_of(table, target, name)}: the class {name!r} has only this row, and "
-                "cannot be in both training and test set; add rows of it, or remove it"
-                + (_hint(table, name) or regression)
+                f"{_first_of(table, target, names[counts.index(1)])}: {len(rare)} of {len(names)} "
+                f"are {what}; add rows of them, or predict numbers with data=csv_regression"
             )
-    marks = [name for name in names if not any(map(str.isalnum, name))]
-    if 0 < len(marks) < len(names):
-        log.warning(
-            "%s, column %r: %s is a class; if it stands for a missing value, set "
-            "%s", table.source, target, ", ".join(map(repr, marks)),
-            arguments({"missing_values": marks}),
-        )  # fmt: skip
+        log.warning("%s, column %r: has %s; other parts of the data lack them",
+                    table.source, target, what)  # fmt: skip
     warn_of_alike(f"{table.source}, column {target!r}", names)
     if len(names) == 1:
         raise errors.DataError(
@@ -125,7 +121,3 @@ def _first_of(table: Columns, column: str, text: str) -> str:
     """The first row with this text in a column, and the column."""
     row = polars.Series(table.texts[column]).index_of(text) or 0
     return f"{table.row_name(row)}, column {column!r}"
-
-
-def _hint(table: Columns, text: str) -> str:
-    return hint(most_read(polars.Series([text]), table.reading).options, text)

@@ -8,7 +8,7 @@ from andiron.shell.config.violations import Options, Problems
 FACTS = {  # about the data, known once it is read: `Splits.offered`
     "input_shape", "num_classes", "num_outputs", "class_names", "class_counts", "vocabulary",
     "vocabulary_size", "context_length", "bytes_per_token", "input_mean", "input_std",
-    "target_mean", "target_std", "category_counts",
+    "target_mean", "target_std", "target_offset", "category_counts",
 }  # fmt: skip
 PASSED_ON = {  # by module: facts that its functions take by **kwargs
     "timm": {"num_classes", "in_chans"},

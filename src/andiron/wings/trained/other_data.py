@@ -76,6 +76,7 @@ def _encoded_table(node: schema.Node, data: Described, part: str) -> Splits:
             targets,
             kind="classification" if "class_names" in data.facts else "regression",
             encoding=encoding,
+            target_offset=data.facts.get(table_splits.OFFSET),
             test=None if isinstance(test, str) else test,
             **{name: node[name] for name in ("valid", "split_seed") if name in node},
             **named,

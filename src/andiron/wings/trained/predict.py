@@ -94,7 +94,7 @@ def _fields(prediction: Any, top: int, *, as_json: bool) -> Row:
                 {"labels": ";".join(labels), **probabilities})  # fmt: skip
     if prediction.values:
         return {"values": dict(prediction.values)} if as_json else dict(prediction.values)
-    values = prediction.output.float().flatten().tolist()
+    values = prediction.output.flatten().tolist()
     return ({"output": prediction.output.tolist()} if as_json else
             {f"output_{number}": value for number, value in enumerate(values)})  # fmt: skip
 

@@ -66,6 +66,7 @@ class _Facts:
     tokenizer: Tokenizer | None = None
     target_mean: list[Number] | None = None
     target_std: list[Number] | None = None
+    target_offset: list[Number] | None = None
 
     def __post_init__(self) -> None:
         sizes = [self.num_classes, *([len(self.class_names)] if self.class_names else [])]

@@ -157,7 +157,8 @@ On inputs of the run's data: {agreement}; at most {TOLERANCE:g} of the largest o
 
     def _output_meaning(self, name: str) -> str:
         if isinstance(self.model, Regressor) and name.endswith(".safetensors"):
-            mean, std = self.model.target_mean.tolist(), self.model.target_std.tolist()
+            mean = self.model.in_unit(self.model.target_mean).tolist()
+            std = self.model.target_std.tolist()
             return f"standardised: a value is {mean} + {std} * output, for each output"
         return OUTPUTS.get(type(self.model).__name__, "as the task's forward gives them")
 

@@ -1,0 +1,313 @@
+"""Values of tables that were something else without a word: dates, categories, targets, test sets.
+"""
+
+import logging
+import re
+from datetime import date, datetime, time, timedelta
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars
+import pytest
+import torch
+import yaml
+
+from andiron import errors
+from andiron.data.on_disk.columns import DETECTED, places, warn_of_alike
+from andiron.data.on_disk.csv_file import csv
+from andiron.data.splitting.described import Described
+from andiron.tasks import Regressor
+from andiron.wings.trained import raw_inputs
+from refusals import message_of
+
+CPU = torch.device("cpu")
+
+
+def load(path, target="y", **options):
+    given = {"path": str(path), "target": target, "valid": 0.2, "split_seed": 0, **options}
+    return csv(**given)
+
+
+def inputs(splits):
+    return torch.cat([part.inputs for part in (splits.train, splits.valid, splits.test)])
+
+
+def warnings(caplog):
+    return [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize("kind", ["int96", "nanoseconds", "microseconds", "zone", "days"])
+def test_dates_of_parquet_are_their_days_in_every_type(tmp_path, kind):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    days = [date(9999, 12, 31), date(1600, 1, 1), date(2024, 5, 31), date(1, 1, 1)] * 10
+    if kind == "nanoseconds":
+        days = [date(2024, 5, 31), date(1700, 1, 1), date(2262, 4, 11), date(1970, 1, 1)] * 10
+    types = {"days": pyarrow.date32(), "nanoseconds": pyarrow.timestamp("ns"),
+             "zone": pyarrow.timestamp("us", "Asia/Kolkata")}  # fmt: skip
+    columns = {"until": pyarrow.array(days, pyarrow.date32()), "y": ["a", "b", "b", "a"] * 10}
+    if kind != "days":
+        moments = [datetime(each.year, each.month, each.day) for each in days]
+        columns["until"] = pyarrow.array(moments, types.get(kind, pyarrow.timestamp("us")))
+    parquet.write_table(pyarrow.table(columns), tmp_path / "t.parquet", store_schema=False,
+                        use_deprecated_int96_timestamps=kind == "int96")  # fmt: skip
+    found = {*inputs(load(tmp_path / "t.parquet", standardise=False))[:, 0].tolist()}
+    assert found == {float((each - date(1970, 1, 1)).days) for each in days}
+
+
+@pytest.mark.parametrize("dtype", ["date", "timestamp"])
+@pytest.mark.parametrize("odd", ["'infinity'", "'-infinity'", "'20000-01-01'", "'10000-01-01'",
+                                 "'0044-03-15 (BC)'"])  # fmt: skip
+def test_a_date_without_a_year_of_the_calendar_is_a_bad_row(tmp_path, dtype, odd):
+    duckdb = pytest.importorskip("duckdb")
+    path = tmp_path / "t.parquet"
+    duckdb.sql(f"copy (select i % 2 as y, case when i = 7 then {odd}::{dtype} else "
+               f"'2024-01-01'::{dtype} + to_days(i::int) end as until from range(40) t(i)) "
+               f"to '{path}' (format parquet)")  # fmt: skip
+    message = message_of(errors.DataError, load, path)
+    assert "t.parquet, row 7, column 'until': '" in message and "is not a date YYYY-" in message
+    splits = load(path, max_bad_lines=1)
+    assert splits.facts["skipped_lines"] == [7]
+    frame = polars.read_parquet(path)
+    data = Described("t", splits.batcher, splits.facts, 64, "float32")
+    samples = raw_inputs.of(frame, data, DETECTED)
+    assert len(samples.names) == 39 and "row 7, column 'until'" in samples.problems[0]
+    as_text = load(path, categories=["until"]).facts["encoding"]["columns"][0]
+    assert len(as_text["categories"]) > 20
+
+
+@pytest.mark.parametrize("column, kind", [
+    ("to_hours(i::int)", "Struct"), ("interval (i) day", "Struct"), ("to_months(i::int)", "Struct"),
+    ("'a'::blob", "Binary"), ("[i]", "List"), ("{'a': i}", "Struct"),
+])  # fmt: skip
+def test_a_column_that_cannot_be_used_is_named_or_left_out(tmp_path, column, kind):
+    duckdb = pytest.importorskip("duckdb")
+    path = tmp_path / "t.parquet"
+    duckdb.sql(f"copy (select i * 1.5 as x, {column} as gap, i % 2 as y from range(40) t(i)) "
+               f"to '{path}' (format parquet)")  # fmt: skip
+    message = message_of(errors.DataError, load, path)
+    assert f"cannot use the columns 'gap' ({kind}" in message
+    assert message.endswith("leave them out with data.exclude=[gap], or convert them")
+    assert load(path, exclude=["gap"]).facts["columns"] == ["x"]
+    assert load(path, features=["x"]).facts["columns"] == ["x"]
+
+
+def test_a_decimal_of_more_digits_is_named_or_left_out(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    wide = pyarrow.array([None] * 40, pyarrow.decimal256(50, 3))
+    table = pyarrow.table({"x": range(40), "wide": wide, "y": [0, 1] * 20})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    assert "'wide' (Decimal(precision=50, scale=3))" in message_of(
+        errors.DataError, load, tmp_path / "t.parquet"
+    )
+    assert load(tmp_path / "t.parquet", exclude=["wide"]).facts["columns"] == ["x"]
+
+
+DAY = datetime(2024, 5, 13, 14, 30, 5)
+WRITTEN = [
+    "%b %d %Y", "%d-%b-%Y", "%b %d, %Y", "%B %d, %Y", "%d %B %Y", "%d %b %Y", "%d-%b-%y",
+    "%Y-%b-%d", "%b %Y", "%m/%d/%Y %I:%M %p", "%d/%m/%Y %I:%M:%S %p", "%Y-%m-%d %I:%M %p",
+    "%d.%m.%Y", "%d/%b/%Y:%H:%M:%S", "%a, %d %b %Y", "%A, %B %d, %Y", "%d %b %Y %H:%M",
+    "%m/%d/%y %H:%M", "%d/%b/%Y:%H:%M:%S %z", "%a, %d %b %Y %H:%M:%S %z",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("date_format", WRITTEN)
+def test_a_column_of_dates_is_named_with_its_format(tmp_path, caplog, date_format):
+    zone = "+0000" if "%z" in date_format else ""
+    moments = [DAY + timedelta(days=9 * row, hours=row) for row in range(40)]
+    texts = [each.strftime(date_format.replace("%z", zone)) for each in moments]
+    polars.DataFrame({"day": texts, "x": range(40), "y": [0, 1] * 20}).write_csv(tmp_path / "t.csv")
+    load(tmp_path / "t.csv", exclude=["x"])
+    (found,) = (each for each in warnings(caplog) if "looks like dates, and is read as" in each)
+    assert f"set data.date_format={date_format!r}" in found or f"or {date_format!r}" in found
+    caplog.clear()
+    splits = load(tmp_path / "t.csv", exclude=["x"], date_format=date_format)
+    assert splits.facts["encoding"]["columns"][0]["kind"] == "date" and not warnings(caplog)
+
+
+@pytest.mark.parametrize("texts", [
+    ["May", "June", "July"], ["Jan Smith", "Marc Decker"], ["10-20", "20-30"], ["3 of 4", "1 of 4"],
+    ["v1.2.3", "v1.2.4"], ["Mayor", "Marshal"],
+])  # fmt: skip
+def test_other_texts_are_not_taken_for_dates(tmp_path, caplog, texts):
+    rows = [f"{texts[row % len(texts)]},{row % 2}" for row in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,y", *rows]) + "\n")
+    load(tmp_path / "t.csv")
+    assert "looks like dates" not in caplog.text
+
+
+@pytest.mark.parametrize("values, written, others", [
+    (polars.Series([0.1, 2.7, 1e-3, 3.0], dtype=polars.Float32), ["0.1", "2.7", "0.001", "3.0"],
+     [0.10000000149011612, np.float32(2.7), 0.0010000000474974513, 3]),
+    (polars.Series([1e10, 16777216.0], dtype=polars.Float32), ["1e10", "16777216"],
+     [np.float32(1e10), 16777216]),
+    (polars.Series([0.1, 0.5], dtype=polars.Float16), ["0.099975586", "0.5"],
+     [np.float16(0.1), np.float16(0.5).item()]),
+    (polars.Series([time(0, 30), time(12)]), ["00:30:00.000000000", "12:00:00.000000"],
+     ["00:30", time(12)]),
+    (polars.Series([time(1, 2, 3, 500_000)]), ["01:02:03.500000000"], [time(1, 2, 3, 500_000)]),
+])  # fmt: skip
+def test_a_category_is_one_whatever_it_comes_from(tmp_path, values, written, others):
+    number = 60 // len(values)
+    frame = polars.DataFrame({"c": polars.concat([values] * number)})
+    frame = frame.with_columns(y=polars.Series([0, 1] * 30)[: len(frame)])
+    frame.write_parquet(tmp_path / "t.parquet")
+    splits = load(tmp_path / "t.parquet", categories=["c"])
+    data = Described("t", splits.batcher, splits.facts, 64, "float32")
+    expected = raw_inputs.of(frame, data, DETECTED).dataset.inputs
+    assert expected.sum() == len(frame)
+    pandas = pytest.importorskip("pandas")
+    tables = [frame.to_dicts(), [{"c": each} for each in written * number],
+              [{"c": each} for each in others * number],
+              pandas.DataFrame({"c": frame["c"].to_list()})]  # fmt: skip
+    for table in tables:
+        assert torch.equal(raw_inputs.of(table, data, DETECTED).dataset.inputs, expected)
+    frame.write_csv(tmp_path / "t.csv")
+    again = raw_inputs.of(tmp_path / "t.csv", data, DETECTED).dataset.inputs
+    assert torch.equal(again, expected)
+
+
+def test_numbers_that_float32_rounds_together_are_two_categories():
+    place = places(["16777217", "0.1000000001", "0.1", "9007199254740993"])
+    assert [place("16777216"), place("0.1000000001"), place("0.10000000149011612")] == [-1, 1, 2]
+
+
+def test_large_targets_keep_what_features_keep(tmp_path):
+    generator = np.random.default_rng(0)
+    for center, spread in ((1.7e9, 25_000.0), (1.7e9, 50.0), (3e12, 1e6), (-2e9, 1e4), (1e6, 5.0)):
+        seconds = (center + spread * generator.standard_normal(200)).round(3)
+        path = tmp_path / "t.csv"
+        rows = "".join(f"{row % 17},{each!r}\n" for row, each in enumerate(seconds.tolist()))
+        path.write_text("i,t\n" + rows)
+        splits = load(path, "t", kind="regression", test=0.1)
+        (offset,) = splits.facts["target_offset"]
+        whole = torch.cat([part.targets for part in (splits.train, splits.valid, splits.test)])
+        found = (whole[:, 0].double() + offset).sort().values
+        lost = (found - torch.tensor(seconds).sort().values).abs().max()
+        assert lost < spread * 1e-6
+        task = Regressor(
+            torch.nn.Linear(1, 1), **{key: splits.facts[key] for key in
+                                      ("target_mean", "target_std", "target_offset")}
+        )  # fmt: skip
+        batch = splits.batcher(splits.train.__getitems__(range(50)), CPU)
+        item = task.predict(batch)
+        exact = batch.targets.double() + offset
+        assert torch.equal(item.targets, exact) and item.output.dtype == torch.float64
+        mean, std = splits.facts["target_mean"][0], splits.facts["target_std"][0]
+        scaled = task.network(batch.inputs).double()
+        assert (item.output - (mean + std * scaled)).abs().max() < spread * 1e-5
+        reference = ((scaled - (exact - mean) / std) ** 2).mean()
+        assert item.loss.item() == pytest.approx(reference.item(), rel=1e-5)
+
+
+def test_targets_that_float32_holds_have_no_offset(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("i,t\n" + "".join(f"{row % 17},{1990 + row % 30}\n" for row in range(200)))
+    splits = load(path, "t", kind="regression")
+    assert "target_offset" not in splits.facts
+    assert sorted({*splits.train.targets[:, 0].tolist()})[0] == 1990.0
+
+
+LABELS = {
+    "tags": ["clear", "clear road", "clear road water", "haze water"],
+    "bars": ["comedy|drama", "drama|horror", "horror"],
+    "commas": ["comedy, drama", "drama, horror", "horror"],
+    "semicolons": ["a;b", "b;c", "a;c"],
+    "numbers": ["0 16", "16 25", "0 25", "25"],
+    "lists": ["['cat', 'dog']", "['dog']", "['cat', 'fish']"],
+    "slashes": ["rock/pop", "pop", "rock"],
+    "plus": ["cat+dog", "cat", "dog"],
+    "two animals": ["cat dog", "cat", "dog"],
+}
+SINGLE = [
+    ["Fair", "Good", "Very Good", "Premium", "Ideal"], ["spam", "not spam"], ["A+", "A", "B+", "B"],
+    ["Iris setosa", "Iris versicolor", "Iris virginica"], ["New York", "New Jersey", "Ohio"],
+    ["<=50K", ">50K"], ["very bad", "bad", "good", "very good"], ["C", "C++", "C#"], ["0", "1"],
+    ["Class 1", "Class 2", "Class 3"], ["Iris-setosa", "Iris-virginica"], ["0 to 9", "10 to 19"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("labels", [*LABELS.values(), *SINGLE], ids=str)
+def test_several_labels_in_one_cell_are_named(tmp_path, caplog, labels):
+    frame = polars.DataFrame({"x": [row * 7 % 60 for row in range(60)]})
+    kinds = [labels[row % len(labels)] for row in range(60)]
+    frame.with_columns(y=polars.Series(kinds)).write_csv(tmp_path / "t.csv")
+    load(tmp_path / "t.csv", kind="classification")
+    is_several = labels in LABELS.values()
+    assert ("several labels" in caplog.text and "task=multilabel" in caplog.text) == is_several
+    caplog.clear()
+    warn_of_alike("pictures", labels)  # as a table of pictures calls it
+    assert ("several labels" in caplog.text) == is_several
+
+
+@pytest.mark.parametrize("kind", ["itself", "copy", "sorted", "a part", "parquet"])
+@pytest.mark.parametrize("target", ["y", "z"])
+def test_test_rows_that_are_trained_on_are_named(tmp_path, caplog, kind, target):
+    draws = np.random.default_rng(0)
+    frame = polars.DataFrame({
+        "x": draws.normal(size=60), "z": draws.normal(size=60),
+        "town": ["Bonn", "Rome", "Oslo"] * 20, "y": ["a", "b"] * 30,
+    })  # fmt: skip
+    frame.write_csv(tmp_path / "t.csv")
+    other = frame.sort("x")
+    if kind == "a part":
+        new = frame.with_columns(polars.col("x") + 1)
+        other = polars.concat([frame[:20], new[20:]])
+    path = tmp_path / {"itself": "t.csv", "parquet": "o.parquet"}.get(kind, "other.csv")
+    if kind == "parquet":
+        other.write_parquet(path)
+    elif kind != "itself":
+        (frame if kind == "copy" else other).write_csv(path)
+    options = {"exclude": ["y"], "kind": "regression"} if target == "z" else {}
+    for place in ({"test": str(path)}, {"valid_sets": {"other": str(path)}}):
+        caplog.clear()
+        load(tmp_path / "t.csv", target, **options, **place)
+        (found,) = (each for each in warnings(caplog) if "training rows too" in each)
+        number = int(found.split(": ")[1].split()[0])
+        assert found.startswith(f"{path}: {number} of 60 rows are") and number > 10
+    caplog.clear()
+    frame.with_columns(polars.col("x") + 2).write_csv(tmp_path / "new.csv")
+    load(tmp_path / "t.csv", target, **options, test=str(tmp_path / "new.csv"))
+    assert "training rows too" not in caplog.text
+
+
+def test_rows_that_repeat_by_themselves_are_not_named(tmp_path, caplog):
+    for name in ("t.csv", "other.csv"):
+        rows = [f"{row % 3},{row % 2}" for row in range(60 if name == "t.csv" else 30)]
+        (tmp_path / name).write_text("\n".join(["x,y", *rows]) + "\n")
+    load(tmp_path / "t.csv", test=str(tmp_path / "other.csv"))
+    assert "training rows too" not in caplog.text
+
+
+@pytest.mark.parametrize("text", ['he said \\"no\\"', '\\"a\\", b', 'no\\"', '5\\" pipe', '\\"'])
+def test_quotes_as_spark_writes_them_are_named(tmp_path, text):
+    rows = [f'"{text}",{row % 2}' for row in range(40)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["x,y", *rows]) + "\n")
+    message = message_of(errors.DataError, load, path)
+    assert "has a backslash before it, as Spark writes it: write the table as parquet" in message
+
+
+def _planted(place, times):
+    return (times * 5 == place).float() * 99
+
+
+def test_windows_of_the_page_share_no_value_between_parts(monkeypatch):
+    page = (Path(__file__).resolve().parents[3] / "docs" / "own_batches.md").read_text()
+    section = page.partition("## LSTM")[2].partition("\n## ")[0]
+    code, settings = re.findall(r"```(?:python|yaml)\n(.*?)```", section, flags=re.DOTALL)
+    parts = {}
+    exec(code, parts)
+    chosen = yaml.safe_load(settings)["data"]
+    for part in ("valid", "test"):
+        for planted in range(chosen[part]["begin"], chosen[part]["end"]):
+            monkeypatch.setattr(torch, "sin", partial(_planted, planted))
+            made = {name: parts["Windows"](**{key: node[key] for key in ("begin", "end")})
+                    for name, node in chosen.items()}  # fmt: skip
+            seen = [name for name, windows in made.items()
+                    for index in range(len(windows))
+                    if any((value == 99).any() for value in windows[index].values())]  # fmt: skip
+            assert {*seen} == {part}
