@@ -14,7 +14,7 @@ import torch
 import yaml
 
 from andiron import errors
-from andiron.data.on_disk.columns import DETECTED, places, warn_of_alike
+from andiron.data.on_disk.columns import DETECTED, places
 from andiron.data.on_disk.csv_file import csv
 from andiron.data.splitting.described import Described
 from andiron.tasks import Regressor
@@ -238,9 +238,6 @@ def test_several_labels_in_one_cell_are_named(tmp_path, caplog, labels):
     load(tmp_path / "t.csv", kind="classification")
     is_several = labels in LABELS.values()
     assert ("several labels" in caplog.text and "task=multilabel" in caplog.text) == is_several
-    caplog.clear()
-    warn_of_alike("pictures", labels)  # as a table of pictures calls it
-    assert ("several labels" in caplog.text) == is_several
 
 
 @pytest.mark.parametrize("kind", ["itself", "copy", "sorted", "a part", "parquet"])

@@ -190,11 +190,7 @@ def value_of(text: str) -> Any:
 
 
 def warn_of_alike(source: str, classes: Iterable[str], what: str = "classes") -> None:
-    """Logs names that differ in case, invisible characters, or the way a number is written.
-
-    Classes made of others, such as `road water`, may be several labels: they are logged too.
-    """
-    classes = [*classes]
+    """Logs classes that differ in case, invisible characters, or the way a number is written."""
     first, pairs = dict[Any, str](), list[str]()
     for name in classes:
         shown = "".join(filter(str.isprintable, unicodedata.normalize("NFKC", name)))
@@ -205,15 +201,9 @@ def warn_of_alike(source: str, classes: Iterable[str], what: str = "classes") ->
         listed = ", ".join(pairs[:3]) + ", ..." * (len(pairs) > 3)
         line = "%s: are two %s each: %s; write those that mean one alike"
         log.warning(line, source, what, listed)
-    if what == "classes" and (joined := _joined(classes)):
-        log.warning(
-            "%s: classes such as %r are made of others; if these are several labels of a sample, "
-            "give each label a column of 0 and 1, with data.target=[...] and task=multilabel, or "
-            "for pictures data=torch_dataset", source, joined,
-        )  # fmt: skip
 
 
-def _joined(classes: Sequence[str]) -> str | None:
+def list_among(classes: Sequence[str]) -> str | None:
     """A class that seems to be a list of labels, which others have too; None if there is none."""
     for mark in JOINTS:
         lists = {name: [part.strip("[](){}'\" ") for part in name.split(mark)] for name in classes}

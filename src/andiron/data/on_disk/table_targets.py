@@ -13,7 +13,9 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.data.on_disk.column_values import complaint, finite
-from andiron.data.on_disk.columns import Columns, distinct, parsed, places, warn_of_alike
+from andiron.data.on_disk.columns import (
+    Columns, distinct, list_among, parsed, places, warn_of_alike,
+)  # fmt: skip
 from andiron.plain import readable
 
 log = logging.getLogger("andiron")
@@ -92,7 +94,13 @@ def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], l
             )
         log.warning("%s, column %r: has %s; other parts of the data lack them",
                     table.source, target, what)  # fmt: skip
-    warn_of_alike(f"{table.source}, column {target!r}", names)
+    where = f"{table.source}, column {target!r}"
+    warn_of_alike(where, names)
+    if several := list_among(names):
+        log.warning(
+            "%s: classes such as %r look like several labels of one row; give each label a column "
+            "of 0 and 1, name them in data.target=[...], and set task=multilabel", where, several,
+        )  # fmt: skip
     if len(names) == 1:
         raise errors.DataError(
             f"{table.source}, column {target!r}: every row is {names[0]!r}; "
