@@ -164,14 +164,18 @@ class Classifier(Supervised):
 
         Raises: DataError if the shapes do not fit or, on a CPU, a target is not one of the classes.
         """
-        logits, targets = self(batch.inputs), batch.targets
+        logits, targets = self(batch.inputs), checks.as_int64(batch.targets)
         is_class = not targets.is_floating_point()
-        if self.training and self.num_classes not in (None, logits.shape[-1]):
-            raise checks.wrong_number(logits.shape[-1], self.num_classes)
+        num_outputs = logits.shape[1] if logits.dim() == 2 else None
+        if self.training and num_outputs and self.num_classes not in (None, num_outputs):
+            raise checks.wrong_number(num_outputs, self.num_classes)
         if logits.dim() != 2 or logits.shape[: 1 if is_class else 2] != targets.shape:
             remedy = "should both be [batch, classes] for targets that are probabilities"
             if is_class:
-                remedy = "should be [batch, classes] for class indices [batch]"
+                remedy = (
+                    "should be [batch, classes] for class indices [batch]; task=forward takes "
+                    "classes of places"
+                )
             raise checks.misfit(self, logits, targets, remedy)
         loss = self.loss(logits, targets)
         if is_class:
@@ -200,11 +204,14 @@ class YesOrNo(Supervised):
         For the metrics, target probabilities of 0.5 and more become 1, others 0.
         Raises: DataError if the shapes do not fit or, on a CPU, a target is neither 0 nor 1.
         """
-        logits, targets, ignored = self(batch.inputs), batch.targets, self.loss.ignored_index
+        logits, targets = self(batch.inputs), checks.as_int64(batch.targets)
+        ignored = self.loss.ignored_index
         if logits.dim() != self.num_dims or logits.shape != targets.shape:
-            raise checks.misfit(self, logits, targets, self.remedy)
-        loss = checks.of_yes_or_no(self.loss(logits, targets), targets, ignored)
-        is_integer = not targets.is_floating_point() and targets.dtype != torch.bool
+            is_mixed = targets.is_floating_point() and targets.dim() > self.num_dims
+            remedy = "for probabilities of classes, as from mixup, choose task=classification"
+            raise checks.misfit(self, logits, targets, remedy if is_mixed else self.remedy)
+        loss = checks.of_yes_or_no(self.loss(logits, targets), targets, ignored, self.loss.option)
+        is_integer = not targets.is_floating_point()
         answers = targets if is_integer else (targets >= 0.5).long()
         if ignored is not None and not (ignored == IGNORED and is_integer):
             answers = torch.where(targets == ignored, IGNORED, answers)

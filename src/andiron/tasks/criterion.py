@@ -107,9 +107,12 @@ class Criterion:
         self.loss: Any = loss.balanced(class_counts) if isinstance(loss, Balanced) else loss
         ignored = (_setting(loss, name) for name in ("ignored_index", "ignore_index"))
         self.ignored_index: int | None = next((each for each in ignored if each is not None), None)
+        names = [name for name in ("ignored_index", "ignore_index") if hasattr(loss, name)]
+        self.option = f"loss.{names[0]}" if names else None
         self.has_ignored = self.ignored_index is not None  # or rather may have
         self.is_nll: bool = getattr(loss, "is_nll", False)  # -log p of the targets themselves
-        self._is_elementwise = isinstance(loss, ELEMENTWISE) or hasattr(loss, "is_elementwise")
+        self.is_elementwise = isinstance(loss, ELEMENTWISE) or hasattr(loss, "is_elementwise")
+        self._is_of_samples = _setting(loss, "reduction") == "batchmean"
         self._total_weight = self._class_weight
         if isinstance(self.loss, Weighted):
             self._total_weight = self.loss.total_weight
@@ -126,7 +129,7 @@ class Criterion:
         target outside the classes. On a GPU such a target fails a device assertion at a later call,
         without sample or value: run the epoch with device=cpu to see them.
         """
-        if self._is_elementwise and output.shape != targets.shape:  # torch would broadcast
+        if self.is_elementwise and output.shape != targets.shape:  # torch would broadcast
             remedy = "should be of one shape; choose a loss of classes"
             remedy = checks.ONE_SHAPE if output.numel() == targets.numel() else remedy
             raise self._mismatch(output, targets, remedy)
@@ -138,13 +141,14 @@ class Criterion:
             loss = self.loss(output, targets)
             if self._sample_weights is not None:
                 loss = self._weighted(output, targets, self._sample_weights)
-        except IndexError:  # from torch's cross entropy
-            given = targets if batch_targets is None else batch_targets
-            checks.of_classes(given, output.shape[-1], self.ignored_index)
-            raise
         except torch.OutOfMemoryError:
             raise
-        except RuntimeError as error:  # shapes and types that torch's functions refuse
+        except (IndexError, RuntimeError) as error:  # values, shapes, types that torch refuses
+            given = targets if batch_targets is None else batch_targets
+            if not targets.is_floating_point() and output.dim() > targets.dim() > 0:
+                checks.of_classes(given, output.shape[1], self.ignored_index, self.option)
+            if isinstance(error, IndexError):
+                raise
             raise self._mismatch(output, targets, str(error).partition("\n")[0]) from error
         if not isinstance(loss, Tensor) or loss.dim():
             raise checks.no_number(loss)
@@ -166,6 +170,8 @@ class Criterion:
     def _count(self, targets: Tensor, marked: Tensor | None = None) -> Weight:
         if (weight := self._total_weight(targets)) is not None:
             return weight
+        if self._is_of_samples:
+            return len(targets)
         marked = self.marked(targets) if marked is None else marked
         # targets of another shape are probabilities of classes, none of them ignored
         is_whole = not self.has_ignored or targets.shape != marked.shape
@@ -260,7 +266,7 @@ def _check_loss(loss: Any) -> None:
             f"loss={loss.__name__}: is a class; give an object of it, in YAML without _partial_"
         )
     reduction = _setting(loss, "reduction")
-    if reduction not in (None, "mean"):
+    if reduction not in (None, "mean", "batchmean"):
         raise ValueError(
             f"loss.reduction={reduction}: should be mean, so that batches of any size weigh alike"
         )

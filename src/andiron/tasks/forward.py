@@ -8,6 +8,7 @@
 """
 
 import dataclasses
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -111,11 +112,22 @@ class Forward(Supervised):
 
         Raises: DataError for a missing field, or an unknown count that the loss is a mean over.
         """
-        result = self._result(batch)
-        targets = _part(batch, self.targets, is_needed=self.loss is not None)
+        targets = checks.as_int64(_part(batch, self.targets, is_needed=self.loss is not None))
+        try:
+            result = self._result(batch)
+        except RuntimeError as error:
+            if self.loss is None and "Long" in str(error) and isinstance(targets, Tensor):
+                raise errors.DataError(
+                    f"task: {type(self.network).__name__} refuses {self.targets!r} of integers "
+                    f"{[*targets.shape]} ({errors.one_line(error)}): its loss needs floats; give "
+                    "float32 in the data, or set loss=binary_cross_entropy for answers of 0 and 1"
+                ) from error
+            raise
         if self.loss is not None:
             return self._with_loss(_part(result, self.output), targets, batch)
-        loss = _part(result, "loss")
+        loss = _part(result, "loss", is_needed=targets is not None)
+        if loss is None:
+            raise self._without_targets(batch)
         if loss.dim():
             raise errors.MismatchError(
                 f"the network {type(self.network).__name__} returned {[*loss.shape]}, which is not "
@@ -151,11 +163,32 @@ class Forward(Supervised):
             return self.network(batch)  # an object, such as a PyG Batch
         left_out = () if self.loss is None else (self.targets, self.weights)
         chosen = self.inputs or {name: name for name in fields or () if name not in left_out}
-        given = {key: _part(batch, name, name != self.targets) for key, name in chosen.items()}
+        given = {
+            key: _part(batch, name)
+            if name != self.targets
+            else checks.as_int64(_part(batch, name, is_needed=False))
+            for key, name in chosen.items()
+        }
         return self.network(**{key: value for key, value in given.items() if value is not None})
+
+    def _without_targets(self, batch: Any) -> errors.DataError:
+        """The error for a network that gives no loss, as the batch has none of the targets."""
+        names = [*(structures.fields(batch) or ())]
+        near = difflib.get_close_matches(self.targets, names, 1)
+        taken = (self.inputs or {name: name for name in names if name not in near}) | {
+            self.targets: near[0] if near else "FIELD"
+        }
+        inputs = ", ".join(f"{key}: {name}" for key, name in taken.items())
+        return errors.DataError(
+            f"task: {type(self.network).__name__} gives no loss, and the batch has no field "
+            f"{self.targets!r}, but: {', '.join(names)}; give it the field of the targets: "
+            f"'task.inputs={{{inputs}}}' task.targets={taken[self.targets]}"
+        )
 
     def _with_loss(self, output: Tensor, targets: Tensor, batch: Any) -> Any:
         """The item of the configured loss, which takes classes in dimension 1."""
+        if self.loss.is_elementwise:  # integers are values too
+            targets = targets.to(output.dtype)
         logits, compared = output, targets
         if output.dim() == targets.dim() + 1 > 2 and not targets.is_floating_point():
             is_last = output.shape[:-1] == targets.shape
@@ -184,6 +217,8 @@ class Forward(Supervised):
         self, loss: Tensor, output: Tensor, targets: Tensor, weight: Weight, has_ignored: bool
     ) -> Any:
         """The item of the class that fits the shapes; classes are in the last dimension."""
+        if output.shape[1:] == (1,) and targets.dim() == 1:  # a value each, if of integers too
+            targets = targets.to(output.dtype)
         is_class = not targets.is_floating_point()
         if not is_class and targets.dim() == 1:
             output, targets = output.reshape(-1, 1), targets[:, None]
@@ -225,7 +260,10 @@ def _check_mean(mean_over: str, loss: Tensor, output: Tensor, targets: Tensor) -
         if torch.isclose(value, loss.float(), rtol=EXACT, atol=0):
             fitting.append(name)
     if fitting and mean_over not in fitting:
-        raise errors.DataError(
-            f"task.mean_over={mean_over}: the network's loss is the mean over {fitting[0]}; set "
-            "that"
-        )
+        found = f"task.mean_over={mean_over}: the network's loss is the mean over {fitting[0]}"
+        if mean_over == "next_targets":
+            raise errors.DataError(
+                f"{found}: it compares each output with the target of its own place, and would "
+                "learn to copy; shift the labels by one in the data, and set task.mean_over=targets"
+            )
+        raise errors.DataError(f"{found}; set that")

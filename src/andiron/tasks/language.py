@@ -76,7 +76,7 @@ class LanguageModel(Supervised):
 
         Raises: DataError if the shapes do not fit or, on a CPU, a target is not one of the tokens.
         """
-        logits, targets = self(batch.inputs), batch.targets
+        logits, targets = self(batch.inputs), checks.as_int64(batch.targets)
         if logits.dim() != 3 or logits.shape[:2] != targets.shape:
             remedy = "should be [batch, time, classes] for targets [batch, time]"
             raise checks.misfit(self, logits, targets, remedy)

@@ -11,6 +11,7 @@ from andiron.outputs import Scalar
 from andiron.plain import readable
 
 ONE_SHAPE = "should be of one shape: give the targets, or take off the output, a dimension of 1"
+MOST_PLACES = 3  # named one by one
 TOLERANCE = 1e-3  # of a sum of probabilities: rounding of bfloat16, and of printed decimals
 
 
@@ -75,18 +76,29 @@ def compares_pairs(loss: Any, output: Tensor, targets: Tensor) -> bool:
     return torch.allclose(one, paired, equal_nan=True)
 
 
-def of_classes(targets: Tensor, num_classes: int, ignored_index: int | None) -> None:
+def as_int64(targets: Any) -> Any:
+    """Integers and booleans as int64, which torch's losses of classes need; others as they are."""
+    is_other = not isinstance(targets, Tensor) or targets.is_floating_point()
+    return targets if is_other else targets.long()
+
+
+def of_classes(
+    targets: Tensor, num_classes: int, ignored_index: int | None, option: str | None
+) -> None:
     """Refuses CPU targets that are neither one of the classes nor ignored.
 
-    Raises: DataError that names the samples.
+    Raises: DataError that names the samples, and the option that ignores such targets, if any.
     """
     is_outside = (targets < 0) | (targets >= num_classes)
     allowed = f"should be 0 to {num_classes - 1}, the network gives {num_classes} classes"
-    _check_targets(targets, targets, is_outside, allowed, ignored_index)
+    _check_targets(targets, targets, is_outside, allowed, ignored_index, option)
 
 
 def of_yes_or_no(
-    loss: Scalar, targets: Shaped[Tensor, "batch ..."], ignored_index: int | None
+    loss: Scalar,
+    targets: Shaped[Tensor, "batch ..."],
+    ignored_index: int | None,
+    option: str | None,
 ) -> Scalar:
     """`loss`, if every target is 0, 1, a probability or ignored; torch would accept any number.
 
@@ -94,7 +106,7 @@ def of_yes_or_no(
     Raises: DataError, on a CPU, that names the samples.
     """
     is_outside = ~((targets >= 0) & (targets <= 1))
-    return _check_targets(loss, targets, is_outside, "should be 0 or 1", ignored_index)
+    return _check_targets(loss, targets, is_outside, "should be 0 or 1", ignored_index, option)
 
 
 def of_probabilities(
@@ -121,15 +133,24 @@ def of_probabilities(
 
 
 def _check_targets(
-    loss: Tensor, targets: Tensor, is_outside: Tensor, allowed: str, ignored_index: int | None
+    loss: Tensor,
+    targets: Tensor,
+    is_outside: Tensor,
+    allowed: str,
+    ignored_index: int | None,
+    option: str | None = None,
 ) -> Tensor:
     ignoring = "no target is ignored"
     if ignored_index is not None:
-        is_outside &= targets != ignored_index
+        is_outside = is_outside & (targets != ignored_index)
         ignoring = f"{ignored_index} is ignored"
     if not loss.is_cpu:
         return torch.where(is_outside.any(), torch.nan, loss)
     if bool(is_outside.any()):
+        values = targets[is_outside].unique().tolist()
+        is_free = ignored_index is None or not bool((targets == ignored_index).any())
+        if option and len(values) == 1 and is_free:
+            ignoring += f", and {option}={values[0]} would ignore {values[0]}"
         error = errors.SampleError(f"{_named_samples(targets, is_outside)}; {allowed}; {ignoring}")
         error.places = [*dict.fromkeys(is_outside.nonzero()[:, 0].tolist())]
         raise error
@@ -137,8 +158,14 @@ def _check_targets(
 
 
 def _named_samples(targets: Tensor, is_outside: Tensor) -> str:
-    """`sample 3 of the batch has target 10 at place 5`; the first few of many."""
+    """`sample 3 of the batch has target 10 at place 5`; of many places the numbers by target."""
     words = []
+    if targets.dim() > 1 and int(is_outside.sum()) > MOST_PLACES:
+        for value in targets[is_outside].unique():
+            samples, *_ = (is_outside & (targets == value)).nonzero(as_tuple=True)
+            listed = readable.joined(samples.unique().tolist())
+            words.append(f"target {value:g} at {len(samples)} places of samples {listed}")
+        return f"the batch has {readable.joined(words)}"
     for (sample, *inside), target in zip(
         is_outside.nonzero().tolist(), targets[is_outside].tolist(), strict=True
     ):
