@@ -113,16 +113,7 @@ class Forward(Supervised):
         Raises: DataError for a missing field, or an unknown count that the loss is a mean over.
         """
         targets = checks.as_int64(_part(batch, self.targets, is_needed=self.loss is not None))
-        try:
-            result = self._result(batch)
-        except RuntimeError as error:
-            if self.loss is None and "Long" in str(error) and isinstance(targets, Tensor):
-                raise errors.DataError(
-                    f"task: {type(self.network).__name__} refuses {self.targets!r} of integers "
-                    f"{[*targets.shape]} ({errors.one_line(error)}): its loss needs floats; give "
-                    "float32 in the data, or set loss=binary_cross_entropy for answers of 0 and 1"
-                ) from error
-            raise
+        result = self._result(batch)
         if self.loss is not None:
             return self._with_loss(_part(result, self.output), targets, batch)
         loss = _part(result, "loss", is_needed=targets is not None)
@@ -169,7 +160,16 @@ class Forward(Supervised):
             else checks.as_int64(_part(batch, name, is_needed=False))
             for key, name in chosen.items()
         }
-        return self.network(**{key: value for key, value in given.items() if value is not None})
+        try:
+            return self.network(**{key: value for key, value in given.items() if value is not None})
+        except RuntimeError as error:
+            if self.loss is not None or "Long" not in str(error):
+                raise
+            raise errors.DataError(
+                f"task: {type(self.network).__name__} refuses integers as {self.targets!r} "
+                f"({errors.one_line(error)}): its loss needs floats; give float32 in the data, or "
+                "set loss=binary_cross_entropy for answers of 0 and 1"
+            ) from error
 
     def _without_targets(self, batch: Any) -> errors.DataError:
         """The error for a network that gives no loss, as the batch has none of the targets."""

@@ -127,7 +127,7 @@ def causal(ids, labels, shift):
     return {"logits": logits, "loss": loss}
 
 
-def test_a_causal_network_that_does_not_shift_is_told_to_shift_the_data():
+def test_a_causal_network_that_does_not_shift_needs_shifted_labels():
     batch = {"ids": torch.arange(12).view(2, 6) % 9, "labels": torch.arange(12).view(2, 6) % 9}
     network = Called(lambda ids, labels: causal(ids, labels, shift=False))
     task = Forward(network, mean_over="next_targets")
