@@ -19,6 +19,11 @@ PARTIAL = re.compile(r"\.(.+)\.[0-9a-f]{8}\.partial")
 Pieces = Iterable[bytes | memoryview]
 TEXT_LIMIT = 16 * 2**20  # bytes: a record of a run is far smaller
 VALUES_LIMIT = 2 * 2**20  # in a JSON file; each takes up to 100 bytes of memory
+STAND_INS = {
+    b"version https://git-lfs": "a pointer of Git LFS, not the file: run git lfs pull beside it",
+    b"<!doctype": "a web page, not the file: download the file itself",
+    b"<html": "a web page, not the file: download the file itself",
+}  # by how it begins
 NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # on a pipe; Windows has none
 
 
@@ -70,6 +75,15 @@ def opened(path: Path) -> io.BufferedReader:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         raise ValueError("not a file")
     return open(descriptor, "rb")
+
+
+def check_itself(path: Path) -> None:
+    """Raises: ValueError for a small text in the place of a file; else as `opened`."""
+    with opened(path) as file:
+        start = file.read(64).lstrip().lower()
+    for sign, what in STAND_INS.items():
+        if start.startswith(sign):
+            raise ValueError(what)
 
 
 def read_text(path: Path, limit: int = TEXT_LIMIT) -> str:

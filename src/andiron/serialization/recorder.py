@@ -161,7 +161,7 @@ def check(path: Path) -> tuple[str, bool]:
         )
     kind = _kind(path)
     try:
-        files.opened(path).close()
+        files.check_itself(path)
     except OSError as error:
         raise safetensors_codec.not_opened(path, error) from error
     except ValueError as error:

@@ -32,12 +32,35 @@ INDEX = ".index.json"  # after the name of a file in shards
 ADAPTER = "base_model.model."  # begins the names that peft saves
 CONVERTER = "torch.distributed.checkpoint.format_utils"
 NO_WEIGHTS = ("optimizer", "callbacks", "loops")  # begin other dicts of a training checkpoint
+# options and numbers that programs save beside weights: DeiT, MAE, DETR, timm, Lightning
+UNREAD = """argparse.Namespace types.SimpleNamespace builtins.frozenset builtins.range
+builtins.slice builtins.dict builtins.list builtins.int builtins.float builtins.str builtins.bool
+typing.Any numpy.dtype numpy.ndarray numpy._core.multiarray.scalar
+numpy._core.multiarray._reconstruct numpy.core.multiarray.scalar
+numpy.core.multiarray._reconstruct numpy._core.numeric._frombuffer numpy.core.numeric._frombuffer
+datetime.date datetime.datetime datetime.time datetime.timedelta datetime.timezone decimal.Decimal
+fractions.Fraction uuid.UUID pathlib.Path pathlib.PosixPath pathlib.WindowsPath pathlib.PurePath
+pathlib.PurePosixPath pathlib.PureWindowsPath pathlib._local.PosixPath pathlib._local.WindowsPath
+pathlib._local.PurePosixPath pathlib._local.PureWindowsPath omegaconf.dictconfig.DictConfig
+omegaconf.listconfig.ListConfig omegaconf.base.ContainerMetadata omegaconf.base.Metadata
+omegaconf.nodes.AnyNode omegaconf.nodes.StringNode omegaconf.nodes.IntegerNode
+omegaconf.nodes.FloatNode omegaconf.nodes.BooleanNode collections.defaultdict"""
 UNPICKLING_ERRORS = (
     pickle.UnpicklingError, RuntimeError, EOFError, ValueError, LookupError, AttributeError,
     TypeError, AssertionError, ArithmeticError, MemoryError, struct.error, zipfile.BadZipFile,
 )  # fmt: skip
 MOST_COPIES = 8  # tensors that share memory are written separately
 SMALL_BYTES = 16 * 2**20
+
+
+class ValueNotRead:
+    """Stands for a value of `UNREAD`, whose own class is not made."""
+
+    def __init__(self, *_: Any):
+        pass
+
+    def __setstate__(self, state: Any) -> None:
+        pass
 
 
 def files_of_weights(path: Path) -> list[Path]:
@@ -128,10 +151,14 @@ def unpickled(path: Path) -> Any:
     """
     try:
         is_mapped = _is_zip(path)  # the format before torch 1.6 cannot be mapped
-        with warnings.catch_warnings(action="ignore"):  # about sparse tensors, which are refused
+        with (
+            warnings.catch_warnings(action="ignore"),  # about sparse tensors, which are refused
+            torch.serialization.safe_globals([(ValueNotRead, name) for name in UNREAD.split()]),
+        ):
             return torch.load(path, weights_only=True, mmap=is_mapped, map_location="cpu")
     except UNPICKLING_ERRORS as error:
-        raise errors.DataError(f"{path}: {_remedy(str(error) or type(error).__name__)}") from error
+        message = str(error) or type(error).__name__
+        raise errors.DataError(f"{path}: {_remedy(message, path)}") from error
     except OSError as error:
         reason = "no such file" if not path.exists() else error.strerror or error
         raise errors.DataError(f"{path}: {reason}") from error
@@ -189,6 +216,7 @@ def _is_zip(path: Path) -> bool:
 
     Raises: OSError; ValueError for a pipe, a device, a folder or a compressed archive.
     """
+    files.check_itself(path)
     with files.opened(path) as file:
         if not zipfile.is_zipfile(file):
             return False
@@ -198,14 +226,17 @@ def _is_zip(path: Path) -> bool:
         return True
 
 
-def _remedy(message: str) -> str:
+def _remedy(message: str, path: Path) -> str:
     """The problem and remedy of a file that torch refused with this message."""
     kind = re.search(r"GLOBAL (\S+)", message)
     if kind:
+        load = f"c = torch.load({str(path)!r}, map_location='cpu', weights_only=False)"
+        save = "torch.save(c.get('state_dict') or c.get('model') or c, 'weights.pth')"
+        line = shlex.quote(f"import torch; {load}; {save}")
         return (
             f"holds more than tensors ({kind[1]}), which cannot be read without running code from "
             "the file; in the program that made it, call torch.save(model.state_dict(), path), "
-            "and import that file"
+            f"and import that file; or, if you trust who made it: python -c {line}"
         )
     if "TorchScript" in message:
         command = "torch.save(torch.jit.load(path).state_dict(), other)"
