@@ -1,22 +1,26 @@
 """Counts false claims, missed differences and intervals that miss, of `andiron.wings.comparison`.
 
     python -m proofs.false_claims --comparisons 400 [--runs 400]
+    python -m proofs.false_claims --tables 4000
 
 Each comparison draws two disjoint groups of 5 seeds of one configuration: a difference that is
 shown is a false claim. They predict how many seeds show a difference of one percent; two new groups
 of this number are drawn, one is shifted by it, and the difference should be found. The accuracies
 are simulated; with `--runs`, this number of seeds of digits is trained once, and every comparison
-draws its groups from this pool, no run twice.
+draws its groups from this pool, no run twice. With `--tables`, the rates of false claims by numbers
+of seeds and of samples.
 """
 
 import argparse
 import itertools
+import math
 import random
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy
 import torch
 
 from andiron.data import DataLoaderBuilder, digits
@@ -31,6 +35,28 @@ from andiron.wings.comparison.differences import Difference
 SEEDS = 5  # a side
 SHIFT = 0.01
 Draw = Callable[[int], list[float]]  # values of so many different seeds
+SEED_NUMBERS = ((2, 2), (2, 3), (2, 5), (2, 8), (2, 20), (3, 5), (3, 12), (3, 20), (5, 5), (5, 20),
+                (10, 20), (20, 20))  # fmt: skip
+SAMPLE_NUMBERS = (8, 15, 30, 60, 100, 150, 200, 300, 500)
+KINDS: dict[str, Callable[[numpy.random.Generator, int], numpy.ndarray]] = {
+    "normal": lambda generator, number: generator.normal(size=number),
+    "lognormal": lambda generator, number: generator.lognormal(size=number),
+    "few large": lambda generator, number: generator.exponential(10, number)
+    * (generator.random(number) < 0.05),
+    "accuracy": lambda generator, number: numpy.round(360 * generator.normal(0.96, 0.01, number))
+    / 360,
+    "right": lambda generator, number: (generator.random(number) < 0.9) * 1.0,
+    "even, 0.5": lambda generator, number: generator.exponential(0.5, number),
+    "even, 1.65": lambda generator, number: generator.normal(math.exp(0.5), 0.5, number),
+}
+SAMPLE_KINDS = {  # of losses of two models
+    "right or wrong": ("right", "right"),
+    "normal": ("normal", "normal"),
+    "lognormal": ("lognormal", "lognormal"),
+    "few large": ("few large", "few large"),
+    "lognormal, even": ("lognormal", "even, 1.65"),
+    "few large, even": ("few large", "even, 0.5"),
+}
 
 
 @dataclass
@@ -106,22 +132,44 @@ def any_claims(draw: Draw, families: int) -> float:
     return claims / families
 
 
-def sample_claims(generator: random.Random, comparisons: int, *, is_right: bool) -> Counted:
-    """Two models that are equal on average, on the same 300 samples, some of them difficult."""
-    counts = Counted()
-    for _ in range(comparisons):
-        difficulty = [generator.betavariate(1, 9) for _ in range(300)]
-        scores = [
-            [float(generator.random() > each) if is_right else generator.expovariate(1 + each)
-             for each in difficulty]
-            for _ in range(2)
-        ]  # fmt: skip
-        difference = differences.by_sample(*scores)
-        low, high = difference.interval or (0.0, 0.0)
-        counts.comparisons += 1
-        counts.claims += difference.is_shown
-        counts.covered += low <= 0 <= high
-    return counts
+def seed_claims(
+    comparisons: int, numbers: tuple[int, int], kind: str, *, is_paired: bool = False
+) -> float:
+    """The rate of false claims of groups of these numbers of seeds, drawn alike."""
+    draw, claims = KINDS[kind], 0
+    for trial in range(comparisons):
+        generator = numpy.random.default_rng((trial, *numbers))
+        first, second = (dict(enumerate(draw(generator, number).tolist())) for number in numbers)
+        if not is_paired:
+            second = {seed + numbers[0]: value for seed, value in second.items()}
+        claims += differences.by_seed(first, second).is_shown
+    return claims / comparisons
+
+
+def sample_claims(comparisons: int, number: int, kinds: tuple[str, str]) -> float:
+    """The rate of false claims of two models with equal means on this number of samples."""
+    claims = 0
+    for trial in range(comparisons):
+        generator = numpy.random.default_rng((trial, number))
+        scores = (KINDS[kind](generator, number).tolist() for kind in kinds)
+        claims += differences.by_sample(*scores).is_shown
+    return claims / comparisons
+
+
+def tables(comparisons: int) -> Iterator[str]:
+    """The tables of docs/differences.md, a line at a time."""
+    seeds = "normal", "lognormal", "few large", "accuracy"
+    yield f"| seeds | {' | '.join(seeds)} |\n| --- |" + " ---: |" * len(seeds)
+    for numbers in SEED_NUMBERS:
+        rates = (seed_claims(comparisons, numbers, kind) for kind in seeds)
+        yield f"| {numbers[0]} and {numbers[1]} | {' | '.join(map('{:.1%}'.format, rates))} |"
+    for number in (2, 3, 5, 20):
+        rates = (seed_claims(comparisons, (number,) * 2, kind, is_paired=True) for kind in seeds)
+        yield f"| {number} pairs | {' | '.join(map('{:.1%}'.format, rates))} |"
+    yield f"\n| samples | {' | '.join(SAMPLE_KINDS)} |\n| --- |" + " ---: |" * len(SAMPLE_KINDS)
+    for number in SAMPLE_NUMBERS:
+        rates = (sample_claims(comparisons, number, kinds) for kinds in SAMPLE_KINDS.values())
+        yield f"| {number} | {' | '.join(map('{:.1%}'.format, rates))} |"
 
 
 def trained(runs: int) -> list[float]:
@@ -150,7 +198,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--comparisons", type=int, default=400)
     parser.add_argument("--runs", type=int, default=0, help="seeds to train (default: none)")
+    parser.add_argument("--tables", type=int, default=0, help="comparisons of each rate in tables")
     options = parser.parse_args()
+    if options.tables:
+        for line in tables(options.tables):
+            print(line, flush=True)
+        return
     generator = random.Random(0)
     for deviation, samples, is_paired in itertools.product((0.005, 0.02), (None, 360), (0, 1)):
         draw = simulated(generator, deviation, samples)
@@ -158,9 +211,6 @@ def main() -> None:
         print(f"deviation {deviation}, samples {samples}, paired {is_paired}: {counts}", flush=True)
     rate = any_claims(simulated(generator, 0.01, None), options.comparisons)
     print(f"5 comparisons at a time, with Holm: {rate:.1%} have a false claim", flush=True)
-    for is_right in (True, False):
-        counts = sample_claims(generator, options.comparisons, is_right=is_right)
-        print(f"300 samples, {'right or wrong' if is_right else 'losses'}: {counts}", flush=True)
     if options.runs:
         pool = trained(options.runs)
         deviation = differences.noise([pool])[0]

@@ -2,10 +2,12 @@
 
 import math
 import random
+import sys
 
 import pytest
 from scipy import stats
 
+from andiron import errors
 from andiron.wings.comparison import differences
 from andiron.wings.comparison.differences import by_sample, by_seed, holm, noise
 from proofs import false_claims
@@ -24,9 +26,12 @@ def test_t_limits_equal_scipy():
 
 
 def test_paired_and_unpaired_seeds_are_compared_as_scipy_does():
+    welch, pooled = (stats.ttest_ind(B, A, equal_var=equal) for equal in (False, True))
+    paired, wider = stats.ttest_rel(B[1:], A), max(welch, pooled, key=lambda test: test.pvalue)
     for difference, test, reference in (
-        (by_seed(by(A), by(B)), "Welch", stats.ttest_ind(B, A, equal_var=False)),
-        (by_seed(by(A), by(B[1:])), "paired by seed", stats.ttest_rel(B[1:], A)),
+        (by_seed(by(A), by(B)), "equal noise", wider),
+        (by_seed(by(A), by(B[1:])), "paired by seed", paired),
+        (by_seed(by(A), by(B[1:], 9)), "Welch", stats.ttest_ind(B[1:], A, equal_var=False)),
     ):
         assert difference.test == test
         assert difference.p == pytest.approx(reference.pvalue, rel=1e-10)
@@ -72,23 +77,46 @@ def test_equal_steps_between_pairs_leave_the_noise_between_seeds():
     assert difference.test == "Welch" and not difference.is_shown
 
 
-def test_samples_are_compared_by_mcnemar_or_a_paired_bootstrap():
+def test_samples_are_compared_by_mcnemar_or_paired_t():
     generator = random.Random(0)
     right = [[float(generator.random() < 0.9) for _ in range(300)] for _ in range(2)]
     better, worse = (sum(x - y == sign for x, y in zip(*right, strict=True)) for sign in (1, -1))
     losses = [[generator.expovariate(rate) for _ in range(200)] for rate in (1, 2)]
     steps = [y - x for x, y in zip(*losses, strict=True)]
-    bootstrap = stats.bootstrap((steps,), lambda x: x.mean(), method="percentile", rng=0)
+    t_test = stats.ttest_1samp(steps, 0)
 
     by_right, by_loss = by_sample(*right), by_sample(*losses)
 
     assert by_right.test == "McNemar"
     assert by_right.p == pytest.approx(stats.binomtest(better, better + worse).pvalue)
-    assert by_loss.test == "paired bootstrap" and by_loss.p < 0.01 and by_loss.is_shown
-    interval = tuple(bootstrap.confidence_interval)
-    assert by_loss.interval == pytest.approx(interval, abs=0.02)  # 2,000 resamples
+    assert by_loss.test == "paired t" and t_test.pvalue <= by_loss.p < 0.01 and by_loss.is_shown
+    low, high = t_test.confidence_interval()
+    assert (by_loss.interval[0] < low) != (high < by_loss.interval[1])  # on the side of the tail
+    assert by_loss.interval == pytest.approx((low, high), abs=0.03)
+    assert by_sample(losses[0][:149], losses[1][:149]).test is None
     assert by_sample(losses[0], losses[0]).p == by_sample(right[0], right[0]).p == 1
     assert by_sample([1.0, math.nan], [1.0, 0.0]).numbers == (1, 2)
+
+
+@pytest.mark.parametrize("kind", ["normal", "lognormal", "accuracy"])
+@pytest.mark.parametrize("numbers", [(2, 5), (2, 20), (3, 12), (20, 3)])
+def test_few_seeds_on_one_side_claim_no_more_than_many(numbers, kind):
+    assert false_claims.seed_claims(1000, numbers, kind) <= 0.06
+
+
+@pytest.mark.parametrize("kinds", false_claims.SAMPLE_KINDS.values(), ids=false_claims.SAMPLE_KINDS)
+@pytest.mark.parametrize("number", [8, 30, 60, 150, 300])
+def test_few_or_skewed_samples_claim_no_more_than_many(number, kinds):
+    assert false_claims.sample_claims(400, number, kinds) <= 0.07  # two deviations above 5 %
+
+
+def test_without_scipy_a_test_of_seeds_names_what_installs_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    differences.library.cache_clear()
+    differences.t_limit.cache_clear()
+    with pytest.raises(errors.DataError, match=r"needs scipy: pip install andiron\[lab\]"):
+        by_seed(by(A), by(B))
+    assert by_seed({0: 0.5}, {1: 0.6}).test is None  # nothing is tested, so nothing is needed
 
 
 def test_holm_corrects_several_comparisons():

@@ -2,7 +2,7 @@
 
 >>> difference = by_seed({0: 0.90, 1: 0.92, 2: 0.91}, {0: 0.94, 1: 0.95, 2: 0.95})
 >>> difference.test, round(difference.value, 4), difference.is_shown, difference.seeds_needed()
-('paired by seed', 0.0367, True, 5)
+('paired by seed', 0.0367, True, 4)
 >>> holm([0.01, 0.04, 0.03])
 [0.03, 0.06, 0.06]
 """
@@ -10,18 +10,21 @@
 import bisect
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
-from statistics import NormalDist, fmean, variance
+from statistics import fmean, variance
+from typing import Any
+
+from andiron import errors
 
 ALPHA = 0.05  # the rate of false claims, by convention
 POWER = 0.9  # the probability that a true difference is shown
 MOST_SEEDS = 1000  # that are worth predicting
 MOST = 1e150  # values whose squares are finite
 ROUNDING = 1e-6  # of the values: a smaller spread is that of float32, not of seeds
-RESAMPLES = 2000
-STEPS = 2**60  # in which a probability is halved
+LEAST_SAMPLES = 150  # of losses: of fewer, the rare large ones may all be missing
+QUANTILES = 64  # of the true deviation, where it is estimated
 PAIRED = "paired by seed"
 
 
@@ -63,16 +66,26 @@ class Difference:
     def _power(self, signal: float, seeds: int) -> float:
         """P(a t-test over `seeds` a side shows a difference of `signal` estimated deviations).
 
-        The deviations, as known now and in that test, have mean 1 - 1/(4 degrees) and variance
-        1/(2 degrees) of the true one.
-        Source: Johnson and Welch 1940, normal approximation of the noncentral t.
+        The mean over the true deviations that fit the estimated one, by noncentral t.
         """
-        sides = 2 - (self.test == PAIRED)
-        degrees = sides * (seeds - 1)
-        signal, limit = signal * math.sqrt(seeds / sides), t_limit(degrees)
-        mean = signal * (1 - 0.25 / self.degrees) - limit * (1 - 0.25 / degrees)
-        spread = math.sqrt(1 + signal**2 / (2 * self.degrees) + limit**2 / (2 * degrees))
-        return NormalDist().cdf(mean / spread)
+        import numpy
+
+        special, sides = library(), 2 - (self.test == PAIRED)
+        quantiles = (numpy.arange(QUANTILES) + 0.5) / QUANTILES
+        signals = signal * numpy.sqrt(special.chdtri(self.degrees, quantiles) / self.degrees)
+        degrees, shifts = sides * (seeds - 1), signals * math.sqrt(seeds / sides)
+        return float((1 - special.nctdtr(degrees, shifts, t_limit(degrees))).mean())
+
+
+@cache
+def library() -> Any:
+    """The distributions of SciPy; raises DataError if it is missing."""
+    try:
+        from scipy import special  # 0.1 s; scipy.stats takes 0.7 s
+    except ImportError as error:
+        why = "a test of differences needs scipy: pip install andiron[lab]"
+        raise errors.DataError(why) from error
+    return special
 
 
 def by_seed(
@@ -80,8 +93,9 @@ def by_seed(
 ) -> Difference:
     """The difference of configuration B from A, by a metric's value for each seed.
 
-    Paired if both have the same seeds, otherwise Welch's test; if a side has one seed or no side
-    varies, with the noise of all groups, also of `others`, as if all were equally noisy.
+    Paired if both have the same seeds; otherwise the wider of Welch's test and the one of equal
+    noise, since Welch's claims too often for few seeds on one side. If a side has one seed or no
+    side varies, with the noise of all groups, also of `others`, as if all were equally noisy.
     With a NaN or infinite value nothing is tested: the mean of the others would hide it.
     """
     sides = _finite(a.values()), _finite(b.values())
@@ -90,44 +104,65 @@ def by_seed(
     if numbers != (len(a), len(b)) or not all(numbers):
         return Difference(value, numbers)
     pairs = [b[seed] - a[seed] for seed in a] if a.keys() == b.keys() else []
-    both = sum(1 / number for number in numbers)  # Var(difference) = s^2 / n_a + s^2 / n_b
-    known = {
-        PAIRED: (1 / numbers[0], *noise([pairs])),
-        "Welch": (both, *_welch(sides)),
-        "noise of all groups": (both, *noise([*sides, *others])),
-    }
+    welch, pooled = _welch(sides), noise(sides)
     least = ROUNDING * max(map(abs, sides[0] + sides[1]))
-    for test, (share, deviation, degrees) in known.items():
-        if deviation > least:
-            error = deviation * math.sqrt(share)
-            p = _beta(degrees / (degrees + (value / error) ** 2), degrees / 2, 0.5)
-            half = t_limit(degrees) * error
-            interval = value - half, value + half
-            return Difference(value, numbers, test, p, interval, deviation, degrees)
+    for tests in (
+        {PAIRED: noise([pairs])},
+        {"Welch": welch, "equal noise": pooled} if welch[0] else {},
+        {"noise of all groups": noise([*sides, *others])},
+    ):
+        found = [
+            _by_t(value, numbers, test, *known) for test, known in tests.items() if known[0] > least
+        ]
+        if found:
+            widest = min(found, key=lambda each: each.interval or ())
+            return replace(widest, p=max(each.p for each in found))
     return Difference(value, numbers)
+
+
+def _by_t(
+    value: float, numbers: tuple[int, int], test: str, deviation: float, degrees: float
+) -> Difference:
+    """The t-test with Var(difference) = s^2 / n_a + s^2 / n_b; of pairs s^2 / n."""
+    share = 1 / numbers[0] + (test != PAIRED) / numbers[1]
+    error = deviation * math.sqrt(share)
+    half = t_limit(degrees) * error
+    p = 2 * float(library().stdtr(degrees, -abs(value / error)))
+    return Difference(value, numbers, test, p, (value - half, value + half), deviation, degrees)
 
 
 def by_sample(a: Sequence[float], b: Sequence[float]) -> Difference:
     """The difference of model B from A, by their scores of the same samples, in the same order.
 
-    McNemar's exact test for right and wrong (1 and 0), otherwise a paired bootstrap.
+    McNemar's exact test for right and wrong (1 and 0). Otherwise the wider of the t-test of the
+    pairs and the one corrected for their skewness g / sqrt(n), of at least `LEAST_SAMPLES`:
+    T = t + g t^2 / 3 + g^2 t^3 / 27 + g / 6.
+    Source: Hall 1992, on the removal of skewness by transformation, T_2.
     """
     pairs, number = [theirs - ours for ours, theirs in zip(a, b, strict=True)], len(a)
     numbers = len(_finite(a)), len(_finite(b))
-    if min(numbers) < max(number, 2):
-        return Difference(fmean(pairs or [math.nan]), numbers)
-    import numpy  # 0.1 s
+    value, is_right = fmean(pairs or [math.nan]), {*a, *b} <= {0, 1}
+    if min(numbers) < max(number, 2 if is_right else LEAST_SAMPLES):
+        return Difference(value, numbers)
+    import numpy
 
-    generator, array = numpy.random.default_rng(0), numpy.array(pairs)
-    drawn = (array[generator.integers(0, number, number)] for _ in range(RESAMPLES))
-    means = [float(resample.mean()) for resample in drawn]
-    low, high = map(float, numpy.quantile(means, (ALPHA / 2, 1 - ALPHA / 2)))
-    tail = min(sum(mean <= 0 for mean in means), sum(mean >= 0 for mean in means))
-    test, p = "paired bootstrap", min(1.0, 2 * (tail + 1) / (RESAMPLES + 1))
-    if {*a, *b} <= {0, 1}:
+    special, array = library(), numpy.array(pairs)
+    error, limit = array.std(ddof=1) / math.sqrt(number), t_limit(number - 1)
+    half = limit * error
+    if is_right:
         fewer, more = sorted((pairs.count(-1), pairs.count(1)))
-        test, p = "McNemar", min(1.0, 2 * _beta(0.5, more, fewer + 1)) if more else 1.0
-    return Difference(fmean(pairs), numbers, test, p, (low, high))
+        p = min(1.0, 2 * float(special.bdtr(fewer, fewer + more, 0.5)))
+        return Difference(value, numbers, "McNemar", p, (value - half, value + half))
+    if not error:
+        return Difference(value, numbers)
+    skewness = float((((array - value) / array.std()) ** 3).mean()) / math.sqrt(number) or 1e-9
+    t = value / error
+    hall = t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
+    p = 2 * float(special.stdtr(number - 1, -min(abs(t), abs(hall))))
+    roots = numpy.cbrt(1 + skewness * (numpy.array([limit, -limit]) - skewness / 6)) - 1
+    ends = value - error * roots * 3 / skewness
+    interval = min(value - half, float(ends[0])), max(value + half, float(ends[1]))
+    return Difference(value, numbers, "paired t", p, interval)
 
 
 def noise(groups: Iterable[Sequence[float]]) -> tuple[float, float]:
@@ -154,9 +189,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 @cache
 def t_limit(degrees: float) -> float:
     """The limit that |t| exceeds with probability `ALPHA`."""
-    numbers = range(1, STEPS)  # of steps in degrees / (degrees + t^2)
-    step = bisect.bisect(numbers, ALPHA, key=lambda n: _beta(n / STEPS, degrees / 2, 0.5))
-    return math.sqrt(degrees * (STEPS / numbers[step] - 1))
+    return float(library().stdtrit(degrees, 1 - ALPHA / 2))
 
 
 def _welch(sides: Iterable[Sequence[float]]) -> tuple[float, float]:
@@ -171,19 +204,3 @@ def _welch(sides: Iterable[Sequence[float]]) -> tuple[float, float]:
 
 def _finite(values: Iterable[float]) -> list[float]:
     return [value for value in values if abs(value) < MOST]
-
-
-def _beta(x: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function I_x(a, b): P(|t| is larger), and binomial sums.
-
-    I_x(a, b) = x^a (1 - x)^b / (a B(a, b)) sum_k prod_{j < k} x (a + b + j) / (a + 1 + j).
-    Source: DLMF 8.17.8.
-    """
-    if x > 0.5:  # converges faster
-        return max(0.0, 1 - _beta(1 - x, b, a))
-    place, term, total = 0, float(x > 0), float(x > 0)
-    while term > total * 1e-17:
-        term *= x * (a + b + place) / (a + 1 + place)
-        total, place = total + term, place + 1
-    log_scale = math.lgamma(a + b) - math.lgamma(a + 1) - math.lgamma(b)
-    return math.exp(log_scale + a * math.log(x or 1) + b * math.log1p(-x)) * total

@@ -4,6 +4,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from andiron import errors
 from andiron.plain import readable
 from andiron.plain.readable import number
 from andiron.plain.states import State
@@ -76,7 +77,10 @@ def doubt(rows: Sequence[Row], metric: str) -> str | None:
     lines = unlike([run for row in rows for run in row.runs], ["code"])
     groups = [values(row.runs, metric, []) for row in rows[: MOST + 1]]
     # the best of k is the luckiest too: all k (k - 1) / 2 pairs count, not only its own k - 1
-    found = from_first(groups, len(rows) / 2)
+    try:
+        found = from_first(groups, len(rows) / 2)
+    except errors.DataError as error:  # SciPy is missing
+        return "\n".join([*lines, str(error)])
     places = [place for place, each in enumerate(found, 2) if not each.is_shown]
     if not any(difference.interval for difference in found) and places:
         lines.append("one seed a group does not show which is best: `andiron seeds` trains more")

@@ -13,6 +13,7 @@ from andiron import errors
 from andiron.plain import readable
 from andiron.plain.states import State
 from andiron.ranges import Positive, Proportion
+from andiron.wings.comparison import differences
 from andiron.wings.sweep import elimination, grid, launching, rungs, searching, sweep_folder
 from andiron.wings.sweep.elimination import Race, RaceRule
 from andiron.wings.sweep.launching import HydraSweep
@@ -34,8 +35,10 @@ class Options(rungs.Rungs):
 def run(sweep: HydraSweep, options: Options, arguments: list[str]) -> list[Exception]:
     """Trains the jobs; returns the errors of failed jobs.
 
-    Raises: ConfigError for jobs that cannot race; Interrupted once all runs are saved.
+    Raises: ConfigError for jobs that cannot race; DataError without SciPy; Interrupted once all
+    runs are saved.
     """
+    differences.library()  # before anything is trained
     (overrides,) = grid.combinations(sweep.loader, arguments)
     few = grid.representative(overrides, sweep.loader, rungs.SHARED)
     plain = list(map(sweep.job_config, few))
