@@ -1,6 +1,7 @@
 """Sweeps as they are used: jobs in processes of their own, of which some fail."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from small_disks import fill, mounted
 from train_processes import Training
 
 from andiron.run_folder import LEDGER
@@ -126,6 +128,32 @@ def test_an_interrupted_sweep_compares_the_jobs_that_are_done(tmp_path):
         assert "the best again: " in sweep.output
         assert sweep.errors.endswith("; the same command continues the others\n")
     assert len(path.with_name("summary.csv").read_text().splitlines()) == 100
+
+
+def test_a_race_on_a_full_disk_pauses_no_job_that_is_not_saved(tmp_path):
+    race = [
+        sys.executable, ROOT / "train.py", "-m", "hydra/sweeper=race", "model.hidden=[256]",
+        "num_epochs=2", "lr=1e-3,1e-5", "seed=1,2,3", "render=plain", "hydra.sweep.dir=disk/race",
+    ]  # fmt: skip
+
+    def raced():
+        environment = {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+        return subprocess.run(race, cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    with mounted(tmp_path / "disk", mebibytes=40) as disk:
+        filler = fill(disk, leave=400_000)
+        full = raced()
+        assert full.returncode == 1 and "could not be written" in full.stderr
+        jobs = ledger.read(disk / "race").jobs.values()
+        paused = [disk / "race" / job.folder for job in jobs if job.status == "paused"]
+        assert not [path for path in paused if not [*path.glob("checkpoints/step-[1-9]*")]]
+        filler.unlink()
+        for job in jobs:  # as the words of the job say
+            if job.status == "failed":
+                shutil.rmtree(disk / "race" / job.folder)
+        again = raced()
+        assert again.returncode == 0, again.stderr
+        assert "1 of 2 configurations is left" in again.stdout and "lr=0.001" in again.stdout
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ class State(StrEnum):
     """The state of a run, or of a job of a sweep."""
 
     RUNNING = "running"
-    PAUSED = "paused"  # at a rung of successive halving or a race
+    PAUSED = "paused"  # at a rung of a race
     DONE = "done"
     INTERRUPTED = "interrupted"
     FAILED = "failed"

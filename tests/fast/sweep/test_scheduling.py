@@ -2,15 +2,18 @@
 
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 
 from andiron import errors
 from andiron.interrupter import Interrupter
+from andiron.plain.states import State
 from andiron.wings.sweep import ledger, scheduling
 from andiron.wings.sweep.job_process import JobProcess
 from andiron.wings.sweep.ledger import Job, Ledger
 from andiron.wings.sweep.scheduling import FixedJobs, JobScheduler, Limits
+from andiron.wings.sweep.sweep_screen import SweepScreen
 
 
 class Attempt(JobProcess):
@@ -117,3 +120,15 @@ def test_an_error_of_the_source_stops_running_jobs_before_it_is_raised(tmp_path)
     known = ledger.read(tmp_path).jobs
     assert [known[name].status for name in "abc"] == ["done", "interrupted", None]
     assert running.sent == [signal.SIGINT]
+
+
+def test_a_pruned_job_that_a_race_trains_again_is_counted_once(capsys):
+    jobs = [Job("a", 0, ("lr=1",), status=State.PRUNED), Job("b", 1, ("lr=2",))]
+    screen = SweepScreen(jobs, (), "valid/loss", "race")
+
+    for status in (State.PAUSED, State.DONE):
+        for job in jobs:
+            screen.job_ended(replace(job, status=status), retried=False)
+
+    counts = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert counts == ["[1/2]", "[2/2]", "[2/2]", "[2/2]"]

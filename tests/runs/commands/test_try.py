@@ -123,28 +123,3 @@ def test_what_is_not_one_idea_is_refused_before_training(here, arguments, proble
 
     assert ended.code == 2 and ended.problems[0].startswith(problem)
     assert not (here / "outputs").exists()
-
-
-WHOLE = {"idea": 1, "metric": "valid/loss", "mean": 0.5, "kept": True, "values": {"seed=0": 0.5},
-         "code": [{"root": "/a", "revision": "b", "uncommitted": None}], "patches": []}  # fmt: skip
-
-
-def _ledger(path, idea):
-    path.write_text(json.dumps(idea))
-    return path
-
-
-@pytest.mark.parametrize("line", [
-    [], None, 3, "idea", {}, {"idea": 3},
-    *({each: WHOLE[each] for each in WHOLE if each != name} for name in WHOLE),
-    *(WHOLE | {name: {"no": "no"}} for name in WHOLE), *(WHOLE | {name: ["no"]} for name in WHOLE),
-    WHOLE | {"mean": "0.5"}, WHOLE | {"kept": "yes"}, WHOLE | {"values": {"seed=0": None}},
-    WHOLE | {"code": [WHOLE["code"][0] | {"uncommitted": "c"}]}, WHOLE | {"patches": ["x.patch"]},
-])  # fmt: skip
-def test_a_damaged_ledger_is_named(here, line):
-    (here / "ideas.jsonl").write_text(f"{json.dumps(WHOLE)}\n{json.dumps(line)}\n")
-
-    ended = called(ideas.main, "--keep-if", "valid/loss falls", "why", "--ideas", str(here))
-
-    assert [*ideas.read(_ledger(here / "whole", WHOLE))] == [1]
-    assert ended.code == 1 and "ideas.jsonl: is not a ledger of ideas; restore it" in ended.errors

@@ -102,11 +102,14 @@ class Experiment:
 
     @contextmanager
     def _closed_after(self) -> Iterator[None]:
-        """Closes the learner after the body; a run with unwritten files has failed."""
+        """Closes the learner after the body; a done or paused one with unwritten files has failed.
+        """
         try:
             yield
         except errors.Interrupted as error:
             error.outcome = "; ".join(self._close())
+            if error.outcome and isinstance(error, errors.Paused):  # its state is not saved
+                raise errors.RunFolderError(error.outcome) from error
             raise
         except BaseException:
             self.learner.close()

@@ -1,20 +1,15 @@
-"""`andiron try`: trains an idea over seeds, keeps it if a metric improves, and writes both down.
-
-The ledger, `ideas.jsonl`, has a line for each idea; its number is the name of its sweep's folder.
-"""
+"""`andiron try`: trains an idea over seeds, keeps it if a metric improves, and writes both down."""
 
 import math
 import re
 import subprocess
 import sys
 from collections.abc import Hashable, Mapping
-from itertools import count
+from contextlib import suppress
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from andiron import errors
-from andiron.disk import files
 from andiron.disk.append_only import AppendOnlyFile
 from andiron.plain.plain_values import strict_json
 from andiron.plain.readable import number, printable
@@ -25,43 +20,13 @@ from andiron.shell.run import code_origin, provenance, run_record, status
 from andiron.shell.training import train
 from andiron.wings.comparison import differences
 from andiron.wings.comparison.text_table import table
-from andiron.wings.sweep import ledger
+from andiron.wings.sweep import idea_ledger, ledger
+from andiron.wings.sweep.idea_ledger import Idea
 
 RULE = re.compile(r"(\S+) (rises|falls)|")
 SENTENCE = re.compile(r"[^=]*\s.*|[^=]+")  # no override
 TAKEN = ("seed", "objective", "sweep_name", "hydra.sweep.dir")
 COLUMNS = ("idea", "kept", "reason", "options", "metric", "mean", "parent", "difference", "p")
-Idea = dict[str, Any]  # a line of the ledger
-KINDS: dict[str, Any] = {
-    "idea": int, "metric": str | None, "mean": float | int | None, "kept": bool, "values": dict,
-    "code": list, "patches": list,
-}  # fmt: skip
-
-
-def read(path: Path) -> dict[int, Idea]:
-    """The ideas in a ledger by number; raises DataError if it is damaged."""
-    try:
-        lines = files.read_bytes(path).splitlines()
-        ideas = [_checked(files.parsed_json(line)) for line in lines]
-        return {idea["idea"]: idea for idea in ideas}
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        why = "is not a ledger of ideas; restore it, or give another folder with --ideas"
-        raise errors.DataError(f"{path}: {why}") from error
-
-
-def _checked(idea: Any) -> Idea:
-    """A line of the ledger; raises TypeError or KeyError if the command cannot have written it."""
-    numbers = {*map(type, idea["values"].values())} - {float, int}
-    changes = [each["root"] for each in idea["code"] if each["uncommitted"] and each["revision"]]
-    if (
-        any(not isinstance(idea[name], kind) for name, kind in KINDS.items())
-        or numbers - ({type(None)} if idea["mean"] is None else set())
-        or [*map(type, [*changes, *idea["patches"]])] != [str] * 2 * len(changes)
-    ):
-        raise TypeError(idea)
-    return dict(idea)
 
 
 def parent_of(
@@ -144,7 +109,7 @@ def main(conf_dir: Path | None = None) -> int:
     """Runs `python scripts/try.py`; returns the exit code."""
     options, overrides = _parser().parse_known_args()
     path = options.ideas.absolute() / "ideas.jsonl"
-    ideas = read(path)
+    ideas = idea_ledger.read(path)
     if options.list:
         if not answers.give({"ideas": [*ideas.values()]}):
             print(table(COLUMNS, [[*map(idea.get, COLUMNS)] for idea in ideas.values()]))
@@ -163,25 +128,38 @@ def main(conf_dir: Path | None = None) -> int:
         raise errors.ConfigError(problems)
     metric, sign = rule[1], -1 if rule[2] == "falls" else 1
     parent = parent_of(ideas, metric, sign, options.against) if metric else None
-    folder = next(new for name in count(1) if not (new := path.with_name(str(name))).exists())
+    differences.library()
+    book = idea_ledger.opened(path)  # before anything is trained
+    folder = idea_ledger.new_folder(path.parent, ideas)
     seeds = [f"seed=range(0,{options.seeds})", quoting.override("hydra.sweep.dir", folder)]
     given = [*overrides, *([f"objective={metric}"] if metric else []), *seeds]
-    script = sys.argv[0].partition(" ")[0].replace("scripts/try.py", "train.py")
-    sys.argv = [script, "-m", *given]
-    failed = None
-    try:
-        with answers.given_to(None):
-            train.run(conf_dir)
-    except errors.SweepError as error:  # of jobs: the idea is discarded
-        failed = error
+    failed = _train(given, folder, conf_dir)
     if result := _result(folder):
         facts = {"idea": int(folder.name), "at": status.now(), "reason": options.reason,
                  "folder": str(folder)}  # fmt: skip
         decision = decided(result["values"], parent, sign)
-        _record(path, {**facts, "options": overrides, **result, **decision})
+        _record(book, {**facts, "options": overrides, **result, **decision})
     if failed is not None:
         raise failed
     return 0
+
+
+def _train(given: list[str], folder: Path, conf_dir: Path | None) -> errors.SweepError | None:
+    """Trains the sweep of an idea; returns the error of its jobs, with which it is discarded."""
+    script = sys.argv[0].partition(" ")[0].replace("scripts/try.py", "train.py")
+    sys.argv = [script, "-m", *given]
+    try:
+        with answers.given_to(None):
+            train.run(conf_dir)
+    except errors.SweepError as error:
+        return error
+    except errors.Interrupted as error:
+        error.outcome = f"{folder} keeps its runs; the same command tries the idea anew"
+        raise
+    finally:
+        with suppress(OSError):  # it has runs
+            folder.rmdir()
+    return None
 
 
 def _parser() -> answers.Parser:
@@ -230,12 +208,11 @@ def _result(folder: Path) -> Idea | None:
             "patches": [*map(str, patches)]}  # fmt: skip
 
 
-def _record(path: Path, idea: Idea) -> None:
+def _record(book: AppendOnlyFile, idea: Idea) -> None:
     """Adds an idea to the ledger, and prints it with the decision.
 
     Raises: OutputError if the line could not be written.
     """
-    book = AppendOnlyFile(path)
     book.append(f"{strict_json(idea)}\n".encode())
     if lost := book.close():
         raise errors.OutputError(f"{lost} are lost; free some space, and try the idea again")

@@ -43,9 +43,9 @@ class SweepScreen:
         self._shared = shared
         self._metric = metric
         self._folder = folder
-        self._states = Counter(job.status or "waiting" for job in planned)
+        self._planned = {job.identity: str(job.status or "waiting") for job in planned}
+        self._states = Counter(self._planned.values())
         self._states["waiting"] += proposed
-        self._paused = {job.identity for job in planned if job.status == State.PAUSED}
         self._watched: dict[str, WatchedRun] = {}
         self._decisions: set[tuple[Sequence[str], str | None]] = set()  # printed
         self._drawn_at = 0.0
@@ -67,11 +67,11 @@ class SweepScreen:
 
     def job_ended(self, job: Job, retried: bool) -> None:
         """Prints a line about the job."""
+        state = "waiting" if retried else str(job.status)
         self._states[self._state_before(job)] -= 1
-        self._states["waiting" if retried else str(job.status)] += 1
-        self._paused.discard(job.identity)
-        if job.status == State.PAUSED:
-            self._paused.add(job.identity)
+        self._states[state] += 1
+        if job.identity in self._planned:
+            self._planned[job.identity] = state
         answers.give({"job": job.plain(self._folder) | {"retried": retried}})
         decision = (ledger.configuration(job), job.reason)
         if job.status == State.PRUNED and job.reason and decision in self._decisions:
@@ -91,7 +91,7 @@ class SweepScreen:
         print(readable.printable_line(" ".join(filter(None, words))), flush=True)  # seen if killed
 
     def _state_before(self, job: Job) -> str:
-        return State.PAUSED if job.identity in self._paused else "waiting"
+        return self._planned.get(job.identity, "waiting")
 
     def _differing(self, job: Job) -> str:
         return " ".join(text for text in job.overrides if text not in self._shared)
