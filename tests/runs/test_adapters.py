@@ -96,6 +96,61 @@ def test_peft_loads_the_adapter_with_the_same_outputs(runs):
     assert torch.equal(logits(loaded), logits(andiron.load("run").model))
 
 
+PARTS = """import torch
+
+class Rows(torch.utils.data.Dataset):
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, n):
+        return {"left": torch.eye(6)[n % 6], "right": torch.eye(4)[n % 4], "labels": n % 3}
+
+class Net(torch.nn.Module):
+    def __init__(self, is_named=False):
+        super().__init__()
+        self.left, self.right = torch.nn.Linear(6, 8), torch.nn.Linear(4, 8)
+        self.head = torch.nn.Linear(8, 3)
+        self.is_named = is_named
+
+    def forward(self, left, right):
+        logits = self.head(torch.relu(self.left(left) + self.right(right)))
+        return {"logits": logits} if self.is_named else logits
+"""
+ROWS = ("data=torch_dataset", "data.train={_target_: parts.Rows}", "data.num_classes=3",
+        "task=forward", "loss=cross_entropy", "task.targets=labels", "metrics=classification",
+        "task.inputs=[left,right]", "num_epochs=1", "render=plain")  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("net", "layers"), [
+    ("{_target_: parts.Net}", "left|right"), ("{_target_: parts.Net, is_named: true}", "head"),
+    ("{_target_: parts.Net}", "left|right|head"),
+])  # fmt: skip
+def test_adapters_of_a_network_on_mappings_are_exported(net, layers, here, monkeypatch):
+    Path("parts.py").write_text(PARTS)
+    monkeypatch.syspath_prepend(here)
+    Path("conf/model").mkdir(parents=True)
+    Path("conf/model/own.yaml").write_text(f"{net}\n")
+    options = ("--config-dir=conf", "model=own", *ROWS)
+    ran(*options, "hydra.run.dir=base")
+    lora = f"+param_groups.lora={{match:{{name:'{layers}'}},adapter:{{rank:2}}}}"
+    ran(*options, lora, "start_from=base", "optimizer=adamw", "lr=0.1", "hydra.run.dir=run")
+    batch = {name: torch.randn(5, size) for name, size in (("left", 6), ("right", 4))}
+    base, run = (andiron.load(name, trust=["parts"]).model for name in ("base", "run"))
+    with torch.no_grad():
+        expected = run(batch)
+    for kind in "adapter", "safetensors":
+        ended = called(export.main, "run", "--format", kind, "--output", kind, "--trust", "parts")
+        assert ended.code == 0, ended.errors
+        assert "Inputs: a mapping of left float32" in Path(kind, "README.md").read_text()
+    network = base.network
+    network.load_state_dict(weights("safetensors"))
+    torch.testing.assert_close(base(batch), expected, rtol=0, atol=1e-5)
+    base = andiron.load("base", trust=["parts"]).model
+    loaded = PeftModel.from_pretrained(base.network, "adapter").eval()(**batch)
+    assert torch.equal(loaded["logits"] if "is_named" in net else loaded, expected)
+
+
 def test_a_group_named_as_a_part_of_the_network_is_exported(runs):
     trained("hydra.run.dir=named", "start_from=base", LORA.replace("groups.lora", "groups.1"))
     for run in ("run", "named"):

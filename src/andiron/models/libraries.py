@@ -125,7 +125,8 @@ def hf(
     network.register_forward_hook(_logits, with_kwargs=True)
     network.generate = None  # takes other arguments than `andiron.models.GPT.generate`
     for part in network.modules():  # with a cache, documents packed into one row see each other
-        if hasattr(own := getattr(part, "config", None), "use_cache"):
+        own: Any = getattr(part, "config", None)
+        if hasattr(own, "use_cache"):
             own.use_cache = (config or {}).get("use_cache", False)
     return network
 

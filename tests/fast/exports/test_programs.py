@@ -1,6 +1,8 @@
 """An exported program: its preprocessing is that of the run, and its outputs are compared."""
 
+import logging
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,7 +12,7 @@ from andiron import errors
 from andiron.data import ArrayBatcher, ImageBatcher, RawBatch
 from andiron.data.on_disk.text_file import TextBatcher
 from andiron.data.splitting.described import Described
-from andiron.wings.trained.exports import checked_export
+from andiron.wings.trained.exports import checked_export, programs
 from andiron.wings.trained.exports.output_agreement import measured, TOLERANCE
 from andiron.wings.trained.exports.stored_inputs import preprocessing
 
@@ -76,8 +78,55 @@ class Forecaster(nn.Module):
 def test_a_task_of_ones_own_names_the_field_that_is_exported():
     described = Described("series", lambda raw, device: raw, {}, 5)
     stored = {"past": INPUTS, "mask": INPUTS > 0}
-    raw, inputs = checked_export._inputs(Forecaster(), described, stored)
+    raw, inputs = checked_export._inputs(Forecaster(), described, stored, "torch")
     assert raw is INPUTS and inputs is INPUTS
     call = partial(checked_export._inputs, nn.Linear(1, 1), described, stored)
-    message = message_of(errors.DataError, call)
+    message = message_of(errors.DataError, call, "onnx")
     assert "have no tensor inputs" in message and "`only_input`" in message
+    assert "--format safetensors writes the weights of any" in message
+    assert [call(kind) for kind in checked_export.WEIGHTS] == [(stored, stored)] * 2
+
+
+class Sized(nn.Module):
+    def __init__(self, flat):
+        super().__init__()
+        self.flat, self.last = flat, nn.LSTM(8, 3, batch_first=True)
+
+    def forward(self, inputs):
+        return self.last(self.flat(inputs))[0].mean(1)
+
+
+SIZES = {
+    "len": lambda x: x.flatten(1).view(len(x), 8, 8),
+    "int": lambda x: x.reshape(int(x.shape[0]), 8, 8),
+    "size": lambda x: x.view(x.size(0), -1, 8),
+    "len of a part": lambda x: x.view(len(x[:, 0]), 8, 8),
+    "list": lambda x: x.view([len(x), 8, 8]),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["torch", "onnx"])
+@pytest.mark.parametrize("flat", SIZES.values(), ids=SIZES)
+def test_a_network_that_asks_for_the_number_of_samples_is_exported(flat, kind, tmp_path):
+    if kind == "onnx":
+        pytest.importorskip("onnxruntime")
+    torch.manual_seed(0)
+    network, inputs = Sized(flat).eval(), torch.randn(5, 1, 8, 8)
+    write = programs.torch_program if kind == "torch" else programs.onnx_program
+    program = write(network, inputs[:2], {0: ("batch", None)}, tmp_path / "program")
+    for size in 1, 5:
+        expected = network(inputs[:size]).detach()
+        torch.testing.assert_close(program(inputs[:size]), expected, rtol=0, atol=1e-6)
+    assert str(Path(__file__).parent).encode() not in (tmp_path / "program").read_bytes()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_network_with_a_loop_over_samples_is_refused_with_what_to_write(tmp_path, caplog):
+    class Looped(nn.Module):
+        def forward(self, inputs):
+            return torch.stack([inputs[number] for number in range(len(inputs))])
+
+    call = partial(programs.torch_program, Looped(), INPUTS[:2], {0: ("batch", None)})
+    assert "x.shape[0], not len(x)" in message_of(errors.DataError, call, tmp_path / "program")
+    assert "Error while" not in caplog.text and logging.root.manager.disable == 0

@@ -22,6 +22,7 @@ from andiron.wings.trained.exports.output_agreement import Agreement, Program, m
 README = "README.md"  # the model card
 BATCH_SIZES = (1, 5)  # compared; programs are traced with TRACED
 TRACED = 2
+WEIGHTS = ("safetensors", "adapter")  # no programs, whose input is one tensor
 CHUNK_BYTES = 2**24
 
 
@@ -53,7 +54,7 @@ def export(
     Raises: DataError if the model cannot be exported, or the export's outputs differ;
     RunFolderError if it cannot be written. No folder is left then.
     """
-    raw, inputs = _inputs(model, described, stored)
+    raw, inputs = _inputs(model, described, stored, kind)
     exported_inputs, module = inputs, model
     if with_preprocessing:
         module = _add_preprocessing(model, described, raw, kind)
@@ -79,44 +80,48 @@ def export(
     return agreement
 
 
-def _inputs(model: nn.Module, described: Described, stored: Any) -> tuple[Tensor, Tensor]:
-    """The stored inputs, and the inputs of the model; both latents for a generator."""
+def _inputs(model: nn.Module, described: Described, stored: Any, kind: str) -> tuple[Any, Any]:
+    """The stored inputs, and the inputs of the model; both latents for a generator.
+
+    Both are the batch where the model takes no single tensor, and only its weights are written.
+    """
     if isinstance(model, Adversarial):
         latents = torch.randn(
             max(BATCH_SIZES), model.latent, generator=torch.Generator().manual_seed(0)
         )
         return latents, latents
     name = getattr(model, "only_input", "inputs")  # of `Forward`, or a task of one's own
-    batches = map(structures.fields, (stored, described.batcher(stored, torch.device("cpu"))))
-    raw, inputs = ((batch or {}).get(str(name)) for batch in batches)
+    batch = described.batcher(stored, torch.device("cpu"))
+    raw, inputs = ((structures.fields(each) or {}).get(str(name)) for each in (stored, batch))
     if not isinstance(raw, Tensor) or not isinstance(inputs, Tensor):
+        if kind in WEIGHTS:
+            return batch, batch
         raise errors.DataError(
             f"the batches of {described.name} have no tensor {name or 'alone in task.inputs'}; "
             "only models of one tensor are exported (a task of your own may name its field as "
-            "`only_input`); the run folder has the weights of any, in model.safetensors"
+            "`only_input`); --format safetensors writes the weights of any"
         )
     return raw, inputs
 
 
 def _add_preprocessing(model: nn.Module, described: Described, raw: Tensor, kind: str) -> nn.Module:
-    has_no_program = kind in ("safetensors", "adapter")
-    if has_no_program or isinstance(model, Adversarial):
+    if kind in WEIGHTS or isinstance(model, Adversarial):
         problem = "a generator's inputs are latents, which are not preprocessed"
-        if has_no_program:
+        if kind in WEIGHTS:
             problem = f"{kind} has weights and no program; choose --format torch or onnx"
         raise errors.DataError(f"--preprocessing: {problem}, or leave it out")
     return Preprocessed(stored_inputs.preprocessing(described.batcher, raw), model).eval()
 
 
-def _outputs(model: nn.Module, batches: list[Tensor]) -> list[Tensor]:
+def _outputs(model: nn.Module, batches: list[Any]) -> list[Tensor]:
     """Raises: DataError if the model rejects a batch, or returns anything but a tensor."""
     try:
         with inference.valid(model):
             outputs = [model(batch) for batch in batches]
     except (RuntimeError, ValueError, IndexError) as error:
-        shape = [*batches[0].shape]
         raise errors.DataError(
-            f"{type(model).__name__} does not take the inputs of the data, {shape} "
+            f"{type(model).__name__} does not take the inputs of the data, "
+            f"{[*getattr(batches[0], 'shape', batches[0])]} "
             f"({errors.first_line(error)})"
         ) from error
     for output in outputs:
@@ -128,8 +133,10 @@ def _outputs(model: nn.Module, batches: list[Tensor]) -> list[Tensor]:
     return outputs
 
 
-def _batches(inputs: Tensor, axes: programs.Axes) -> list[Tensor]:
+def _batches(inputs: Any, axes: programs.Axes) -> list[Any]:
     """A batch of each size; also one of half the length if time may vary."""
+    if not isinstance(inputs, Tensor):
+        return [inputs]
     batches = [inputs[:size] for size in dict.fromkeys(min(s, len(inputs)) for s in BATCH_SIZES)]
     return [*batches, inputs[:, : inputs.shape[1] // 2]] if 1 in axes else batches
 
@@ -144,7 +151,7 @@ def _axes(model: nn.Module, described: Described) -> programs.Axes:
 
 
 def _write_program(
-    kind: str, module: nn.Module, inputs: Tensor, axes: programs.Axes, path: Path
+    kind: str, module: nn.Module, inputs: Any, axes: programs.Axes, path: Path
 ) -> Program:
     """Writes the model; returns a function that runs the written program."""
     if kind == "safetensors":

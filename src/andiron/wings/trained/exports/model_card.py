@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from andiron.data import structures
 from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.splitting.described import Described
 from andiron.plain import markdown, readable
@@ -76,7 +77,7 @@ class Card:
         self,
         name: str,
         agreement: Agreement,
-        inputs: Tensor,
+        inputs: Any,
         outputs: Tensor,
         *,
         axes: Mapping[int, str],
@@ -162,8 +163,8 @@ On inputs of the run's data: {agreement}; at most {TOLERANCE:g} of the largest o
             return f"standardised: a value is {mean} + {std} * output, for each output"
         return OUTPUTS.get(type(self.model).__name__, "as the task's forward gives them")
 
-    def _loading(self, name: str, inputs: Tensor) -> str:
-        call = self._network_call()
+    def _loading(self, name: str, inputs: Any) -> str:
+        call = self._network_call() if isinstance(inputs, Tensor) else {}
         if name.endswith(".safetensors") and not call:
             return "Build the network as `model` of the configuration below says, and load it."
         shape = SAMPLES, *inputs.shape[1:]
@@ -218,7 +219,11 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
-def _layout(tensor: Tensor, axes: Mapping[int, str]) -> str:
+def _layout(tensor: Any, axes: Mapping[int, str]) -> str:
+    if not isinstance(tensor, Tensor):
+        named = (structures.fields(tensor) or {}).items()
+        kept = (f"{_plain(name)} {_layout(v, axes)}" for name, v in named if isinstance(v, Tensor))
+        return f"a mapping of {', '.join(kept)}"
     sizes = (axes.get(axis, str(size)) for axis, size in enumerate(tensor.shape))
     return f"{dtype_name(tensor.dtype)} [{', '.join(sizes)}]"
 

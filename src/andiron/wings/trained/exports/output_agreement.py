@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from andiron import errors
+from andiron.data import structures
 
 # of the largest output; float32 has 6e-8, and sums of 1,000 terms in another order lose 1e-5
 TOLERANCE = 1e-4
-Program = Callable[[Tensor], Tensor]
+Program = Callable[[Any], Tensor]
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Agreement:
 
 
 def measured(
-    exported: Program, batches: Sequence[Tensor], expected: Sequence[Tensor], name: str
+    exported: Program, batches: Sequence[Any], expected: Sequence[Tensor], name: str
 ) -> Agreement:
     """The agreement over batches of inputs with their expected outputs.
 
@@ -49,7 +51,7 @@ def measured(
     # NaN wins over numbers, unlike in Python's max
     difference = float(torch.stack(distances).max())
     largest = max(float(reference.abs().max()) for reference in expected)
-    agreement = Agreement(tuple(dict.fromkeys(map(len, batches))), difference, largest)
+    agreement = Agreement(tuple(dict.fromkeys(map(structures.size, batches))), difference, largest)
     if not difference <= TOLERANCE * largest:  # or NaN
         raise errors.DataError(
             f"{name}: {agreement}, more than {TOLERANCE:g} of them; nothing was written"

@@ -2,8 +2,10 @@
 
 import contextlib
 import io
+import logging
 import warnings
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +57,11 @@ def onnx_program(model: nn.Module, inputs: Tensor, axes: Axes, path: Path) -> Pr
 
 def _export(model: nn.Module, inputs: Tensor, axes: Axes) -> torch.export.ExportedProgram:
     dims = {axis: torch.export.Dim(name, max=largest) for axis, (name, largest) in axes.items()}
-    program = torch.export.export(model, (inputs,), dynamic_shapes=(dims,))
+    export = partial(torch.export.export, model, (inputs,), dynamic_shapes=(dims,))
+    try:
+        program: torch.export.ExportedProgram = export()
+    except RuntimeError:
+        program = export(strict=True)  # follows len(x) and int(x.shape[0]), but not all code
     for node in program.graph.nodes:  # else the program has paths of this machine's files
         node.meta.pop("stack_trace", None)
     return program
@@ -72,12 +78,16 @@ def _explain_failures(model: nn.Module) -> Iterator[None]:
         raise errors.DataError(
             f"{type(model).__name__} cannot be exported as a program "
             f"({errors.first_line(error)}); its forward should not depend on values of tensors, "
-            "nor on the number of samples or tokens"
+            "nor on the number of samples or tokens: x.shape[0], not len(x), in shapes"
         ) from error
 
 
 @contextlib.contextmanager
 def _without_output() -> Iterator[None]:
-    """Hides torch's warnings and progress, which the user cannot act on."""
-    with warnings.catch_warnings(action="ignore"), contextlib.redirect_stdout(io.StringIO()):
-        yield
+    """Hides torch's warnings, log and progress, which the user cannot act on."""
+    logging.disable(logging.ERROR)
+    try:
+        with warnings.catch_warnings(action="ignore"), contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        logging.disable(logging.NOTSET)
