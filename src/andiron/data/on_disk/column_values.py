@@ -35,7 +35,6 @@ LIKE_DATE = re.compile(
     r"\b\d{1,4}[./ -]\d{1,2}[./ -]\d{2,4}\b"
     r"|(?i:\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))"
 )
-NONE_ODD = polars.DataFrame(schema={"row": polars.UInt32, "text": polars.String})
 MOST_LOOKED_AT = 1000  # texts of a column, to guess its format
 SEPARATORS = {".": r"\.", ",": ",", " ": r"\s", "'": "['\u2019]"}  # as patterns
 DATES = [
@@ -100,10 +99,8 @@ def _days(values: polars.Series) -> polars.Series:
     return numbers.set(~numbers.is_between(-EPOCH, LAST_DAY + 1, closed="left"), None)
 
 
-def typed(
-    values: polars.Series, kind: Kind | None, reading: Reading, odd: polars.DataFrame | None = None
-) -> ColumnValues:
-    """The values of a column of this kind, by default inferred; `odd` are known odd ones."""
+def typed(values: polars.Series, kind: Kind | None, reading: Reading) -> ColumnValues:
+    """The values of a column of this kind, by default inferred."""
     is_date = isinstance(values.dtype, polars.Date | polars.Datetime)
     if kind is None and (
         is_date  # numbers too, such as 20240531
@@ -112,8 +109,7 @@ def typed(
         kind = "date"
     if kind in (None, "number"):
         numbers = finite(values, reading)
-        column = _with_odd("number", numbers, odd_values(values, numbers) if odd is None else odd,
-                           reading)  # fmt: skip
+        column = _with_odd("number", numbers, values, reading)
         if kind is None and not numbers.count():
             kind = _kind(column.wrong["text"].unique(), reading)
         if kind in (None, "number"):
@@ -129,7 +125,7 @@ def typed(
             known |= {text: days(text, None) for text, day in known.items()
                       if day is None and text[4:5] == "-" == text[7:8]}  # fmt: skip
         dates = written.replace_strict(known, default=None, return_dtype=polars.Float64)
-    return _with_odd("date", dates, odd_values(values, dates), reading)
+    return _with_odd("date", dates, values, reading)
 
 
 def untyped(values: polars.Series, reading: Reading, missing: Collection[str]) -> ColumnValues:
@@ -151,14 +147,10 @@ def complaint(text: str, remedy: str) -> str:
     return " is not a finite number; correct or remove the row"
 
 
-def odd_values(values: polars.Series, known: polars.Series, row: int = 0) -> polars.DataFrame:
-    """The row, counted from `row`, and the text of each value that is null in `known`."""
+def _with_odd(kind: Kind, known: Any, values: polars.Series, reading: Reading) -> ColumnValues:
+    """The column with the values `known`, and those that are null there: missing or wrong."""
     rows = known.is_null().arg_true()
-    return polars.DataFrame({"row": rows + row, "text": texts(values.gather(rows))})
-
-
-def _with_odd(kind: Kind, known: Any, odd: polars.DataFrame, reading: Reading) -> ColumnValues:
-    """The column with the values `known`, and the `odd` ones, which are missing or wrong."""
+    odd = polars.DataFrame({"row": rows, "text": texts(values.gather(rows))})
     is_missing = _are_missing(odd["text"], reading, reading.missing_texts())
     return ColumnValues(kind, known, odd.filter(is_missing), odd.filter(~is_missing))
 

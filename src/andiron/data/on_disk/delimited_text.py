@@ -1,6 +1,6 @@
 """The columns of a delimited text file, and the line of every row.
 
-Polars reads the columns, block by block. A file with quotes, blank lines, or lines of another
+Polars reads the columns. A file with quotes, blank lines, or lines of another
 length than the header is read by Python's csv module, which tracks line numbers.
 """
 
@@ -19,12 +19,11 @@ import numpy as np
 import polars
 
 from andiron import errors
-from andiron.data.on_disk.column_values import MOST_LOOKED_AT, NONE_ODD, finite, odd_values
+from andiron.data.on_disk.column_values import MOST_LOOKED_AT
 from andiron.data.on_disk.columns import Layout, Reading, Request, parsed
 from andiron.data.on_disk.table_files import LIKELY_ENCODING, Choose, File, Table
 from andiron.plain import readable
 
-BLOCK_BYTES = 8 * 2**20  # of text in memory at a time
 FEWEST_WAVELENGTHS = 8  # in the header of a spectrum, such as 400.5
 BLOCK_ROWS = 2**14
 DELIMITERS = (",", ";", "\t", "|", " ")
@@ -101,21 +100,16 @@ def table(path: Path, file: File, request: Request, choose: Choose) -> Table:
         if names.count(name) > 1:
             what = f"the header has the name {name!r} twice"
             raise errors.DataError(f"{path}, line 1: {what}; {OWN_NAMES}")
-    whole = [row for row in first[begin:] if len(row) == len(names)]
-    texts = {name: [row[places[name]] for row in whole] for name in features if name not in others}
-    numbers = _numbers(texts, request.reading)
     # an index, which comes first, needs no name, nor does a column without values
     nameless = {f"\n{place}": place for place, name in enumerate(names) if place and not name}
+    whole = [row for row in first[begin:] if len(row) == len(names)]
+    texts = {name: [row[places[name]] for row in whole] for name in features if name not in others}
     places |= nameless
-    read = None
-    if size := _plain_lines(file, delimiter, len(names)):
-        lines = range(begin + 1, size + 1)
-        with suppress(polars.exceptions.PolarsError):  # too many values, or not in UTF-8
-            read = _plain_table(
-                file, delimiter, lines, len(names), places, numbers, request.reading
-            )
-    below = itertools.islice(rows(path, file, delimiter), begin, None)
-    read = read or _table_by_row(below, len(names), places)
+    numbers = _numbers(texts, request.reading)
+    read = _plain_table(file, delimiter, begin, len(names), places, numbers)
+    if read is None:
+        below = itertools.islice(rows(path, file, delimiter), begin, None)
+        read = _table_by_row(below, len(names), places)
     for name, place in nameless.items():
         for row in (read.frame[name] != "").arg_true():
             raise errors.DataError(
@@ -154,65 +148,37 @@ def _table_by_row(
     return Table("line", (), polars.concat(frames, rechunk=True), lines, bad)
 
 
-def _plain_lines(file: File, delimiter: str, width: int) -> int:
-    """The number of lines if line n is row n without quotes, and together they fit; else 0.
-
-    Polars fills a line with too few values by null.
-    """
-    if width == 1 or not delimiter.isascii():
-        return 0
-    ends = delimiters = 0
-    for block in _blocks(file, 0):
-        if b"\r" in block and block.count(b"\r") != block.count(b"\r\n"):
-            return 0
-        if b'"' in block or b"\0" in block:
-            return 0
-        marks = np.frombuffer(block, np.uint8)  # counts ten times as fast as bytes
-        ends += int(np.count_nonzero(marks == ord("\n")))
-        delimiters += int(np.count_nonzero(marks == ord(delimiter)))
-    lines = ends + int(marks[-1] != ord("\n"))
-    return lines if delimiters == lines * (width - 1) else 0
-
-
 def _plain_table(
-    file: File, delimiter: str, lines: range, width: int, places: Mapping[str, int],
-    numbers: Sequence[str], reading: Reading,
-) -> Table:  # fmt: skip
-    """The columns, of `numbers` as float64; a block whose numbers have gaps is read again."""
+    file: File, delimiter: str, begin: int, width: int, places: Mapping[str, int],
+    numbers: Sequence[str],
+) -> Table | None:  # fmt: skip
+    """The columns of a file without quotes, of `numbers` as float64 if all of them are finite.
+
+    None if its line n is not row n, or a line has too many or, which polars fills, too few values.
+    """
+    file.seek(0)
+    content = file.read()
+    lines = content.count(b"\n") + (not content.endswith(b"\n"))
+    if (
+        width == 1 or b'"' in content or b"\0" in content
+        or content.count(b"\r") != content.count(b"\r\n")
+        or content.count(delimiter.encode()) != lines * (width - 1)
+    ):  # fmt: skip
+        return None
     labels = {place: f"\n{place}" for place in range(width)}
     labels |= {place: name for name, place in places.items()}
     schema: dict[str, Any] = dict.fromkeys(labels.values(), polars.String)
-
-    def read(block: bytes, chosen: Sequence[str], kinds: dict[str, Any]) -> polars.DataFrame:
-        return polars.read_csv(
-            block, schema=schema | kinds, columns=[places[name] for name in chosen],
-            has_header=False, ignore_errors=True, separator=delimiter, empty_string_is_null=False,
-            raise_if_empty=False, extra_columns="raise", quote_char=None,
-        ).select(chosen).with_columns(polars.col(polars.String).str.strip_chars())  # fmt: skip
-
-    kinds: dict[str, Any] = dict.fromkeys(numbers, polars.Float64)
-    frames = [polars.DataFrame(schema={name: (schema | kinds)[name] for name in places})]
-    odd, row = {name: [NONE_ODD] for name in numbers}, 0
-    for block in _blocks(file, lines.start - 1):
-        frame = read(block, [*places], kinds)
-        gaps = [name for name in numbers if not frame[name].is_finite().fill_null(False).all()]
-        for texts in read(block, gaps, {}) if gaps else ():
-            known = finite(texts, reading)
-            frame = frame.with_columns(known.alias(texts.name))
-            odd[texts.name].append(odd_values(texts, known, row))
-        frames.append(frame)
-        row += len(frame)
-    every = {name: polars.concat(parts) for name, parts in odd.items()}
-    return Table("line", (), polars.concat(frames, rechunk=True), lines, {}, every)
-
-
-def _blocks(file: File, skipped: int) -> Iterator[bytes]:
-    """The lines after the `skipped` ones, in blocks of whole lines."""
-    file.seek(0)
-    for _ in range(skipped):
-        file.readline()
-    while block := file.read(BLOCK_BYTES) + file.readline():
-        yield block
+    for kinds in (dict.fromkeys(numbers, polars.Float64), {}):
+        with suppress(polars.exceptions.PolarsError):  # text, too many values, or not in UTF-8
+            frame = polars.read_csv(
+                content, schema=schema | kinds, columns=[*places.values()], has_header=False,
+                skip_lines=begin, separator=delimiter, empty_string_is_null=False,
+                raise_if_empty=False, extra_columns="raise", quote_char=None,
+            )[[*places]].with_columns(polars.col(polars.String).str.strip_chars())  # fmt: skip
+            numbers_of = (each.alias("") for each in frame if each.dtype == polars.Float64)
+            if all(each.is_finite().all() for each in numbers_of):
+                return Table("line", (), frame, range(begin + 1, lines + 1))
+    return None
 
 
 def _names_in(path: Path, file: File, wanted: Sequence[str], layout: Layout) -> tuple[str, int]:

@@ -13,72 +13,76 @@ from andiron import errors
 
 START = 512  # bytes that tell the kind of a file
 TAR = slice(257, 262)  # the place of its mark
-PANDAS = "python -c \"import pandas; pandas.{}('{name}').to_csv('{stem}.csv', index=False)\""
-POLARS = "python -c \"import polars; polars.{}('{name}').write_parquet('{stem}.parquet')\""
-ARRAY = (
-    "is an array of NumPy; python -c \"import numpy, polars; "
-    "polars.DataFrame(numpy.load('{name}')).write_parquet('{stem}.parquet')\""
-)
-ARRAYS = (
-    "holds arrays, which data=safetensors reads; python -c \"import numpy, safetensors.numpy; "
-    "safetensors.numpy.save_file(dict(numpy.load('{name}')), '{stem}.safetensors')\""
-)
-ELSEWHERE = "; write the table as CSV or parquet where it was made, and name that file"
-EXCEL = "is a spreadsheet; " + PANDAS.replace("{}", "read_excel")
-LINES = "is a file of JSON lines; " + POLARS.replace("{}", "read_ndjson")
-ARROW = "is a file of Arrow; " + POLARS.replace("{}", "read_ipc")
-UNZIP = "is an archive; unpack it: unzip {shell}"
+CALLS = {  # for a shell, by the names below
+    "pandas": 'python -c "import pandas; pandas.read_',
+    "as_csv": "('{name}').to_csv('{stem}.csv', index=False)\"",
+    "polars": 'python -c "import polars; polars.read_',
+    "as_parquet": "('{name}').write_parquet('{stem}.parquet')\"",
+    "numpy": 'python -c "import numpy, polars, safetensors.numpy as safe; ',
+    "parts": "('{name}/**/*.parquet').write_parquet('{stem}.parquet')\"",
+    "load": "('{name}')",
+    "elsewhere": "write the table as CSV or parquet where it was made, and name that file",
+}
 BY_START = {
-    b"version https://git-lfs": "is a pointer of Git LFS, not the file itself; run git lfs pull",
-    b"SQLite format 3": "is a database" + ELSEWHERE,
-    b"\x28\xb5\x2f\xfd": "is compressed; unpack it: zstd -d {shell}",
-    b"7z\xbc\xaf": "is an archive; unpack it: 7z x {shell}",
-    b"Rar!": "is an archive; unpack it: unrar x {shell}",
-    b"\xff\xff\xff\xff": "is a stream of Arrow; " + POLARS.replace("{}", "read_ipc_stream"),
-    b"ARROW1": ARROW,
-    b"Obj\x01": "is a file of Avro; " + POLARS.replace("{}", "read_avro"),
-    b"\x89HDF": "is a file of HDF5; " + PANDAS.replace("{}", "read_hdf"),
-    b"\xd0\xcf\x11\xe0": EXCEL,
-    b"\x93NUMPY": ARRAY,
+    b"version https://git-lfs": "a pointer of Git LFS, not the file itself; run git lfs pull",
+    b"SQLite format 3": "a database; {elsewhere}",
+    b"\x28\xb5\x2f\xfd": "compressed; unpack it: zstd -d {shell}",
+    b"7z\xbc\xaf": "an archive; unpack it: 7z x {shell}",
+    b"Rar!": "an archive; unpack it: unrar x {shell}",
+    b"\xff\xff\xff\xff": "a stream of Arrow; {polars}ipc_stream{as_parquet}",
+    b"ARROW1": "a file of Arrow; {polars}ipc{as_parquet}",
+    b"Obj\x01": "a file of Avro; {polars}avro{as_parquet}",
+    b"\x89HDF": "a file of HDF5; {pandas}hdf{as_csv}",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet; {pandas}excel{as_csv}",
 }
 BY_SUFFIX = {
-    ".xlsx": EXCEL, ".xlsm": EXCEL, ".ods": EXCEL, ".jsonl": LINES, ".ndjson": LINES,
-    ".orc": "is a file of ORC; " + PANDAS.replace("{}", "read_orc"),
-    ".json": "is a file of JSON; " + PANDAS.replace("{}", "read_json"),
-    ".dta": "is a file of Stata; " + PANDAS.replace("{}", "read_stata"),
-    ".sav": "is a file of SPSS; " + PANDAS.replace("{}", "read_spss"),
-    ".sas7bdat": "is a file of SAS; " + PANDAS.replace("{}", "read_sas"),
-    ".feather": ARROW, ".npy": ARRAY, ".npz": ARRAYS, ".zip": UNZIP,
-    ".duckdb": "is a database" + ELSEWHERE,
-    ".pkl": "is a pickle" + ELSEWHERE, ".pickle": "is a pickle" + ELSEWHERE,
-}  # fmt: skip
+    ".xlsx": "a spreadsheet; {pandas}excel{as_csv}",
+    ".xlsm": "a spreadsheet; {pandas}excel{as_csv}",
+    ".ods": "a spreadsheet; {pandas}excel{as_csv}",
+    ".json": "a file of JSON; {pandas}json{as_csv}",
+    ".jsonl": "a file of JSON lines; {polars}ndjson{as_parquet}",
+    ".ndjson": "a file of JSON lines; {polars}ndjson{as_parquet}",
+    ".dta": "a file of Stata; {pandas}stata{as_csv}",
+    ".sav": "a file of SPSS; {pandas}spss{as_csv}",
+    ".sas7bdat": "a file of SAS; {pandas}sas{as_csv}",
+    ".orc": "a file of ORC; {pandas}orc{as_csv}",
+    ".feather": "a file of Arrow; {polars}ipc{as_parquet}",
+    ".npy": "an array of NumPy; {numpy}polars.DataFrame(numpy.load{load}).write_parquet"
+    "('{stem}.parquet')\"",
+    ".npz": "a file of arrays, which data=safetensors reads once written; {numpy}safe.save_file"
+    "(dict(numpy.load{load}), '{stem}.safetensors')\"",
+    ".zip": "an archive; unpack it: unzip {shell}",
+    ".duckdb": "a database; {elsewhere}",
+    ".pkl": "a pickle; {elsewhere}",
+    ".pickle": "a pickle; {elsewhere}",
+}
 
 
 def what(path: Path, start: bytes) -> str:
     """The kind of a file, and how it becomes a table that data=csv reads; "" for a table."""
-    by_suffix = BY_SUFFIX.get(path.suffix.lower(), "")
-    kinds = [kind for mark, kind in BY_START.items() if start.startswith(mark)]
+    kind = BY_SUFFIX.get(path.suffix.lower(), "")
     if start.lstrip().lower().startswith((b"<!doctype html", b"<html")):
-        kinds = ["is a page of HTML, not a table; download the file that it shows"]
-    if start[TAR] == b"ustar":
-        kinds = ["is an archive; unpack it: tar -xf {shell}"]
+        kind = "a page of HTML, not a table; download the file that it shows"
+    elif start[TAR] == b"ustar":
+        kind = "an archive; unpack it: tar -xf {shell}"
     elif start.startswith(b"PK\3\4"):
-        kinds = [by_suffix or UNZIP]
-    return _filled((kinds or [by_suffix])[0], path)
+        kind = kind or BY_SUFFIX[".zip"]
+    else:
+        kind = next((BY_START[mark] for mark in BY_START if start.startswith(mark)), kind)
+    return kind and f"is {_filled(kind, path)}"
 
 
 def refuse_folder(path: Path) -> None:
     """Raises: DataError naming a folder that stands for a table, and how it becomes one."""
-    if not path.is_dir():
-        return
-    kind = "is a folder; name a file"
-    if (path / "_delta_log").is_dir():
-        kind = "is a table of Delta" + ELSEWHERE
-    elif any(path.rglob("*.parquet")):
-        parts = POLARS.replace("{}('{name}'", "read_parquet('{name}/**/*.parquet'")
-        kind = "is a folder of parquet files; " + _filled(parts, path)
-    raise errors.DataError(f"{path}: {kind}")
+    if path.is_dir():
+        kind = "a folder; name a file"
+        if (path / "_delta_log").is_dir():
+            kind = "a table of Delta; {elsewhere}"
+        elif any(path.rglob("*.parquet")):
+            kind = "a folder of parquet files; {polars}parquet{parts}"
+        raise errors.DataError(f"{path}: is {_filled(kind, path)}")
 
 
 def _filled(text: str, path: Path) -> str:
-    return text.format(name=path, stem=path.with_suffix(""), shell=shlex.quote(str(path)))
+    filled = text.format(name="{name}", stem="{stem}", shell="{shell}", **CALLS)
+    return filled.format(name=path, stem=path.with_suffix(""), shell=shlex.quote(str(path)))

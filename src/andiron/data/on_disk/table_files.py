@@ -94,8 +94,6 @@ class Table(NamedTuple):
     frame: polars.DataFrame
     lines: Sequence[int]  # of each row
     bad: Mapping[int, str] = {}  # the fault of an invalid line, by line
-    # by column of numbers: the row and the text of each value that is null in `frame`
-    odd: Mapping[str, polars.DataFrame] = {}
 
 
 def is_parquet(path: Path, file: File) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars
 import torch
 from jaxtyping import Float, Int
 
@@ -38,12 +39,10 @@ class TableLines:
 
         Raises: Unreadable listing the bad lines if there are more.
         """
-        frame, lines, request = self.table.frame, self.table.lines, self.request
+        lines, request = self.table.lines, self.request
         reading = request.reading
         self.values = {
-            name: column_values.typed(
-                frame[name], reading.kinds.get(name), reading, self.table.odd.get(name)
-            )
+            name: column_values.typed(self._column(name), reading.kinds.get(name), reading)
             for name in self.table.features
         }
         kinds = [column.kind for column in self.values.values()]
@@ -54,9 +53,9 @@ class TableLines:
             )
         classes = reading.missing_texts() - {*reading.classes}
         self.values |= {
-            name: column_values.typed(frame[name], "number", reading)
+            name: column_values.typed(self._column(name), "number", reading)
             if request.has_number_targets
-            else column_values.untyped(frame[name], reading, classes)
+            else column_values.untyped(self._column(name), reading, classes)
             for name in request.texts
         }
         self._warn_of_dates()
@@ -74,6 +73,9 @@ class TableLines:
                 "there is nothing to learn from"
             )
         return self._columns(kept, record, refused)
+
+    def _column(self, name: str) -> polars.Series:
+        return self.table.frame[name].alias("")  # polars takes the name ^a$ for a pattern
 
     def _warn_of_dates(self) -> None:
         """Names a column of dates in another format, which is read as categories."""
@@ -183,14 +185,15 @@ class TableLines:
         texts = of_kind["text"]
         source, unit, lines = self.source, self.table.unit, self.table.lines  # without the values
         rows = slice(None) if len(kept) == len(lines) else kept
-        frame = self.table.frame
         return columns.Columns(
             source=source,
             names=tuple(features),
             numbers=torch.from_numpy(self._matrix(texts)[rows]),
             texts={name: self.values[name].values[rows] for name in (*texts, *self.request.texts)},
             reading=self.request.reading,
-            kept={name: column_values.texts(frame[name])[rows] for name in self.request.kept},
+            kept={
+                name: column_values.texts(self._column(name))[rows] for name in self.request.kept
+            },
             row_name=lambda row: _placed(source, f"{unit} {lines[kept[row]]}"),
             dates=of_kind["date"],
             record=record,

@@ -48,14 +48,14 @@ def target_numbers(table: Columns, targets: Sequence[str]) -> Float[Tensor, "row
 
     Raises: DataError naming the first row and column with another value.
     """
-    texts = polars.DataFrame({name: table.texts[name] for name in targets})
-    numbers = texts.select(finite(values, table.reading) for values in texts)
+    numbers = []
     for name in targets:
-        for row in numbers[name].is_null().arg_true():
-            text = texts[name][row]
-            why = complaint(text, "remove the row")
-            raise errors.DataError(f"{table.row_name(row)}, column {name!r}: {text!r}{why}")
-    return torch.from_numpy(numbers.to_numpy(order="c", writable=True))
+        texts = polars.Series(table.texts[name])
+        numbers.append(finite(texts, table.reading))
+        for row in numbers[-1].is_null().arg_true():
+            why = complaint(texts[row], "remove the row")
+            raise errors.DataError(f"{table.row_name(row)}, column {name!r}: {texts[row]!r}{why}")
+    return torch.from_numpy(np.stack(numbers, 1))
 
 
 def sample_weights(table: Columns, name: str) -> Float[Tensor, " rows"]:
