@@ -8,6 +8,7 @@ A reader of another file format makes `Columns` and passes them to `table_splits
 """
 
 import logging
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -29,7 +30,7 @@ MISSING = frozenset({
     "<NA>", "N/A", "NA", "NULL", "NaN", "NaT", "None", "n/a", "nan", "null", "?",
 })  # fmt: skip
 BOOLEANS = ("true", "false")
-JOINTS = "|;,+&/ "  # of labels in one text
+JOINTS = re.compile(r"[\s|;,+&/()\[\]{}'\"]+")  # of labels in one text
 log = logging.getLogger("andiron")
 FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST = float(np.finfo(np.float32).max)
@@ -205,14 +206,11 @@ def warn_of_alike(source: str, classes: Iterable[str], what: str = "classes") ->
 
 def list_among(classes: Sequence[str]) -> str | None:
     """A class that seems to be a list of labels, which others have too; None if there is none."""
-    for mark in JOINTS:
-        lists = {name: [part.strip("[](){}'\" ") for part in name.split(mark)] for name in classes}
-        counts = Counter(part for parts in lists.values() for part in {*parts})
-        several = [name for name, parts in lists.items() if len({*filter(None, parts)}) > 1]
-        parts = {part for name in several for part in lists[name]}
-        shared = sum(counts[part] > 1 for part in parts)
-        is_list = len(several) > 2 and 2 * shared > len(parts) or mark in "|;," and shared
-        for name in several:
-            if is_list or {*lists[name]} <= {*classes}:
-                return name
-    return None
+    parts = {name: {*JOINTS.split(name)} - {""} for name in classes}
+    counts = Counter(part for own in parts.values() for part in own)
+    lists = [name for name in classes if len(parts[name]) > 1]
+    shared = [counts[part] > 1 for name in lists for part in parts[name]]
+    is_marked = any(shared) and any(re.search("[|;,]", name) for name in lists)
+    is_usual = len(lists) > 2 and 4 * sum(shared) > 3 * len(shared)
+    made = (name for name in lists if is_marked or is_usual or parts[name] <= {*classes})
+    return next(made, None)

@@ -29,7 +29,6 @@ from andiron.data.splitting.splits import Splits, with_sets
 from andiron.ranges import Index, Number, Proportion, Seed, SetName, Validation
 from andiron.recording import keep_arguments
 
-MOST_UNIQUE = 20  # texts that may all differ
 log = logging.getLogger("andiron")
 Names = Annotated[Sequence[str], Field(min_length=1)]
 Text = Annotated[str, Field(min_length=1)]
@@ -129,8 +128,7 @@ def csv(
 
 
 def _warn_of_features(table: Columns) -> None:
-    """Names columns that count the rows, or whose texts are parts of the data, alike or all unique.
-    """
+    """Names columns that count the rows, or whose texts are parts of the data, or alike."""
     from andiron.data.on_disk.column_values import arguments  # polars takes 0.2 s
 
     for name in table.names:
@@ -147,7 +145,7 @@ def _warn_of_features(table: Columns) -> None:
 
 
 def _warn_of_texts(where: str, texts: Sequence[str], left_out: str) -> None:
-    """Names a column of texts that are parts of the data, alike, or almost all different."""
+    """Names a column of texts that are parts of the data, or alike."""
     categories = distinct(sorted({*texts} - {""}))
     warn_of_alike(where, categories, "categories")
     if {"train"} < {*map(part_of, categories)} <= {*PARTS}:
@@ -155,12 +153,6 @@ def _warn_of_texts(where: str, texts: Sequence[str], left_out: str) -> None:
             "%s: names parts of the data (%s), and is a feature, while all rows are divided anew: "
             "write a file of each part, for data.path and data.test, or set %s",
             where, ", ".join(categories), left_out,
-        )  # fmt: skip
-    elif max(MOST_UNIQUE, len(texts) / 2) < len(categories):
-        log.warning(
-            "%s: has %d different texts in %d rows, and each is a category; if they are names, or "
-            "numbers or times to convert, set %s",
-            where, len(categories), len(texts), left_out,
         )  # fmt: skip
 
 

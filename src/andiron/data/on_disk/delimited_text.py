@@ -152,7 +152,7 @@ def _plain_table(
     file: File, delimiter: str, begin: int, width: int, places: Mapping[str, int],
     numbers: Sequence[str],
 ) -> Table | None:  # fmt: skip
-    """The columns of a file without quotes, of `numbers` as float64 if all of them are finite.
+    """The columns of a file without quotes; each of `numbers` is float64 if all of it is finite.
 
     None if its line n is not row n, or a line has too many or, which polars fills, too few values.
     """
@@ -167,17 +167,22 @@ def _plain_table(
         return None
     labels = {place: f"\n{place}" for place in range(width)}
     labels |= {place: name for name, place in places.items()}
-    schema: dict[str, Any] = dict.fromkeys(labels.values(), polars.String)
-    for kinds in (dict.fromkeys(numbers, polars.Float64), {}):
-        with suppress(polars.exceptions.PolarsError):  # text, too many values, or not in UTF-8
-            frame = polars.read_csv(
-                content, schema=schema | kinds, columns=[*places.values()], has_header=False,
-                skip_lines=begin, separator=delimiter, empty_string_is_null=False,
-                raise_if_empty=False, extra_columns="raise", quote_char=None,
-            )[[*places]].with_columns(polars.col(polars.String).str.strip_chars())  # fmt: skip
-            numbers_of = (each.alias("") for each in frame if each.dtype == polars.Float64)
-            if all(each.is_finite().all() for each in numbers_of):
-                return Table("line", (), frame, range(begin + 1, lines + 1))
+    texts: dict[str, Any] = dict.fromkeys(labels.values(), polars.String)
+
+    def read(chosen: Iterable[str], schema: dict[str, Any]) -> polars.DataFrame:
+        return polars.read_csv(
+            content, schema=schema, columns=[places[name] for name in chosen], has_header=False,
+            skip_lines=begin, separator=delimiter, empty_string_is_null=False, quote_char=None,
+            raise_if_empty=False, extra_columns="raise", ignore_errors=True,
+        )[[*chosen]].with_columns(polars.col(polars.String).str.strip_chars())  # fmt: skip
+
+    with suppress(polars.exceptions.PolarsError):  # too many values, or not in UTF-8
+        frame = read(places, texts | dict.fromkeys(numbers, polars.Float64))
+        odd = [name for name in numbers
+               if not frame[name].alias("").is_finite().fill_null(False).all()]  # fmt: skip
+        if odd:
+            frame = frame.with_columns(*read(odd, texts))
+        return Table("line", (), frame, range(begin + 1, lines + 1))
     return None
 
 

@@ -37,7 +37,7 @@ class TableLines:
     def checked(self) -> columns.Columns:
         """The rows without bad ones, at most `max_bad_lines`, and those dropped for a gap.
 
-        Raises: Unreadable listing the bad lines if there are more.
+        Raises: DataError listing the first bad lines if there are more.
         """
         lines, request = self.table.lines, self.request
         reading = request.reading
