@@ -54,6 +54,7 @@ def line(progress: Progress, seconds: float, columns: int | None = None) -> str:
         return with_speed
     if len(whole) <= columns:
         return whole
+    place += printable("|".join(progress.latest)) + " "
     return place + tight_splits(progress, columns - len(place))
 
 
@@ -65,27 +66,14 @@ def splits(progress: Progress) -> str:
 
 
 def tight_splits(progress: Progress, columns: int) -> str:
-    """`train|valid loss 0.1234|0.2345  mae 2.3456|2.4567  …`, as many metrics as fit, at least one.
-    """
+    """`loss 0.1234|0.2345  mae 2.3456|2.4567  …`, as many metrics as fit, at least one."""
     latest = progress.latest
     names = [name for name in dict.fromkeys(itertools.chain(*latest.values())) if "/" not in name]
-    line = printable("|".join(latest))
-    for place, name in enumerate(names):
+    line = ""
+    for name in names:
         sides = (number(side[name]) if name in side else "-" for side in latest.values())
-        longer = f"{line}{'  ' if place else ' '}{printable(name)} {'|'.join(sides)}"
-        if place and len(longer) + 3 * (name != names[-1]) > columns:
+        longer = f"{line}  {printable(name)} {'|'.join(sides)}".removeprefix("  ")
+        if line and len(longer) + 3 * (name != names[-1]) > columns:
             return f"{line}  …"
         line = longer
     return line
-
-
-def side_by_side(progress: Progress, between: str) -> list[str]:
-    """`loss 0.1234 | 0.2345` (training | validation), and the same for one more metric."""
-    sides = [progress.latest.get(split, {}) for split in ("train", "valid")]
-    names = [name for name in sides[0] | sides[1] if "/" not in name]
-    shown = sorted(names, key=lambda name: name != "loss")[:2]
-    return [
-        f"{printable(name)} "
-        + between.join(number(side[name]) for side in sides if name in side)
-        for name in shown
-    ]

@@ -63,4 +63,4 @@ def test_names_from_a_file_are_printed_without_control_characters():
     progress.latest = {"train\x1b[2J": {"loss\x07": 0.5}}
     assert text.splits(progress) == "train\\x1b[2J loss\\x07 0.5000"
     progress.latest = {"train": {"loss\x1b]0;owned\x07": 0.5}}
-    assert "\x1b" not in text.side_by_side(progress, "|")[0]
+    assert "\x1b" not in text.tight_splits(progress, 80)

@@ -38,15 +38,6 @@ def test_a_file_that_is_cut_back_or_replaced_is_read_anew(tmp_path):
     assert followed.curves.by_name["loss"]["train"].values == [7, 8]
 
 
-def test_an_earlier_part_can_be_read_alone(tmp_path):
-    path = tmp_path / "metrics.jsonl"
-    first = f"{line(1, loss=1)}\n"
-    path.write_text(f"{first}{line(2, loss=2)}\n")
-    followed = FollowedValues(path)
-    followed.read(until=len(first))
-    assert followed.curves.by_name["loss"]["train"].values == [1]
-
-
 def test_lines_of_another_form_are_passed_over(tmp_path):
     path = tmp_path / "metrics.jsonl"
     other = [

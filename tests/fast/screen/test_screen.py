@@ -1,12 +1,11 @@
 """The screen fills every size, keeps the essentials when small, and has no control characters."""
 
 import pytest
-from rich.color import ColorSystem
+from rich.console import Console
 from rich.segment import Segment
 
 from andiron.wings.screen import chart, layout, panels
 from andiron.wings.screen.curves import Curves
-from andiron.wings.screen.rows import written
 from andiron.wings.screen.view import Choice, SHARES, View
 
 SIZES = [(1, 1), (10, 3), (20, 5), (40, 12), (80, 24), (89, 60), (90, 20), (120, 32), (300, 100)]
@@ -28,24 +27,23 @@ def view(**state):
 
 
 def shown(width, height, choice=None, **state):
-    rows = layout.screen(view(**state), choice or Choice(), width, height)
-    return [written(row, None).rstrip() for row in rows]
+    return layout.as_text(view(**state), choice or Choice(), width, height).split("\n")
 
 
 def test_40_by_12_shows_the_essentials():
     assert shown(40, 12) == [
         " outputs/mine  running",
-        " ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━  50 %",
-        " epoch 2/4  update 10/20  batch 5/5",
+        " ━━━━━━━━━━━━━━━━━━━",
+        " 50%  epoch 2/4  update 10/20  batch 5/5",
         " 12s left  after 12s",
         "─ metrics ──────────────────────────────",
-        "                    now    best  epoch",
-        " loss train      0.1000",
-        " loss valid      1.0000  0.5000      1",
-        " accuracy train  0.5000",
-        " accuracy valid  0.3750  0.7500      1",
+        "                     now    best  epoch",
+        " loss      train  0.1000",
+        " loss      valid  1.0000  0.5000      1",
+        " accuracy  train  0.5000",
+        " accuracy  valid  0.3750  0.7500      1",
         "",
-        "q stop  s save  v validate  ? help",
+        "q stop  ? help  s save  v validate  p p…",
     ]
 
 
@@ -54,8 +52,9 @@ def test_a_large_screen_has_every_panel():
 
     titles = ("metrics", "plot", "groups", "machine", "log")
     values = (
-        "━ train  ━ valid", "base   0.001        1.5", "12,345 samples/s", "2 ms an update",
-        "25 % waiting for data", "memory 0.50 GiB", "10 updates", "run folder outputs/mine",
+        "━ train  ━ valid", "base   0.001        1.5", "samples/s          12,345",
+        "seconds an update   0.002", "waiting for data      25%", "memory GiB           0.50",
+        "10 updates", "run folder outputs/mine",
     )  # fmt: skip
     for part in (*(f"─ {title} ─" for title in titles), *values):
         assert part in screen, part
@@ -64,7 +63,8 @@ def test_a_large_screen_has_every_panel():
 @pytest.mark.parametrize("has_help", [False, True])
 def test_every_size_is_filled_exactly(has_help):
     for width, height in SIZES:
-        rows = layout.screen(view(), Choice(has_help=has_help), width, height)
+        screen = layout.screen(view(), Choice(has_help=has_help), width, height)
+        rows = Console(width=width, height=height).render_lines(screen)
         assert {Segment.get_line_length(row) for row in rows} == {width}
         assert len(rows) == height, (width, height)
 
@@ -76,9 +76,8 @@ def test_nothing_that_a_terminal_obeys_comes_from_a_run():
     for width, height in SIZES:
         for choice in (Choice(), Choice(has_help=True)):
             hostile = view(name=evil, state=evil, lines=[evil], curves=curves)
-            rows = layout.screen(hostile, choice, width, height)
-            text = "".join(written(row, None) for row in rows)
-            assert text.isprintable(), ascii(text)
+            rows = layout.as_text(hostile, choice, width, height).split("\n")
+            assert "".join(rows).isprintable(), ascii(rows)
             assert len(rows) == height
 
 
@@ -90,7 +89,7 @@ def test_no_number_is_ever_cut():
     regression = View("r", curves=curves)
     for width in range(24, 121):
         rows = [*panels.metrics(regression, width), *panels.groups(regression, width)]
-        texts = [written(row, None) for row in rows]
+        texts = [row.plain for row in rows]
         words = " ".join(texts).split()
         assert max(map(len, texts)) <= width
         assert {*words} & {"26123.6354", "108.8874", "0.00123"} and words.count("train") == 4
@@ -98,18 +97,29 @@ def test_no_number_is_ever_cut():
             "26123.6354", "108.8874", "0.00123", "420"
         }  # fmt: skip
 
-    texts = [written(row, None) for row in panels.metrics(regression, 43)]
+    texts = [row.plain for row in panels.metrics(regression, 43)]
     assert texts[0] == "                     now        best  epoch"
-    assert texts[-1] == "expla… valid    108.8874    108.8874    420"
-    rows = layout.screen(view(lines=["value 123456789"]), Choice(), 12, 24)
-    assert all(len(written(row, None)) == 12 for row in rows)
-    assert not any("12345678" in written(row, None) for row in rows)
+    assert texts[-1] == "expl…  valid    108.8874    108.8874    420"
+    rows = shown(12, 40, lines=["value 123456789"])
+    assert " value 1234…" in rows and not any("12345678" in row for row in rows)
+
+
+def test_progress_breaks_between_its_words_and_leaves_out_what_does_not_fit():
+    run = view(updates=123456, num_updates=200000, left=4000.0)
+    for width in range(4, 90):
+        texts = [line.plain for line in panels.head(run, width)[2:]]
+        words = " ".join(texts).split("  ")
+        known = {"62%", "epoch 2/4", "update 123,456/200,000", "batch 5/5", "1h06m left", "after 12s"}
+        assert {word.strip() for word in words} - {""} == {
+            word for word in known if len(word) < width
+        }
+        assert max(map(len, texts)) <= width
 
 
 def test_the_axis_has_enough_digits_to_tell_its_values_apart():
     def labels(low, high):
         rows = chart.chart([("", [0, 10], [low, high])], width=30, height=6)
-        return [text[:9].strip() for text in (written(row, None) for row in rows) if "┤" in text]
+        return [text[:9].strip() for text in (row.plain for row in rows) if "┤" in text]
 
     assert labels(0.0199, 0.02) == ["0.020000", "0.019950", "0.019900"]
     assert labels(-1.5e-100, 2.5e-100) == ["2.5e-100", "5.0e-101", "-1.5e-100"]
@@ -146,7 +156,7 @@ def test_arrow_keys_choose_the_value_and_the_range():
 def test_a_chart_draws_a_rising_line_from_corner_to_corner():
     rows = chart.chart([("", [0, 10], [0.0, 1.0])], width=30, height=5)
 
-    assert [written(row, None) for row in rows] == [
+    assert [row.plain for row in rows] == [
         "   1.0000┤⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⣀⡠⠤⠒⠉",
         "   0.6667┤⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⣀⡠⠔⠒⠉⠀⠀⠀⠀⠀",
         "         │⠀⠀⠀⠀⠀⣀⠤⠔⠊⠉⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀",
@@ -160,7 +170,7 @@ def test_a_chart_leaves_out_what_is_not_finite_and_takes_long_curves():
     assert chart.chart([("", [1, 2], [nan, nan])], 40, 10) == []
     rows = chart.chart([("red", [1, 2, 3], [nan, 1.0, float("inf")])], 40, 10)
     assert chart.chart([("", [1, 2], [-1.7e308, 1.7e308])], 40, 10) == []
-    assert len(rows) == 10 and any("\x1b[31m" in written(r, ColorSystem.STANDARD) for r in rows)
+    assert len(rows) == 10 and any(span.style == "red" for row in rows for span in row.spans)
 
     curves = Curves()
     for update in range(10_000):
@@ -169,12 +179,12 @@ def test_a_chart_leaves_out_what_is_not_finite_and_takes_long_curves():
     assert len(curve.updates) <= 2000 and curve.updates[-1] == 9999 and curve.updates[0] < 2000
 
 
-def test_each_of_several_processes_has_a_row():
+def test_each_of_several_processes_has_a_column():
     several = view()
     of_ranks = {"time/exchange": 0.5, "time/data/rank1": 0.0625, "time/exchange/rank1": 0.75,
                 "system/memory_gib/rank1": 0.25}  # fmt: skip
     several.curves.add("train", 11, 3, of_ranks, is_whole=False)
-    rows = [written(row, None).split() for row in panels.machine(several, 60)]
-    assert rows[-3:] == [
-        ["rank", "data", "exchange", "GiB"], ["0", "25%", "50%", "0.50"], ["1", "6%", "75%", "0.25"]
-    ]  # fmt: skip
+    lines = {row.plain[:16].strip(): row.plain[17:].split() for row in panels.machine(several, 60)}
+    assert lines.pop("") == ["rank0", "rank1"] and lines["samples/s"] == ["12,345"]
+    assert lines["waiting for data"] == ["25%", "6%"] and lines["memory GiB"] == ["0.50", "0.25"]
+    assert lines["in exchanges"] == ["50%", "75%"]

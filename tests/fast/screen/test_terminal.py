@@ -6,14 +6,15 @@ import pty
 import struct
 import sys
 import termios
+import threading
 from collections import deque
 
 import pytest
 
 from andiron.wings.screen import terminal
 from andiron.wings.screen.dashboard import held_output
-from andiron.wings.screen.rows import piece
 from andiron.wings.screen.terminal import ENTER, LEAVE, Terminal
+from andiron.wings.screen.view import View
 
 
 @pytest.fixture
@@ -28,14 +29,10 @@ def ends():
             pass
 
 
-def rows(*lines):
-    return [[piece(line)] for line in lines]
-
-
 def read(descriptor):
     """Everything up to the end of a screen."""
     drawn = ""
-    while not drawn.endswith(LEAVE):
+    while not drawn.endswith(LEAVE.decode()):
         drawn += os.read(descriptor, 65536).decode()
     return drawn
 
@@ -43,58 +40,56 @@ def read(descriptor):
 def test_a_terminal_is_given_back_as_it_was(ends):
     ours, theirs = ends
     before = termios.tcgetattr(theirs)
-    taken = Terminal(theirs, theirs, None)
-    taken.take()
+    taken = Terminal(theirs, theirs)
+    taken.draw("one")
     assert not termios.tcgetattr(theirs)[3] & (termios.ECHO | termios.ICANON)
     assert termios.tcgetattr(theirs)[3] & termios.ISIG
-    taken.draw(rows("one", "two"))
-    taken.draw(rows("one", "TWO"))
-    terminal.give_all_back()
+    taken.draw("two")
     taken.give_back()
-    taken.draw(rows("more", "more"))
+    taken.give_back()
 
     assert termios.tcgetattr(theirs) == before
     drawn = read(ours)
-    assert drawn.startswith(ENTER) and drawn.endswith(LEAVE) and drawn.count(LEAVE) == 1
-    assert drawn.count("one") == 1 and drawn.count("TWO") == 1 and "more" not in drawn
+    assert drawn.startswith(ENTER) and drawn.count(ENTER) == drawn.count(LEAVE.decode()) == 1
+    assert drawn.index("one") < drawn.index("two")
 
 
-def test_a_terminal_that_changed_hands_is_taken_again_and_drawn_whole(ends):
+def test_a_terminal_that_changed_hands_is_taken_again(ends):
     ours, theirs = ends
     before = termios.tcgetattr(theirs)
-    taken = Terminal(theirs, theirs, None)
-    taken.take()
-    taken.draw(rows("one"))
+    taken = Terminal(theirs, theirs)
+    taken.draw("one")
     termios.tcsetattr(theirs, termios.TCSANOW, before)  # as a shell does when a job stops
-    taken.take()
-    taken.take()
-    taken.draw(rows("one"))
+    taken.draw("two")
+    assert not termios.tcgetattr(theirs)[3] & (termios.ECHO | termios.ICANON)
+    taken.give_back()
+    taken.draw("three")  # after Ctrl-Z and `fg`
     taken.give_back()
 
-    drawn = read(ours)
-    assert drawn.count(ENTER) == 2 and drawn.count("one") == 2
-    assert termios.tcgetattr(theirs) == before
+    assert read(ours).count(ENTER) == 2 and termios.tcgetattr(theirs) == before
 
 
-def test_the_size_is_asked_each_time_and_a_resize_clears(ends):
+def test_each_drawing_fills_the_terminal_at_its_size(ends, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")  # exported once: it does not follow a resize
     ours, theirs = ends
-    taken = Terminal(theirs, theirs, None)
+    taken = Terminal(theirs, theirs)
     assert taken.size == (80, 24)  # the default for an unknown size
-    taken.take()
-    taken.draw(rows("one"))
+    taken.draw("one")
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 12, 40, 0, 0))
     assert taken.size == (40, 12)
-    taken.draw(rows("one"))
+    taken.draw("one")
     taken.give_back()
 
-    assert read(ours).count("\x1b[2J") == 3  # entered, first size, resized
+    whole, small = read(ours).split("one")[1:]
+    assert whole.count("\n") == 23 and small.count("\n") == 11
+    assert small.split("\r\n")[1] == " " * 40
 
 
 def test_keys_are_read_one_by_one_whatever_pieces_they_come_in(ends):
     ours, theirs = ends
-    taken = Terminal(theirs, theirs, None)
+    taken = Terminal(theirs, theirs)
     assert taken.keys(0) == []  # not taken
-    taken.take()
+    taken.draw("")
     os.write(ours, b"q\x1b[A\x1bOBx\x1b[1;5C\x1b[3~\x1b[")
     assert taken.keys(1) == ["q", "up", "down", "x", "right"]
     os.write(ours, b"D?")
@@ -102,17 +97,25 @@ def test_keys_are_read_one_by_one_whatever_pieces_they_come_in(ends):
     taken.give_back()
 
 
-def test_a_terminal_that_is_gone_raises_nothing(ends):
+def test_a_terminal_that_is_gone_ends_the_display(ends):
     ours, theirs = ends
-    taken = Terminal(theirs, theirs, None)
-    taken.take()
-    os.close(ours)
-    taken.draw(rows("one"))
-    assert taken.keys(0) == []
-    taken.take()
+    taken, is_over = Terminal(theirs, theirs), threading.Event()
+
+    def view():
+        os.close(ours)
+        return View("run")
+
+    terminal.show(taken, view, print, is_over)
     taken.give_back()
 
-    assert taken.is_lost
+
+def test_a_blocked_terminal_is_neither_drawn_nor_waited_for(ends, monkeypatch):
+    monkeypatch.setattr(terminal, "SECONDS_BLOCKED", 0)
+    theirs = ends[1]
+    termios.tcflow(theirs, termios.TCOOFF)  # as after Ctrl-S
+    taken = Terminal(theirs, theirs)
+    taken.draw("one")
+    taken.give_back()
 
 
 def test_a_file_or_a_dumb_terminal_has_no_screen(monkeypatch, ends):

@@ -46,15 +46,14 @@ def curves(rows: Sequence[Row], metric: str) -> list[Curve]:
 
 def as_text(curves: Sequence[Curve], metric: str) -> str:
     """A chart of the first `MOST` curves, in 80 columns, with a mark each; the first is on top."""
-    from andiron.wings.screen import chart, rows  # these import rich
+    from andiron.wings.screen import chart  # it imports rich
 
     marked_curves = zip(MARKS, curves, strict=False)
     lines = [(mark, curve.updates, curve.means) for mark, curve in marked_curves]
-    chart_rows = chart.chart(reversed(lines), COLUMNS, ROWS, is_marked=True)
-    if not chart_rows:
+    rows = chart.chart(reversed(lines), COLUMNS, ROWS, is_marked=True)
+    if not rows:
         return f"{readable.printable(metric)}: no curve"
-    texts = (rows.written(row, None).rstrip() for row in chart_rows)
-    return "\n".join([readable.printable(metric), *texts])
+    return "\n".join([readable.printable(metric), *(row.plain.rstrip() for row in rows)])
 
 
 def picture(curves: Sequence[Curve], metric: str) -> bytes:

@@ -4,7 +4,7 @@
 >>> for update, value in ((10, 0.5), (20, 0.75), (30, 0.625)):
 ...     curves.add("valid", update, epoch=1, values={"accuracy": value}, is_whole=True)
 >>> curves.latest["valid"]["accuracy"], curves.best["valid", "accuracy"]
-(0.625, Best(value=0.75, updates=20, epoch=1))
+(0.625, Best(value=0.75, epoch=1))
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from andiron.plain import improvement
 
 # name prefixes of values that are not metrics
-READINGS = ("lr", "grad_norm", "update_ratio", "time", "system")
+READINGS = ("lr/", "grad_norm/", "update_ratio/", "time/", "system/")
 MOST_POINTS = 2000  # of a curve; then every second point is dropped
 MOST_CURVES, MOST_SPLITS = 2000, 100  # an untrusted file may name any number
 # words in names of metrics for which lower is better, unless recorded otherwise
@@ -22,10 +22,9 @@ LOWER = ("loss", "error", "perplexity", "bits", "brier", "deviance", "distance")
 
 @dataclass(frozen=True)
 class Best:
-    """The best value of a metric on a split, with its update and epoch."""
+    """The best value of a metric on a split, and its epoch."""
 
     value: float
-    updates: int
     epoch: int
 
 
@@ -66,32 +65,30 @@ class Curves:
         """Adds the values of a point; `is_whole` if they are of an epoch or validation."""
         if split not in self.latest and len(self.latest) >= MOST_SPLITS:
             return
-        is_mean_of_windows = split == "train" and is_whole
         self.updates, self.epoch = updates, epoch
-        if is_mean_of_windows and epoch > 0:
-            self.updates_per_epoch = updates / epoch
+        is_drawn = not split.startswith("test")
+        if split == "train" and is_whole:  # the mean of windows that are drawn
+            self.updates_per_epoch, is_drawn = updates / max(epoch, 1), False
         for name, value in values.items():
-            if "/" in name and name.partition("/")[0] in READINGS:
+            if name.startswith(READINGS):
                 self.readings[name] = value
             else:
                 self.latest.setdefault(split, {})[name] = value
                 if is_whole and self._is_best(split, name, value):
-                    self.best[split, name] = Best(value, updates, epoch)
-            if name in self.by_name or len(self.by_name) < MOST_CURVES:
-                curves = self.by_name.setdefault(name, {})
-                if not is_mean_of_windows and not split.startswith("test"):
-                    curves.setdefault(split, Curve()).add(updates, value)
+                    self.best[split, name] = Best(value, epoch)
+            if is_drawn and (name in self.by_name or len(self.by_name) < MOST_CURVES):
+                self.by_name.setdefault(name, {}).setdefault(split, Curve()).add(updates, value)
 
     @property
     def metrics(self) -> list[str]:
         """The names of metrics in order of arrival, without parts of metrics."""
-        return [name for name in self.by_name if "/" not in name]
+        names = dict.fromkeys(name for values in self.latest.values() for name in values)
+        return [name for name in names if "/" not in name]
 
     @property
     def names(self) -> list[str]:
         """Every name with a curve: metrics first, then readings and parts of metrics."""
-        drawn = (name for name, curves in self.by_name.items() if curves)
-        return sorted(drawn, key=lambda name: "/" in name)
+        return sorted(self.by_name, key=lambda name: "/" in name)
 
     def _is_best(self, split: str, name: str, value: float) -> bool:
         guess = "lowest" if any(word in name.lower() for word in LOWER) else "highest"

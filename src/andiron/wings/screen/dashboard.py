@@ -7,7 +7,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from logging.handlers import BufferingHandler
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +18,15 @@ from andiron.interrupter import Interrupter
 from andiron.protocols import Point, Progress
 from andiron.render import summary_table, text
 from andiron.run_folder import RunFolder
-from andiron.wings.screen import display, terminal
+from andiron.wings.screen import terminal
 from andiron.wings.screen.curves import Curves
 from andiron.wings.screen.followed_values import FollowedValues
-from andiron.wings.screen.view import View
+from andiron.wings.screen.view import PAUSED, View
 
-REPLIES = {"s": "saving after this update", "v": "validating after this update"}
+REQUESTS = {"s": "save", "v": "validate"}
 MOST_LINES = 1000  # of held output
 SECONDS_AT_THE_END = 2.0  # for the last drawing, if the terminal is blocked
 log = logging.getLogger("andiron")
-
-
-class _Messages(logging.Handler):
-    """Keeps the messages logged before the terminal is taken, such as the sizes of the data."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.INFO)
-        self.lines: deque[str] = deque(maxlen=100)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.extend(record.getMessage().splitlines())
 
 
 def on_terminal(run_dir: Path | None) -> "Dashboard | None":
@@ -56,21 +46,18 @@ class Dashboard:
         self._folder = None if run_dir is None else RunFolder(run_dir)
         self._terminal = own_terminal
         self._console = Console()
-        self._interrupter = Interrupter()
-        self._curves = Curves()
         self._points: deque[Point] = deque(maxlen=10_000)
-        self._earlier = 0  # bytes of values logged by earlier processes
         self._lines: deque[str] = deque(maxlen=MOST_LINES)  # printed, and the epochs'
-        self._messages = _Messages()
+        # logged before the terminal is taken, such as the sizes of the data
+        self._messages = BufferingHandler(MOST_LINES)
+        self._messages.setLevel(logging.INFO)
         self._is_over = threading.Event()
-        self._thread: threading.Thread | None = None
         self._at_end = ExitStack()
 
     def connect(self, interrupter: Interrupter, directions: Mapping[str, str]) -> None:
         """Sends the keys to `interrupter`."""
-        self._interrupter = interrupter
-        self._curves = Curves(directions)
-        interrupter.cleanups.append(terminal.give_all_back)
+        self._interrupter, self._curves = interrupter, Curves(directions)
+        interrupter.cleanups.append(self._terminal.give_back)
         log.addHandler(self._messages)
 
     def start(self, progress: Progress) -> None:
@@ -78,13 +65,16 @@ class Dashboard:
         log.removeHandler(self._messages)
         self._time_left = text.TimeLeft()
         self._progress, self._elapsed, self._seen = progress, 0.0, time.perf_counter()
-        if self._folder is not None and self._folder.metrics.is_file():
-            self._earlier = os.stat(self._folder.metrics).st_size
+        if self._folder is not None:  # the values logged by earlier processes
+            FollowedValues(self._folder.metrics, self._curves).read()
         self._is_over.clear()
         self._at_end.enter_context(held_output(self._lines))
-        self._at_end.enter_context(terminal.suspended_well(self._terminal))
-        self._thread = threading.Thread(target=self._draw, name="render", daemon=True)
-        self._thread.start()
+        self._terminal.handle_suspension()
+        arguments = self._terminal, self._view, self._press, self._is_over
+        thread = threading.Thread(target=terminal.show, args=arguments, name="render", daemon=True)
+        thread.start()
+        self._at_end.callback(self._terminal.give_back)
+        self._at_end.callback(thread.join, SECONDS_AT_THE_END)
 
     def add(self, point: Point) -> None:
         """Keeps the point for the next drawing."""
@@ -96,21 +86,12 @@ class Dashboard:
 
     def stop(self) -> None:
         """Restores the terminal, and prints the held output."""
-        if self._thread is not None:
-            self._is_over.set()
-            self._thread.join(SECONDS_AT_THE_END)
-            self._terminal.give_back()
-            self._thread = None
-            self._at_end.close()
+        self._is_over.set()
+        self._at_end.close()
 
     def show(self, summary_: dict[str, Any]) -> None:
         """Prints the summary table."""
         summary_table.show(summary_, self._console)
-
-    def _draw(self) -> None:
-        if self._folder is not None:
-            FollowedValues(self._folder.metrics, self._curves).read(until=self._earlier)
-        display.show(self._terminal, self._view, self._press, self._is_over)
 
     def _view(self) -> View:
         while self._points:
@@ -118,12 +99,14 @@ class Dashboard:
             self._curves.add(
                 point.split, point.updates, point.epoch, point.values, point.whole_epoch
             )
-        progress, last_seen, self._seen = self._progress, self._seen, time.perf_counter()
-        if not self._interrupter.is_paused:
-            self._elapsed += self._seen - last_seen
-        state = "paused" if self._interrupter.is_paused else "running"
-        if (reason := self._interrupter.asked) is not None:
-            state = f"stopping ({reason}): finishing the update and saving"
+        progress, interrupter = self._progress, self._interrupter
+        now = time.perf_counter()
+        self._elapsed += 0 if interrupter.is_paused else now - self._seen
+        self._seen = now
+        state = "paused" if interrupter.is_paused else "running"
+        if interrupter.asked is not None:
+            state = f"stopping ({interrupter.asked}): finishing the update and saving"
+        earlier = [record.getMessage() for record in self._messages.buffer]
         return View(
             name="" if self._folder is None else str(self._folder.path),
             state=state,
@@ -136,7 +119,7 @@ class Dashboard:
             elapsed=self._elapsed,
             left=self._time_left.seconds(progress, self._elapsed),
             curves=self._curves,
-            lines=[*self._messages.lines, *self._lines][-100:],
+            lines=[*earlier, *self._lines][-100:],
         )
 
     def _press(self, key: str) -> None:
@@ -144,20 +127,20 @@ class Dashboard:
             self._interrupter.stop("key q")
         elif key == "p":
             self._interrupter.request("pause")
-        elif key in REPLIES:
-            self._lines.append(f"{key}: {REPLIES[key]}")
-            self._interrupter.request("save" if key == "s" else "validate")
+            log.info(PAUSED if self._interrupter.is_paused else "continued on request")
+        elif key in REQUESTS:
+            self._interrupter.request(REQUESTS[key])
+            self._lines.append(f"{REQUESTS[key]} after this update")
 
 
 @contextmanager
 def held_output(lines: deque[str]) -> Iterator[None]:
     """A context in which printed lines are added to `lines`; on exit they are printed."""
-    streams = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (_Stream(stream, lines) for stream in streams)
     try:
-        yield
+        with redirect_stdout(_Stream(sys.stdout, lines)):
+            with redirect_stderr(_Stream(sys.stderr, lines)):
+                yield
     finally:
-        sys.stdout, sys.stderr = streams
         while lines:
             print(lines.popleft())
 

@@ -3,9 +3,9 @@
 The file is untrusted: overlong and malformed lines are skipped.
 """
 
-import io
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from andiron.disk import files
@@ -31,28 +31,19 @@ class FollowedValues:
         self._read = 0
         self._file: tuple[int, int] | None = None  # device and inode
 
-    def read(self, until: int | None = None) -> None:
-        """Reads newly appended lines, up to byte `until` of the file."""
-        try:
-            with files.opened(self._path) as file:
-                self._read_on(file, until)
-        except (OSError, ValueError):  # missing, or not a regular file
-            return
-
-    def _read_on(self, file: io.BufferedReader, until: int | None) -> None:
-        status = os.fstat(file.fileno())
-        size = status.st_size if until is None else min(until, status.st_size)
-        is_same = self._file == (status.st_dev, status.st_ino)
-        if not is_same or size < self._read:  # another file, or cut back by a resume
-            self._file = status.st_dev, status.st_ino
-            self._read = max(0, size - MOST_BYTES)
-            self.curves.clear()
-        file.seek(self._read)
-        for line in logged_lines.whole(file):
-            if self._read >= size:
-                break
-            self._read += len(line)
-            self._add(line)
+    def read(self) -> None:
+        """Reads newly appended lines."""
+        # missing, or not a regular file
+        with suppress(OSError, ValueError), files.opened(self._path) as file:
+            status = os.fstat(file.fileno())
+            identity = status.st_dev, status.st_ino
+            if identity != self._file or status.st_size < self._read:  # or cut back by a resume
+                self._file, self._read = identity, max(0, status.st_size - MOST_BYTES)
+                self.curves.clear()
+            file.seek(self._read)
+            for line in logged_lines.whole(file):
+                self._read += len(line)
+                self._add(line)
 
     def _add(self, line: bytes) -> None:
         try:
@@ -62,16 +53,12 @@ class FollowedValues:
         if len(point.split) <= LONGEST_NAME and len(point.values) <= MOST_VALUES:
             values = {n: value for n, value in point.values.items() if len(n) <= LONGEST_NAME}
             self._on_line(point)
-            is_whole = point.over == "epoch"
-            self.curves.add(point.split, point.updates, point.epoch, values, is_whole)
+            self.curves.add(point.split, point.updates, point.epoch, values, point.over == "epoch")
 
 
 def tail(path: Path, lines: int) -> list[str]:
     """The last lines of a text file, from at most its last 64 KiB."""
-    try:
-        with files.opened(path) as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
-            content = file.read(TAIL_BYTES).decode(errors="replace").splitlines()
-    except (OSError, ValueError):
-        return []
-    return content[-lines:]
+    with suppress(OSError, ValueError), files.opened(path) as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+        return file.read(TAIL_BYTES).decode(errors="replace").splitlines()[-lines:]
+    return []

@@ -1,61 +1,66 @@
-"""The layout of the screen: which panels are shown, where, and at which size."""
+"""The layout of the screen: which panels are shown, and where."""
+
+from collections.abc import Sequence
+
+from rich.console import Console, Group
+from rich.layout import Layout
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.text import Text
 
 from andiron.wings.screen import panels
-from andiron.wings.screen.rows import Row, beside, boxed, fitted
 from andiron.wings.screen.view import Choice, View
 
 WIDE, TALL = 90, 20  # the smallest screen with two columns
-SMALLEST_PLOT = 6  # rows, with its title and legend
+SMALLEST_PLOT, SMALLEST_LOG = 6, 4  # rows, with the title
 
 
-def screen(view: View, choice: Choice, width: int, height: int) -> list[Row]:
-    """Exactly `height` rows of `width` columns; a small one shows the essentials."""
-    head = panels.place(view, width)
+def screen(view: View, choice: Choice, width: int, height: int) -> Layout:
+    """The whole screen; a narrow one has a single column, a small one the essentials."""
+    is_wide = width >= WIDE and height >= TALL
+    left = max(44, width * 2 // 5) if is_wide else 0
+    head, keys = panels.head(view, width), Layout(panels.keys(view), size=1)
     room = height - len(head) - 1
+    bottom = max(SMALLEST_LOG, room // 4)
+    rows = room - bottom if is_wide else max(SMALLEST_PLOT, room // 3)
+    plot = _panel("plot", panels.plot(view, choice, width - left - 1, rows - 1), rows)
+    log = _panel("log", panels.log(view, bottom - 1), bottom)
+    makers = panels.metrics, panels.groups, panels.machine
+    tables = [(make.__name__, make(view, (left or width) - 1)) for make in makers]
+    metrics, *others = (_panel(title, lines, len(lines) + 1) for title, lines in tables)
     if choice.has_help:
-        body = boxed("keys", panels.help_(view), width, max(room, 0))
-    elif width >= WIDE and height >= TALL:
-        body = _wide(view, choice, width, room)
+        body = [_panel("keys", panels.help_(view), None)]
+    elif is_wide:
+        upper, numbers, plot.size = Layout(), Layout(size=left), None
+        numbers.split_column(*_stack([metrics, *others], rows))
+        upper.split_row(numbers, plot)
+        body = [upper, log]
     else:
-        body = _narrow(view, choice, width, room)
-    rows = [*head, *body][: max(height - 1, 0)]
-    rows += [[] for _ in range(height - 1 - len(rows))]
-    return [fitted(row, width) for row in (*rows, panels.keys(view, width))][-height:]
+        body = _stack([metrics, plot, log, *others], room)
+    whole = Layout()
+    whole.split_column(Layout(Group(*head), size=len(head)), *body, keys)
+    return whole
 
 
-def _wide(view: View, choice: Choice, width: int, room: int) -> list[Row]:
-    """Numbers on the left, the chart on the right, the log below both."""
-    bottom = max(4, room // 4)
-    upper = room - bottom
-    left = max(44, width * 2 // 5)
-    right = width - left - 1
-    groups, machine = panels.groups(view, left - 1), panels.machine(view, left - 1)
-    below = min(len(groups) + 1, upper // 3)
-    last = min(len(machine) + 1, upper // 3)
-    numbers = [
-        *boxed("metrics", panels.metrics(view, left - 1), left, upper - below - last),
-        *boxed("groups", groups, left, below),
-        *boxed("machine", machine, left, last),
-    ]
-    plot = boxed("plot", panels.plot(view, choice, right - 1, upper - 1), right, upper)
-    return [
-        *beside(numbers, plot),
-        *boxed("log", panels.log(view, width, bottom - 1), width, bottom),
-    ]
+def as_text(view: View, choice: Choice, width: int, height: int) -> str:
+    """The screen without colours, for a file or a pipe."""
+    console = Console(width=width, height=height, color_system=None)
+    lines = console.render_lines(screen(view, choice, width, height))
+    return "\n".join("".join(part.text for part in line).rstrip() for line in lines)
 
 
-def _narrow(view: View, choice: Choice, width: int, room: int) -> list[Row]:
-    """One column: metrics, then other panels as space permits."""
-    metrics = panels.metrics(view, width - 1)
-    needed = min(len(metrics) + 1, max(room, 0))
-    body = boxed("metrics", metrics, width, needed)
-    log = room = room - needed
-    if room >= SMALLEST_PLOT:
-        extra = room - SMALLEST_PLOT
-        machine = panels.machine(view, width - 1)
-        share = extra // 3 if extra >= 6 else 0
-        below, log = min(len(machine) + 1, share), min(8, share)
-        height = room - below - log
-        body += boxed("plot", panels.plot(view, choice, width - 1, height - 1), width, height)
-        body += boxed("machine", machine, width, below) if below > 1 else []
-    return body + (boxed("log", panels.log(view, width, log - 1), width, log) if log > 1 else [])
+def _panel(title: str, lines: list[Text], rows: int | None) -> Layout:
+    head = Rule(f"─ {title}", align="left", style="dim")
+    return Layout(Group(head, Padding(Group(*lines), (0, 0, 0, 1))), size=rows)
+
+
+def _stack(panels: Sequence[Layout], rows: int) -> list[Layout]:
+    """The first panel, and the others that fit below it; the last one has the rest of the rows."""
+    shown: list[Layout] = []
+    for panel in panels:
+        needed = panel.size or 0
+        if not shown or needed <= rows:
+            shown.append(panel)
+            rows -= needed
+    shown[-1].size = None
+    return shown

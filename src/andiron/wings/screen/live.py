@@ -70,31 +70,24 @@ class Live:
 
     def _line(self) -> Text:
         elapsed = time.perf_counter() - self._started
-        forms = _forms(self._progress, elapsed, self._time_left.seconds(self._progress, elapsed))
-        fitting = (form for form in forms if len(form) <= self._console.width)
-        line = Text(next(fitting, forms[-1]), overflow="ellipsis", no_wrap=True)
+        left = self._time_left.seconds(self._progress, elapsed)
+        line = Text(_content(self._progress, elapsed, left, self._console.width), no_wrap=True)
         line.highlight_regex("━+", "bar.complete")
         return line
 
 
-def _forms(progress: Progress, elapsed: float, seconds: float | None) -> list[str]:
-    """The possible contents of the line, longest first."""
-    left = f"{'?' if seconds is None else duration(seconds)} left"
+def _content(progress: Progress, elapsed: float, seconds: float | None, columns: int) -> str:
+    """Every value, a bar and the speed; on a narrower terminal the first values of both splits."""
+    left = f"  {'?' if seconds is None else duration(seconds)} left"
     batches = (progress.epoch - progress.first_epoch) * progress.num_batches
     samples = (batches + progress.batch - progress.first_batch) * progress.num_items
     per_second = samples / max(progress.num_batches, 1) / elapsed if elapsed else 0.0
-    speed = f"{per_second:,.0f} samples/s"
     bar = "━" * (BAR * progress.batch // max(progress.num_batches, 1))
-    place = f"{progress.epoch}/{progress.num_epochs}"
-    updates = f"{progress.updates}/{progress.num_updates}"
-    epoch, update = f"epoch {place}", f"update {updates}"
-    both, tight = text.side_by_side(progress, " | "), text.side_by_side(progress, "|")
-    forms = [
-        [epoch, f"{bar:{BAR}}", update, text.splits(progress), speed, left],
-        [epoch, f"{bar:{BAR}}", update, *both, speed, left],
-        [epoch, update, *both, speed, left],
-        [epoch, update, *both, left],
-        [epoch, updates, *tight, left],
-        [place, updates, *tight, left],
-    ]
-    return ["  ".join(form) for form in forms]
+    epoch = f"{progress.epoch}/{progress.num_epochs}"
+    update = f"{progress.updates}/{progress.num_updates}"
+    whole = f"epoch {epoch}  {bar:{BAR}}  update {update}  {text.splits(progress)}"
+    whole += f"  {per_second:,.0f} samples/s"
+    if len(whole + left) <= columns:
+        return whole + left
+    values = text.tight_splits(progress, columns - len(epoch + update + left) - 4)
+    return f"{epoch}  {update}  {values}{left}"

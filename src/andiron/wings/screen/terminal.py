@@ -1,7 +1,7 @@
-"""Takes a terminal for a full screen and keys, and restores it afterwards.
+"""Shows a screen on a terminal and reads keys, and restores the terminal however the process ends.
 
-A taken terminal shows its alternate screen without a cursor; keys are read one by one without echo.
-`give_all_back` restores all terminals before a process exits at once.
+rich draws the screen, and this module writes it: the lock of rich's `Live` would let a terminal
+that takes no more text (a stopped ssh) block the end of the run.
 """
 
 import atexit
@@ -11,59 +11,52 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Any
+import time
+from collections.abc import Callable
+from contextlib import suppress
 
-from rich.color import ColorSystem
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.screen import Screen
 
-from andiron.wings.screen.rows import Row, written
+from andiron.wings.screen import layout
+from andiron.wings.screen.view import Choice, View
 
 try:
     import termios
-    import tty
 except ImportError:  # Windows
     termios = None  # type: ignore[assignment]
 
-CLEAR = "\x1b[2J"
-ENTER = "\x1b[?1049h\x1b[?25l" + CLEAR  # an empty alternate screen without a cursor
-LEAVE = "\x1b[0m\x1b[?25h\x1b[?1049l"
-KEYS = {"A": "up", "B": "down", "C": "right", "D": "left"}  # final characters of arrow keys
+# the alternate screen, without a cursor and line wrapping
+ENTER, LEAVE = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J", b"\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
+HOME = "\x1b[H"
+ARROWS = {"A": "up", "B": "down", "C": "right", "D": "left"}  # final characters of their sequences
 # the final of a sequence such as ESC [ A or ESC O A; any other character; an incomplete end
-KEY = re.compile(
-    r"\x1b[\[O][^@-~]*([@-~])|(\x1b(?![\[O]|$)|[^\x1b])|(\x1b.*)", flags=re.DOTALL
-)
-MOST_UNREAD = 64  # bytes
-SECONDS_FOR_THE_LOCK = SECONDS_FOR_ROOM = 0.5
-FRAMES_BETWEEN_WHOLE_ONES = 20  # overwrites text of other programs
-_taken: "set[Terminal]" = set()
+KEY = re.compile(r"\x1b[\[O][^@-~]*([@-~])|(\x1b(?![\[O]|$)|[^\x1b])|(\x1b.*)", flags=re.DOTALL)
+SECONDS_BETWEEN_DRAWINGS, SECONDS_BETWEEN_LOOKS = 0.25, 0.05  # looks at keys
+SECONDS_BLOCKED = 0.5  # that a terminal without room is waited for
 
 
 class Terminal:
     """The terminal at descriptor `output`; keys come from `input_`, if that is a terminal too."""
 
-    def __init__(self, output: int, input_: int, colours: ColorSystem | None):
-        self._output, self._colours = output, colours
-        self._input, self._has_keys = input_, os.isatty(input_)
+    def __init__(self, output: int, input_: int = 0):
+        self._output, self._input = output, input_
+        self._console = Console(force_terminal=True)
         self._process = os.getpid()
         self._lock = threading.RLock()
-        self._before: Any = None  # the terminal's original modes
-        self._modes: Any = None  # its modes while taken
-        self._drawn: list[str] = []
-        self._size = (0, 0)
-        self._frames = 0
-        self._unread = b""
-        self.is_lost = False  # it was closed
+        self._is_taken = False
+        self._modes = termios.tcgetattr(input_) if os.isatty(input_) else None  # the original ones
+        self._unread = ""
+        atexit.register(self.give_back)
 
     @property
     def size(self) -> tuple[int, int]:
-        """Columns and rows."""
-        try:
-            columns, rows = os.get_terminal_size(self._output)
-        except OSError:
-            columns, rows = 0, 0
-        return columns or 80, rows or 24
+        """Columns and rows; COLUMNS and LINES of the environment do not follow a resize.
+
+        Raises: OSError if the terminal was closed.
+        """
+        columns, rows = os.get_terminal_size(self._output)
+        return columns or 80, rows or 24  # the default for an unknown size
 
     @property
     def is_foreground(self) -> bool:
@@ -73,146 +66,100 @@ class Terminal:
         except OSError:  # not this process's controlling terminal
             return True
 
-    def take(self) -> None:
-        """Starts an empty screen, unless already taken with unchanged modes."""
+    def draw(self, content: RenderableType) -> None:
+        """Takes the terminal if it is not taken, and fills it with the content.
+
+        Raises: OSError or termios.error if the terminal was closed.
+        """
+        self._console.width, self._console.height = self.size
+        with self._console.capture() as drawn:
+            self._console.print(Screen(content), end="")
         with self._lock:
-            is_taken = self in _taken and (not self._has_keys or self._get_modes() == self._modes)
-            if is_taken or self.is_lost:
-                return
-            if self._has_keys and self._modes is None:
-                self._before = self._get_modes()
-                self._modes = self._key_modes()
-            self._drawn = []
-            if self._write(ENTER):
-                _taken.add(self)
-                self._set_modes(self._modes)
+            if self._has_room():
+                if self._modes:  # each time: a shell resets those of a stopped job
+                    termios.tcsetattr(self._input, termios.TCSANOW, _key_modes(self._input))
+                text = ENTER * (not self._is_taken) + HOME + drawn.get()
+                self._is_taken = True
+                os.write(self._output, text.encode())
 
     def give_back(self) -> None:
         """Restores the terminal; does nothing if it is not taken, or closed."""
-        if self._process != os.getpid():
-            return
-        has_lock = self._lock.acquire(timeout=SECONDS_FOR_THE_LOCK)
-        try:
-            if self in _taken:
-                _taken.discard(self)
-                self._set_modes(self._before)
-                self._write(LEAVE)
-        finally:
-            if has_lock:
-                self._lock.release()
-
-    def draw(self, rows: list[Row], is_whole: bool = False) -> None:
-        """Shows the rows; writes only the changed ones, or all with `is_whole`."""
-        lines = [written(row, self._colours) for row in rows]
-        self._frames = (self._frames + 1) % FRAMES_BETWEEN_WHOLE_ONES
-        if is_whole:
-            self._drawn = []
-        is_resized = self.size != self._size
-        is_whole = is_resized or self._frames == 0 or len(self._drawn) != len(lines)
-        changed = [
-            f"\x1b[{number};1H{line}"
-            for number, line in enumerate(lines, 1)
-            if is_whole or line != self._drawn[number - 1]
-        ]
-        with self._lock:
-            text = "".join([CLEAR * is_resized, *changed])
-            if self in _taken and text and self._write(text):
-                self._drawn, self._size = lines, self.size
+        has_lock = self._lock.acquire(timeout=SECONDS_BLOCKED)
+        if self._is_taken and self._process == os.getpid():
+            self._is_taken = False
+            with suppress(OSError, termios.error):
+                if self._modes:
+                    termios.tcsetattr(self._input, termios.TCSANOW, self._modes)
+                if self._has_room():
+                    os.write(self._output, LEAVE)
+        if has_lock:
+            self._lock.release()
 
     def keys(self, seconds: float) -> list[str]:
-        """Keys pressed within `seconds`: characters, or names such as `up` and `left`."""
-        can_read = self._has_keys and self in _taken and not self.is_lost
-        readable, _, _ = select.select([self._input] if can_read else [], [], [], seconds)
-        if not readable or not self.is_foreground:
+        """Keys pressed within `seconds`: characters, or names such as `up` and `left`.
+
+        Raises: OSError if the terminal was closed.
+        """
+        inputs = [self._input] if self._modes and self._is_taken else []
+        if not select.select(inputs, [], [], seconds)[0] or not self.is_foreground:
             return []
-        try:
-            read = os.read(readable[0], 1024)
-        except OSError:
-            read = b""
-        if not read:
-            self.is_lost = True
-        pressed, self._unread = _decode_keys(self._unread + read)
-        return pressed
+        if not (read := os.read(self._input, 1024)):
+            raise OSError("the terminal was closed")
+        matches = KEY.findall(self._unread + read.decode(errors="replace"))
+        self._unread = "".join(end for *_, end in matches)
+        return [*filter(None, (ARROWS.get(final, other) for final, other, _ in matches))]
 
-    def _get_modes(self) -> Any:
-        try:
-            return termios.tcgetattr(self._input)
-        except (termios.error, OSError):
-            self.is_lost = True
-            return None
+    def handle_suspension(self) -> None:
+        """Makes Ctrl-Z restore the terminal before the process stops; `draw` takes it again."""
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTSTP, self._suspend)
 
-    def _key_modes(self) -> Any:
-        """Modes for reading keys one by one without echo; Ctrl-C and Ctrl-Z stay signals."""
-        if (modes := self._get_modes()) is not None:
-            modes[tty.IFLAG] &= ~termios.IXON  # Ctrl-S would freeze the screen
-            modes[tty.LFLAG] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)
-            nothing = os.fpathconf(self._input, "PC_VDISABLE")
-            characters = modes[tty.CC]
-            characters[termios.VMIN], characters[termios.VTIME] = 1, 0
-            characters[termios.VQUIT] = bytes([nothing])  # it would exit without `give_back`
-        return modes
+    def _suspend(self, number: int, frame: object) -> None:
+        self.give_back()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+        signal.signal(number, self._suspend)  # once continued
 
-    def _set_modes(self, modes: Any) -> None:
-        if modes is not None:
-            with suppress(termios.error, OSError):
-                termios.tcsetattr(self._input, termios.TCSANOW, modes)
+    def _has_room(self) -> bool:
+        return bool(select.select([], [self._output], [], SECONDS_BLOCKED)[1])
 
-    def _write(self, text: str) -> bool:
-        """Whether the text was written: False if the terminal is closed or blocked."""
-        try:
-            if not select.select([], [self._output], [], SECONDS_FOR_ROOM)[1]:
-                return False
-            left = memoryview(text.encode(errors="replace"))
-            while left:
-                left = left[os.write(self._output, left) :]
-        except OSError:
-            self.is_lost = True
-            return False
-        return True
+
+def _key_modes(terminal: int) -> list[int | list[bytes | int]]:
+    """The terminal's modes, but for reading keys one by one without echo; Ctrl-C stays a signal."""
+    input_, output, control, local, *speeds, characters = termios.tcgetattr(terminal)
+    characters[termios.VMIN] = 1
+    characters[termios.VQUIT] = b"\0"  # none: it would exit without `give_back`
+    local &= ~(termios.ECHO | termios.ICANON)
+    # Ctrl-S would freeze the screen
+    return [input_ & ~termios.IXON, output, control, local, *speeds, characters]
 
 
 def here() -> Terminal | None:
     """The terminal of standard output; None if it is not a terminal with a screen."""
-    console, encoding = Console(file=sys.stdout), getattr(sys.stdout, "encoding", None) or ""
-    is_dumb = console.is_dumb_terminal or not os.environ.get("TERM")
-    is_utf_8 = encoding.lower().replace("-", "") == "utf8"
-    if termios is None or is_dumb or not is_utf_8 or not sys.stdout.isatty():
-        return None
-    has_colours = console.color_system and not console.no_color
-    colours = ColorSystem.STANDARD if has_colours else None  # the eight of every terminal
-    return Terminal(sys.stdout.fileno(), 0, colours)
+    is_utf_8 = (sys.stdout.encoding or "").lower().startswith("utf")
+    has_screen = os.environ.get("TERM") not in (None, "", "dumb", "unknown")
+    is_terminal = termios and sys.stdout.isatty() and is_utf_8 and has_screen
+    return Terminal(sys.stdout.fileno()) if is_terminal else None
 
 
-def give_all_back() -> None:
-    """Restores every taken terminal, before a process exits at once."""
-    for terminal in list(_taken):
-        terminal.give_back()
-
-
-@contextmanager
-def suspended_well(terminal: Terminal) -> Iterator[None]:
-    """Makes Ctrl-Z restore the terminal before the process stops; `take` takes it again."""
-
-    def stop(number: int, frame: object) -> None:
-        terminal.give_back()
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-        signal.signal(number, stop)  # once continued
-
-    is_possible = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGTSTP, stop) if is_possible else None
+def show(
+    terminal: Terminal,
+    view: Callable[[], View],
+    press: Callable[[str], None],
+    is_over: threading.Event,
+) -> None:
+    """Draws `view()` until `is_over`; keys that do not change the view go to `press`."""
+    choice, due = Choice(), 0.0
     try:
-        yield
+        while not is_over.is_set():
+            if terminal.is_foreground and time.monotonic() >= due:
+                terminal.draw(layout.screen(view(), choice, *terminal.size))
+                due = time.monotonic() + SECONDS_BETWEEN_DRAWINGS
+            for key in terminal.keys(SECONDS_BETWEEN_LOOKS):
+                due = 0.0  # a key is answered at once
+                if not choice.press(key):
+                    press(key)
+    except (OSError, termios.error):  # the terminal was closed
+        return
     finally:
-        if is_possible:
-            signal.signal(signal.SIGTSTP, before)
-
-
-def _decode_keys(read: bytes) -> tuple[list[str], bytes]:
-    """The keys, and the bytes of an incomplete last one."""
-    matches = KEY.findall(read.decode(errors="replace"))
-    keys = [KEYS.get(final, character) for final, character, _ in matches]
-    return [*filter(None, keys)], "".join(end for *_, end in matches).encode()[:MOST_UNREAD]
-
-
-atexit.register(give_all_back)
+        terminal.give_back()

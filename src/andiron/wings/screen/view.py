@@ -5,14 +5,17 @@ from dataclasses import dataclass, field
 
 from andiron.wings.screen.curves import Curves
 
+PAUSED = "paused on request"  # the line in the log of a run that waits
 SHARES = (1.0, 0.5, 0.2, 0.05)  # of the updates so far, for the chart
+# keys and their meaning; its first word is on the last line of the screen
+LOOKING = {"?": "help, on or off", "←→": "value of the plot", "↑↓": "range of the plot"}
 STEERING = {
     "q": "stop after this update and save",
+    "?": LOOKING["?"],
     "s": "save a checkpoint now",
     "v": "validate now; logged only",
     "p": "pause, and continue",
 }
-LOOKING = {"?": "this help", "left, right": "another value", "up, down": "another range"}
 
 
 @dataclass
@@ -44,15 +47,10 @@ class Choice:
 
     def press(self, key: str) -> bool:
         """Handles a key; returns whether it changes the view."""
-        if key in ("left", "right"):
-            self.name += 1 if key == "right" else -1
-        elif key in ("up", "down"):
-            self.share = min(max(self.share + (key == "up") - (key == "down"), 0), len(SHARES) - 1)
-        elif key == "?":
-            self.has_help = not self.has_help
-        else:
-            return False
-        return True
+        self.name += (key == "right") - (key == "left")
+        self.share = min(max(self.share + (key == "up") - (key == "down"), 0), len(SHARES) - 1)
+        self.has_help ^= key == "?"
+        return key in ("left", "right", "up", "down", "?")
 
     def chosen(self, curves: Curves) -> str | None:
         """The name of the value on the chart; None before the first point."""

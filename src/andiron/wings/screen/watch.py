@@ -16,11 +16,10 @@ from andiron.shell.cli import answers, process
 from andiron.shell.run import finished_run, log_file, named_folder, status
 from andiron.wings.comparison.logged_lines import Line
 from andiron.wings.comparison.recorded_run import read_object
-from andiron.wings.screen import display, layout, terminal
+from andiron.wings.screen import layout, terminal
 from andiron.wings.screen.curves import Curves
 from andiron.wings.screen.followed_values import FollowedValues, tail
-from andiron.wings.screen.rows import written
-from andiron.wings.screen.view import Choice, LOOKING, View
+from andiron.wings.screen.view import Choice, LOOKING, PAUSED, View
 
 EXIT_DONE, EXIT_INTERRUPTED = 0, 130
 PRINTED = (100, 32)  # columns and rows without a terminal
@@ -55,7 +54,7 @@ class WatchedRun:
         is_running = run_status.get("status") == State.RUNNING
         return View(
             name=str(self._folder.path),
-            state=self._state(run_status),
+            state=self._state(run_status, log),
             epoch=curves.epoch,
             num_epochs=num_epochs,
             updates=curves.updates,
@@ -100,10 +99,14 @@ class WatchedRun:
                 newest = max(newest, min(os.stat(path).st_mtime, time.time()))
         return datetime.fromtimestamp(newest, UTC)
 
-    def _state(self, run_status: dict[str, Any]) -> str:
+    def _state(self, run_status: dict[str, Any], log: list[str]) -> str:
         state, reason = (str(run_status.get(name) or "") for name in ("status", "reason"))
         if state != State.RUNNING:
             return f"{state or 'unknown'}{f': {reason}' if reason else ''}"
+        # a paused run still saves and validates on request
+        others = [line for line in log if "on request, after" not in line]
+        if others[-1:] and others[-1].endswith(PAUSED):
+            return State.PAUSED
         try:
             silence = time.time() - os.stat(self._folder.metrics).st_mtime
         except OSError:
@@ -137,8 +140,7 @@ def main() -> int:
         return EXIT_DONE
     own_terminal = None if options.once else terminal.here()
     if own_terminal is None:
-        for row in layout.screen(run.view(), Choice(), *shutil.get_terminal_size(PRINTED)):
-            print(written(row, None).rstrip())
+        print(layout.as_text(run.view(), Choice(), *shutil.get_terminal_size(PRINTED)))
         return EXIT_DONE
     is_over = threading.Event()
 
@@ -146,9 +148,9 @@ def main() -> int:
         if key == "q":
             is_over.set()
 
+    own_terminal.handle_suspension()
     try:
-        with terminal.suspended_well(own_terminal):
-            display.show(own_terminal, run.view, press, is_over)
+        terminal.show(own_terminal, run.view, press, is_over)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     return EXIT_DONE
