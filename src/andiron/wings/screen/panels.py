@@ -55,8 +55,9 @@ def head(view: View, width: int) -> list[RenderableType]:
     words += [] if view.elapsed is None else [f"after {readable.duration(view.elapsed)}"]
     # a line breaks between words of the list alone; one that is too long is left out
     whole = "  ".join(word.replace(" ", "\xa0") for word in words if len(word) < width)
-    lines = [piece(" " + line.replace("\xa0", " ")) for line in textwrap.wrap(whole, max(width - 1, 1))]
-    return [piece(f" {name}  ") + piece(view.state, look), Padding(bar, (0, 1)), *lines]
+    lines = textwrap.wrap(whole, max(width - 1, 1))
+    progress = (piece(" " + line.replace("\xa0", " ")) for line in lines)
+    return [piece(f" {name}  ") + piece(view.state, look), Padding(bar, (0, 1)), *progress]
 
 
 def metrics(view: View, width: int) -> list[Text]:
