@@ -131,6 +131,22 @@ def global_generators_restored() -> Iterator[None]:
         restore_global_generators(state)
 
 
+def seed_default_generators(seed: int, purpose: str, *counters: int) -> int:
+    """Seeds the default CPU generators of torch, NumPy and Python with `derive`, the result."""
+    value = derive(seed, purpose, *counters)
+    torch.default_generator.manual_seed(value)  # GPUs have none in worker processes
+    random.seed(value)
+    np.random.seed(value % 2**32)
+    return value
+
+
+@contextmanager
+def default_generators_restored() -> Iterator[None]:
+    """A context after which the default generators are as before it."""
+    with torch.random.fork_rng(devices=[]), global_generators_restored():
+        yield
+
+
 def _as_hex(words: Any) -> str:
     return np.asarray(words, dtype="<u4").tobytes().hex()
 

@@ -1,6 +1,6 @@
 """Gathers and augments the stored samples of a batch; also in worker processes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -28,6 +28,7 @@ class Gather:
     dataset: Dataset
     augmentations: tuple[Augmentation, ...]
     seed: int
+    white: float | None = None  # of Draws
 
     def __call__(self, request: Request) -> Any:
         try:
@@ -37,14 +38,14 @@ class Gather:
 
     def _gathered(self, request: Request) -> Any:
         indices = torch.as_tensor(request.indices)
-        draws = Draws(self.seed, request.epoch, indices)
+        draws = Draws(self.seed, request.epoch, indices, white=self.white)
         raw = drawn(self.dataset, indices, draws)
         if type(raw) is tuple and len(raw) == 2:  # the (inputs, targets) of a user's data set
             raw = RawBatch(*raw)
         is_weighted = isinstance(raw, WeightedBatch)
         augmented = RawBatch(raw.inputs, raw.targets) if is_weighted else raw
-        for augmentation in self.augmentations:
-            augmented = _augmented(augmentation, augmented, draws)
+        for place, augmentation in enumerate(self.augmentations):
+            augmented = _augmented(augmentation, augmented, replace(draws, place=place))
             if is_weighted and augmented.targets is not raw.targets:
                 name = getattr(augmentation, "name", type(augmentation).__name__)
                 raise errors.DataError(

@@ -77,7 +77,9 @@ class DataLoader:
         self.num_workers = num_workers
         self.num_items = len(dataset)  # samples in an epoch
         self._world = world
-        self._gather = gathering.Gather(self.dataset, tuple(augmentations), shuffle_seed or 0)
+        self._gather = gathering.Gather(
+            self.dataset, tuple(augmentations), shuffle_seed or 0, getattr(batcher, "scale", None)
+        )
         self._is_seeded = uses_default_generators(dataset)
         self._upcoming = _Upcoming()
         # in page-locked memory, from which a GPU copies during the step

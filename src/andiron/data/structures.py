@@ -92,6 +92,15 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
     return (leaf for leaf in leaves(value) if isinstance(leaf, Tensor))
 
 
+def has_places(value: Any) -> bool:
+    """Whether samples have two dimensions or more, as masks, pictures and boxes do."""
+    is_list = isinstance(value, list)  # with an entry for each sample
+    named = None if isinstance(value, Tensor) else fields(value)
+    if named is not None:
+        return any(map(has_places, named.values()))
+    return any(leaf.dim() > (1 if is_list else 2) for leaf in tensors_in(value))
+
+
 def size(batch: Any) -> int:
     """The number of samples in a batch: the length of its tensors and of the lists in its fields.
 

@@ -1,5 +1,6 @@
 """Torchvision's transforms as augmentations: torch seeded by hand, and the same whoever gathers."""
 
+import itertools
 import random
 from concurrent.futures import ThreadPoolExecutor
 
@@ -136,7 +137,7 @@ def test_a_thread_beside_the_step_is_refused_in_favour_of_workers():
 
 
 def test_images_of_several_shapes_are_refused_with_the_two():
-    sizes = iter([8, 8, 9])
+    sizes = itertools.chain([8, 8, 9], itertools.repeat(8))
     with pytest.raises(errors.DataError) as raised:
         apply(Torchvision(lambda image: image[:, : next(sizes)]))
     assert str(raised.value) == (

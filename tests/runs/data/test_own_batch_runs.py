@@ -175,10 +175,10 @@ def test_what_does_not_fit_is_refused_before_the_first_update(project, options, 
 
 
 def test_fields_are_augmented_with_the_same_random_numbers():
-    draws = Draws(seed=1, epoch=2, indices=torch.arange(9))
+    first, second = (Draws(seed=1, epoch=2, indices=torch.arange(9)) for _ in range(2))
     images, masks = torch.rand(9, 3, 4, 5), torch.randint(5, (9, 4, 5))
-    changed = OnFields(["image", "mask"], Flip())({"image": images, "mask": masks, "n": 1}, draws)
-    alone = Flip()(RawBatch(images, masks), draws).inputs
+    changed = OnFields(["image", "mask"], Flip())({"image": images, "mask": masks, "n": 1}, first)
+    alone = Flip()(RawBatch(images, torch.zeros(9)), second).inputs
     assert torch.equal(changed["image"], alone) and changed["n"] == 1
     is_flipped = (alone != images).flatten(1).any(1)
     assert 0 < is_flipped.sum() < 9

@@ -32,7 +32,7 @@ class Mixup:
     name: str = "mixup"
 
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
-        weight = symmetric_beta(self.alpha, draws.uniform(self.name, 2)[0])
+        weight = symmetric_beta(self.alpha, draws.uniform(self.name, 2, self)[0])
         return RawBatch(
             _mixed(raw.inputs.float(), weight), _mixed(self._one_hot(raw.targets), weight)
         )

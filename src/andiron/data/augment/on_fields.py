@@ -3,38 +3,95 @@
 >>> import torch
 >>> from andiron.data import Flip
 >>> flip = OnFields(["image", "mask"], Flip(probability=1.0))
->>> batch = {"image": torch.tensor([[[[1, 2]]]]), "mask": torch.tensor([[[[0, 1]]]])}
+>>> batch = {"image": torch.tensor([[[[1, 2]]]]), "mask": torch.tensor([[[0, 1]]])}
 >>> {name: [*field.flatten()] for name, field in flip(batch, Draws(0, 0, torch.arange(1))).items()}
 {'image': [tensor(2), tensor(1)], 'mask': [tensor(1), tensor(0)]}
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
+from torch import Tensor
+
+from andiron import errors
 from andiron.data import structures
+from andiron.data.augment.image_augmentation import Flip
 from andiron.data.augment.sample_random import Augmentation, Draws
+from andiron.data.augment.torchvision_transforms import Torchvision
 from andiron.data.dataset import RawBatch
+
+NEW = {torch.uint8: 255, torch.bool: 0}  # the class of new area by type; others -100, as in torch
 
 
 @dataclass(frozen=True)
 class OnFields:
     """`augmentation` of each of these fields, with the same random numbers for all.
 
-    Fields of shape [batch, height, width] are images of one channel. Classes of a mask must not be
-    interpolated, as `Rotate` does.
+    Fields of shape [batch, height, width] are of one channel. Those in `masks` hold classes: no
+    number between two is made, and new area is `ignored_index`, which the loss should ignore; by
+    default 255 in bytes, false in booleans, else -100. By default masks are all integers but
+    bytes with channels. A torchvision transform gets one mapping of tv_tensors for each sample.
     """
 
     fields: Sequence[str]
     augmentation: Augmentation
+    masks: Sequence[str] | None = None
+    ignored_index: int | None = None
 
     def __call__(self, raw: Any, draws: Draws) -> Any:
-        """The same batch with the fields changed."""
-        named: Any = dict(structures.fields(raw) or {})
+        """The same batch with the fields changed.
+
+        Raises: DataError for fields that are neither pictures nor masks, or may be both.
+        """
+        stored: Any = dict(structures.fields(raw) or {})
         no_targets: Any = None  # an augmentation that mixes them is refused
-        for field in self.fields:
-            is_mask = named[field].dim() == 3
-            images = named[field][:, None] if is_mask else named[field]
-            changed = self.augmentation(RawBatch(images, no_targets), draws).inputs
-            named[field] = changed[:, 0] if is_mask else changed
-        return structures.rebuilt(raw, named)
+        given: Any = {name: stored.get(name) for name in self.fields}
+        self._check(given)
+        new = {
+            name: NEW.get(field.dtype, -100) if self.ignored_index is None else self.ignored_index
+            for name, field in given.items()
+            if self._is_mask(name, field)
+        }
+        images = {
+            name: field if field.dim() == 4 else field[:, None] for name, field in given.items()
+        }
+        if isinstance(self.augmentation, Torchvision):
+            images = self.augmentation.of_fields(images, new, draws)
+        else:
+            for name, image in images.items():
+                part = RawBatch(image, no_targets)
+                of_part = replace(draws, new=new.get(name))
+                images[name] = self.augmentation(part, of_part).inputs
+        for name, image in images.items():
+            stored[name] = image if given[name].dim() == 4 else image[:, 0]
+        return structures.rebuilt(raw, stored)
+
+    def _check(self, given: dict[str, Any]) -> None:
+        """Refuses what is no picture or mask, and a crop of several sizes."""
+        for name, field in given.items():
+            shape = [*getattr(field, "shape", ())]
+            if len(shape) not in (3, 4) or len(shape) == 3 and shape[-1] == 4:
+                raise errors.DataError(
+                    f"augmentation: OnFields takes pictures and masks, [batch, height, width] with "
+                    f"or without channels, and {name!r} is {shape or type(field).__name__}; name "
+                    "fields of the batch; move boxes in the data set"
+                )
+        sizes = {name: [*field.shape[-2:]] for name, field in given.items()}
+        if len({*map(tuple, sizes.values())}) > 1 and not isinstance(self.augmentation, Flip):
+            raise errors.DataError(
+                f"augmentation: OnFields takes fields of one height and width, not {sizes}; resize "
+                "them in the data set"
+            )
+
+    def _is_mask(self, name: str, field: Tensor) -> bool:
+        if self.masks is not None:
+            return name in self.masks
+        is_alone, is_byte = len(self.fields) == 1, field.dtype == torch.uint8
+        if is_byte and field.shape[1:-2] == (1,) and name != self.fields[0]:
+            raise errors.DataError(
+                f"augmentation: {name!r}, bytes of one channel, may be a picture or classes; set "
+                f"masks: [{name}] of OnFields for classes, else masks: []"
+            )
+        return not (field.is_floating_point() or is_byte and (is_alone or field.dim() == 4))

@@ -1,8 +1,9 @@
 """Any torchvision transform as an augmentation that is reproducible after a resume."""
 
 import multiprocessing
+import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,41 +11,88 @@ import torch
 from torch import Tensor
 
 from andiron import errors, randomness
+from andiron.data import structures
+from andiron.data.augment.image_augmentation import check_targets
 from andiron.data.augment.sample_random import Draws
 from andiron.data.dataset import RawBatch
 from andiron.ranges import NodeOrNodes
 
-Transform = Callable[[Tensor], Any]
+Transform = Callable[[Any], Any]
+# names of transforms of colours, and of others that move nothing, of any library
+COLOURS = r".*(Color|Gray|Invert|Posterize|Solarize|Sharp|[cC]ontrast|Equalize|Photo|Noise)"
+STILL = rf"{COLOURS}|.*(Blur|Dtype|Normalize|Erasing|Identity|JPEG|Permutation|RGB)"
+AREA, INSIDE = "area", 30011  # a mask of the area before, and its value
+OWN_SEEDS = "set_random_state", "set_random_seed"  # methods of monai and of albumentations
+SLACK = 1e-3  # of white, for rounding
+REMEDY = "leave out ToDtype, ToTensor and Normalize: pixels are normalised later; or end with"
 
 
 @dataclass(frozen=True)
 class Torchvision:
     """`transform`, or several in order, applied to one image after another, on the CPU.
 
-    For each image torch's default generator is seeded from (seed, epoch, index), and restored after
-    the batch. So transforms must draw from that generator, as all of torchvision.transforms.v2 do,
-    and not from Python's or NumPy's. They receive stored bytes or floats, [channels, height,
-    width], and should return all images in one shape.
-    Raises: ConfigError in a second thread, which would share the generator with the step.
+    For each image the default generators of torch, NumPy and Python are seeded from (seed, epoch,
+    index), and restored after the batch; so is a transform with the method `set_random_state` or
+    `set_random_seed`. Transforms receive [channels, height, width], bytes with white as 255 or
+    floats with white as 1, and return this type and range, all images in one shape.
+    Raises: ConfigError in a second thread, which would share the generator with the step; DataError
+    for another type or range, two results for one seed, and a move beside targets with places.
     """
 
     transform: NodeOrNodes  # a Transform or a sequence of them
     name: str = "torchvision"
 
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
+        if not all(map(re.compile(STILL).match, _names(self._transforms))):
+            check_targets(raw, self.name)
+        return raw._replace(inputs=self.of_fields({"": raw.inputs}, {}, draws)[""])
+
+    def of_fields(
+        self, batches: Mapping[str, Tensor], new: Mapping[str, int], draws: Draws
+    ) -> dict[str, Tensor]:
+        """Pictures, and masks with the class of their `new` area: a sample is one call."""
         self._check_thread()
-        transforms: Sequence[Transform]
-        transforms = [self.transform] if callable(self.transform) else self.transform
-        images: list[Tensor] = []
-        with torch.random.fork_rng(devices=[]):
-            for image, index in zip(raw.inputs.cpu(), draws.indices.tolist(), strict=True):
-                seed = randomness.derive(draws.seed, self.name, draws.epoch, index)
-                # not torch.manual_seed, which would also seed GPUs, absent in worker processes
-                torch.default_generator.manual_seed(seed)
-                for transform in transforms:
-                    image = transform(image)
-                images.append(self._check_image(image, images))
-        return raw._replace(inputs=torch.stack(images).to(raw.inputs.device))
+        stream, indices = draws.stream(self.name, self), draws.indices.tolist()
+        given = {name: batch.cpu() for name, batch in batches.items()}
+        given |= {name: _scaled(given[name], draws.white) for name in given if name not in new}
+        samples = []
+        with randomness.default_generators_restored():
+            for place in (0, *range(len(indices))):  # the first twice: the results should be equal
+                counters = draws.seed, stream, draws.epoch, indices[place]
+                seed = randomness.seed_default_generators(*counters)
+                sample = {name: batch[place].clone() for name, batch in given.items()}
+                samples.append(self._changed(sample, new, seed))
+        made = {}
+        for name, before in given.items():
+            after = self._stacked(before, [structures.part(sample, name) for sample in samples])
+            after = after if name in new else _scaled(after, draws.white, is_back=True)
+            made[name] = after.to(batches[name].device)
+        return made
+
+    @property
+    def _transforms(self) -> Sequence[Transform]:
+        return [self.transform] if callable(self.transform) else self.transform
+
+    def _changed(self, sample: dict[str, Tensor], new: Mapping[str, int], seed: int) -> Any:
+        """The fields of a sample; the transforms get a mapping, or a picture by itself."""
+        first, *others = sample
+        value: Any = sample[first]
+        if is_mapping := bool(others or new):
+            from torchvision import tv_tensors
+
+            value = {
+                name: (tv_tensors.Mask if name in new else tv_tensors.Image)(image)
+                for name, image in sample.items()
+            }
+            area = torch.full((1, *sample[first].shape[1:]), INSIDE)
+            value[AREA] = tv_tensors.Mask(area)
+        for transform in self._transforms:
+            for method in OWN_SEEDS:
+                getattr(transform, method, int)(seed % 2**32)
+            value = transform(value)
+        for name, class_of_new in new.items():
+            value[name] = value[name].masked_fill(value[AREA] != INSIDE, class_of_new)
+        return value if is_mapping else {first: value}
 
     def _check_thread(self) -> None:
         if (
@@ -59,16 +107,65 @@ class Torchvision:
                 ]
             )
 
-    def _check_image(self, image: Any, others: Sequence[Tensor]) -> Tensor:
-        if not isinstance(image, Tensor):
-            raise errors.DataError(
-                f"augmentation.{self.name}: returns {type(image).__name__}, not a tensor; end with "
-                "a transform that returns one"
+    def _stacked(self, before: Tensor, images: Sequence[Any]) -> Tensor:
+        """All images but the first, which should equal the second."""
+        for image in images:
+            if not isinstance(image, Tensor):
+                raise self._refused(
+                    f"returns {type(image).__name__}, not a tensor; end with a transform that "
+                    "returns one"
+                )
+            if image.shape != images[0].shape:
+                raise self._refused(
+                    f"returns images of {list(images[0].shape)} and {list(image.shape)} in one "
+                    "batch; end with a transform that gives them one shape, such as "
+                    "torchvision.transforms.v2.Resize"
+                )
+        if not torch.equal(images[0], images[1]):
+            raise self._refused(
+                "gives two results for one seed, as with a generator of its own; draw from "
+                "torch's, NumPy's or Python's, or give it a method set_random_state(seed)"
             )
-        if others and image.shape != others[0].shape:
-            raise errors.DataError(
-                f"augmentation.{self.name}: returns images of {list(others[0].shape)} and "
-                f"{list(image.shape)} in one batch; end with a transform that gives them one "
-                "shape, such as torchvision.transforms.v2.Resize"
+        after = torch.stack(images[1:]).as_subclass(Tensor)
+        if after.dtype != before.dtype:
+            raise self._refused(
+                f"returns {after.dtype} where {before.dtype} is stored; {REMEDY} "
+                f"torchvision.transforms.v2.ToDtype({before.dtype}, scale=True)"
             )
+        if before.is_floating_point():
+            self._check_range(*before.aminmax(), *after.aminmax())
+        return after
+
+    def _check_range(self, low: Tensor, high: Tensor, darkest: Tensor, brightest: Tensor) -> None:
+        """Refuses floats that were from 0 to 1, and colours of others."""
+        if not (low >= 0 and high <= 1):
+            if any(map(re.compile(COLOURS).match, _names(self._transforms))):
+                raise self._refused(
+                    "changes colours, for which floats are from 0 to 1, and stored pictures have "
+                    f"{low:g} to {high:g}; store such pictures, or bytes"
+                )
+        elif not (darkest >= -SLACK and brightest <= 1 + SLACK):
+            raise self._refused(
+                f"returns {darkest:g} to {brightest:g} for pictures from 0 to 1; {REMEDY} "
+                "torch.nn.Hardtanh(0, 1)"
+            )
+
+    def _refused(self, why: str) -> errors.DataError:
+        return errors.DataError(f"augmentation.{self.name}: {why}")
+
+
+def _names(transforms: Iterable[Any]) -> Iterator[str]:
+    """The names of the transforms, and of those in containers."""
+    for transform in transforms:
+        inner = getattr(transform, "transforms", None)
+        yield from _names(inner) if inner else [type(transform).__name__]
+
+
+def _scaled(image: Tensor, white: float | None, *, is_back: bool = False) -> Tensor:
+    """Pictures with torchvision's white for a `white` above 1, or back."""
+    is_byte = image.dtype == torch.uint8
+    if white is None or white <= 1 or not (is_byte or image.is_floating_point()):
         return image
+    factor = (255 if is_byte else 1) / white
+    scaled = image / factor if is_back else image * factor
+    return scaled.round().clamp(max=255).byte() if is_byte else scaled

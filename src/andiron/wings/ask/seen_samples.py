@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 from operator import itemgetter
 from statistics import median_low
@@ -158,8 +159,9 @@ def _drawn(update: Update, index: int) -> Row:
     one = torch.tensor([index], device=train.device if train.in_memory else "cpu")
     seed = train.shuffle_seed or 0
     raw = augmentations and Gather(train.dataset, (), seed)(Request(update.epoch, one))
-    for augmentation in augmentations:
-        draws, before = Draws(seed, update.epoch, one, {}), getattr(raw, "targets", None)
+    first = Draws(seed, update.epoch, one, white=getattr(train.batcher, "scale", None))
+    for place, augmentation in enumerate(augmentations):
+        draws, before = replace(first, noted={}, place=place), getattr(raw, "targets", None)
         raw = augmentation(raw, draws)
         if draws.noted and getattr(raw, "targets", None) is before:  # mixes no samples
             numbers |= {purpose: each[0].tolist() for purpose, each in draws.noted.items()}
