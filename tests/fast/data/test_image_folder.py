@@ -7,6 +7,7 @@ import logging
 import os
 import pickle
 import shutil
+import struct
 
 import numpy
 import pytest
@@ -323,11 +324,12 @@ def test_each_part_may_have_its_table_of_labels(tmp_path):
     assert len(splits.test) == 6 and splits.facts["class_names"] == ["no", "yes"]
 
 
-@pytest.mark.parametrize("suffix", ["gif", "ppm", "pgm", "GIF", "pbm"])
+@pytest.mark.parametrize("suffix", ["gif", "ppm", "pgm", "GIF", "pbm", "avif", "jp2", "j2k"])
 def test_what_predict_reads_is_trained_on(tmp_path, suffix):
     root = fill(tmp_path, {"ant": 12, "bee": 12})
     count = sum(len(part) for part in load(root).by_name.values())
-    picture(3, 8, 8).convert("L").convert("1").save(root / "ant" / f"more.{suffix}")
+    mode = "L" if suffix.startswith("j") else "1"
+    picture(3, 8, 8).convert("L").convert(mode).save(root / "ant" / f"more.{suffix}")
     assert sum(len(part) for part in load(root).by_name.values()) == count + 1
 
 
@@ -791,3 +793,77 @@ def test_a_link_to_a_folder_around_it_repeats_no_image(root):
     assert [len(each) for each in after.by_name.values()] == [
         len(each) for each in before.by_name.values()
     ]
+
+
+RAMP = numpy.linspace(0, 1, 64).reshape(8, 8)
+COLOURS = numpy.stack([RAMP, RAMP.T, 1 - RAMP])  # in planes
+
+
+def tagged(path, values, **tags):
+    """A TIFF of one strip a plane, without compression, as tifffile and libtiff write it."""
+    planes = values if values.ndim == 3 else values[None]
+    raw = [plane.tobytes() for plane in planes]
+    if values.dtype == bool:
+        raw = [numpy.packbits(values, axis=1).tobytes()]
+    bits = 1 if values.dtype == bool else 8 * values.itemsize
+    entries = [  # tag, type, values
+        (256, 3, [8]), (257, 3, [8]), (258, 3, [bits] * len(planes)), (259, 3, [1]),
+        (262, 3, [tags["white"]]), (273, 4, None), (277, 3, [len(planes)]), (278, 3, [8]),
+        (279, 4, [len(each) for each in raw]), (284, 3, [2 if len(planes) > 1 else 1]),
+        (305, 2, list(tags.get("by", "scanner").encode() + b"\0")),
+        (339, 3, [tags.get("kind", 1)] * len(planes)),
+    ]  # fmt: skip
+    sizes, begin = {2: "B", 3: "H", 4: "I"}, 8 + 2 + 12 * len(entries) + 4
+    strips = begin + 256
+    entries[5] = (273, 4, [strips + sum(map(len, raw[:each])) for each in range(len(raw))])
+    table, beyond = struct.pack("<H", len(entries)), b""
+    for tag, kind, numbers in entries:
+        packed = struct.pack(f"<{len(numbers)}{sizes[kind]}", *numbers)
+        if len(packed) > 4:
+            place = struct.pack("<I", begin + len(beyond))
+            beyond += packed + b"\0" * (len(packed) % 2)
+            packed = place
+        table += struct.pack("<HHI", tag, kind, len(numbers)) + packed.ljust(4, b"\0")
+    content = b"II*\0" + struct.pack("<I", 8) + table + b"\0" * 4 + beyond.ljust(256, b"\0")
+    path.write_bytes(content + b"".join(raw))
+    return path
+
+
+@pytest.mark.parametrize(("values", "tags", "expected"), [
+    ((RAMP * 255).round().astype("u1"), {"white": 1}, RAMP),
+    (255 - (RAMP * 255).round().astype("u1"), {"white": 0}, RAMP),
+    ((RAMP * 65535).round().astype("u2"), {"white": 1}, RAMP),
+    (65535 - (RAMP * 65535).round().astype("u2"), {"white": 0}, RAMP),
+    ((1 - RAMP).astype("f4"), {"white": 0, "kind": 3}, RAMP),
+    (RAMP > 0.7, {"white": 0, "by": "tifffile.py"}, RAMP > 0.7),
+    (RAMP > 0.7, {"white": 0}, RAMP <= 0.7), (RAMP > 0.7, {"white": 1}, RAMP > 0.7),
+    ((COLOURS * 255).round().astype("u1"), {"white": 2}, COLOURS),
+    ((COLOURS * 65535).round().astype("u2"), {"white": 2}, "in planes: save it with the colours"),
+    ((COLOURS[[0, 1, 2, 0]] * 65535).astype("u2"), {"white": 2}, "16-bit colours in planes"),
+    ((RAMP * 255 - 128).round().astype("i1"), {"white": 1, "kind": 2}, "it has signed bytes"),
+])  # fmt: skip
+def test_the_tags_of_a_tiff_decide_what_its_pixels_are(tmp_path, values, tags, expected):
+    path = tagged(tmp_path / "a.tif", values, **tags)
+    channels = 3 if values.ndim == 3 else 1
+    if isinstance(expected, str):
+        message = message_of(errors.DataError, image_decoding.of_file, path, (channels, 8, 8))
+        assert str(path) in message and expected in message
+        return
+    with Image.open(path) as image:
+        pictures = [
+            image_decoding.of_file(path, (channels, 8, 8)),
+            image_decoding.of_picture(image, "a.tif", (channels, 8, 8)),
+        ]
+    for pixels in pictures:
+        difference = pixels.numpy() - expected * 255.0
+        assert abs(difference).max() <= 0.51  # half a step
+
+
+@pytest.mark.parametrize("orientation", [1, 3, 6, 8])
+def test_a_picture_is_turned_as_its_file_is(tmp_path, orientation):
+    path, exif = tmp_path / "a.tif", Image.Exif()
+    exif[0x0112] = orientation
+    picture(3, 8, 8).save(path, exif=exif)
+    with Image.open(path) as image:
+        turned = image_decoding.of_picture(image, "a.tif", (3, 8, 8))
+    assert torch.equal(turned, image_decoding.of_file(path, (3, 8, 8)))

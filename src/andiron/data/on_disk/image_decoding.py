@@ -114,7 +114,7 @@ def of_picture(
 ) -> UInt8[Tensor, "channels height width"]:
     """`of_file` for a PIL image, which is not changed; `name` is for messages."""
     with _readable(name):
-        return _pixels(image.copy(), shape, resizing)
+        return _pixels(image, shape, resizing)
 
 
 @contextmanager
@@ -138,9 +138,12 @@ def _pixels(image: Any, shape: Sequence[int], resizing: Resizing) -> Tensor:
     from PIL import ImageOps
 
     channels, height, width = shape
-    image.load()
-    ImageOps.exif_transpose(image, in_place=True)
-    chosen = (_in_8_bits(image) if image.mode.startswith(WIDE) else image).convert(MODES[channels])
+    is_inverted = _is_inverted(image)
+    image = ImageOps.exif_transpose(image)
+    chosen = _in_8_bits(image) if image.mode.startswith(WIDE) else image
+    chosen = chosen.convert(MODES[channels])
+    if is_inverted:
+        chosen = ImageOps.invert(chosen)
     if height == width:
         chosen = _centre(chosen, height, resizing)
     elif chosen.size != (width, height):
@@ -148,6 +151,24 @@ def _pixels(image: Any, shape: Sequence[int], resizing: Resizing) -> Tensor:
         raise ValueError(f"it has {found} pixels where the run has {width}x{height}: resize it")
     pixels = torch.frombuffer(bytearray(chosen.tobytes()), dtype=torch.uint8)
     return pixels.view(height, width, channels).permute(2, 0, 1).contiguous()
+
+
+def _is_inverted(image: Any) -> bool:
+    """Whether Pillow gives the negative of a TIFF; raises for one that it reads wrongly.
+
+    It leaves "white is zero" as it is in more than 8 bits; tifffile writes so yes/no masks, in
+    which yes is 1.
+    """
+    bits, compression, white, planes, kind = (
+        getattr(image, "tag_v2", {}).get(tag) for tag in (258, 259, 262, 284, 339)
+    )
+    if bits == (8,) and kind == (2,):
+        raise ValueError("it has signed bytes: save it as unsigned ones")
+    if bits and bits[1:] and bits[0] == 16 and planes == 2 and compression == 1:
+        raise ValueError("it has 16-bit colours in planes: save it with the colours side by side")
+    if white != 0 or image.mode != "1":
+        return white == 0 and image.mode.startswith(WIDE)
+    return str(image.tag_v2.get(305)).startswith("tifffile")
 
 
 def _in_8_bits(image: Any) -> Any:

@@ -23,7 +23,7 @@ from andiron.data.on_disk.train_valid_test import OTHERS, PARTS, part_of
 
 SUFFIXES = (
     ".png", ".jpg", ".jpeg", ".jfif", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm",
-    ".pbm", ".pnm",
+    ".pbm", ".pnm", ".avif", ".jp2", ".j2k",
 )  # fmt: skip
 # hidden folders, and those that archives, NAS boxes and file systems add
 OF_SYSTEM = re.compile(r"\..*|__MACOSX|@eaDir|\$RECYCLE\.BIN|System Volume Information|lost\+found")
