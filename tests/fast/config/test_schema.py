@@ -289,6 +289,18 @@ def test_a_data_set_without_a_path_for_a_root_is_left_as_it_is(data):
     assert config.with_absolute_paths() == config
 
 
+@pytest.mark.parametrize("name", ["parts.collate", "imdb", "s3://bucket/x", "nothing/there"])
+@pytest.mark.parametrize("target", [
+    "hydra.utils.get_method", "datasets.load_dataset", "mine.Stream"])  # fmt: skip
+def test_a_path_that_is_a_name_stays_as_typed(tmp_path, monkeypatch, target, name):
+    monkeypatch.chdir(tmp_path)
+    node = {"_target_": "andiron.data.torch_dataset", "train": {"_target_": target, "path": name}}
+    assert schema._absolute(node) == node
+    (tmp_path / "clicks").mkdir()
+    node["train"]["path"] = "clicks"
+    assert schema._absolute(node)["train"]["path"] == str(tmp_path / "clicks")
+
+
 def test_an_option_of_an_unchosen_part_says_how_to_choose_the_part():
     message = said(early_stopping={"patience": {"patience": 3}}, averages={"ema": {"decay": 0.9}})
 

@@ -9,8 +9,10 @@ import torch
 from torch.utils.data import IterableDataset, Subset, TensorDataset, default_collate
 
 from andiron import errors, randomness
-from andiron.data import ArrayBatcher, DataLoader, RawBatch, from_torch, torch_dataset
+from andiron.data import ArrayBatcher, DataLoader, RawBatch, digits, from_torch, torch_dataset
 from andiron.data.composed.composed_datasets import Concatenated, Mapped, Partial, Windows
+from andiron.distributed import World
+from andiron.shell.assembly import components
 from refusals import message_of
 
 INPUTS, TARGETS = torch.arange(10.0).view(5, 2), torch.arange(5)
@@ -198,3 +200,84 @@ def test_a_part_may_lack_the_last_classes():
 def test_samples_that_do_not_make_a_batch_are_refused_with_what_to_do():
     with pytest.raises(errors.MismatchError, match="list: its samples do not make a batch: .*obj"):
         torch_dataset(train=[(object(), 0)])
+
+
+FEW, MANY = torch.tensor([7], dtype=torch.uint8), torch.tensor([300])
+MIXED = {
+    "bytes": (FEW, MANY), "halves": (torch.tensor([0.5]).half(), torch.tensor([1e6])),
+    "integers first": (MANY, torch.tensor([0.25])), "yes first": (FEW > 1, MANY),
+    "arrays": (numpy.array([7], "u1"), numpy.array([70_000])),
+}  # fmt: skip
+
+
+class MixedTypes(torch.utils.data.Dataset):
+    def __init__(self, small, large, is_pair):
+        self.values, self.is_pair = (small, large), is_pair
+
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, index):
+        value = self.values[index % 3 == 1]
+        return (value, index % 2) if self.is_pair else {"n": value}
+
+
+@pytest.mark.parametrize("is_pair", [True, False])
+@pytest.mark.parametrize("kind", MIXED)
+def test_samples_of_several_types_make_one_batch_with_workers_and_without(kind, is_pair):
+    def values(num_workers):
+        dataset = from_torch(MixedTypes(*MIXED[kind], is_pair))
+        loader = DataLoader(
+            dataset, lambda raw, device: raw, batch_size=4, shuffle_seed=3, num_workers=num_workers
+        )
+        batches = [batch.inputs if is_pair else batch["n"] for batch in loader.epoch(0)]
+        loader.close()
+        return [(batch.dtype, batch.tolist()) for batch in batches]
+
+    assert values(0) == values(1)
+
+
+class OwnGenerator(torch.utils.data.Dataset):
+    def __init__(self, size, seed=None):
+        self.size, self.own, self.seed = size, numpy.random.default_rng(0), seed
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, index):
+        if self.seed:
+            self.own = numpy.random.default_rng(self.seed())
+        return torch.tensor([float(self.own.integers(1000))]), index % 2
+
+
+@pytest.mark.parametrize("seed", [None, lambda: int(torch.randint(2**31, ()))])
+def test_samples_that_do_not_repeat_are_named_once_with_the_remedy(seed, caplog):
+    made = [
+        torch_dataset(train=OwnGenerator(60, seed), num_classes=2, valid=0.2, test=0.2)
+        for _ in range(2)
+    ]
+    warned = [line for line in caplog.messages if "gives other samples for the same seeds" in line]
+    assert len(warned) == (0 if seed else 2)  # once a data set
+    assert all("set_random_seed" in line and "data.train: OwnGenerator" in line for line in warned)
+    assert made[0].fingerprint == made[1].fingerprint
+
+
+def test_a_mapping_of_splits_is_refused_with_the_lines_to_type():
+    splits = type("DatasetDict", (dict,), {})(train=Numbers(), test=Numbers())
+    message = message_of(errors.DataError, torch_dataset, train=splits, num_classes=2)
+    for words in ("data.train: DatasetDict: holds the splits train, test", "/train for load_from",
+                  "split: train for load_dataset"):  # fmt: skip
+        assert words in message
+
+
+@pytest.mark.parametrize(("found", "is_same"), [
+    ([(9, "a"), (9, "a")], True), ([(9, "a"), (9, "b")], False), ([(9, "a"), (8, "a")], False),
+])  # fmt: skip
+def test_processes_that_read_other_samples_are_refused(found, is_same):
+    splits, world = digits(valid=0.1, split_seed=0), World()
+    world.gathered = lambda own: found
+    if is_same:
+        components._check_same(splits, world)
+        return
+    message = message_of(errors.DataError, components._check_same, splits, world)
+    assert "divides itself by rank" in message and "nodesplitter=lambda urls: urls" in message

@@ -1,6 +1,8 @@
 """Splits of a user's torch data sets, with their transforms and collate function."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import torch
@@ -25,6 +27,8 @@ from andiron.ranges import Count, Node, Proportion, Seed, SetName, Validation
 
 Samples = SampleBySample | Streamed
 SAMPLES_READ = 32  # of each data set for the fingerprint, evenly spaced
+READ_AGAIN = 4  # of them, to see whether they repeat
+log = logging.getLogger("andiron")
 
 
 def torch_dataset(
@@ -237,10 +241,23 @@ def _fingerprint(datasets: Mapping[str, Samples]) -> str:
         number = min(SAMPLES_READ, len(dataset))
         last = number if isinstance(dataset, Streamed) else len(dataset)
         places = torch.linspace(0, last - 1, number).round().long().tolist()
-        tensors = _tensors([_samples(dataset, [index]) for index in places])
+        again = places[:READ_AGAIN]
+        tensors = [[*_tensors(_samples(dataset, [index]))] for index in places + again]
         if isinstance(dataset, Streamed):
             dataset.restart()
-        digests.append(f"{name} {len(dataset)} {fingerprints.of_tensors(*tensors)}\n")
+        checksum, first, second = (
+            fingerprints.of_tensors(*chain.from_iterable(each))
+            for each in (tensors[:number], tensors[: len(again)], tensors[number:])
+        )
+        if first != second:
+            checksum = ""  # would be another at each start
+            log.warning(
+                "data.%s: %s gives other samples for the same seeds, as with a generator of its "
+                "own: runs do not repeat; seed it by torch for each sample: "
+                "compose.set_random_seed(int(torch.randint(2**31, ()))) for albumentations, "
+                "transform.set_random_state(...) for monai", name, type(dataset.dataset).__name__,
+            )  # fmt: skip
+        digests.append(f"{name} {len(dataset)} {checksum}\n")
     return fingerprints.of_texts(digests)
 
 

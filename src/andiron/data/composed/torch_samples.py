@@ -16,13 +16,11 @@
 """
 
 import logging
-import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch.utils.data import IterableDataset, _utils, default_collate
 
@@ -60,11 +58,11 @@ class SampleBySample:
         """The same, with the generators seeded for each sample and for collating a batch."""
         samples = []
         listed, counters = torch.as_tensor(indices).tolist(), draws.indices.tolist()
-        with _generators_restored():
+        with randomness.default_generators_restored():
             for index, counter in zip(listed, counters, strict=True):
-                _seed_generators(randomness.derive(draws.seed, "sample", draws.epoch, counter))
+                randomness.seed_default_generators(draws.seed, "sample", draws.epoch, counter)
                 samples.append(self.dataset[index])
-            _seed_generators(randomness.derive(draws.seed, "collate", draws.epoch, *counters[:1]))
+            randomness.seed_default_generators(draws.seed, "collate", draws.epoch, *counters[:1])
             return _collated(self, samples)
 
     def sample_name(self, index: int) -> str | None:
@@ -78,7 +76,8 @@ def _collated(source: Any, samples: list[Any]) -> Any:
     Raises: MismatchError if they do not make a batch.
     """
     try:
-        batch = source.collate(samples)
+        with _without_worker():  # there, torch collates into the type of the first sample
+            batch = source.collate(samples)
     except Exception as error:
         what = f"{type(source.dataset).__name__}: its samples do not make a batch"
         remedy = "end its transform with one that gives tensors of one shape, or give a collate"
@@ -146,25 +145,18 @@ def from_torch(dataset: Any, collate: Collate = collated) -> SampleBySample:
             "data=torch_dataset may be one; write a map-style data set, with __len__ and "
             "__getitem__(index), or read its samples into an andiron.data.ArrayDataset"
         )
+    if isinstance(dataset, Mapping):
+        splits = [*dataset]
+        raise errors.DataError(
+            f"{name}: holds the splits {', '.join(splits)}; name one of them: dataset_path: "
+            f"<its folder>/{splits[0]} for load_from_disk, split: {splits[0]} for load_dataset, "
+            f"or [{splits[0]!r}] in Python"
+        )
     if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
         raise errors.DataError(
             f"{name}: is not a map-style torch data set; give it __len__ and __getitem__(index)"
         )
     return SampleBySample(dataset, collate)
-
-
-def _seed_generators(seed: int) -> None:
-    """Seeds the default generators of torch, NumPy and Python."""
-    torch.default_generator.manual_seed(seed)  # GPUs have none in worker processes
-    random.seed(seed)
-    np.random.seed(seed % 2**32)
-
-
-@contextmanager
-def _generators_restored() -> Iterator[None]:
-    """A context after which the default generators are as before it."""
-    with torch.random.fork_rng(devices=[]), randomness.global_generators_restored():
-        yield
 
 
 class Streamed:
@@ -201,9 +193,9 @@ class Streamed:
         Raises: DataError if a pass over the data set has no sample.
         """
         listed = [draws.epoch * self.size + index for index in torch.as_tensor(indices).tolist()]
-        with _generators_restored():
+        with randomness.default_generators_restored():
             samples = self._read(sorted({*listed}), draws.seed)
-            _seed_generators(randomness.derive(draws.seed, "collate", draws.epoch, *listed[:1]))
+            randomness.seed_default_generators(draws.seed, "collate", draws.epoch, *listed[:1])
             return _collated(self, [samples[position] for position in listed])
 
     def restart(self) -> None:
@@ -218,7 +210,7 @@ class Streamed:
         samples = {}
         with _without_worker():
             if self._stream is None or seed != self._seed or positions[0] < self._position:
-                _seed_generators(randomness.derive(seed, "stream"))
+                randomness.seed_default_generators(seed, "stream")
                 self._stream, self._seed, self._position = self._passes(), seed, 0
             else:
                 of_torch, of_others = self._generators

@@ -85,8 +85,22 @@ def build(
         target_kinds.check(dataclasses.asdict(config), trusted)
     with nullcontext() if trusted is None else unwritten():
         components = world.after_first(partial(_built, config, size_limit, trusted, world))
+    _check_same(components.splits, world)
     host_memory.map_once([loader.dataset for loader in components.loaders], world)
     return components
+
+
+def _check_same(splits: Splits, world: World) -> None:
+    """Refuses a data set that has other samples in another process."""
+    found = world.gathered((len(splits.train), splits.fingerprint))
+    if len({*found}) > 1:
+        raise errors.DataError(
+            f"data: processes read other samples ({found[0][0]} in process 0, {found[-1][0]} in "
+            f"process {len(found) - 1}), as of a data set that divides itself by rank; batches are "
+            "divided later, so give each process all samples: nodesplitter=lambda urls: urls for "
+            "webdataset, no split_dataset_by_node for datasets, for litdata "
+            "stream.distributed_env = type(stream.distributed_env)(1, 0, 1)"
+        )
 
 
 def unwritten() -> AbstractContextManager[None]:

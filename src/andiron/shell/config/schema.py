@@ -229,14 +229,19 @@ class Train(LearnerOptions):
 
 
 def _absolute(node: Node, paths: Sequence[str] = MAY_BE_PATHS) -> Node:
-    """The node of a data set with absolute paths, also in the nodes inside it."""
+    """The node of a data set with absolute paths, also in the nodes inside it.
+
+    A `path` of another class than Andiron's may be a name: it stays as typed if nothing is there.
+    """
     absolute = {
         name: _absolute(value, [*value] if name == SETS else MAY_BE_PATHS)
         for name, value in node.items()
         if isinstance(value, dict)
     }
+    is_own = node_checks.is_shipped(str(node.get("_target_", "andiron.")))
     for name in paths:
-        if isinstance(node.get(name), str):
+        is_path = isinstance(node.get(name), str)
+        if is_path and (is_own or name in ("root", "cache") or os.path.exists(node[name])):
             absolute[name] = os.path.abspath(node[name])
     return node | absolute
 
