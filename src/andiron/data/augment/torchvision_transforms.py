@@ -107,7 +107,7 @@ class Torchvision:
                 ]
             )
 
-    def _stacked(self, before: Tensor, images: Sequence[Any]) -> Tensor:
+    def _stacked(self, before: Tensor, images: list[Any]) -> Tensor:
         """All images but the first, which should equal the second."""
         for image in images:
             if not isinstance(image, Tensor):

@@ -279,7 +279,7 @@ def _warn_of_tags(table: Path, tags_of: Mapping[str, set[str]]) -> None:
     """Warns of a label that has all tags of another one, and more that are in other labels too."""
     used = Counter(chain.from_iterable(tags_of.values()))
     for label, tags in tags_of.items():
-        if any(other < tags for other in tags_of.values()) and min(map(used.get, tags)) > 1:
+        if any(other < tags for other in tags_of.values()) and min(map(used.__getitem__, tags)) > 1:
             log.warning(
                 "%s: labels such as %r look like several labels of one picture, and each "
                 "combination is a class; for several labels a picture, give 0 and 1 for each of "
