@@ -119,6 +119,27 @@ def size(batch: Any) -> int:
     )
 
 
+def cut(batch: Any, first: int, end: int) -> Any:
+    """The samples of a batch from `first` to before `end`.
+
+    Raises: DataError for an object that moves itself.
+    """
+    named = fields(batch)
+    if named is None and type(batch) in PLAIN:
+        return type(batch)(_cut(value, first, end) for value in batch)
+    return _cut(batch, first, end)
+
+
+def _cut(value: Any, first: int, end: int) -> Any:
+    if isinstance(value, Tensor | list | tuple) and fields(value) is None:
+        return value[first:end]
+    if (named := fields(value)) is not None:
+        return rebuilt(value, {name: _cut(inner, first, end) for name, inner in named.items()})
+    if is_object(value):
+        raise errors.DataError(f"a batch of type {type(value).__name__} cannot be cut")
+    return value
+
+
 def size_or_one(batch: Any) -> int:
     """The number of samples in a batch; 1 if it is unknown."""
     try:

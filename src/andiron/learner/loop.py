@@ -11,7 +11,7 @@ from andiron import errors
 from andiron.interrupter import Interrupter
 from andiron.learner.agenda import Agenda
 from andiron.learner.evaluation import Evaluator
-from andiron.learner.extras import lone_samples
+from andiron.learner.extras import lone_samples, mean_loss
 from andiron.learner.extras.observers import Step
 from andiron.learner.run_host import RunHost, RunSession
 from andiron.learner.saving import Saver
@@ -160,9 +160,9 @@ class Loop:
         self._stop_if_asked()
         batches = iter(train.epoch(at.epoch, at.batch) if at.batch else train.epoch(at.epoch))
         if at.updates == self._metric_log.progress.first_updates:  # later epochs are alike
-            model, world = self._updater.model, self._updater.world
-            is_whole = self._agenda.is_whole(at, len(train))
-            batches = lone_samples.refused(batches, train, model, world, is_whole)
+            parts = train, self._updater.model, self._updater.world
+            batches = lone_samples.refused(batches, *parts, self._agenda.is_whole(at, len(train)))
+            batches = mean_loss.refused(batches, *parts, self._accumulation)
         batches = self._metric_log.traced(batches)
         asked = time.perf_counter()
         while group := list(islice(batches, self._accumulation)):

@@ -63,8 +63,9 @@ class Forward(Supervised):
     field `targets`. `weights` is a field with the weight of each sample in `loss`.
     `mean_over` is the count that the network's own loss is a mean over: `samples`; the `targets`
     that are not `ignored_index`; or the `next_targets`, all but the first of each sequence, as in
-    causal language models. It is needed unless there is one class a sample. `class_dim` is the
-    dimension of the classes where the shapes fit both; by default that of an earlier batch.
+    causal language models. It is needed unless there is one class a sample. `batch` is for a loss
+    that compares the samples of a batch: parts of one are then batches of their own. `class_dim` is
+    the dimension of the classes where the shapes fit both; by default that of an earlier batch.
     Raises: ValueError for an option of the other kind of loss.
     """
 
@@ -77,7 +78,7 @@ class Forward(Supervised):
         targets: str = "labels",
         output: str = "logits",
         weights: str | None = None,
-        mean_over: Literal["samples", "targets", "next_targets"] | None = None,
+        mean_over: Literal["samples", "targets", "next_targets", "batch"] | None = None,
         ignored_index: int = IGNORED,
         class_dim: Literal[1, -1] | None = None,
         num_classes: Count | None = None,
@@ -90,7 +91,9 @@ class Forward(Supervised):
             )
         self.inputs = dict(zip(inputs, inputs)) if isinstance(inputs, Sequence) else inputs
         self.targets, self.output, self.weights = targets, output, weights
-        self.mean_over, self.ignored_index = mean_over, ignored_index
+        self.parts_are_batches = mean_over == "batch"
+        self.mean_over = "samples" if self.parts_are_batches else mean_over
+        self.ignored_index = ignored_index
         self.num_classes = num_classes
         self._class_dim = class_dim
         self._is_checked = False

@@ -147,10 +147,10 @@ def _check_targets(
     if not loss.is_cpu:
         return torch.where(is_outside.any(), torch.nan, loss)
     if bool(is_outside.any()):
-        values = targets[is_outside].unique().tolist()
+        values = {*targets[is_outside].tolist()}
         is_free = ignored_index is None or not bool((targets == ignored_index).any())
         if option and len(values) == 1 and is_free:
-            ignoring += f", and {option}={values[0]} would ignore {values[0]}"
+            ignoring += f", and {option}={(value := values.pop())} would ignore {value}"
         error = errors.SampleError(f"{_named_samples(targets, is_outside)}; {allowed}; {ignoring}")
         error.places = [*dict.fromkeys(is_outside.nonzero()[:, 0].tolist())]
         raise error
@@ -161,9 +161,9 @@ def _named_samples(targets: Tensor, is_outside: Tensor) -> str:
     """`sample 3 of the batch has target 10 at place 5`; of many places the numbers by target."""
     words = []
     if targets.dim() > 1 and int(is_outside.sum()) > MOST_PLACES:
-        for value in targets[is_outside].unique():
-            samples, *_ = (is_outside & (targets == value)).nonzero(as_tuple=True)
-            listed = readable.joined(samples.unique().tolist())
+        for value in sorted({*targets[is_outside].tolist()}):
+            samples = (is_outside & (targets == value)).nonzero()[:, 0].tolist()
+            listed = readable.joined([*dict.fromkeys(samples)])
             words.append(f"target {value:g} at {len(samples)} places of samples {listed}")
         return f"the batch has {readable.joined(words)}"
     for (sample, *inside), target in zip(
