@@ -1,5 +1,6 @@
 """Checks of the process that a command runs in, made before anything else."""
 
+import errno
 import functools
 import io
 import os
@@ -11,6 +12,7 @@ from typing import ParamSpec
 
 from andiron import errors
 from andiron.interrupter import Interrupter
+from andiron.plain import readable
 from andiron.shell.cli import answers, streams
 from andiron.shell.cli.signals import Signals, exit_code, installed, outcome
 from andiron.shell.config import flags, project
@@ -19,6 +21,8 @@ from andiron.shell.config import flags, project
 NUMBERS_OF_PROCESSES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")
 OF_TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 RANKS = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK")
+# a file that cannot be read or written, for a reason that is no mistake of the program
+OF_A_FILE = (errno.ENAMETOOLONG, errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EACCES)
 Arguments = ParamSpec("Arguments")
 Main = Callable[Arguments, int]
 
@@ -86,6 +90,9 @@ def _ended(error: BaseException, given: list[str], interrupted: str, failed: int
         text = line = "; ".join([interrupted, *outcome(error)])
     elif isinstance(error, errors.AndironError):
         code, line = failed or code, f"error: {text}"
+    elif isinstance(error, OSError) and error.errno in OF_A_FILE and error.filename:
+        code, text = failed or code, f"{error.filename}: {error.strerror}"
+        line = f"error: {readable.printable(text)}"
     elif answers.are_asked():
         line = traceback.format_exc()
     else:

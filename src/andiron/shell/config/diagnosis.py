@@ -3,6 +3,8 @@
 import os
 import re
 import shlex
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,8 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
             valid.append(_with_first_value(override, choices))
     if files := _file_problems(error, conf_dirs[1:]):  # nothing can be composed with them
         return lines + files
+    if merged := [*_merged(valid, conf_dirs)]:
+        return lines + merged
     reported = {*map(_option, lines)}
     wrong = reported & {*choices}  # groups with an unknown choice, whose options are unknown
     valid = [text for text in valid if text.lstrip("+~").partition(".")[0] not in wrong]
@@ -65,6 +69,22 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
     flags = command_arguments.of_the_configuration(arguments)  # which may be wrong
     place = "".join(map("{}={}: ".format, flags[::2], flags[1::2]))
     return lines or _unlisted(error, overrides) or [place + resolution.message(error)]
+
+
+def _merged(overrides: list[str], conf_dirs: list[Path]) -> Iterator[str]:
+    """How to type each override by a node that Hydra would merge with the node there."""
+    for text in overrides:
+        option, value = _option(text), _value(text)
+        if not (isinstance(value, list) or isinstance(value, dict) and "_target_" in value):
+            continue
+        others = [each for each in overrides if each is not text]
+        typed = [f"~{option}", f"+{option}={text.partition('=')[2]}"]
+        with suppress(Exception):  # Hydra's: the others have mistakes of their own
+            there = OmegaConf.select(composed_by_hydra(others, *conf_dirs), option)
+            problems = _schema_problems([*others, *typed], conf_dirs)
+            if OmegaConf.is_dict(there) and (isinstance(value, list) or not problems):
+                way = f"is merged with the node there; replace it: {shlex.join(typed)}"
+                yield from problems or [f"{text.lstrip('+')}: {way}"]
 
 
 def _unlisted(error: Exception, overrides: list[str]) -> list[str]:
@@ -88,7 +108,10 @@ def with_quoting(error: Exception, overrides: list[str], conf_dirs: list[Path]) 
         lines = dict.fromkeys(error.problems, "")
         for text in overrides:
             wrong = [line for line in lines if _option(line) == _option(text)]
-            if wrong and (_value(text) != text.partition("=")[2] or "${" in text):
+            if wrong and text[0] == "+" and "no such option" in wrong[0]:
+                use = f"${{{_option(text)}}}"
+                lines[wrong[0]] = f"; as a variable, it needs a use of {use} in a file, or goes"
+            elif wrong and (_value(text) != text.partition("=")[2] or "${" in text):
                 lines[wrong[0]] = _remedy(text, overrides, conf_dirs)
         if any(lines.values()):
             shown = errors.ConfigError(line + remedy for line, remedy in lines.items())
@@ -105,7 +128,8 @@ def with_quoting(error: Exception, overrides: list[str], conf_dirs: list[Path]) 
 def _value(text: str) -> Any:
     """The value that Hydra reads in an override; None for an invalid one."""
     override = command_arguments.parsed_override(text)
-    return override and override.value()
+    value = override and override.value()
+    return [getattr(each, "text", each) for each in value] if isinstance(value, list) else value
 
 
 def _remedy(text: str, overrides: list[str], conf_dirs: list[Path]) -> str:
@@ -117,11 +141,16 @@ def _remedy(text: str, overrides: list[str], conf_dirs: list[Path]) -> str:
     is_choice = "/" in option or option in groups(*conf_dirs)
     owners = {option.partition(".")[0], "experiment"} - {option}
     choices = [each for each in overrides if _option(each) in owners]
+    value = _value(text)
+    if isinstance(value, list) and any(isinstance(each, dict) for each in value):
+        return ""
+    if isinstance(value, dict) and not _refusals(option, text, choices, conf_dirs):
+        return ""  # a mapping is what the option takes
     refused = {
         form: _refusals(option, form, choices, conf_dirs)
         for form in ([] if is_choice else quoting.as_text(text))
     }
-    accepted = [form for form, lines in refused.items() if not lines]
+    accepted = [form for form, lines in refused.items() if not lines and _value(form) != value]
     if accepted or command_arguments.parsed_override(text) is not None:
         return quoting.remedy(accepted)
     return "".join(f"; as a text, {lines[0]}" for lines in [*refused.values()][:1])
@@ -204,7 +233,11 @@ def _group_problem(override: Override, choices: Groups) -> str | None:
         if option not in choices[group]:
             hint = errors.nearest(option, choices[group])
             there = f"available: {', '.join(choices[group])}"
-            instead = f"; ~{group} leaves it out" if option == "null" else ""
+            is_optional = option == "null" and getattr(schema.Train, group, option) is None
+            instead = f"; ~{group} leaves it out" if is_optional else ""
+            if isinstance(override.value(), dict):
+                typed = f"~{group}", f"+{group}={override.get_value_string()}"
+                instead = f"; a class is given as {shlex.join(typed)}"
             line = f"{group}={option}: no such {group}{hint}; {there}{instead}"
             near = errors.choices(option, choices[group])
             return Problem(line, kind="unknown_choice", option=group, value=option, **near)

@@ -3,7 +3,11 @@
 import re
 import shlex
 
-PLAIN = re.compile(r"[\w.@:+-]*/[\w./@:+-]*", re.ASCII)  # a path that Hydra and shells read alike
+# a path or a name that Hydra and shells read alike
+PLAIN = re.compile(
+    r"[\w.@:+-]*/[\w./@:+-]*|(?!(?:null|true|false|nan|inf)\Z)[a-z_][\w.-]*",
+    re.ASCII | re.IGNORECASE,
+)
 KEY = re.compile(r"[+~]*[\w./@:-]+", re.ASCII)
 
 

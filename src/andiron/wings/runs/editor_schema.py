@@ -5,6 +5,7 @@ and with the user's variables and groups.
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,8 @@ def main() -> int:
     conf = options.config_dir or next(iter(project.current().conf), None)
     if conf is None:
         raise errors.ConfigError(["--config-dir: not given, and there is no project here; give it"])
+    if not conf.is_dir():
+        raise errors.ConfigError([f"--config-dir={conf}: no such folder"])
     user_files.check([conf])
     _write(conf / FILE, schema_of(conf))
     if not answers.give({"path": str(conf / FILE)}):
@@ -70,12 +73,11 @@ def _write(path: Path, content: dict[str, Any]) -> None:
 
     Raises: OutputError.
     """
-    try:
-        if os.path.lexists(path):
-            earlier = {} if path.is_symlink() else files.read_json(path)
-            if not isinstance(earlier, dict) or earlier.get("title") != content["title"]:
-                raise ValueError("is not a schema that this command wrote")
-        files.write_json(path, content)
-    except (OSError, ValueError) as error:
-        why = files.reason(error)
-        raise errors.OutputError(f"{path}: not written: {why}; move it elsewhere") from error
+    earlier = None
+    with suppress(OSError, ValueError):
+        earlier = None if path.is_symlink() else files.read_json(path)
+    is_own = isinstance(earlier, dict) and earlier.get("title") == content["title"]
+    if os.path.lexists(path) and not is_own:
+        why = "is not a schema that this command wrote"
+        raise errors.OutputError(f"{path}: {why}, and stays; move it elsewhere")
+    files.write_json(path, content)
