@@ -1,13 +1,17 @@
 """Rechecks of honest runs, and of runs that somebody changed, with every checksum renewed."""
 
 import json
+import re
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
 
 import andiron
+from andiron.plain import readable
 from andiron.run_folder import RunFolder
+from andiron.shell.run import run_record
 from andiron.wings.ask import recheck, replay, samples
 from andiron.wings.ask.following import Follows
 from in_process import called
@@ -47,11 +51,11 @@ def test_the_command_reports_what_it_covered_and_names_damage(finished_digits, t
     damaged = run / "checkpoints" / "step-42" / "optimizer.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
     ended = called(recheck.main, run)
-    assert ended.code == 1 and f"\n- {damaged}: " in ended.output
+    assert ended.code == 1 and f"\n{damaged}: " in ended.output
     RunFolder(run).summary.write_text("{}")
     ended = called(recheck.main, run)
     assert ended.code == 1
-    assert f"- {run / 'summary.json'}: is not as the run wrote it" in ended.output
+    assert f"\n{run / 'summary.json'}: is not as the run wrote it" in ended.output
 
 
 def test_every_question_is_answered_with_as_many_threads_as_the_run_had(
@@ -98,3 +102,32 @@ def test_a_value_of_tensorboard_or_of_the_summary_that_was_not_logged_is_named(
     done = recheck.recheck(run.path, 1, 0)
     assert len(done.record) == 3  # best and last of the summary, a scalar
     assert all("accuracy" in line for line in done.differences)
+
+
+@pytest.mark.parametrize("name", [
+    "\x1b[31mred", "<img src=x onerror=alert(1)>", "**bold** [a](http://b)", "a|b", "\u202eabc",
+    "``````", "line\nbreak",
+])  # fmt: skip
+def test_a_strangers_text_is_literal_in_the_report(name):
+    made = [recheck.Segment(1, 4, 2, 3)]
+    text = recheck.Recheck(Path(f"runs/{name}"), 4, made, [f"{name}: is 1"]).as_markdown
+    assert readable.printable(text) == text
+    fence, outside = "", []
+    for line in text.splitlines():
+        if line.startswith(fence or "```"):
+            fence = "" if fence else re.match("`+", line)[0]
+        elif not fence:
+            outside.append(line)
+    assert all(sign not in "\n".join(outside) for sign in ("red", "img", "bold", "abc", "break"))
+
+
+def test_a_run_that_ends_earlier_when_it_is_made_again_is_named(finished_digits, tmp_path):
+    run = RunFolder(shutil.copytree(finished_digits, tmp_path / "run"))
+    plain = json.loads(run.config.read_text())
+    run.config.write_text(json.dumps({**plain, "batch_size": 400}))
+    origin = json.loads(run.provenance.read_text())
+    origin["hardware"]["threads"] = True
+    run.provenance.write_text(json.dumps(origin))
+    run_record.accept(run)
+    ended = called(replay.main, run.path, "--update", "9", "--from-start")
+    assert ended.code == 2 and "made again, it ends after update " in ended.errors

@@ -80,9 +80,9 @@ class PastSessions:
 
         A process of torchrun or a job of a sweep has fewer; others add up in another order.
         """
-        before = torch.get_num_threads()
+        before, most = torch.get_num_threads(), os.cpu_count() or 1
         match self.record_at(updates):
-            case {"hardware": {"threads": int(had)}} if 0 < had <= (os.cpu_count() or 1):
+            case {"hardware": {"threads": int(had)}} if type(had) is int and 0 < had <= most:
                 number = number or had
         torch.set_num_threads(number or before)
         try:

@@ -16,7 +16,7 @@ import numpy as np
 from torch import Tensor
 
 from andiron import errors, serialization
-from andiron.plain.readable import printable
+from andiron.plain import markdown, readable
 from andiron.plain.plain_values import is_finite
 from andiron.run_folder import RunFolder
 from andiron.serialization.safetensors_codec import as_bytes
@@ -69,17 +69,19 @@ class Recheck:
     @property
     def as_markdown(self) -> str:
         """The report as a page."""
-        rows = (
-            f"| {each.first:,} to {each.last:,} | {each.tensors:,} | {each.values:,} | "
-            f"{len(each.differences) or 'none'} |" for each in self.segments
-        )  # fmt: skip
+        rows = [
+            [f"{each.first:,} to {each.last:,}", f"{each.tensors:,}", f"{each.values:,}",
+             len(each.differences) or "none"] for each in self.segments
+        ]  # fmt: skip
         made = sum(each.last + 1 - each.first for each in self.segments)
         part = " of what was made again" * (made < self.updates)
         equal = f"Every byte{part} is the run's own."
-        found = [f"- {line}" for line in self.differences] or [equal]
-        head = "| updates | tensors | logged values | differences |", "| --- | --- | --- | --- |"
-        title = f"# Recheck of {self.run}", f"{made:,} of {self.updates:,} updates were made again."
-        return "\n".join([*title[:1], "", *title[1:], "", *head, *rows, "", *found]) + "\n"
+        lines = map(readable.printable_line, self.differences)  # with names of a stranger's run
+        found = markdown.fenced("\n".join(lines), "text") if self.differences else equal
+        table = markdown.table(["updates", "tensors", "logged values", "differences"], rows)
+        run = markdown.fenced(readable.printable_line(str(self.run)), "text")
+        said = f"{made:,} of {self.updates:,} updates were made again."
+        return "\n\n".join(["# Recheck", run, said, table, found]) + "\n"
 
 
 @errors.exits_refused()
@@ -208,5 +210,5 @@ def main() -> int:
     if options.markdown and process.is_first():
         named_output.write(options.markdown, [done.as_markdown.encode()])
     if not answers.give(done.plain):
-        print(printable(done.as_markdown), end="")
+        print(done.as_markdown, end="")
     return EXIT_DIFFERENT if done.differences else EXIT_SAME

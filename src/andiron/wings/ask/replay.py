@@ -130,6 +130,10 @@ def show(run: Recorded, options: argparse.Namespace) -> bool:
     prompt = [_Prompt(number)] if options.debug else []
     first, last = max(number - 1, run.beginning + 1), run.next_record(number)
     stretch = run.updates(first, last, seen, *prompt, from_start=options.from_start)
+    if seen.update is None and stretch.last < number:
+        raise errors.RunFolderError(
+            f"{run.folder.path}: made again, it ends after update {stretch.last}; {stretch}"
+        )
     rows, update = seen.rows(kinds), seen.update
     if options.into and update and process.is_first():
         histograms = {f"{kind}/{n}": t for kind in kinds for n, t in seen.tensors[kind].items()}

@@ -21,7 +21,7 @@ from andiron.shell.cli import answers, command_line, process
 from andiron.shell.cli.signals import Signals, exit_code, installed
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import LIST_ALONE, Trust
-from andiron.shell.run import applied_changes, metadata, provenance, run_record
+from andiron.shell.run import applied_changes, metadata, named_folder, provenance, run_record
 from andiron.shell.training import train_run
 from andiron.wings.comparison import bit_comparison
 
@@ -120,12 +120,14 @@ def main() -> int:
         description="Repeat a run from its record and compare every bit.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("folder", type=Path, help="the folder of a finished run")
+    parser.add_argument("folder", type=Path, help="the folder of a finished run, or latest")
     default = Path("outputs", "rerun", datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f"))
     parser.add_argument("--into", type=Path, default=default, help="folder of the repeated run")
     command_line.add_trust(parser)
     options = parser.parse_args()
-    folder, into = options.folder.absolute(), options.into.absolute()
+    is_latest = str(options.folder) == named_folder.LATEST
+    folder = named_folder.newest("") if is_latest else options.folder.absolute()
+    into = options.into.absolute()
     try:
         is_exact = rerun(folder, into, command_line.trusted(options))
     except KeyboardInterrupt as error:

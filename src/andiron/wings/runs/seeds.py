@@ -12,7 +12,7 @@ from andiron.shell.cli import answers, command_line, process
 from andiron.shell.cli.signals import Signals, installed
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
-from andiron.shell.run import named_folder, status
+from andiron.shell.run import named_folder, run_record, status
 from andiron.shell.training import train_run
 from andiron.shell.training.stored_checkpoints import has_checkpoint
 from andiron.wings.comparison import bit_comparison, recorded_run, run_search, seed_groups
@@ -39,11 +39,12 @@ def add(path: Path, number: int, trusted: Trust) -> dict[int, Path]:
         seed: path.with_name(f"{path.name}-seed{seed}")
         for seed in itertools.islice(missing, number)
     }
-    unfinished = {run.path for run in same}
+    unfinished = {run.path: comparable(run.options.get("seed")) for run in same}
     signals = Signals(Interrupter())
     with installed(signals), answers.given_to(None):
         for seed, into in folders.items():
-            is_resumed = into in unfinished and _is_resumable(into, config, trusted)
+            is_own = unfinished.get(into) == seed
+            is_resumed = _is_resumable(into, config, trusted, is_own=is_own)
             resume = str(into) if is_resumed else None
             own = dataclasses.replace(config, seed=seed, resume=resume)
             try:
@@ -53,11 +54,13 @@ def add(path: Path, number: int, trusted: Trust) -> dict[int, Path]:
     return folders
 
 
-def _is_resumable(into: Path, config: Train, trusted: Trust) -> bool:
+def _is_resumable(into: Path, config: Train, trusted: Trust, *, is_own: bool) -> bool:
     """Whether an unfinished run has a checkpoint to resume from; False if it made no update."""
     folder = RunFolder(into)
-    if status.is_untrained(folder):
+    if not run_record.holds_run(folder) or status.is_untrained(folder):
         return False
+    if not is_own:
+        raise errors.RunFolderError(f"{into}: holds another run; move it elsewhere")
     if not has_checkpoint(config.checkpoint, folder, Interrupter(), trusted):
         why = "holds a run that has trained, and no checkpoint of it"
         raise errors.RunFolderError(
