@@ -89,7 +89,9 @@ ROWS = [
       "loss=mean_squared_error metrics=regression", "data.kind=classification": None}),
     ("check data=csv data.path=gaps.csv data.target=y",
      {"data.missing=median": None, "data.max_bad_lines=2": None}),
-    ("check data=csv data.path=latin.csv data.target=y", {"'data.encoding=\"cp1252\"'": None}),
+    ("check data=csv data.path=latin.csv data.target=y",
+     {"data.encoding, such as cp1252":
+      "check data=csv data.path=latin.csv data.target=y data.encoding=cp1252"}),
     ("check data=csv data.path=many.csv data.target=y",
      {"data.exclude=[name]": None, "data.text=codes": None}),
     ("check data=csv data.path=good.csv data.target=why",
