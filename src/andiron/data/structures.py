@@ -119,25 +119,13 @@ def size(batch: Any) -> int:
     )
 
 
-def cut(batch: Any, first: int, end: int) -> Any:
-    """The samples of a batch from `first` to before `end`.
-
-    Raises: DataError for an object that moves itself.
-    """
-    named = fields(batch)
-    if named is None and type(batch) in PLAIN:
-        return type(batch)(_cut(value, first, end) for value in batch)
-    return _cut(batch, first, end)
-
-
-def _cut(value: Any, first: int, end: int) -> Any:
-    if isinstance(value, Tensor | list | tuple) and fields(value) is None:
-        return value[first:end]
+def cut(value: Any, samples: slice, is_field: bool = False) -> Any:
+    """These samples of a batch, or of a field; objects that move themselves stay whole."""
     if (named := fields(value)) is not None:
-        return rebuilt(value, {name: _cut(inner, first, end) for name, inner in named.items()})
-    if is_object(value):
-        raise errors.DataError(f"a batch of type {type(value).__name__} cannot be cut")
-    return value
+        return rebuilt(value, {name: cut(inner, samples, True) for name, inner in named.items()})
+    if type(value) in PLAIN and not is_field:
+        return type(value)(cut(inner, samples, True) for inner in value)
+    return value[samples] if isinstance(value, Tensor | list | tuple) else value
 
 
 def size_or_one(batch: Any) -> int:

@@ -69,7 +69,7 @@ def test_a_loss_that_is_no_mean_trains_whole_and_is_refused_in_parts(loss):
     assert "or choose a loss that is a mean" in said
     for world, option in [
         (World(slices=4), "slices=4: "), (World(slices=12), "slices=12: "),
-        (World(1, 2), "2 processes: "), (World(0, 2, 4), "slices=4, 2 processes: "),
+        (World(1, 2), "processes=2: "), (World(0, 2, 4), "slices=4, processes=2: "),
     ]:  # fmt: skip
         train = loader(batch_size=12, world=world)
         arguments = train.epoch(0), train, task, world, 1

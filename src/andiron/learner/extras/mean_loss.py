@@ -22,38 +22,26 @@ NORMS = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d
 
 
 def refused(
-    batches: Iterator[Any], train: Loader, model: nn.Module, world: World, accumulation: int
+    batches: Iterator[Any], train: Loader, model: Any, world: World, accumulation: int
 ) -> Iterator[Any]:
     """The same batches; the loss of samples of the first is compared with the mean of each's own.
 
     In evaluation mode; not of a task without `predict`, nor of a batch that cannot be cut.
     Raises: MismatchError if they differ, naming the options that divide a batch.
     """
-    options = [f"slices={world.slices}"] if (world.slices or 1) > 1 else []
-    options += [f"{world.size} processes"] if world.size > 1 else []
-    options += [f"grads_accumulation={accumulation}"] if accumulation > 1 else []
+    named = ("slices", world.slices or 1), ("processes", world.size)
+    divided = *named, ("grads_accumulation", accumulation)
+    options = ", ".join(f"{name}={number}" for name, number in divided if number > 1)
     is_allowed = getattr(model, "parts_are_batches", False) or _mixes_samples(model)
     if not options or is_allowed or not hasattr(model, "predict"):
         return batches
     ahead = list(itertools.islice(batches, 1))
-    batch = ahead[0] if ahead else None
-    if isinstance(batch, Sliced):
-        batch = max(batch.values(), key=structures.size_or_one, default=None)
-    dataset = getattr(train, "dataset", None)
-    if structures.size_or_one(batch) < 2 and not getattr(dataset, "is_stream", False):
-        batch = train.undivided().batch(0, 0) if hasattr(train, "undivided") else batch
-    if structures.size_or_one(batch) < 2:
-        return itertools.chain(ahead, batches)
-    whole, parts, bound = _compared(model, batch)
-    if abs(whole - parts) > bound:
-        is_own = getattr(model, "loss", model) is None
-        more = "; task.mean_over=batch makes each part a batch of its own" if is_own else ""
-        raise errors.MismatchError(
-            f"{', '.join(options)}: the loss of samples together is {whole:.6g}, the weighted mean "
-            f"of their own losses {parts:.6g}: it is a sum, or depends on the other samples of a "
-            "batch, so that parts of a batch train something else; leave this out, or choose a "
-            f"loss that is a mean over samples or targets{more}"
-        )
+    for batch in ahead:
+        if isinstance(batch, Sliced):
+            is_stream = getattr(getattr(train, "dataset", None), "is_stream", False)
+            whole: Any = train
+            batch = next(iter(batch.values())) if is_stream else whole.undivided().batch(0, 0)
+        _compare(model, batch, options)
     return itertools.chain(ahead, batches)
 
 
@@ -62,29 +50,27 @@ def _mixes_samples(model: nn.Module) -> bool:
     return any(isinstance(m, NORMS) and m.running_mean is None for m in model.modules())
 
 
-def _compared(model: Any, batch: Any) -> tuple[float, float, float]:
-    """Mean losses of samples together and in parts, and the difference that rounding explains.
-
-    Of a network that draws, also the spread of its losses. Zeros for what cannot be computed: the
-    update explains it.
-    """
-    number = min(structures.size(batch), MOST)
+def _compare(model: Any, batch: Any, options: str) -> None:
+    """Raises: MismatchError if the losses differ by more than rounding and the network's draws."""
+    number = min(structures.size_or_one(batch), MOST)
+    parts = [slice(0, number), *(slice(place, place + 1) for place in range(number))]
+    try:
+        cut = [structures.cut(batch, samples) for samples in parts]
+        losses = [_losses(model, cut, seed) for seed in range(SEEDS if number > 1 else 0)]
+    except FAILURES:  # the update explains it
+        return
+    off = [whole - mean for whole, mean in losses]
     is_half = any(parameter.dtype.itemsize < 4 for parameter in model.parameters())
-    for size in (1, number // 2):  # some networks take no single sample
-        try:
-            cuts = [(0, number), *((n, min(n + size, number)) for n in range(0, number, size))]
-            parts = [structures.cut(batch, *each) for each in cuts]
-            losses = [_losses(model, parts, seed) for seed in range(2)]
-            if losses[0][0] != losses[1][0]:
-                losses += [_losses(model, parts, seed) for seed in range(2, SEEDS)]
-        except FAILURES:
-            continue
-        wholes, means = zip(*losses)
-        first, second = (sum(values) / len(values) for values in (wholes, means))
-        spread = max(wholes) - min(wholes) + max(means) - min(means)
-        rounding = (HALF if is_half else EXACT) * max(abs(first), abs(second))
-        return first, second, rounding + (3 * spread if len(losses) > 2 else 0)
-    return 0.0, 0.0, 0.0
+    bound = sum((HALF if is_half else EXACT) * abs(whole) for whole, _ in losses)
+    if losses and abs(sum(off)) > bound + 3 * SEEDS * (max(off) - min(off)):
+        allowed = "; task.mean_over=batch makes each part a batch of its own"
+        own = "" if getattr(model, "loss", True) else allowed
+        raise errors.MismatchError(
+            f"{options}: the loss of samples together is {losses[0][0]:.6g}, the weighted mean of "
+            f"their own losses {losses[0][1]:.6g}: it is a sum, or depends on the other samples of "
+            "a batch, so that parts of a batch train something else; leave this out, or choose a "
+            f"loss that is a mean over samples or targets{own}"
+        )
 
 
 def _losses(model: Any, parts: Sequence[Any], seed: int) -> tuple[float, float]:
