@@ -50,7 +50,7 @@ def opened(path: Path, content: bytes | None, encoding: str | None) -> Iterator[
             file: File = source
             for mark, module in COMPRESSED.items():
                 if _start(source).startswith(mark):
-                    file = module.open(source)  # type: ignore[attr-defined]
+                    file = module.open(source)
             start = _start(file)
             if what := other_files.what(path, start):
                 raise errors.DataError(f"{path}: {what}")

@@ -90,7 +90,7 @@ def warn_of_shared(train: Any, other: ArrayDataset, source: str) -> None:
     known = hashes(train)
     shared = int(hashes(other).is_in(known.implode()).sum())
     is_all = shared == len(other) >= len(train)
-    if is_all or shared / len(other) > known.is_duplicated().sum() / len(known) + MOST_SHARED:
+    if is_all or shared / len(other) > int(known.is_duplicated().sum()) / len(known) + MOST_SHARED:
         log.warning(
             "%s: %d of %d rows are training rows too: what is measured on them says little of "
             "new data", source, shared, len(other),
@@ -154,8 +154,8 @@ def of_rows(
         mean, std = standardisation.fit(targets[parts.train])
         facts |= {"num_outputs": targets.shape[1], "target_columns": list(target_columns)}
         facts |= {"target_mean": list(mean), "target_std": list(std)}
-        found = standardisation.offsets(targets, mean, std) if is_learned else target_offset
-        if any(found or ()):
+        found = standardisation.offsets(targets, mean, std) if is_learned else target_offset or ()
+        if any(found):
             facts[OFFSET] = [each or 0.0 for each in found]
             targets = targets - torch.tensor(facts[OFFSET], dtype=torch.float64)
         standardisation.check(targets, target_columns, source=table.source)
