@@ -173,13 +173,25 @@ def test_masks_of_pairs_move_by_the_name_that_the_message_gives():
 
 
 @pytest.mark.parametrize(("fields", "words"), [
-    ({"boxes": BOXES}, "'boxes' is [8, 5, 4]"), ({"boxes": [*BOXES]}, "'boxes' is list"),
+    ({"boxes": BOXES}, "'boxes': [5, 4]}; resize them, and move boxes, in the data set"),
+    ({"boxes": [*BOXES]}, "'boxes' is list"),
     ({}, "'boxes' is NoneType"), ({"boxes": MASKS[:, None, 1:].byte()}, "one height and width"),
     ({"boxes": MASKS[:, None].byte()}, "set masks: [boxes] of OnFields"),
 ])  # fmt: skip
 def test_fields_that_are_neither_picture_nor_mask_are_refused(fields, words):
-    moved = data.OnFields(["image", "boxes"], data.Crop(1))
-    assert words in message_of(errors.DataError, moved, {"image": PICTURES, **fields}, draws_of(8))
+    batch = {"image": PICTURES, **fields}
+    moves = [data.Crop(1)] if "height and" in words else [data.Crop(1), data.Flip()]
+    for move in moves:
+        moved = data.OnFields(["image", "boxes"], move)
+        assert words in message_of(errors.DataError, moved, batch, draws_of(8))
+
+
+def test_fields_of_several_sizes_are_flipped_and_small_ones_too():
+    small, half = torch.arange(4).repeat(8, 4, 1), torch.arange(3).repeat(8, 3, 1)
+    tiny = PICTURES[..., :4, :4]
+    for batch in ({"image": PICTURES, "mask": half}, {"image": tiny, "mask": small}):
+        moved = data.OnFields(["image", "mask"], data.Flip(1.0))(batch, draws_of(8))
+        assert all(torch.equal(moved[name], field.flip(-1)) for name, field in batch.items())
 
 
 @pytest.mark.parametrize(("masks", "outside"), [(["mask"], {7, 255}), ([], {0, 7})])

@@ -152,8 +152,10 @@ def check_targets(raw: RawBatch, name: str) -> None:
     if structures.has_places(raw.targets):
         raise errors.DataError(
             f"augmentation.{name}: moves the images, but not their targets, which have places "
-            f"({errors.shapes(raw, 'targets') or 'boxes'}); move pictures and masks together with "
-            "andiron.data.OnFields(['inputs', 'targets'], ...), and boxes in the data set"
+            f"({errors.shapes(raw, 'targets') or 'boxes'}); move pictures and masks together: "
+            "andiron.data.OnFields(['inputs', 'targets'], ...), on the command line "
+            "'+augmentation.both={_target_: andiron.data.OnFields, fields: [inputs, targets], "
+            "augmentation: {_target_: andiron.data.Flip}}'; move boxes in the data set"
         )
 
 

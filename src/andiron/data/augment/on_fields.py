@@ -72,17 +72,19 @@ class OnFields:
         """Refuses what is no picture or mask, and a crop of several sizes."""
         for name, field in given.items():
             shape = [*getattr(field, "shape", ())]
-            if len(shape) not in (3, 4) or len(shape) == 3 and shape[-1] == 4:
+            if len(shape) not in (3, 4):
                 raise errors.DataError(
                     f"augmentation: OnFields takes pictures and masks, [batch, height, width] with "
                     f"or without channels, and {name!r} is {shape or type(field).__name__}; name "
-                    "fields of the batch; move boxes in the data set"
+                    "fields of the batch"
                 )
         sizes = {name: [*field.shape[-2:]] for name, field in given.items()}
-        if len({*map(tuple, sizes.values())}) > 1 and not isinstance(self.augmentation, Flip):
+        have_boxes = any(size[1] == 4 for size in sizes.values())  # or very small pictures
+        is_free = isinstance(self.augmentation, Flip) and not have_boxes
+        if len({*map(tuple, sizes.values())}) > 1 and not is_free:
             raise errors.DataError(
-                f"augmentation: OnFields takes fields of one height and width, not {sizes}; resize "
-                "them in the data set"
+                f"augmentation: OnFields takes pictures and masks of one height and width, not "
+                f"{sizes}; resize them, and move boxes, in the data set"
             )
 
     def _is_mask(self, name: str, field: Tensor) -> bool:

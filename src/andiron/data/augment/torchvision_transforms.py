@@ -43,7 +43,7 @@ class Torchvision:
     name: str = "torchvision"
 
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
-        if not all(map(re.compile(STILL).match, _names(self._transforms))):
+        if not all(re.match(STILL, name) for name in _names(self._transforms)):
             check_targets(raw, self.name)
         return raw._replace(inputs=self.of_fields({"": raw.inputs}, {}, draws)[""])
 
@@ -139,7 +139,7 @@ class Torchvision:
     def _check_range(self, low: Tensor, high: Tensor, darkest: Tensor, brightest: Tensor) -> None:
         """Refuses floats that were from 0 to 1, and colours of others."""
         if not (low >= 0 and high <= 1):
-            if any(map(re.compile(COLOURS).match, _names(self._transforms))):
+            if any(re.match(COLOURS, name) for name in _names(self._transforms)):
                 raise self._refused(
                     "changes colours, for which floats are from 0 to 1, and stored pictures have "
                     f"{low:g} to {high:g}; store such pictures, or bytes"
