@@ -8,6 +8,7 @@ import torch
 
 from andiron.protocols import Point
 from andiron.writers import MlflowWriter
+from class_names import CLASSES
 
 mlflow = pytest.importorskip(
     "mlflow", reason="mlflow is an optional dependency: pip install andiron[mlflow]"
@@ -44,11 +45,32 @@ def test_values_of_both_splits_stand_at_their_update(tmp_path):
     client, (run,) = stored(tmp_path)
     assert logged(client, run, "train/loss") == [(20, 0.5), (40, 0.25)]
     assert logged(client, run, "valid/loss") == [(21, 0.75)]
-    assert logged(client, run, "train/acc_1") == [(20, 1.0)]
+    assert logged(client, run, "train/acc_1-861690d0") == [(20, 1.0)]
     assert logged(client, run, "train/epoch") == [(20, 1.0), (40, 2.0)]
     assert run.data.params == {"lr": "0.1", "names": "x" * 6000}
     assert (run.info.run_name, run.info.status) == (tmp_path.name, "FINISHED")
     assert mlflow.artifacts.load_text(f"{run.info.artifact_uri}/config.md") == "a < b"
+
+
+def test_every_class_has_its_value_whatever_its_name(tmp_path):
+    values = {name: float(place) for place, name in enumerate(CLASSES)}
+    many = {f"recall/{place}": 1.0 for place in range(1000)}  # a call takes 1,000
+    pages, picture = dict.fromkeys(CLASSES[-20:], "page"), torch.zeros(1, 2, 2, dtype=torch.uint8)
+    pictures = dict.fromkeys(CLASSES[-20:], picture)
+    writer = MlflowWriter(tmp_path)
+    writer.start_session(dict.fromkeys(CLASSES, 1), {})
+    writer.write(Point("valid", 3, 1, values | many, texts=pages, images=pictures))
+    writer.end_session(succeeded=True)
+
+    client, (run,) = stored(tmp_path)
+    found = [run.data.metrics[writer._name(f"valid/{name}")] for name in CLASSES]
+    assert found == [*values.values()] and run.data.metrics["valid/epoch"] == 1
+    assert len(run.data.metrics) == len(values) + len(many) + 1
+    assert len(run.data.params) == len(CLASSES)
+    names = [*map(writer._file_name, (f"valid/{name}" for name in pages))]
+    for name in names:
+        stored_there = artifacts(client, run, name.rpartition("/")[0])
+        assert {f"{name}-3.md", f"{name}-3.png"} <= {*stored_there}
 
 
 def test_images_and_texts_become_artifacts(tmp_path):

@@ -9,6 +9,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.disk import png
+from andiron.plain.accepted_names import AcceptedNames
 from andiron.plain.readable import ending, number, printable
 from andiron.shell.cli import answers, command_line, process
 from andiron.wings.comparison.text_table import measured, table
@@ -137,7 +138,10 @@ def _write_pictures(folder: Path, evaluation: Any) -> None:
         for place, worst in enumerate(evaluation.worst, 1)
         if worst.picture is not None
     }
-    pictures |= evaluation.pictures
+    file_name = AcceptedNames("--pictures", r"[^A-Za-z0-9_-]|\A\Z", 120)
+    pictures = {re.sub(r"[^A-Za-z0-9_-]", "_", name)[:120]: picture  # each has its place
+                for name, picture in pictures.items()}  # fmt: skip
+    pictures |= {file_name(name): picture for name, picture in evaluation.pictures.items()}
     if not pictures:
         raise errors.DataError("--pictures: the data have no images of 1 or 3 channels; omit it")
     try:
@@ -147,8 +151,7 @@ def _write_pictures(folder: Path, evaluation: Any) -> None:
             f"{folder}: cannot be written ({error.strerror}); name another folder"
         ) from error
     for name, picture in pictures.items():
-        file = f"{re.sub(r'[^A-Za-z0-9_-]', '_', name)[:120]}.png"
-        named_output.write(folder / file, [png.of_pixels(picture)])
+        named_output.write(folder / f"{name}.png", [png.of_pixels(picture)])
 
 
 @process.command

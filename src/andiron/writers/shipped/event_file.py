@@ -62,8 +62,8 @@ def opened(
 
     There is no queue and no thread: a killed process loses nothing, and a log point costs one
     write. The file's name sorts after names up to the second `after`, because a server reads the
-    files of a folder in order of their names and never returns to an earlier one. With `restart`, a
-    server forgets that step and later ones. If the file is not `required`, records wait in memory
+    files of a folder in order of their names and never returns to an earlier one. `restart` is
+    passed to `restarted`. If the file is not `required`, records wait in memory
     while the disk fails.
     """
     if required:
@@ -77,9 +77,10 @@ def opened(
 
 
 def restarted(step: int) -> bytes:
-    """Makes a server forget this step and later ones, in this file and earlier files.
+    """Makes a server with `--load_fast=false` forget this step and later ones, of all files.
 
-    Two starts of a session: a server ignores the first of a folder and never the second.
+    Two starts of a session: that server ignores the first of a folder and never the second. The
+    default one ignores both: what it has read stays until the tag has a value at that step again.
     """
     return 2 * _record(step=step, session_log=SessionLog(status=SessionLog.START))
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from andiron import errors
 from andiron.disk import append_only
+from andiron.plain.accepted_names import AcceptedNames
 from andiron.plain.plain_values import strict_json
 from andiron.protocols import Point, Position
 from andiron.run_folder import CSV_HEADER, MOST_IN_A_LINE, RunFolder
@@ -32,9 +33,11 @@ class LineWriter(ABC):
     """
 
     header = b""
+    refused: str  # in a name
     sends_data = False
 
     def __init__(self, path: Path):
+        self._name = AcceptedNames(path.name, self.refused)
         self._file = append_only.AppendOnlyFile(path, header=self.header)
         try:
             with path.open("rb") as file:
@@ -91,9 +94,12 @@ class JsonLinesWriter(LineWriter):
     `window` since the last log point or over the `epoch`.
     """
 
+    refused = r"\A(?:split|updates|epoch|over)\Z"  # the coordinates of a line
+
     def lines(self, point: Point) -> str:
         """The line of a point: its coordinates, and its values by name."""
-        return strict_json({**_coordinates(point), **point.values}) + "\n"
+        values = {self._name(name): value for name, value in point.values.items()}
+        return strict_json({**_coordinates(point), **values}) + "\n"
 
 
 class CsvWriter(LineWriter):
@@ -104,6 +110,7 @@ class CsvWriter(LineWriter):
     """
 
     header = CSV_HEADER
+    refused = r"[\r\n\0\ud800-\udfff]"  # a row is a line of UTF-8
 
     def __init__(self, run_dir: Path):
         super().__init__(RunFolder(run_dir).metrics_csv)
@@ -112,7 +119,8 @@ class CsvWriter(LineWriter):
         """The rows of a point."""
         rows = io.StringIO()
         csv.writer(rows, lineterminator="\n").writerows(
-            (*_coordinates(point).values(), name, value) for name, value in point.values.items()
+            (*_coordinates(point).values(), self._name(name), value)
+            for name, value in point.values.items()
         )
         return rows.getvalue()
 

@@ -1,13 +1,17 @@
 """A run in MLflow; needs `pip install andiron[mlflow]`."""
 
-import re
 import time
 from pathlib import Path
 
+from andiron.plain.accepted_names import AcceptedNames
 from andiron.protocols import Hyperparameters, Pages, Point, Position
 from andiron.run_folder import RunFolder
 
-MOST_LETTERS = 6000  # of a parameter's value: the limit of MLflow 3
+MOST_LETTERS, MOST_METRICS = 6000, 1000  # of a parameter's value, of a call: limits of MLflow 3
+PARTS = r"\A\.\.|(?<![^/])\.{0,2}(?![^/])"  # of a path: empty, . and ..
+REFUSED = rf"[^\w.\-/: ]|{PARTS}|(?<=/)epoch\Z"  # `epoch` is the writer's own
+REFUSED_IN_FILE = rf"[^A-Za-z0-9_.\-/ ]|{PARTS}"
+MOST_IN_NAME, MOST_IN_FILE = 250, 200
 
 
 class MlflowWriter:
@@ -17,7 +21,8 @@ class MlflowWriter:
     of text become artifacts; MLflow has no histograms. Without a `tracking_uri` the store is
     `run_dir`/mlflow: `mlflow ui --backend-store-uri sqlite:///<run_dir>/mlflow/store.db`. A log
     point waits for the store, about 20 ms for a local one. A resumed run continues under its id.
-    MLflow cannot remove values, so existing steps are not logged again.
+    MLflow cannot remove values, so existing steps are not logged again. A name that it would
+    refuse gets a checksum.
     """
 
     sends_data = True
@@ -28,6 +33,8 @@ class MlflowWriter:
         import mlflow  # takes seconds, and is an optional dependency
 
         self._entities = mlflow.entities
+        self._name = AcceptedNames("MLflow", REFUSED, MOST_IN_NAME)
+        self._file_name = AcceptedNames("MLflow", REFUSED_IN_FILE, MOST_IN_FILE)
         self._run_name, self._experiment = run_dir.name, experiment
         self._artifacts = None  # None: chosen by the server
         if tracking_uri is None:
@@ -46,25 +53,26 @@ class MlflowWriter:
         if (split == "train" and point.whole_epoch) or not self._is_new(point):
             return
         now = int(time.time() * 1000)
-        values = {"epoch": float(point.epoch), **point.values} if point.values else {}
-        metrics = [
-            self._entities.Metric(_valid_name(f"{split}/{name}"), value, now, step)
-            for name, value in values.items()
-        ]
-        self._client.log_batch(run, metrics=metrics)
+        values = {self._name(f"{split}/{name}"): value for name, value in point.values.items()}
+        values |= {f"{split}/epoch": float(point.epoch)} if values else {}
+        metrics = [self._entities.Metric(name, value, now, step) for name, value in values.items()]
+        for first in range(0, len(metrics), MOST_METRICS):
+            self._client.log_batch(run, metrics=metrics[first : first + MOST_METRICS])
         for tag, markdown in point.texts.items():
-            self._client.log_text(run, markdown, f"{split}/{tag}-{step}.md")
+            name = self._file_name(f"{split}/{tag}")
+            self._client.log_text(run, markdown, f"{name}-{step}.md")
         for tag, pixels in point.images.items():
             image = pixels.permute(1, 2, 0).cpu().numpy()
-            self._client.log_image(run, image, f"{split}/{tag}-{step}.png")
+            name = self._file_name(f"{split}/{tag}")
+            self._client.log_image(run, image, f"{name}-{step}.png")
 
     def start_session(self, hyperparameters: Hyperparameters, texts: Pages) -> None:
         """Sets the parameters of the MLflow run and stores the pages of text."""
         run = self._running_id()
         for name, value in hyperparameters.items():
-            self._client.log_param(run, _valid_name(name), str(value)[:MOST_LETTERS])
+            self._client.log_param(run, self._name(name), str(value)[:MOST_LETTERS])
         for tag, markdown in texts.items():
-            self._client.log_text(run, markdown, f"{tag}.md")
+            self._client.log_text(run, markdown, f"{self._file_name(tag)}.md")
 
     def end_session(self, *, succeeded: bool) -> None:
         """Ends the MLflow run as finished or failed."""
@@ -109,8 +117,3 @@ class MlflowWriter:
     def _end(self, status: str) -> None:
         self._client.set_terminated(self._running_id(), status)
         self._is_running = False
-
-
-def _valid_name(name: str) -> str:
-    """The name with `_` in place of each character that MLflow refuses."""
-    return re.sub(r"[^\w.\-/: ]", "_", name)

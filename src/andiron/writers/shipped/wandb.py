@@ -6,6 +6,7 @@ import secrets
 from pathlib import Path
 from typing import Any, Literal
 
+from andiron.plain.accepted_names import AcceptedNames
 from andiron.protocols import Hyperparameters, Pages, Point, Position
 
 log = logging.getLogger("andiron")
@@ -34,6 +35,7 @@ class WandbWriter:
         import wandb  # takes seconds, and is an optional dependency
 
         self._wandb = wandb
+        self._name = AcceptedNames("Weights & Biases", r"[\ud800-\udfff]|(?<=/)epoch\Z")  # UTF-8
         self._options = {"dir": run_dir, "name": run_dir.name, "project": project, "mode": mode}
         self._options |= options or {}
         self._id = secrets.token_hex(4)
@@ -43,7 +45,7 @@ class WandbWriter:
         """Logs the point, unless it is a training epoch's mean: its windows are logged already."""
         if point.split == "train" and point.whole_epoch:
             return
-        logged: dict[str, Any] = {"epoch": point.epoch, **point.values}
+        logged: dict[str, Any] = {**point.values}
         for tag, markdown in point.texts.items():
             logged[tag] = self._page(markdown)
         for tag, pixels in point.images.items():
@@ -51,8 +53,8 @@ class WandbWriter:
         for tag, tensor in point.histograms.items():
             finite = tensor[tensor.isfinite()].detach().cpu().float()
             logged[tag] = self._wandb.Histogram(finite.numpy())
-        named = {f"{point.split}/{name}": value for name, value in logged.items()}
-        self._open_run().log(named, step=point.updates)
+        named = {self._name(f"{point.split}/{name}"): value for name, value in logged.items()}
+        self._open_run().log({f"{point.split}/epoch": point.epoch, **named}, step=point.updates)
 
     def start_session(self, hyperparameters: Hyperparameters, texts: Pages) -> None:
         """Sets the config of the W&B run and logs the pages of text."""
