@@ -1,6 +1,6 @@
 """Names of classes that tools, file systems or formats refuse, merge or misread."""
 
-# of the UCI tables of diabetes, cars, adults, wines; languages, genres, units, dates, paths, scripts
+# of tables of hospitals and incomes; of languages, genres, units, paths, scripts
 CLASSES = """<30 >30 NO <50K >50K <=50K >=50K
     C C+ C++ C# F# .NET R&B rock'n'roll a% a# a/ a//b //
     /a . .. ... a/. a/.. ./a ../a a.b a..b n/a N/A ? ?? ! @home #1 $5 1,5 1;5 1:5 1=1 =1+1 -1 +1
