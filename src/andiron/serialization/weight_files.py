@@ -230,9 +230,9 @@ def _remedy(message: str, path: Path) -> str:
     """The problem and remedy of a file that torch refused with this message."""
     kind = re.search(r"GLOBAL (\S+)", message)
     if kind:
-        load = f"c = torch.load({str(path)!r}, map_location='cpu', weights_only=False)"
-        save = "torch.save(c.get('state_dict') or c.get('model') or c, 'weights.pth')"
-        line = shlex.quote(f"import torch; {load}; {save}")
+        read = f"c = load({str(path)!r}, map_location='cpu', weights_only=False)"
+        save = "save(c.get('state_dict') or c.get('model') or c, 'weights.pth')"
+        line = shlex.quote(f"from torch import load, save; {read}; {save}")
         return (
             f"holds more than tensors ({kind[1]}), which cannot be read without running code from "
             "the file; in the program that made it, call torch.save(model.state_dict(), path), "

@@ -30,30 +30,23 @@ def of_facts(facts: Mapping[str, Any]) -> Names:
 
 def beside(weights: Path) -> Names:
     """The names in the record of the run that wrote a file, or in the config.json beside it."""
-    if run := run_record.run_around(weights):
-        return of_facts(run_record.read_json(RunFolder(run), RunFolder(run).data))
     try:
+        if run := run_record.run_around(weights):
+            return of_facts(run_record.read_json(RunFolder(run), RunFolder(run).data))
         settings = files.read_json(weights.with_name("config.json"))
         named = settings.get("id2label") or dict(enumerate(settings["label_names"]))  # timm's
         names = [named[number] for number in sorted(named, key=int)]
         return {} if all(map(UNNAMED.fullmatch, names)) else {LAST: names}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # of another program
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # malformed
         return {}
 
 
-def layers(model: nn.Module, loaded: Collection[str]) -> dict[str, list[str]]:
+def layers(model: nn.Module, loaded: Collection[str]) -> dict[str, set[str]]:
     """The first and the last layer, if their weights are `loaded`, by all names that they have."""
-    kept = [
-        each
-        for each in described(model)
-        if each.tensor.dim() > 1 and not {*each.names}.isdisjoint(loaded)
-    ]
-    return {
-        end: sorted({
-            name.rpartition(".")[0].partition(".base_layer")[0]
-            for each in kept
-            if end in each.tags
-            for name in each.names
-        })
-        for end in (FIRST, LAST)
-    }  # fmt: skip
+    kept: dict[str, set[str]] = {}
+    for each in described(model):
+        if each.tensor.dim() > 1 and not {*each.names}.isdisjoint(loaded):
+            names = {name.rpartition(".")[0].partition(".base_layer")[0] for name in each.names}
+            for end in each.tags:
+                kept[end] = kept.get(end, names) | names
+    return kept

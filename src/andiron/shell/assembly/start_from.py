@@ -126,14 +126,14 @@ def _judge(
             "folder of the run, or a file of: python scripts/export.py RUN --format safetensors"
         )
     theirs, ours = names_on_record.beside(path), names_on_record.of_facts(facts)
-    for end, layers in names_on_record.layers(model, found.fitting).items():
+    for end, names in names_on_record.layers(model, found.fitting).items():
         there, here = theirs.get(end), ours.get(end)
-        if layers and there and here and there != here and not given.get("other_names"):
-            new = _line(given, "except", [f"{re.escape(layer)}[.]" for layer in layers])
+        if there and here and there != here and not given.get("other_names"):
+            new = _line(given, "except", [f"{re.escape(name)}[.]" for name in names])
             raise ValueError(
-                f"{path}: {joined(layers)} was trained for {joined(there, MOST_NAMES)!r}, and the "
-                f"data have {joined(here, MOST_NAMES)!r}; to start it new: {new}; to take it as it "
-                f"is: {_line(given, 'other_names', True)}"
+                f"{path}: {joined(sorted(names))} was trained for {joined(there, MOST_NAMES)!r}, "
+                f"and the data have {joined(here, MOST_NAMES)!r}; to start it new: {new}; to take "
+                f"it as it is: {_line(given, 'other_names', True)}"
             )
     kinds = {name: found.unfit[name] for name in found.other_kind}
     if kinds:
