@@ -108,7 +108,8 @@ def with_quoting(error: Exception, overrides: list[str], conf_dirs: list[Path]) 
         lines = dict.fromkeys(error.problems, "")
         for text in overrides:
             wrong = [line for line in lines if _option(line) == _option(text)]
-            if wrong and text[0] == "+" and "no such option" in wrong[0]:
+            is_variable = text[0] == "+" and "." not in _option(text)
+            if wrong and is_variable and "no such option" in wrong[0]:
                 use = f"${{{_option(text)}}}"
                 lines[wrong[0]] = f"; as a variable, it needs a use of {use} in a file, or goes"
             elif wrong and (_value(text) != text.partition("=")[2] or "${" in text):
