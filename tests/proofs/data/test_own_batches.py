@@ -19,9 +19,10 @@ from PIL import Image
 from stops_at import stopping
 
 import andiron
+from andiron.shell.assembly import adapters
 from andiron.shell.training import train
 from andiron.wings.trained.evaluating import evaluate
-from andiron.wings.trained.exports import adapter_files, export
+from andiron.wings.trained.exports import export
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "own_batches.md").read_text(encoding="utf-8")
