@@ -54,7 +54,8 @@ PLAN = {
         "andiron.learner.extras": WHOLE,
         "andiron.metrics": "direction sums",
         "andiron.metrics.windows": WHOLE,
-        "andiron.optim.foreign": "__init__ slot_checks torch_class torch_step",
+        "andiron.optim.foreign": "__init__ held_class slot_checks slot_state torch_class torch_step "
+        "whole_state",
         "andiron.optim.divided": WHOLE,
         "andiron.optim.own": "__init__ averaging flat_state frozen_modules",
         "andiron.optim.owners": WHOLE,

@@ -128,9 +128,7 @@ class Loop:
                 average.begin(self._state.model)
         if self._state.observers:
             self._state.observers.start(self._agenda.updates_per_epoch)
-        for schedule in self._state.stateful_schedules():
-            if hasattr(schedule, "start"):  # a torch scheduler that steps after each epoch
-                schedule.start(at)
+        self._state.start(length[1])
         epoch = at.epoch - (self.is_over and at.batch == 0)  # the last of a run that is over
         with self._host.training(train, at, is_over=self.is_over) as session:
             self._begins = session

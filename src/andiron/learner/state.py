@@ -161,6 +161,16 @@ class LearnerState:
         """The schedules that observe validations, such as Plateau."""
         return (s for s in self.stateful_schedules() if hasattr(s, "observe"))
 
+    def start(self, num_updates: int) -> None:
+        """Begins the training of a run of this length: schedules and optimizers prepare for it.
+
+        Raises: ValueError if an optimizer is constructed with a rate whose peak is unknown.
+        """
+        for schedule in self.stateful_schedules():
+            if hasattr(schedule, "start"):  # a torch scheduler that steps after each epoch
+                schedule.start(self.position)
+        self.optimizer.expect(self.schedule, num_updates)
+
     def stateful_schedules(self) -> Iterator[Any]:
         """The schedules that have a `state_dict`, including groups' and users'."""
         for whole in (self.schedule, *self.optimizer.schedules):

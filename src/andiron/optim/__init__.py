@@ -1,11 +1,12 @@
 """Optimizers that take gradients and a learning rate as arguments, and who owns which parameter."""
 
 from andiron.optim.gradient_mean import GradientsAccumulator
-from andiron.optim.grouped import Group, GroupedOptimizer
+from andiron.optim.grouped import GroupedOptimizer
 from andiron.optim.optimizer import Optimizer
 from andiron.optim.own.adaptive import Adan, Lamb
 from andiron.optim.own.averaging import Ema, Swa, WeightAverage
 from andiron.optim.own.layer_rates import layerwise
+from andiron.optim.owners.group import Group
 from andiron.optim.owners.match_rules import Match, Rule, tag
 from andiron.optim.transformations import (
     centralise,

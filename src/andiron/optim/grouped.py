@@ -15,9 +15,8 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from functools import partial
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any, TypeVar
 
 from torch import Tensor, nn
@@ -26,33 +25,13 @@ from andiron import errors
 from andiron.gradients import Gradients, Tensors
 from andiron.optim.optimizer import Closure, Optimizer
 from andiron.optim.own.frozen_modules import FrozenModules
+from andiron.optim.owners.group import Group, part_of, recomputed_part, transformed
 from andiron.optim.owners.ownership import BASE
-from andiron.optim.transformations import Chain
-from andiron.schedules.single_curve import Schedule
+from andiron.schedules.single_curve import Schedule, peak_rate
 
 Model = TypeVar("Model", bound=nn.Module)
+NAME = attrgetter("name")
 Rates = dict[str, float]  # learning rate by group
-
-
-@dataclass(frozen=True, kw_only=True)
-class Group:
-    """Parameters with one owner, and how they are updated; without an optimizer they are frozen.
-
-    The learning rate is `lr_scale` times that of the run, or of the group's own `schedule`. The
-    group is frozen for the first `frozen_updates` updates, then steps at every `every`-th update;
-    other gradients are dropped. `settings` are further entries of `param_groups.json`.
-    """
-
-    name: str
-    parameters: Mapping[str, nn.Parameter]
-    optimizer: Optimizer | None
-    lr_scale: float = 1.0
-    schedule: Schedule | None = None
-    transform: Chain | None = None
-    every: int = 1
-    frozen_updates: int = 0
-    trains_statistics: bool = False  # running statistics, while the group is frozen
-    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 class GroupedOptimizer:
@@ -64,6 +43,15 @@ class GroupedOptimizer:
     def __init__(self, model: nn.Module, groups: Iterable[Group]):
         self._model = model
         self.groups = {group.name: group for group in groups}
+        self.optimizers = [*dict.fromkeys(g.optimizer for g in self.groups.values() if g.optimizer)]
+        # those of each optimizer, in its order
+        self._owned = {
+            optimizer: sorted(
+                (group for group in self.groups.values() if group.optimizer is optimizer),
+                key=attrgetter("number"),
+            )
+            for optimizer in self.optimizers
+        }
         # whether a step evaluates the loss several times
         self.needs_closure = any(optimizer.needs_closure for optimizer in self.optimizers)
         # the owned parameters by name
@@ -76,6 +64,7 @@ class GroupedOptimizer:
         self.frozen_modules = FrozenModules(model)
         self._frozen: set[str] = set()
         self._rated, self._rates = list[Any](), Rates()  # the rate and groups that gave the rates
+        self._shared = Rates()  # also of frozen groups beside others in one optimizer
         self._freeze(without | self.waiting)
 
     @classmethod
@@ -98,10 +87,13 @@ class GroupedOptimizer:
         rated = [lr, *self.groups.values()]
         if len(rated) == len(self._rated) and all(map(is_, rated, self._rated)):
             return self._rates
-        rates = {
+        self._shared = {
             name: (lr if group.schedule is None else group.schedule(updates)) * group.lr_scale
-            for name, group in self.groups.items() if name not in self._frozen
+            for name, group in self.groups.items()
+            if name not in self._frozen
+            or group.optimizer and len(self._owned[group.optimizer]) > 1
         }
+        rates = {n: rate for n, rate in self._shared.items() if n not in self._frozen}
         self._rated, self._rates = [] if self.schedules else rated, rates
         return rates
 
@@ -129,26 +121,37 @@ class GroupedOptimizer:
                 f"parameter {name!r} has a gradient but no owner; it was not trained when the "
                 "groups were made: give it to a group, or freeze it (requires_grad=False)"
             )
-        for name, lr in rates.items():
-            group = self.groups[name]
-            if updates is not None and (updates + 1) % group.every:
+        for optimizer, groups in self._owned.items():
+            stepped = [
+                group for group in groups
+                if group.name in rates and (updates is None or not (updates + 1) % group.every)
+            ]  # fmt: skip
+            if not stepped:
                 continue
-            owns_all = is_whole and len(group.parameters) == len(gradients)
-            part = gradients if owns_all else _part(gradients, group)
-            if group.optimizer is None or not part:
+            is_all = len(stepped) == len(groups) and len(optimizer.parameters) == len(gradients)
+            part = gradients if is_whole and is_all else part_of(gradients, stepped)
+            if any(group.transform for group in stepped):
+                part = transformed(part, stepped, updates)
+            if not part:
                 continue
-            if group.transform is not None:
-                if updates is None:
-                    raise ValueError(
-                        f"group {name!r} transforms its gradients: give `step` the completed "
-                        "`updates`"
-                    )
-                part = group.transform(part, updates)
             again = None
-            if closure is not None and group.optimizer.needs_closure:
-                again = partial(_recomputed_part, closure, group, updates)
-            model = group.optimizer.step(lr, model, part, again)
+            if closure is not None and optimizer.needs_closure:
+                again = partial(recomputed_part, closure, stepped, updates)
+            lr: Any = rates[groups[0].name] if len(groups) == 1 else [
+                rates.get(name, self._shared.get(name, 0.0)) for name in map(NAME, groups)
+            ]  # fmt: skip
+            model = optimizer.step(lr, model, part, again)
         return model
+
+    def expect(self, schedule: Schedule, num_updates: int) -> None:
+        """Constructs classes of other packages with the peaks of their groups' rates.
+
+        Raises: ValueError if a peak is unknown.
+        """
+        for optimizer, groups in self._owned.items():
+            if optimizer.needs_rate:
+                peaks = (peak_rate(group.schedule or schedule, num_updates) for group in groups)
+                optimizer.expect([peak * g.lr_scale for peak, g in zip(peaks, groups)])
 
     def thaw(self, updates: int) -> None:
         """Unfreezes the groups whose `frozen_updates` are over."""
@@ -265,11 +268,6 @@ class GroupedOptimizer:
         """Whether `evaluated` changes any weights."""
         return any(optimizer.has_evaluation_weights for optimizer in self.optimizers)
 
-    @property
-    def optimizers(self) -> list[Optimizer]:
-        """The optimizers of the groups that have one."""
-        return [group.optimizer for group in self.groups.values() if group.optimizer is not None]
-
     def _freeze(self, names: set[str]) -> None:
         changed = names ^ self._frozen  # a flag that the user set on another group stays
         self._frozen, self._rated = names, []
@@ -286,13 +284,3 @@ class GroupedOptimizer:
             if name not in self.groups:
                 raise KeyError(f"no group is named {name!r}; available: {', '.join(self.groups)}")
         return {*names}
-
-
-def _part(gradients: Gradients, group: Group) -> Gradients:
-    """The gradients of the group's parameters."""
-    return gradients.replaced({n: gradients[n] for n in group.parameters if n in gradients})
-
-
-def _recomputed_part(closure: Closure, group: Group, updates: int | None) -> Gradients:
-    part = _part(closure(), group)
-    return part if group.transform is None or updates is None else group.transform(part, updates)

@@ -8,8 +8,9 @@
 """
 
 import itertools
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -18,13 +19,12 @@ from torch import Tensor, nn
 from andiron.gradients import Gradients, Tensors
 from andiron.optim import model_weights
 from andiron.optim.foreign import torch_class
-from andiron.optim.foreign.torch_step import TorchStep, set_rate
-from andiron.optim.own import flat_state
+from andiron.optim.foreign.held_class import HeldClass
+from andiron.optim.foreign.slot_state import Groups
 from andiron.plain import private_torch
 
 Model = TypeVar("Model", bound=nn.Module)
 Closure = Callable[[], Gradients]  # at the current weights
-GROUP = "group."  # prefix of slots that the whole group shares; stored with the first parameter
 TRAINED = "training_weights"  # slot of the weights that are stepped, where others are evaluated
 
 
@@ -32,8 +32,11 @@ class Optimizer:
     """A `torch.optim` class, or one like it, whose `step` takes gradients and learning rate.
 
     It owns the parameters `names`, by default every trainable one of `model`. Other options have
-    torch's defaults, except that torch's fastest implementation is used: fused, else foreach.
-    Raises: ValueError for an unknown parameter name, or for parameters that the class refuses.
+    the class's defaults, except that torch's fastest implementation is used: fused, else foreach.
+    A class of another package is constructed with the rate of the run, by `expect` or the first
+    step, and its state is what its own `state_dict` returns.
+    Raises: ValueError for an unknown parameter name, or for parameters that the class refuses;
+    MismatchError for a class that has no learning rate.
     """
 
     def __init__(
@@ -43,72 +46,112 @@ class Optimizer:
         names: Collection[str] | None = None,
         **options: Any,
     ):
-        parameters = torch_class.named_parameters(model, names)
-        if not parameters:
-            kind, owner = type(model).__name__, optimizer_class.__name__
-            raise ValueError(f"{kind} has no trainable parameter for {owner} to own")
-        for parameter in parameters.values():
-            parameter.requires_grad_(True)  # a frozen one that `names` has
-        inner = torch_class.constructed(optimizer_class, parameters, options)
-        self._own(optimizer_class, inner, model, parameters)
+        self._construct(optimizer_class, model, [names], [options])
+
+    @classmethod
+    def joint(
+        cls,
+        kind: torch_class.Kind,
+        model: nn.Module,
+        names: Sequence[Collection[str] | None],
+        options: Sequence[Mapping[str, Any]],
+    ) -> "Optimizer":
+        """One optimizer of several groups, with the names of their parameters and the options."""
+        made = cls.__new__(cls)
+        made._construct(kind, model, names, options)
+        return made
 
     @classmethod
     def around(
-        cls, inner: torch.optim.Optimizer, model: nn.Module, parameters: dict[str, nn.Parameter]
+        cls, inner: torch.optim.Optimizer, model: nn.Module, groups: Groups, *, keeps_rate: bool
     ) -> "Optimizer":
-        """An optimizer that steps by `inner`, which already holds these parameters in one group."""
+        """An optimizer that steps by `inner`, which already holds the parameters of its groups.
+
+        `keeps_rate`: the class may set its rate, which is the run's.
+        """
         made = cls.__new__(cls)
-        made._own(type(inner), inner, model, parameters)
+        held = HeldClass(type(inner), groups, lambda rates: inner, keeps_rate=keeps_rate)
+        made._own(held, type(inner), model, groups)
         return made
 
-    def _own(
-        self, kind: torch_class.Kind, inner: Any, model: nn.Module, parameters: dict[str, Any]
+    def _construct(
+        self, kind: torch_class.Kind, model: nn.Module, names: Any, options: Any
     ) -> None:
-        self.parameters = parameters  # the owned parameters
-        self._names = list(parameters)
-        self._kind = kind
+        groups = [torch_class.named_parameters(model, each) for each in names]
+        if not all(groups):
+            owner = type(model).__name__
+            raise ValueError(f"{owner} has no trainable parameter for {kind.__name__} to own")
+        for parameter in (each for group in groups for each in group.values()):
+            parameter.requires_grad_(True)  # a frozen one that `names` has
+        made = partial(torch_class.constructed, kind, model, groups, options)
+        needs_rate = torch_class.takes_rate(kind) and "lr" not in options[0]
+        needs_rate &= not torch_class.is_own(kind)
+        self._own(HeldClass(kind, groups, made, needs_rate=needs_rate), kind, model, groups)
+
+    def _own(
+        self, held: HeldClass, kind: torch_class.Kind, model: nn.Module, groups: Groups
+    ) -> None:
+        self._groups = groups
+        # the owned parameters
+        self.parameters = {name: each for group in groups for name, each in group.items()}
+        self._names = list(self.parameters)
+        self._kind, self._held = kind, held
         self._model: nn.Module = model
-        self.name = torch_class.public_name(kind)
+        self.name, self.is_own = held.name, held.is_own
         # schedulefree's step overwrites the gradients; torch's and ours do not
-        own = ("torch.optim.", "andiron.optim.")
-        self._lends_copies = not kind.step.__module__.startswith(own)
-        self._inner = inner
-        self._step = TorchStep(kind, inner)
-        options = {name: inner.param_groups[0].get(name) for name in inner.defaults}
-        self.options = torch_class.public_options(kind, options)
+        self._lends_copies = not kind.step.__module__.startswith(torch_class.OWN)
         self.takes_sparse_gradients = issubclass(kind, torch.optim.SparseAdam)
-        self.needs_closure = torch_class.needs_closure(self._step.plain)
-        self.has_evaluation_weights = all(hasattr(self._inner, name) for name in ("eval", "train"))
+        self.needs_closure = torch_class.needs_closure(held.step.plain)
+        self.has_evaluation_weights = held.has_evaluation_weights
         # the weights that are stepped, while others are evaluated
         self._trained: dict[str, Tensor] | None = None
-        if self.has_evaluation_weights:
-            self._inner.train()
-        group = self._inner.param_groups[0]
-        self._initial_group = {name: value for name, value in group.items() if name != "lr"}
-
-    def like(self, model: nn.Module) -> "Optimizer":
-        """An optimizer of the same class and options for the parameters of `model`."""
-        return Optimizer(self._kind, model, **self.options)
 
     @property
-    def option_slots(self) -> list[str]:
-        """The slots of the group's numeric options, which may change between steps."""
-        return [f"{GROUP}{slot}" for slot in flat_state.flattened(self._numbers())]
+    def needs_rate(self) -> bool:
+        """Whether `expect`, or the first step, constructs the class again."""
+        return self._held.needs_rate
+
+    def expect(self, rates: Sequence[float]) -> None:
+        """Constructs a class of another package with the highest rate of each group."""
+        self._held.expect(rates)
+
+    def like(self, model: nn.Module, name: str) -> "Optimizer":
+        """An optimizer of the same class for `model`, with the options of the parameter `name`."""
+        return Optimizer(self._kind, model, **self.options_of(self._number(name)))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The constructor's options at the start, of the first group."""
+        return self.options_of(0)
+
+    def options_of(self, number: int) -> dict[str, Any]:
+        """The constructor's options at the start, of a group."""
+        return self._held.options(number)
+
+    def group_of(self, name: str) -> tuple[str, set[str]]:
+        """The first parameter of a parameter's group, and the slots of its numeric options."""
+        number = self._number(name)
+        return next(iter(self._groups[number])), self._held.slots.option_slots(number)
+
+    def _number(self, name: str) -> int:
+        return next(number for number, group in enumerate(self._groups) if name in group)
 
     def step(
         self,
-        lr: float,
+        lr: float | list[float],
         model: Model,
         gradients: Gradients,
         closure: Closure | None = None,
     ) -> Model:
         """`model` after one update of the parameters that have an entry in `gradients`.
 
+        `lr` is a rate for all groups, or one for each.
         `closure` computes the gradients at the current weights, for optimizers with a line search
         (LBFGS, which moves all parameters as one vector and treats a missing gradient as zeros).
         Raises: KeyError if a gradient belongs to a parameter this optimizer does not own;
         ValueError if `model` lacks the parameters it owns, or a closure is required and missing;
-        RuntimeError inside `evaluated`.
+        RuntimeError inside `evaluated`; MismatchError for a class of another package that needs
+        more than gradients and a rate, sets another rate, or has a state that cannot be saved.
         """
         if model is not self._model:
             self._check_holds_parameters(model)
@@ -119,15 +162,17 @@ class Optimizer:
             )
         if not gradients:
             return model
-        set_rate(self._inner.param_groups[0], lr)
-        tensors, parameters = [*gradients.values()], [*self.parameters.values()]
-        is_whole = [*gradients] == self._names
+        held, groups = self._held, self._groups
+        rates = held.set_rates(lr if isinstance(lr, list) else [lr] * len(groups))
+        if len(groups) > 1 and held.is_own and gradients.keys() == self.parameters.keys():
+            gradients = gradients.replaced({name: gradients[name] for name in self._names})
+        tensors, is_whole = [*gradients.values()], [*gradients] == self._names
         try:
             self._lend(gradients)  # torch checks their shapes, dtypes and devices
             with torch.set_grad_enabled(False):
-                if not (is_whole and self._step.by_kernel(parameters, tensors, lr)):
+                if not (is_whole and held.step.by_kernel(groups, tensors, rates)):
                     again = [self._evaluations(gradients, closure)] if self.needs_closure else []
-                    self._step.public(*again)
+                    held.public_step(rates, *again)
         finally:
             self._take_back()
         return model
@@ -184,17 +229,18 @@ class Optimizer:
         For most optimizers they are the stepped weights. On exit those are restored bit for bit.
         Nested contexts change nothing.
         """
-        if not self.has_evaluation_weights or self._trained is not None:
+        is_begun = self.has_evaluation_weights and self._held.inner.state
+        if not is_begun or self._trained is not None:
             yield
             return
         self._trained = {
             name: parameter.detach().clone() for name, parameter in self.parameters.items()
         }
         try:
-            self._inner.eval()
+            self._held.inner.eval()
             yield
         finally:
-            self._inner.train()
+            self._held.inner.train()
             # the optimizer's own arithmetic would round
             model_weights.copy(self._trained, self.parameters)
             self._trained = None
@@ -211,18 +257,11 @@ class Optimizer:
     def state_dict(self) -> dict[str, Tensor]:
         """The state by `<parameter>/<slot>`; for most classes empty before the first step.
 
-        The group's state is stored with the first parameter. If other weights are evaluated, the
-        stepped weights are part of the state.
+        The state of a group is stored with its first parameter. If other weights are evaluated,
+        the stepped weights are part of the state.
+        Raises: ConfigError naming what no checkpoint can hold.
         """
-        state = {
-            f"{name}/{slot}": value
-            for name, parameter in self.parameters.items()
-            for slot, value in flat_state.flattened(
-                self._inner.state.get(parameter, {}), parameter
-            ).items()
-        }
-        shared = flat_state.flattened(self._changed_options())
-        state |= {f"{self._names[0]}/{GROUP}{slot}": value for slot, value in shared.items()}
+        state = self._held.flat()
         if self.has_evaluation_weights:
             weights = self._trained or self.parameters
             state |= {f"{name}/{TRAINED}": tensor.detach() for name, tensor in weights.items()}
@@ -239,8 +278,10 @@ class Optimizer:
             raise RuntimeError(
                 "a state loaded inside `evaluated` would lose its weights on exit; leave it first"
             )
-        slots = self._slots_by_parameter(state)
-        trained = {name: each.pop(TRAINED) for name, each in slots.items() if TRAINED in each}
+        names = {key: key.rpartition("/")[0] for key in state}
+        for key in (key for key, name in names.items() if name not in self.parameters):
+            raise KeyError(f"saved optimizer state {key!r} is for no parameter of this model")
+        trained = {names[key]: each for key, each in state.items() if key.endswith(f"/{TRAINED}")}
         missing = [name for name in self.parameters if name not in trained]
         if state and missing and self.has_evaluation_weights:
             raise ValueError(
@@ -248,48 +289,5 @@ class Optimizer:
                 f"{', '.join(missing)}; the model's file has others, for evaluation: load a state "
                 "that this class saved"
             )
-        shared: dict[str, Tensor] = {}
-        self._inner.state.clear()
-        for name, each in slots.items():
-            of_group = [slot for slot in each if slot.startswith(GROUP)]
-            shared |= {slot.removeprefix(GROUP): each.pop(slot) for slot in of_group}
-            if each:
-                self._inner.state[self.parameters[name]] = self._restored_slots(name, each)
-        group = self._inner.param_groups[0]
-        for name in self._changed_options():
-            del group[name]
-        group.update(self._initial_group | flat_state.restored(shared))
+        self._held.load({key: state[key] for key in state if not key.endswith(f"/{TRAINED}")})
         model_weights.copy(trained, self.parameters)
-
-    def _slots_by_parameter(self, state: Tensors) -> dict[str, dict[str, Tensor]]:
-        slots: dict[str, dict[str, Tensor]] = {}
-        for key, value in state.items():
-            name, _, slot = key.rpartition("/")
-            if name not in self.parameters:
-                raise KeyError(f"saved optimizer state {key!r} is for no parameter of this model")
-            slots.setdefault(name, {})[slot] = value
-        return slots
-
-    def _restored_slots(self, name: str, slots: Tensors) -> dict[str, Any]:
-        """The state of a parameter, on its device and in its memory layout."""
-        on_device = bool(self.options.get("fused") or self.options.get("capturable"))
-        parameter = self.parameters[name]
-        placed = {
-            slot: flat_state.placed(slot, tensor, parameter, on_device)
-            for slot, tensor in slots.items()
-        }
-        return flat_state.restored(placed)
-
-    def _changed_options(self) -> dict[str, Any]:
-        """The group's numeric options that have changed, without the learning rate."""
-        initial = self._initial_group
-        return {n: value for n, value in self._numbers().items() if value != initial.get(n)}
-
-    def _numbers(self) -> dict[str, Any]:
-        """The group's numeric options, without the learning rate; betas are two numbers."""
-        return {
-            name: value
-            for name, value in self._inner.param_groups[0].items()
-            if name not in ("lr", "train_mode", "params")
-            and flat_state.is_numeric(value)
-        }

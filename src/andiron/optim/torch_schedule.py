@@ -45,9 +45,9 @@ class TorchSchedule:
         self, scheduler: Any, every: Literal["update", "epoch"] | None = None
     ):
         self.scheduler = scheduler
-        self._counts_both = hasattr(scheduler, "step_update")  # of timm
-        _check_steps(scheduler, self._counts_both)
-        if every is None and not self._counts_both:
+        self.counts_both = hasattr(scheduler, "step_update")  # of timm
+        _check_steps(scheduler, self.counts_both)
+        if every is None and not self.counts_both:
             every = "update" if isinstance(scheduler, EACH_UPDATE) else "epoch"
             name = type(scheduler).__name__
             # all schedules of transformers count updates
@@ -72,14 +72,14 @@ class TorchSchedule:
         while self._updates < updates:
             self._updates += 1
             self._before = rates(self.scheduler.optimizer)
-            if self._counts_both:
+            if self.counts_both:
                 self.scheduler.step_update(self._updates)
             elif self._every == "update":
                 _step(self.scheduler)
         # not so many updates: some are skipped, and a resume may change the length of an epoch
         while self._every != "update" and self._position and self._epochs < self._position.epoch:
             self._epochs += 1
-            _step(self.scheduler, *([self._epochs] if self._counts_both else []))
+            _step(self.scheduler, *([self._epochs] if self.counts_both else []))
         now = rates(self.scheduler.optimizer)  # which the user's loop may have changed
         return (now if updates == self._updates else self._before)[group]
 

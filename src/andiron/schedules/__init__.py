@@ -5,7 +5,6 @@ from andiron.schedules.phased.combinations import (
     Sequential,
     Warmup,
     inner_updates,
-    peak_rate,
     warn_of_length,
 )
 from andiron.schedules.phased.multi_phase import CosineRestarts, OneCycle, WarmupStableDecay
@@ -20,6 +19,7 @@ from andiron.schedules.single_curve import (
     Schedule,
     Step,
     from_value,
+    peak_rate,
     stateful,
 )
 

@@ -5,6 +5,7 @@
 [0.1, 0.0854, 0.05, 0.0146, 0.0, 0.0]
 """
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any
 from andiron.ranges import Count, Decay, Horizon, NonNegative, Positive, Span, checked
 
 Schedule = Callable[[int], float]
+MOST_ASKED = 10_000_000  # updates: a rate takes about a microsecond
 
 
 @checked
@@ -164,6 +166,30 @@ def stateful(schedule: Schedule) -> list[Any]:
     for inner in filter(None, inner_schedules):
         own += [each for each in stateful(inner) if not any(each is other for other in own)]
     return own
+
+
+def peak_rate(schedule: Schedule, num_updates: int) -> float:
+    """The rate that a schedule declares as its property `peak`, else the highest of the run.
+
+    A warm-up has the peak of its schedule. A stateful schedule is asked as a copy that observes
+    nothing: a Plateau has its initial rate.
+    Raises: ValueError if there is none above 0, or the run is too long to ask for every rate.
+    """
+    if getattr(schedule, "rises_to_schedule", False):  # a warm-up
+        return peak_rate(schedule.schedule, num_updates)  # type: ignore[attr-defined]
+    if isinstance(getattr(type(schedule), "peak", None), property):
+        peak: float = schedule.peak  # type: ignore[attr-defined]
+    elif num_updates > MOST_ASKED:
+        raise ValueError(
+            f"the peak of the schedule is unknown above {MOST_ASKED:,} updates: give it a property "
+            "`peak`, or the group lr_scale"
+        )
+    else:
+        asked = copy.deepcopy(schedule) if stateful(schedule) else schedule
+        peak = max(map(asked, range(num_updates)), default=0.0)
+    if not 0 < peak < math.inf:
+        raise ValueError(f"the peak of the schedule is {peak}; should be finite and above 0")
+    return float(peak)
 
 
 def check_minimum(min_lr: float, **top: float) -> None:

@@ -410,6 +410,8 @@ STEPPED = {
     "adam": lambda p: torch.optim.Adam(p, lr=0.01, fused=True),
     "sgd": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, fused=True),
     "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.01),
+    "two groups": lambda p: torch.optim.AdamW([{"params": [*p]}, {"params": []}], lr=0.01),
+    "groups": lambda p: torch.optim.Adam([{"params": [each], "lr": 0.01} for each in p]),
 }
 
 
@@ -438,24 +440,6 @@ def test_a_step_that_the_user_puts_on_an_optimizer_is_taken(kind, change, has_sc
         cross_entropy(own.network(inputs), targets).backward()
         bare.step()
     assert all(map(torch.equal, mine.parameters(), own.parameters()))
-
-
-@pytest.mark.parametrize("after", [0, 3])
-@pytest.mark.parametrize("name", [None, *SCHEDULERS])
-def test_a_step_of_ones_own_for_several_groups_is_refused(name, after):
-    batches = [(SET[number : number + 10]) for number in range(0, 50, 10)]
-    mine = plain()
-    optimizer = two_groups(mine)
-    scheduler = SCHEDULERS[name](optimizer) if name else None
-    builder = LearnerBuilder(num_epochs=1).renderer(None).unrecorded()
-    builder.metric_valid_numeric(Loss())
-    if not after:
-        clamping(optimizer, [*mine.parameters()])
-    with pytest.raises(errors.MismatchError, match="`step` of this AdamW was replaced"):
-        with builder.build(mine, optimizer, scheduler) as learning:
-            for step in learning.steps(batches, VALID):
-                if step.kind == "update" and step.updates == after:
-                    clamping(optimizer, [*mine.parameters()])
 
 
 def test_batches_that_are_mappings_give_the_bits_of_pairs(tmp_path):

@@ -282,6 +282,20 @@ def test_a_pattern_captures_layers_and_the_base_owns_the_rest():
         assert words in message_of(errors.ConfigError, layerwise, blocks, pattern=pattern)
 
 
+def test_groups_of_one_class_of_another_package_are_one_object():
+    rates = "+param_groups.head={match:{tag:last},exclude:{rank:1},lr_scale:0.5}"
+    groups = built("optimizer=lion", "param_groups=no_decay", rates).groups
+    (optimizer,) = {group.optimizer for group in groups.values()}
+    held = optimizer._held
+    assert [groups[name].number for name in ("base", "no_decay", "head")] == [0, 1, 2]
+    assert [len(group["params"]) for group in held.inner.param_groups] == [2, 3, 1]
+    assert {name: group.options["weight_decay"] for name, group in groups.items()} == {
+        "base": 0.0, "no_decay": 0.0, "head": 0.0
+    }  # fmt: skip
+    optimizer.expect([0.1, 0.1, 0.05])
+    assert [group["lr"] for group in held.inner.param_groups] == [0.1, 0.1, 0.05]
+
+
 @pytest.mark.parametrize("target", ["torch.optim.Rprop", "torch.optim.SparseAdam"])
 def test_any_optimizer_class_can_be_named_by_its_target(target):
     optimizer = built("~optimizer", f"+optimizer._target_={target}", "lr=0.01")

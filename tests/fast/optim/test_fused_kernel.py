@@ -66,10 +66,12 @@ def trained(kind, options, *, may_fuse, skipped=(), dtype=torch.float32, lr=lr_a
 def made(kind, options, model, may_fuse, public_steps):
     """An optimizer that notes each of its public steps in a list."""
     optimizer = Optimizer(kind, model, **options)
+    if optimizer.needs_rate:
+        optimizer.expect([0.1])
     if not may_fuse:
-        optimizer._step.by_kernel = lambda *given: False
-    public_step = optimizer._step.plain
-    optimizer._step.plain = lambda *given: (public_steps.append(1), public_step(*given))
+        optimizer._held.step.by_kernel = lambda *given: False
+    public_step = optimizer._held.step.plain
+    optimizer._held.step.plain = lambda *given: (public_steps.append(1), public_step(*given))
     return optimizer
 
 

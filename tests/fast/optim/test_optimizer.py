@@ -192,9 +192,8 @@ def test_an_optimizer_of_ones_own_steps_and_keeps_state_like_torchs() -> None:
     optimizer.step(0.5, model, Gradients({"weight": torch.tensor([[4.0, -2.0]])}, model))
     optimizer.step(0.25, model, Gradients({"weight": torch.tensor([[-1.0, -2.0]])}, model))
     assert model.weight.tolist() == [[-0.75, 0.75]]
-    assert {name: state.tolist() for name, state in optimizer.state_dict().items()} == {
-        "weight/mean": [[0.5, -1.5]]
-    }
+    tensors = {n: s.tolist() for n, s in optimizer.state_dict().items() if ":text" not in n}
+    assert tensors == {"weight/whole.0": [[0.5, -1.5]]}
 
 
 @each_optimizer

@@ -218,5 +218,5 @@ def _optimizer_node(group: Group) -> dict[str, Any]:
     """The class and the options of a group's optimizer; {} if it is frozen."""
     if group.optimizer is None:
         return {}
-    options = {name: value for name, value in group.optimizer.options.items() if value is not None}
+    options = {name: value for name, value in group.options.items() if value is not None}
     return {"_target_": group.optimizer.name, **json.loads(json.dumps(options, default=str))}

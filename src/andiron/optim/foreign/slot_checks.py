@@ -2,7 +2,7 @@
 
 A kernel addresses the slots of a parameter like the parameter itself: a slot of another shape or
 dtype makes it read and write out of bounds. A saved state must have the slots that one step leaves
-for a parameter of the same shape.
+for a parameter of the same shape. A class of another package checks its own.
 """
 
 import math
@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from andiron.gradients import Gradients, Tensors
 from andiron.optim import model_weights
 from andiron.optim.grouped import GroupedOptimizer
-from andiron.optim.optimizer import GROUP, Optimizer
+from andiron.optim.foreign.slot_state import GROUP
+from andiron.optim.optimizer import TRAINED, Optimizer
 from andiron.optim.own.flat_state import COUNTERS, LENGTH, NUMBER, TEXT
 
 MOST_ITEMS = 10_000  # of a list in a slot; LBFGS has its history size
@@ -54,19 +55,25 @@ def without_state(optimizer: GroupedOptimizer, state: Tensors) -> list[str]:
 
 def _slot_problems(optimizer: Optimizer, state: Tensors) -> Iterator[str]:
     """A line for each slot that is missing, unknown, or not as after a step."""
+    if not optimizer.is_own:
+        trained = {key: state[key] for key in state if key.endswith(f"/{TRAINED}")}
+        named = optimizer.parameters if state and optimizer.has_evaluation_weights else {}
+        weights = {f"{name}/{TRAINED}": parameter for name, parameter in named.items()}
+        yield from model_weights.differences(trained, weights)
+        return
     after_step = cache(partial(_slots_after_step, optimizer))
-    options = {*optimizer.option_slots}
-    is_foreign = not optimizer.name.startswith("torch.optim.")
     expected: dict[str, Tensor] = {}
     for key, tensor in state.items():
         name, _, slot = key.rpartition("/")
         parameter = optimizer.parameters[name]
-        own_slots, group_slots = after_step(parameter.shape, parameter.dtype, parameter.device)
+        first, known = optimizer.group_of(name)
+        own_slots, group_slots = after_step(
+            first, parameter.shape, parameter.dtype, parameter.device
+        )
         if slot.startswith(GROUP):
-            expected |= {key: tensor} if slot in options | group_slots else {}
+            expected |= {key: tensor} if slot in known | group_slots else {}
             continue
-        is_open = is_foreign or not own_slots
-        is_allowed = is_open and _is_plausible(tensor, parameter, optimizer)
+        is_allowed = not own_slots and _is_plausible(tensor, parameter, optimizer)
         expected |= {key: tensor} if is_allowed else {}
         expected |= {f"{name}/{other}": each for other, each in own_slots.items()}
         if slot.endswith(TEXT) and not (
@@ -83,8 +90,10 @@ def _needs_state(optimizer: Optimizer) -> bool:
 
     SGD creates a missing momentum, so that it can be switched on later.
     """
-    first = next(iter(optimizer.parameters.values()))
-    slots, _ = _slots_after_step(optimizer, first.shape, first.dtype, first.device)
+    if not optimizer.is_own:
+        return False
+    name, first = next(iter(optimizer.parameters.items()))
+    slots, _ = _slots_after_step(optimizer, name, first.shape, first.dtype, first.device)
     return bool(slots) and optimizer.name != "torch.optim.SGD"
 
 
@@ -106,7 +115,7 @@ def _count_problems(key: str, slot: str, tensor: Tensor) -> Iterator[str]:
 
 
 def _slots_after_step(
-    optimizer: Optimizer, shape: torch.Size, dtype: torch.dtype, device: torch.device
+    optimizer: Optimizer, name: str, shape: torch.Size, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensors, set[str]]:
     """The slots of such a parameter after a step, without values but of texts, and of its group.
 
@@ -117,7 +126,7 @@ def _slots_after_step(
     ones = torch.ones(shape, dtype=dtype, device=device)
     model = nn.Module()
     model.register_parameter("parameter", nn.Parameter(ones))
-    stepped = optimizer.like(model)
+    stepped = optimizer.like(model, name)
     stepped.step(1.0, model, Gradients({"parameter": ones.clone()}, model))
     slots = {key.rpartition("/")[2]: each for key, each in stepped.state_dict().items()}
     group_slots = {slot for slot in slots if slot.startswith(GROUP)}

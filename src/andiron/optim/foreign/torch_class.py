@@ -1,7 +1,7 @@
 """Constructs a torch optimizer from its class, and inspects what its steps need."""
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from andiron import errors
 
 Kind = type[torch.optim.Optimizer]
+OWN = ("torch.optim.", "andiron.optim.")  # classes whose steps and states are known
 
 
 def named_parameters(model: nn.Module, names: Collection[str] | None) -> dict[str, nn.Parameter]:
@@ -27,28 +28,82 @@ def named_parameters(model: nn.Module, names: Collection[str] | None) -> dict[st
     return {name: parameter for name, parameter in own.items() if name in wanted}
 
 
+def is_own(kind: Kind) -> bool:
+    """Whether torch or Andiron has the class."""
+    return f"{kind.__module__}.".startswith(OWN)
+
+
+def takes_rate(kind: Kind) -> bool:
+    """Whether its constructor has a learning rate, or takes any option."""
+    takes = inspect.signature(kind).parameters
+    return "lr" in takes or any(each.kind is each.VAR_KEYWORD for each in takes.values())
+
+
+def _is_plain(model: nn.Module, parameters: Mapping[str, nn.Parameter]) -> bool:
+    """Whether the fast implementations take the parameters and their gradients."""
+    has_sparse = any(getattr(module, "sparse", False) for module in model.modules())
+    return not has_sparse and all(map(torch.is_floating_point, parameters.values()))
+
+
 def constructed(
-    kind: Kind, parameters: Mapping[str, nn.Parameter], options: Mapping[str, Any]
+    kind: Kind,
+    model: nn.Module,
+    groups: Sequence[Mapping[str, nn.Parameter]],
+    options: Sequence[Mapping[str, Any]],
+    rates: Sequence[float] | None = None,
 ) -> Any:
-    """The torch optimizer of these parameters.
+    """The torch optimizer of these groups, with their options and, if known, their rates.
 
     Raises: ValueError naming every refused parameter; the class's own error for refused options.
     """
-    options = {**_defaults(kind, options), **options}
+    rate = rates[0] if rates else None
+    parameters = {name: each for group in groups for name, each in group.items()}
+    is_fast = is_own(kind) and _is_plain(model, parameters)
+    first = {**_defaults(kind, options[0], rate, is_fast), **options[0]}
+    held: list[Any] = [*parameters.values()]
+    if len(groups) > 1:
+        held = [
+            {"params": [*group.values()]}
+            | {key: value for key, value in own.items() if value != options[0].get(key)}
+            | ({"lr": rates[number]} if rates and rates[number] != rate else {})
+            for number, (group, own) in enumerate(zip(groups, options))
+        ]
     try:
-        return without_dynamo(kind)(list(parameters.values()), **options)
+        inner: Any = without_dynamo(kind)(held, **first)
     except ValueError as error:
         refused = [
             f"{key!r} {list(tensor.shape)}"
             for key, tensor in parameters.items()
-            if not _accepts(kind, tensor, options)
+            if not _accepts(kind, tensor, first)
         ]
-        if not refused or not _accepts(kind, torch.zeros(2, 2), options):
+        if not refused or not _accepts(kind, torch.zeros(2, 2), first):
             raise
         raise ValueError(
             f"{public_name(kind)} does not take {', '.join(refused)}; give them to another group "
             f"({error})"
         ) from error
+    except Exception as error:
+        if is_own(kind) or isinstance(error, TypeError):
+            raise
+        why = f"{public_name(kind)} does not take a list of parameters ({errors.one_line(error)})"
+        remedy = "construct it with what it takes, and give that optimizer to LearnerBuilder.build"
+        raise errors.MismatchError(f"{why}; {remedy}") from error
+    _check_options(inner, options)
+    return inner
+
+
+def _check_options(inner: Any, options: Sequence[Mapping[str, Any]]) -> None:
+    """Refuses options in which groups differ although the class has one value for all.
+
+    Raises: MismatchError.
+    """
+    given = {option for own in options for option in own}
+    for name in sorted(given - inner.defaults.keys()):
+        values = [own.get(name) for own in options]
+        if any(value != values[0] for value in values):
+            kind = type(inner).__name__
+            why = f"{name} is {values} by group, and {kind} has one value for all: give it one"
+            raise errors.MismatchError(why)
 
 
 def public_options(kind: Kind, defaults: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,18 +148,23 @@ def without_dynamo(kind: Kind) -> Kind:
 def _accepts(kind: Kind, tensor: Tensor, options: Mapping[str, Any]) -> bool:
     try:
         kind([tensor], **options)
-    except ValueError:
+    except (ValueError, RuntimeError):
         return False
     return True
 
 
-def _defaults(kind: Kind, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The fastest implementation of the class, unless the options choose one.
+def _defaults(
+    kind: Kind, options: Mapping[str, Any], rate: float | None, is_fast: bool
+) -> dict[str, Any]:
+    """The fastest implementation of a class of torch, unless the options choose one.
 
-    Also a learning rate if the constructor requires one; every step passes its own.
+    Also the learning rate, or one if the constructor has none; every step passes its own.
     """
     takes = inspect.signature(kind).parameters
     chosen = options.get("differentiable") or options.keys() & {"fused", "foreach"}
-    fastest = [name for name in ("fused", "foreach") if name in takes and not chosen]
-    lr = {"lr": 1.0} if "lr" in takes and takes["lr"].default is inspect.Parameter.empty else {}
-    return dict.fromkeys(fastest[:1], True) | lr
+    names = ("fused", "foreach") if is_fast and not chosen else ()
+    fastest = [name for name in names if name in takes]
+    fast = dict.fromkeys(fastest[:1], True)
+    if rate is None and "lr" in takes and not isinstance(takes["lr"].default, int | float | Tensor):
+        rate = 1.0
+    return fast if rate is None else {**fast, "lr": rate}

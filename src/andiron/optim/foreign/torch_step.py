@@ -6,7 +6,7 @@ reads (options, parameters, state) is compared with what the kernel was prepared
 object, so that whoever changes it between two steps is followed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import chain
 from operator import attrgetter, is_
@@ -15,16 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from andiron import errors
 from andiron.optim.foreign import torch_class
+from andiron.optim.foreign.slot_state import Groups
 from andiron.plain import fast_paths, private_torch
 
-WHOLE = "_andiron_whole"  # attribute of a part of an optimizer: the optimizer itself
-SEVERAL_GROUPS = (
-    "the `step` of this {} was replaced on the object, and steps all groups; a learner steps each "
-    "group by itself: override `step` in a subclass, or use `register_step_pre_hook` and "
-    "`register_step_post_hook`"
-)
 MODES = ("fused", "differentiable", "capturable")
 ADAM = (*MODES, "eps", "weight_decay", "amsgrad", "maximize", "decoupled_weight_decay")  # and betas
 SGD = (*MODES, "momentum", "dampening", "nesterov", "weight_decay", "maximize")
@@ -47,8 +41,8 @@ class TorchStep:
     def __init__(self, kind: torch_class.Kind, inner: Any):
         self._inner, self._options = inner, OPTIONS.get(kind)
         self._kind: Any = kind
-        self._kernel: Kernel | None = None
-        self._made_of: list[Any] = []  # the objects that the kernel was prepared for
+        self._kernels: list[Kernel] = []  # of the groups
+        self._made_of: list[Any] = []  # the objects that they were prepared for
         # torch wraps it for its profiler later, at 30 us a step
         self.plain: Callable[..., Any] = torch_class.without_dynamo(kind).step
 
@@ -57,12 +51,9 @@ class TorchStep:
 
         Torch's fused SGD refuses parameters with momentum beside others whose first gradient comes
         now: it steps those by themselves.
-        Raises: MismatchError for a `step` of one's own, put on an optimizer of several groups.
         """
         inner = self._inner
         if (own := own_step(inner)) is not None:
-            if WHOLE in vars(inner):
-                raise errors.MismatchError(SEVERAL_GROUPS.format(type(inner).__name__))
             own(*closure)
             return
         is_wrapped = private_torch.has_hooks(inner) or not fast_paths.on["plain step"]
@@ -72,68 +63,74 @@ class TorchStep:
             parameter.grad = None
         step(inner, *closure)
         if late:
-            for parameter in inner.param_groups[0]["params"]:
+            for parameter in chain.from_iterable(g["params"] for g in inner.param_groups):
                 parameter.grad = late.get(parameter)
             step(inner, *closure)
 
-    def by_kernel(self, parameters: list[Tensor], gradients: list[Tensor], lr: float) -> bool:
-        """Whether the fused kernel made the step; else nothing has changed.
+    def by_kernel(self, groups: Groups, gradients: list[Tensor], rates: Sequence[float]) -> bool:
+        """Whether the fused kernel made the step of each group; else nothing has changed.
 
+        `gradients` has the tensors of one group after the other.
         It does not for parameters on several devices, of several types, in subclasses of Parameter
         or without state, for options that are tensors, with hooks or a `step` that was replaced,
         and where torch's kernel in this version differs from its optimizer.
         """
         inner = self._inner
-        group, state, own = inner.param_groups[0], inner.state, vars(inner)
+        state, own = inner.state, vars(inner)
         if (
             self._options is None
-            or not isinstance(lr, float)
-            or group["lr"] is not lr  # a tensor that was filled with it
-            or len(inner.param_groups) > 1
             or own_step(inner) is not None
             or own.get("grad_scale") is not None
             or own.get("found_inf") is not None
             or private_torch.has_hooks(inner)
         ):
             return False
-        made_of = [
-            *map(group.get, self._options), *group.get("betas", ()), *group["params"],
-            *parameters, *map(type, parameters), *map(DTYPE, parameters),
-            *map(Tensor.get_device, parameters),
-            *state, *chain.from_iterable(map(dict.values, state.values())),
-        ]  # fmt: skip
+        made_of = [*state, *chain.from_iterable(map(dict.values, state.values()))]
+        parts, start = [], 0
+        for named, group, lr in zip(groups, inner.param_groups, rates):
+            if not isinstance(lr, float) or group["lr"] is not lr:  # a tensor filled with it
+                return False
+            parameters: list[Tensor] = [*named.values()]
+            made_of += [
+                *map(group.get, self._options), *group.get("betas", ()), *group["params"],
+                *parameters, *map(type, parameters), *map(DTYPE, parameters),
+                *map(Tensor.get_device, parameters),
+            ]  # fmt: skip
+            parts.append((parameters, gradients[start : start + len(parameters)], lr))
+            start += len(parameters)
         before = self._made_of
         if len(made_of) != len(before) or not all(map(is_, made_of, before)):
-            self._kernel = self._prepared(parameters)
-            self._made_of = made_of if self._kernel else []
-        if self._kernel is None or not fast_paths.on["fused step"]:
+            prepared = [*map(self._prepared, inner.param_groups, (part[0] for part in parts))]
+            self._kernels = [kernel for kernel in prepared if kernel]
+            self._made_of = made_of if None not in prepared else []
+        if not self._made_of or not fast_paths.on["fused step"]:
             return False
-        self._kernel(parameters, gradients, lr)
+        for kernel, part in zip(self._kernels, parts):
+            kernel(*part)
         return True
 
-    def _prepared(self, parameters: list[Tensor]) -> Kernel | None:
-        """The kernel by which torch would step exactly these parameters."""
-        inner, group = self._inner, self._inner.param_groups[0]
+    def _prepared(self, group: Any, parameters: list[Tensor]) -> Kernel | None:
+        """The kernel by which torch would step exactly these parameters of a group."""
         options = [*map(group.get, OPTIONS[self._kind])]
         is_fused, *others = options[: len(MODES)]
         numbers = {*map(type, options[len(MODES) :]), *map(type, group.get("betas", ()))}
-        held, first = group["params"], parameters[0]
+        held = group["params"]
         kinds = {(type(each), each.dtype, each.device) for each in parameters}
         is_all = len(held) == len(parameters) and all(map(is_, held, parameters))
         if (
-            not is_all or not is_fused or any(others) or not numbers <= PLAIN
-            or kinds != {(nn.Parameter, first.dtype, first.device)}
-            or not _agrees(self._kind, tuple(map(bool, options)), first.dtype, first.device)
+            not is_all or not is_fused or any(others) or not numbers <= PLAIN or len(kinds) != 1
+            or (place := kinds.pop())[0] is not nn.Parameter
+            or not _agrees(self._kind, tuple(map(bool, options)), *place[1:])
         ):
             return None
-        return _kernel(self._kind, inner, [inner.state.get(parameter) for parameter in parameters])
+        states = [self._inner.state.get(parameter) for parameter in parameters]
+        return _kernel(self._kind, self._inner, group, states)
 
 
 def own_step(inner: Any) -> Callable[..., Any] | None:
     """The `step` that the user's code has put on the optimizer itself, over that of its class."""
-    whole = vars(inner).get(WHOLE) or inner
-    step = vars(whole).get("step")
-    if step is None or private_torch.is_scheduler_step(step, type(whole)):
+    step = vars(inner).get("step")
+    if step is None or private_torch.is_scheduler_step(step, type(inner)):
         return None
     return step
 
@@ -146,9 +143,8 @@ def set_rate(group: dict[str, Any], lr: float) -> None:
         group["lr"] = lr
 
 
-def _kernel(kind: Any, inner: Any, states: list[Any]) -> Kernel | None:
-    """The kernel with the options of `inner` and these states; None if a state lacks a tensor."""
-    group = inner.param_groups[0]
+def _kernel(kind: Any, inner: Any, group: Any, states: list[Any]) -> Kernel | None:
+    """The kernel with a group's options and these states; None if a state lacks a tensor."""
     options = {name: group[name] for name in OPTIONS[kind] if name not in MODES}
     if kind is torch.optim.SGD:
         slots = {"momentum_buffer_list": "momentum_buffer" if group["momentum"] else None}
@@ -204,7 +200,7 @@ def _agrees(
         optimizer.step()
     theirs.step()
     try:
-        kernel = _kernel(kind, ours, [ours.state[twins[0]]])
+        kernel = _kernel(kind, ours, ours.param_groups[0], [ours.state[twins[0]]])
         if kernel is None:
             return False
         kernel([*twins[:1]], [values.square()], 0.1)
@@ -215,10 +211,11 @@ def _agrees(
 
 
 def _without_momentum(inner: Any) -> list[Tensor]:
-    """The parameters that a fused SGD with momentum has to step apart from the others."""
-    group = inner.param_groups[0]
-    if not (isinstance(inner, torch.optim.SGD) and group["fused"] and group["momentum"]):
-        return []
-    stepped = [parameter for parameter in group["params"] if parameter.grad is not None]
-    late = [p for p in stepped if inner.state.get(p, {}).get("momentum_buffer") is None]
-    return late if len(late) < len(stepped) else []
+    """The parameters that a fused SGD with momentum has to step apart from others of a group."""
+    apart: list[Tensor] = []
+    for group in inner.param_groups if isinstance(inner, torch.optim.SGD) else ():
+        stepped = [parameter for parameter in group["params"] if parameter.grad is not None]
+        late = [p for p in stepped if inner.state.get(p, {}).get("momentum_buffer") is None]
+        if group["fused"] and group["momentum"] and len(late) < len(stepped):
+            apart += late
+    return apart

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from andiron.optim.grouped import Group
+from andiron.optim.owners.group import Group
 from andiron.plain.markdown import table
 from andiron.schedules.single_curve import Schedule
 
@@ -22,7 +22,7 @@ def param_groups(
     return {
         name: {
             "optimizer": group.optimizer.name if group.optimizer else None,
-            "options": _plain(group.optimizer.options) if group.optimizer else {},
+            "options": _plain(group.options),
             "lr": rates.get(name),
             "lr_scale": group.lr_scale,
             "schedule": _described(group.schedule or schedule),

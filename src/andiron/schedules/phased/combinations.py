@@ -7,21 +7,19 @@
 """
 
 import bisect
-import copy
 import itertools
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator
 
 from andiron.ranges import Span, checked
-from andiron.schedules.single_curve import Schedule, stateful
+from andiron.schedules.single_curve import Schedule
 
 log = logging.getLogger("andiron")
-MOST_ASKED = 10_000_000  # updates: a rate takes about a microsecond
 Schedules = Annotated[Sequence[Schedule], AfterValidator(tuple)]
 
 REDUCTIONS: dict[str, Callable[[list[float]], float]] = {
@@ -91,6 +89,7 @@ class Warmup:
 
     schedule: Schedule
     warmup_updates: Span
+    rises_to_schedule: ClassVar[bool] = True  # its peak is that of the schedule
 
     def __call__(self, updates: int) -> float:
         share: float = min((updates + 1) / max(self.warmup_updates, 1), 1.0)
@@ -128,30 +127,6 @@ def warn_of_length(option: str, schedule: Any, num_updates: int | None) -> None:
     warning = getattr(schedule, "length_warning", None)
     if num_updates and warning and (text := warning(num_updates)):
         log.warning("%s.%s", option, text)
-
-
-def peak_rate(schedule: Schedule, num_updates: int) -> float:
-    """The rate that a schedule declares as its property `peak`, else the highest of the run.
-
-    A warm-up has the peak of its schedule. A stateful schedule is asked as a copy that observes
-    nothing: a Plateau has its initial rate.
-    Raises: ValueError if there is none above 0, or the run is too long to ask for every rate.
-    """
-    if isinstance(schedule, Warmup):
-        return peak_rate(schedule.schedule, num_updates)
-    if isinstance(getattr(type(schedule), "peak", None), property):
-        peak: float = schedule.peak  # type: ignore[attr-defined]
-    elif num_updates > MOST_ASKED:
-        raise ValueError(
-            f"the peak of the schedule is unknown above {MOST_ASKED:,} updates: give it a property "
-            "`peak`, or the group lr_scale"
-        )
-    else:
-        asked = copy.deepcopy(schedule) if stateful(schedule) else schedule
-        peak = max(map(asked, range(num_updates)), default=0.0)
-    if not 0 < peak < math.inf:
-        raise ValueError(f"the peak of the schedule is {peak}; should be finite and above 0")
-    return float(peak)
 
 
 def _check_milestones(milestones: Sequence[int], *, num_schedules: int) -> None:

@@ -10,9 +10,11 @@ from torch import nn
 
 from andiron import errors, randomness, schedules
 from andiron.optim import transformations
-from andiron.optim.grouped import Group, GroupedOptimizer
+from andiron.optim.foreign import torch_class
+from andiron.optim.grouped import GroupedOptimizer
 from andiron.optim.optimizer import Optimizer
 from andiron.optim.owners import ownership
+from andiron.optim.owners.group import Group
 from andiron.optim.owners.match_rules import Rule
 from andiron.optim.owners.ownership import BASE
 from andiron.optim.transformations import Transformation
@@ -46,11 +48,12 @@ def build(
         owned = ownership.assign(model, rules_by_name)
     groups: list[Group] = []
     problems: list[str] = []
+    optimizers = _optimizers(owned, nodes, config.optimizer, model, problems)
     for name, parameters in owned.items():
+        node = nodes.get(name, {})
         try:
-            groups.append(
-                _group(name, nodes.get(name, {}), parameters, config, model, schedule, lengths)
-            )
+            owner = optimizers.get(name, (None, 0))
+            groups.append(_group(name, node, parameters, owner, config, schedule, lengths))
         except errors.ConfigError as error:
             problems += error.problems
     if problems:
@@ -114,8 +117,8 @@ def _group(
     name: str,
     node: targets.Node,
     parameters: dict[str, nn.Parameter],
+    owner: tuple[Optimizer | None, int],
     config: Train,
-    model: nn.Module,
     whole: Schedule,
     lengths: dict[str, int],
 ) -> Group:
@@ -137,9 +140,8 @@ def _group(
         name=name,
         parameters=parameters,
         schedule=schedule,
-        optimizer=None
-        if frozen is True
-        else _optimizer(name, node, [*parameters], config.optimizer, model),
+        optimizer=owner[0],
+        number=owner[1],
         lr_scale=lr_scale,
         transform=transformations.chained(chain, randomness.derive(config.seed, option)),
         every=node.get("every", 1),
@@ -149,13 +151,49 @@ def _group(
     )
 
 
-def _optimizer(
-    name: str, node: targets.Node, names: list[str], chosen: targets.Node, model: nn.Module
-) -> Optimizer:
-    where = "optimizer" if name == BASE else f"param_groups.{name}"
+def _optimizers(
+    owned: Mapping[str, Mapping[str, Any]],
+    nodes: Mapping[str, targets.Node],
+    base: targets.Node,
+    model: nn.Module,
+    problems: list[str],
+) -> dict[str, tuple[Optimizer, int]]:
+    """The optimizer of each group that is trained, and the group's number in it.
+
+    Groups of one class of another package share one object, which begins with the base.
+    What an optimizer refuses joins `problems`.
+    """
+    chosen: dict[Any, dict[str, dict[str, Any]]] = {}  # options by class and group
+    for name in sorted(owned, key=lambda name: name != BASE):
+        node = nodes.get(name, {})
+        try:
+            if node.get("frozen") is not True:
+                kind, options = _chosen(name, node, base)
+                key = name if torch_class.is_own(kind) else None
+                chosen.setdefault((kind, key), {})[name] = options | rules.options(node)
+        except errors.ConfigError as error:
+            problems += error.problems
+    optimizers: dict[str, tuple[Optimizer, int]] = {}
+    for (kind, _), groups in chosen.items():
+        where = ", ".join("optimizer" if n == BASE else f"param_groups.{n}" for n in groups)
+        try:
+            names = [[*owned[name]] for name in groups]
+            made = Optimizer.joint(kind, model, names, [*groups.values()])
+            optimizers |= {name: (made, number) for number, name in enumerate(groups)}
+        except (TypeError, ValueError) as error:
+            refuses = f"{kind.__name__} refuses its options: "
+            problems.append(f"{where}: {refuses * isinstance(error, TypeError)}{error}")
+    return optimizers
+
+
+def _chosen(name: str, node: targets.Node, chosen: targets.Node) -> tuple[Any, dict[str, Any]]:
+    """The class of a group's optimizer and its options.
+
+    Raises: ConfigError.
+    """
     option = "optimizer"
     if node.get("optimizer"):
-        option, chosen = f"{where}.optimizer", node["optimizer"]
+        option, chosen = f"param_groups.{name}.optimizer", node["optimizer"]
     kind = targets.resolve(f"{option}._target_", chosen["_target_"])
     if not (isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)):
         raise targets.refused(option, chosen, "not a torch.optim.Optimizer class")
@@ -163,9 +201,4 @@ def _optimizer(
     if needed and importlib.util.find_spec(needed) is None:
         reason = f"{kind.__name__} needs {needed}{targets.installation(needed)}"
         raise targets.refused(option, chosen, reason)
-    options = {key: value for key, value in chosen.items() if key != "_target_"}
-    try:
-        return Optimizer(kind, model, names, **(options | rules.options(node)))
-    except (TypeError, ValueError) as error:
-        refuses = f"{kind.__name__} refuses its options: " if isinstance(error, TypeError) else ""
-        raise errors.ConfigError([f"{where}: {refuses}{error}"]) from error
+    return kind, {key: value for key, value in chosen.items() if key != "_target_"}

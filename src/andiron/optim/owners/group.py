@@ -1,0 +1,65 @@
+"""A group of parameters: its owner, and how it is updated."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from torch import nn
+
+from andiron.gradients import Gradients
+from andiron.optim.optimizer import Closure, Optimizer
+from andiron.optim.transformations import Chain
+from andiron.schedules.single_curve import Schedule
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Parameters with one owner, and how they are updated; without an optimizer they are frozen.
+
+    The learning rate is `lr_scale` times that of the run, or of the group's own `schedule`. The
+    group is frozen for the first `frozen_updates` updates, then steps at every `every`-th update;
+    other gradients are dropped. `settings` are further entries of `param_groups.json`.
+    """
+
+    name: str
+    parameters: Mapping[str, nn.Parameter]
+    optimizer: Optimizer | None
+    number: int = 0  # of the group in its optimizer, which may have several
+    lr_scale: float = 1.0
+    schedule: Schedule | None = None
+    transform: Chain | None = None
+    every: int = 1
+    frozen_updates: int = 0
+    trains_statistics: bool = False  # running statistics, while the group is frozen
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the group in its optimizer; {} if it is frozen."""
+        return self.optimizer.options_of(self.number) if self.optimizer else {}
+
+
+def part_of(gradients: Gradients, groups: Iterable[Group]) -> Gradients:
+    """The gradients of the groups' parameters."""
+    names = chain.from_iterable(group.parameters for group in groups)
+    return gradients.replaced({n: gradients[n] for n in names if n in gradients})
+
+
+def transformed(part: Gradients, groups: Iterable[Group], updates: int | None) -> Gradients:
+    """The gradients, with the part of each group transformed.
+
+    Raises: ValueError without `updates`.
+    """
+    for group in groups:
+        if group.transform is None or not (own := part_of(part, [group])):
+            continue
+        if updates is None:
+            why = "transforms its gradients: give `step` the completed `updates`"
+            raise ValueError(f"group {group.name!r} {why}")
+        part = part.replaced({**part, **group.transform(own, updates)})
+    return part
+
+
+def recomputed_part(closure: Closure, groups: Iterable[Group], updates: int | None) -> Gradients:
+    return transformed(part_of(closure(), groups), groups, updates)
