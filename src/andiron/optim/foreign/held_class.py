@@ -70,12 +70,15 @@ class HeldClass:
 
     def set_rates(self, rates: Sequence[float]) -> Sequence[float]:
         """The rates of the groups in the next step, which are set."""
+        if self.is_own:
+            for group, rate in zip(self.inner.param_groups, rates):
+                set_rate(group, rate)
+            return rates
         if self.needs_rate:
             self.expect(rates)
-        if not self.is_own:
-            rates = [float(rate) * factor for rate, factor in zip(rates, self._factors)]
+        rates = [float(rate) * factor for rate, factor in zip(rates, self._factors)]
         for group, rate in zip(self.inner.param_groups, rates):
-            set_rate(group, rate)
+            group["lr"] = rate
         return rates
 
     def public_step(self, rates: Sequence[float], *closure: Callable[[], Tensor]) -> None:

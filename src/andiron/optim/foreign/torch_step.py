@@ -96,8 +96,9 @@ class TorchStep:
                 *parameters, *map(type, parameters), *map(DTYPE, parameters),
                 *map(Tensor.get_device, parameters),
             ]  # fmt: skip
-            parts.append((parameters, gradients[start : start + len(parameters)], lr))
-            start += len(parameters)
+            end = start + len(parameters)
+            parts.append((parameters, gradients[start:end], lr))
+            start = end
         before = self._made_of
         if len(made_of) != len(before) or not all(map(is_, made_of, before)):
             prepared = [*map(self._prepared, inner.param_groups, (part[0] for part in parts))]
