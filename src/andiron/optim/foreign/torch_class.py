@@ -136,7 +136,8 @@ def without_dynamo(kind: Kind) -> Kind:
     gradients, which `Optimizer.step` does itself. A third-party class has only torch's methods
     unwrapped.
     """
-    methods = {name: getattr(kind, name) for name in ("add_param_group", "step")}
+    names = ("add_param_group", "step", "state_dict", "load_state_dict")
+    methods = {name: getattr(kind, name) for name in names}
     plain = {
         name: inspect.unwrap(method)
         for name, method in methods.items()

@@ -1,6 +1,7 @@
 """The state of a class of another package: the tree that its own `state_dict` returns."""
 
 import copy
+import inspect
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -80,7 +81,8 @@ class WholeState:
             for group, initial, changed in zip(now, self._initial, saved["groups"], strict=True)
         ]
         inner.load_state_dict({**saved["rest"], "state": state, "param_groups": groups})
-        if type(inner).load_state_dict is torch.optim.Optimizer.load_state_dict:
+        loads = (type(inner).load_state_dict, torch.optim.Optimizer.load_state_dict)
+        if len({*map(inspect.unwrap, loads)}) == 1:
             keys = self._keys(now)
             for key, slots in state.items():  # torch has cast them to the parameter's dtype
                 inner.state[keys.get(key, key)] = slots
