@@ -11,6 +11,7 @@ from andiron.shell.config.signatures import Unchecked, signature
 
 ROOT = Path(__file__).resolve().parents[3]
 OF_PYTHON = {"name", "console"}  # arguments that only callers in Python give
+OF_EARLIER_RECORDS = {"units"}
 
 
 def stated(node: dict[str, Any]) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def settable(where: str, target: str) -> dict[str, Any]:
     """The arguments that a node of this group may state, without those that the run fills in."""
     found = signature(target)
     assert found is not None, target
-    left_out = OF_PYTHON | node_checks.SUPPLIED.get(where.split("/")[1], set())
+    left_out = OF_PYTHON | OF_EARLIER_RECORDS | node_checks.SUPPLIED.get(where.split("/")[1], set())
     return {
         name: parameter
         for name, parameter in found.parameters.items()
