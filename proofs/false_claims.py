@@ -29,8 +29,8 @@ from andiron.metrics import Accuracy
 from andiron.models import MLP
 from andiron.optim import Optimizer
 from andiron.tasks import Classifier
-from andiron.wings.comparison import differences
-from andiron.wings.comparison.differences import Difference
+from andiron_lab.seeds import differences
+from andiron_lab.seeds.differences import Difference
 
 SEEDS = 5  # a side
 SHIFT = 0.01

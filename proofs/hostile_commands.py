@@ -9,8 +9,10 @@ import andiron
 from andiron import errors
 from andiron.run_folder import RunFolder
 from andiron.shell.training import train
-from andiron.wings.ask import bisect as ask_bisect, recheck, replay, samples
-from andiron.wings.runs import accept_changes, command as runs, plan, rerun
+from andiron_lab.seeds import differ
+from andiron_lab.ask import bisect as ask_bisect, recheck, replay, samples
+from andiron.wings.runs import accept_changes, command as runs, plan
+from andiron_lab.ask import rerun
 from andiron.wings.screen import watch
 from andiron.wings.trained import evaluate, generate, import_state_dict, predict
 from andiron.wings.trained.exports import export
@@ -169,7 +171,7 @@ COMMANDS = {
     BEST: Command(runs.main, lambda at: ["best", at.folder, at.honest], "any"),
     DIFF: Command(runs.main, lambda at: ["diff", at.folder, at.honest], "any"),
     DIFFER: Command(
-        runs.main, lambda at: ["differ", at.folder, at.honest.with_name(OTHER_RATE)], "any"
+        differ.main, lambda at: [at.folder, at.honest.with_name(OTHER_RATE)], "any"
     ),
     TREE: Command(runs.main, lambda at: ["tree", at.folder, at.honest], "any"),
     WATCH: Command(watch.main, lambda at: [at.folder, "--once"], "any"),

@@ -3,7 +3,7 @@
 Ground: what everything stands on. Kernel: what one must hold to change how training works. Frame:
 what the engine or several leaves share, read only when a task names it. Leaf: one data set, metric,
 network, format, optimizer, schedule or writer. Shell: command, configuration, record and resume.
-Wing: can be deleted with its folder.
+Wing: can be deleted with its folder. Lab: a package of its own, which nothing here imports.
 Read by `tests/fast/test_architecture.py` and by `proofs/house_figures.py`.
 """
 
@@ -45,6 +45,9 @@ PLAN = {
         "andiron.wings": WHOLE,
         "hydra_plugins": WHOLE,
     },
+    "lab": {
+        "andiron_lab": WHOLE,
+    },
     "frame": {
         "andiron.checkpoint.on_disk": WHOLE,
         "andiron.data.loading": WHOLE,
@@ -54,8 +57,8 @@ PLAN = {
         "andiron.learner.extras": WHOLE,
         "andiron.metrics": "direction sums",
         "andiron.metrics.windows": WHOLE,
-        "andiron.optim.foreign": "__init__ held_class slot_checks slot_state torch_class torch_step "
-        "whole_state",
+        "andiron.optim.foreign":
+            "__init__ held_class slot_checks slot_state torch_class torch_step whole_state",
         "andiron.optim.divided": WHOLE,
         "andiron.optim.own": "__init__ averaging flat_state frozen_modules",
         "andiron.optim.owners": WHOLE,
@@ -88,7 +91,7 @@ PLAN = {
         "andiron.writers.shipped": WHOLE,
     },
 }
-WINGS = {"ask", "comparison", "hydra_plugins", "runs", "screen", "sweep", "trained"}
+WINGS = {"comparison", "hydra_plugins", "runs", "screen", "sweep", "trained"}
 
 
 def listed_kinds() -> dict[str, list[str]]:

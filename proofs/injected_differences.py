@@ -19,7 +19,7 @@ from typing import NamedTuple
 from unittest import mock
 
 from andiron.shell.training import train
-from andiron.wings.ask import bisect
+from andiron_lab.ask import bisect
 
 PARTS = '''
 import torch

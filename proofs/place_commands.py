@@ -12,8 +12,9 @@ from typing import NamedTuple
 from andiron.run_folder import RunFolder
 from andiron.shell.config.quoting import quoted
 from andiron.shell.training import train
-from andiron.wings.runs import accept_changes, command as runs, rerun
-from andiron.wings.sweep import find_lr
+from andiron.wings.runs import accept_changes, command as runs
+from andiron_lab.ask import rerun
+from andiron_lab.views import find_lr
 from andiron.wings.trained import import_state_dict, predict
 from andiron.wings.trained.exports import export
 from proofs.attempt import CONF, jobs_forked_here

@@ -33,7 +33,7 @@ from andiron.shell.training import train  # noqa: F401
 from andiron.shell.training import experiment  # noqa: F401
 from andiron.wings.comparison import objective  # noqa: F401
 from andiron.wings.sweep import clean_process  # noqa: F401
-from andiron.wings.sweep import loss_curve  # noqa: F401
+from andiron_lab.views import loss_curve  # noqa: F401
 from andiron.wings.trained import evaluating  # noqa: F401
 from andiron.wings.trained.exports import checked_export  # noqa: F401
 from proofs import place_ground, place_kinds, place_table

@@ -32,7 +32,7 @@ from andiron.data.dataset import Indices
 from andiron.data.splitting import fingerprint, splits
 from andiron.run_folder import RunFolder
 from andiron.shell.training import train
-from andiron.wings.ask import samples
+from andiron_lab.ask import samples
 from andiron.wings.comparison import logged_lines
 
 SIZE, ALL, SPIKES = 512, 1024, 5  # images to train on, with those that validate and test

@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 from statistics import fmean
 
-from andiron.wings.comparison import differences
+from andiron_lab.seeds import differences
 from andiron.wings.sweep import ledger
 
 PROGRAM = "import sys; from andiron.shell.training import train; sys.exit(train.script())"

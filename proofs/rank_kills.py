@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from andiron.wings.comparison import bit_comparison
+from andiron_lab.ask import bit_comparison
 from proofs.sweep_kills import MARK, processes
 
 ROOT = Path(__file__).resolve().parents[1]

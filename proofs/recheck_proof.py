@@ -26,7 +26,7 @@ from andiron.shell.config import trust
 from andiron.shell.config.composition import composed
 from andiron.shell.run import run_record
 from andiron.shell.training import train_run
-from andiron.wings.ask.recheck import Recheck, recheck
+from andiron_lab.ask.recheck import Recheck, recheck
 
 ROOT = Path(__file__).resolve().parents[1]
 SMALL = ["~render", "device=cpu", "num_epochs=3", "checkpoint.last=20", "log_every=3"]

@@ -25,7 +25,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.shell.config.composition import composed
-from andiron.wings.comparison import bit_comparison
+from andiron_lab.ask import bit_comparison
 from proofs import rank_runs
 from proofs.rank_cases import Case, cases
 from proofs.rank_runs import Job

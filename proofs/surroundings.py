@@ -20,7 +20,7 @@ from typing import NamedTuple
 from andiron import errors
 from andiron.run_folder import RunFolder
 from andiron.shell.run import status
-from andiron.wings.comparison import bit_comparison
+from andiron_lab.ask import bit_comparison
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS_AT_MOST = 300

@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))  # a plain checkout needs no install of its own
 
-from andiron.wings.ask import replay  # noqa: E402
+from andiron_lab.ask import replay  # noqa: E402
 
 if __name__ == "__main__":
     sys.exit(replay.main())

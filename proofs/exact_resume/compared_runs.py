@@ -8,8 +8,8 @@ from andiron.disk import files
 from andiron.shell.assembly import configured_store
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
-from andiron.wings.comparison import bit_comparison
-from andiron.wings.comparison.bit_comparison import Counts, Difference, Stores
+from andiron_lab.ask import bit_comparison
+from andiron_lab.ask.bit_comparison import Counts, Difference, Stores
 
 
 def compare(straight: Path, other: Path) -> list[Difference]:

@@ -21,7 +21,7 @@ from andiron.shell.cli.signals import exit_code
 from andiron.shell.config import arguments as command_arguments, quoting, trust
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
-from andiron.wings.comparison.bit_comparison import Difference
+from andiron_lab.ask.bit_comparison import Difference
 
 from . import compared_runs, stop_points
 from .segment import Ended, Piece, run_apart, run_here

@@ -1,6 +1,5 @@
 """The sweepers of Andiron, where Hydra finds plugins and imports them at every start."""
 
-import importlib
 from abc import abstractmethod
 from typing import Any
 
@@ -35,11 +34,14 @@ class _CommandSweeper(Sweeper):
 
     def sweep(self, arguments: list[str]) -> None:
         """Runs the jobs that `params` and the arguments, which take precedence, describe."""
+        from andiron import errors
+        from andiron.plain import wings
         from andiron.shell.config import violations
         from andiron.wings.sweep import launching, sweep_folder
 
         sweep_folder.check(self._config)
-        module = importlib.import_module(self._module)
+        if (module := wings.optional(self._module)) is None:
+            raise errors.ConfigError([wings.missing_lab("hydra/sweeper=race")])
         options = violations.checked(module.Options, self._options, prefix="hydra.sweeper.")
         params = [f"{option}={value}" for option, value in (options.params or {}).items()]
         overrides = [*params, *arguments]
@@ -51,16 +53,16 @@ class _CommandSweeper(Sweeper):
 class AndironSweeper(_CommandSweeper):
     """Every combination of values; conf/hydra/sweeper/andiron.yaml has the options."""
 
-    _module = "andiron.wings.sweep.grid"
+    _module = "sweep.grid"
 
 
 class OptunaSweeper(_CommandSweeper):
     """Searches with optuna; conf/hydra/sweeper/optuna.yaml has the options."""
 
-    _module = "andiron.wings.sweep.searching"
+    _module = "sweep.searching"
 
 
 class RaceSweeper(_CommandSweeper):
     """Configurations by seeds; conf/hydra/sweeper/race.yaml has the options."""
 
-    _module = "andiron.wings.sweep.race"
+    _module = "andiron_lab.seeds.race"

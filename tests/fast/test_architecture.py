@@ -33,7 +33,8 @@ FLOORS = [
     {"cli", "learner"},
     {"assembly"},
     {"training"},
-    {"__main__", "ask", "comparison", "runs", "screen", "sweep", "trained", "hydra_plugins"},
+    {"__main__", "comparison", "runs", "screen", "sweep", "trained", "hydra_plugins"},
+    {"andiron_lab"},
 ]
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
 CODE = ("src", "tests", "proofs", "benchmarks", "scripts", "docs")
@@ -115,7 +116,17 @@ def test_training_imports_no_wing():
         f"{module} imports {other}"
         for module, others in graph().items()
         for other in sorted(others)
-        if part(module) not in WINGS and part(other) in WINGS
+        if part(module) not in {*WINGS, "andiron_lab"} and part(other) in WINGS
+    ]
+    assert not imports, "\n".join(imports)
+
+
+def test_nothing_imports_the_lab():
+    imports = [
+        f"{module} imports {other}"
+        for module, others in graph().items()
+        for other in sorted(others)
+        if part(module) != "andiron_lab" == part(other)
     ]
     assert not imports, "\n".join(imports)
 
@@ -126,7 +137,8 @@ def test_engine_leaves_and_shell_import_only_what_their_kind_may():
     crossings = {
         module: {other for other in homes(tree, modules()) if not may_import(module, other, kinds)}
         for module, tree in modules().items()
-        if module not in packages and kinds[module] != "wing"  # faces show their package
+        if module not in packages  # faces show their package
+        if kinds[module] not in ("wing", "lab")
     }
     assert {module: others for module, others in crossings.items() if others} == EXCEPTIONS
 
@@ -307,7 +319,8 @@ def test_benchmarks_and_proofs_use_names_that_the_package_has():
 def names_imported(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
     """Module, name and local name of every `from andiron... import name`."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "andiron":
+        package = str(getattr(node, "module", "")).split(".")[0]
+        if isinstance(node, ast.ImportFrom) and package in ("andiron", "andiron_lab"):
             for name in node.names:
                 yield node.module or "", name.name, name.asname or name.name
 
@@ -334,13 +347,14 @@ def test_the_package_list_is_complete():
 
     folders = {
         path.parent.relative_to(SOURCE).as_posix().replace("/", ".")
-        for path in PACKAGE.rglob("*.py")
+        for package in (PACKAGE, SOURCE / "andiron_lab")
+        for path in package.rglob("*.py")
     }
-    assert listed == sorted(folders | {"andiron.conf", "andiron.exact_resume", "hydra_plugins"})
+    assert listed == sorted(folders | {"andiron.conf", "andiron_lab.exact_resume", "hydra_plugins"})
 
 
 def test_every_test_belongs_to_a_tier():
-    tiers = [ROOT / "tests" / name for name in ("fast", "runs", "proofs")]
+    tiers = [ROOT / "tests" / name for name in ("fast", "runs", "proofs", "lab")]
     stray = [
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "tests").rglob("test_*.py")

@@ -11,7 +11,7 @@ import pytest
 from in_process import called
 
 from andiron.shell.cli import process
-from andiron.wings.ask import scratch
+from andiron_lab.ask import scratch
 
 
 @pytest.fixture(autouse=True)

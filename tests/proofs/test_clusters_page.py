@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import slurm_stub
-from andiron.wings.comparison import bit_comparison
+from andiron_lab.ask import bit_comparison
 from proofs import two_hosts
 from train_processes import lines, status, trained
 

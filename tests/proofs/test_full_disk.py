@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from andiron.wings.comparison import bit_comparison
+from andiron_lab.ask import bit_comparison
 from small_disks import fill, mounted
 from train_processes import Training, lines, status, trained, updates_saved
 

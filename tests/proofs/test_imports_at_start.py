@@ -37,7 +37,8 @@ from andiron.wings.runs import plan
 from andiron.wings.runs import accept_changes
 from andiron.wings.runs import command
 from andiron.wings.screen import watch
-from andiron.wings.sweep import find_lr, launching
+from andiron.wings.sweep import launching
+from andiron_lab.views import find_lr
 from andiron.wings.trained import evaluate, predict, generate
 from andiron.wings.trained.exports import export
 from andiron.shell.training import train

@@ -14,7 +14,7 @@ import pytest
 
 import archive_store
 from andiron.checkpoint import LocalStore
-from andiron.wings.comparison import bit_comparison
+from andiron_lab.ask import bit_comparison
 from proofs import kill_test, observed_phase
 from proofs.kill_test import Hit, Trial
 from train_processes import ROOT, Training, lines, status, trained, updates_saved

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from andiron.wings.comparison import bit_comparison
+from andiron_lab.ask import bit_comparison
 from train_processes import in_two, status, trained
 
 pytestmark = pytest.mark.usefixtures("preloaded_processes")

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from andiron.wings.comparison import bit_comparison
+from andiron_lab.ask import bit_comparison
 from extending_page import SECOND, said, written_in
 from train_processes import lines
 

@@ -7,7 +7,7 @@ import pytest
 from in_process import called
 from train_processes import in_two, lines, status, trained, updates_saved
 
-from andiron.wings.comparison import bit_comparison
+from andiron_lab.ask import bit_comparison
 from andiron.wings.runs import command as runs
 
 pytestmark = pytest.mark.usefixtures("preloaded_processes")

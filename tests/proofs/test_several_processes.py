@@ -14,7 +14,7 @@ import pytest
 import small_disks
 from train_processes import lines, status
 
-from andiron.wings.comparison import bit_comparison
+from andiron_lab.ask import bit_comparison
 from proofs import rank_kills
 
 pytestmark = pytest.mark.usefixtures("preloaded_processes")

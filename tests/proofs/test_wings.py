@@ -13,8 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 WINGS = {
-    "ask": ["andiron/wings/ask"],
     "comparison": ["andiron/wings/comparison"],
+    "lab": ["andiron_lab"],
     "runs": ["andiron/wings/runs"],
     "screen": ["andiron/wings/screen"],
     "sweep": ["andiron/wings/sweep", "hydra_plugins"],

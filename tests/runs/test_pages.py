@@ -11,7 +11,7 @@ import pytest
 import yaml
 from in_process import ran
 
-from andiron.__main__ import COMMANDS
+from andiron.__main__ import COMMANDS, others
 from andiron.shell.config import diagnosis
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -181,7 +181,7 @@ def test_one_program_is_installed_and_the_page_lists_its_commands():
     configured.read(ROOT / "setup.cfg", encoding="utf-8")
     programs = configured["options.entry_points"]["console_scripts"].strip()
     assert programs == "andiron = andiron.__main__:main"
-    commands = {(name, target.partition(":")[0]) for name, target in COMMANDS.items()}
+    commands = {(name, target.partition(":")[0]) for name, target in (COMMANDS | others()).items()}
 
     assert [script for script, _ in rows if not (ROOT / script).is_file()] == []
     assert {(name, called_by(ROOT / script)) for script, name in rows if name} == commands
@@ -190,9 +190,9 @@ def test_one_program_is_installed_and_the_page_lists_its_commands():
 def called_by(script):
     """The module of the command that a script calls."""
     text = script.read_text(encoding="utf-8")
-    imports = r"^ *from ((?:andiron|proofs)\.\S+) import (\w+)"
+    imports = r"^ *from ((?:andiron|andiron_lab|proofs)\.\S+) import (\w+)"
     (package, module), *_ = re.findall(imports, text, re.MULTILINE)
-    return f"{package}.{module}".replace("proofs", "andiron")  # as the wheel names it
+    return f"{package}.{module}".replace("proofs", "andiron_lab")  # as the wheel names it
 
 
 def test_every_table_of_measurements_names_its_command_and_commit():

@@ -11,7 +11,7 @@ from in_process import called, page_ran
 import andiron
 from andiron.data import ImageBatcher
 from andiron.shell.training import train
-from andiron.wings.runs import rerun
+from andiron_lab.ask import rerun
 from andiron.wings.trained import evaluate
 
 ROOT = Path(__file__).resolve().parents[2]

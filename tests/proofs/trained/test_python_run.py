@@ -19,8 +19,9 @@ from andiron.optim import Optimizer
 from andiron.run_folder import RunFolder
 from andiron.shell.run import run_record
 from andiron.shell.training import train
-from andiron.wings.ask import replay
-from andiron.wings.runs import command as runs, plan, rerun
+from andiron_lab.ask import replay
+from andiron.wings.runs import command as runs, plan
+from andiron_lab.ask import rerun
 from andiron.wings.screen import watch
 from andiron.wings.trained import evaluate, predict
 from andiron.wings.trained.exports import export

@@ -9,7 +9,7 @@ from andiron import __main__
 RUN = ("num_epochs=1", "model.hidden=[8]", "render=plain", "hydra.run.dir=run")
 
 
-@pytest.mark.parametrize("name", [*__main__.COMMANDS])
+@pytest.mark.parametrize("name", [*__main__.COMMANDS, *__main__.others()])
 def test_every_command_shows_its_own_help(here, name, monkeypatch):
     monkeypatch.setattr(andiron, "__path__", [*andiron.__path__])
     ended = called(__main__.main, name, "--help", cwd=here)

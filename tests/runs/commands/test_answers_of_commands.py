@@ -18,6 +18,7 @@ from runs_made import TEXT
 
 pytestmark = pytest.mark.usefixtures("preloaded_processes")
 ROOT = Path(__file__).resolve().parents[3]
+COMMANDS = __main__.COMMANDS | __main__.others()
 SCHEMAS = ROOT / "conf" / "answers"
 SMALL = ("model.hidden=[8]", "num_epochs=1")
 OUT = ("--output", "out")
@@ -183,7 +184,7 @@ def answered(folder, command, *arguments):
 
 def test_every_command_is_here_and_has_a_schema():
     schemas = {path.stem for path in SCHEMAS.iterdir()}
-    assert SUCCESSES.keys() == FAILURES.keys() == __main__.COMMANDS.keys() == schemas
+    assert SUCCESSES.keys() == FAILURES.keys() == COMMANDS.keys() == schemas
 
 
 @pytest.mark.parametrize("command", SUCCESSES)
@@ -233,7 +234,7 @@ def test_the_guide_names_each_command_and_stands_in_new_projects():
     guide = (ROOT / "AGENTS.md").read_text()
     assert len(guide.splitlines()) < 150
     assert guide == called(__main__.main, "--help").output
-    assert [name for name in __main__.COMMANDS if f"`andiron {name}" not in guide] == []
+    assert [name for name in COMMANDS if f"`andiron {name}" not in guide] == []
 
 
 def test_ten_tasks_are_done_by_a_program_that_reads_answers(tmp_path, monkeypatch):

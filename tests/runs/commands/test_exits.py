@@ -11,7 +11,7 @@ from andiron.shell.cli import signals
 from andiron.shell.run import status
 from andiron.shell.training import train
 from andiron.wings.runs import plan
-from andiron.wings.sweep import find_lr
+from andiron_lab.views import find_lr
 from andiron.wings.trained import evaluate
 from in_process import called
 

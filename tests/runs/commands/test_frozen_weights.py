@@ -12,7 +12,7 @@ from andiron.run_folder import RunFolder
 from andiron.serialization import safetensors_codec
 from andiron.shell.training import train
 from andiron.wings.runs import command as runs
-from andiron.wings.runs import rerun
+from andiron_lab.ask import rerun
 from andiron.wings.trained import evaluate
 from andiron.wings.trained.exports import export
 

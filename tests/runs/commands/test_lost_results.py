@@ -10,12 +10,15 @@ import torch
 from PIL import Image
 
 from andiron.shell.training import train
-from andiron.wings.ask import bisect, recheck, replay, samples
+from andiron_lab.ask import bisect, recheck, replay, samples
 from andiron.wings.runs import (
-    accept_changes, check, command as runs, editor_schema, new_project, plan, rerun, seeds,
+    accept_changes, check, command as runs, editor_schema, new_project, plan,
 )  # fmt: skip
+from andiron_lab.ask import rerun
+from andiron_lab.seeds import differ, seeds
 from andiron.wings.screen import watch
-from andiron.wings.sweep import find_lr, ideas
+from andiron_lab.seeds import ideas
+from andiron_lab.views import find_lr
 from andiron.wings.trained import evaluate, generate, import_state_dict, predict
 from andiron.wings.trained.exports import export
 from in_process import called
@@ -52,7 +55,7 @@ COMMANDS = {
             "watch": (watch.main, "RUN"),
             "find-lr": (find_lr.main, *SMALL, "--updates", "12", "hydra.run.dir=OUTPUT"),
             "generate": (generate.main, "MADE/text", "--length", "3"),
-            "differ": (runs.differ_main, "MADE/small", "RUN", "--metric", "valid/loss"),
+            "differ": (differ.main, "MADE/small", "RUN", "--metric", "valid/loss"),
             "seeds": (seeds.main, "MADE/small", "--add", "1"),
             "try": (ideas.main, "a small network", *SMALL, "--seeds", "1"),
             "try --list": (ideas.main, "--list"),

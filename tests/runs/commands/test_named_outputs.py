@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from andiron.wings.runs import command as runs, plan
-from andiron.wings.sweep import find_lr
+from andiron_lab.views import find_lr
 from andiron.wings.trained import evaluate, import_state_dict, predict, run_arguments
 from andiron.wings.trained.exports import export
 from in_process import called

@@ -11,7 +11,7 @@ from andiron import errors
 from andiron.run_folder import RunFolder
 from andiron.shell.run import run_record
 from andiron.shell.training import train
-from andiron.wings.runs import rerun
+from andiron_lab.ask import rerun
 from andiron.wings.trained import evaluate
 
 OWN = """from torch import nn

@@ -10,9 +10,11 @@ import pytest
 from in_process import called
 
 from andiron.shell.training import train
-from andiron.wings.ask import bisect, recheck, replay, samples
-from andiron.wings.comparison import bit_comparison
-from andiron.wings.runs import command as runs, rerun, seeds
+from andiron_lab.ask import bisect, recheck, replay, samples
+from andiron_lab.ask import bit_comparison
+from andiron.wings.runs import command as runs
+from andiron_lab.ask import rerun
+from andiron_lab.seeds import seeds
 from andiron.wings.trained import evaluate
 
 OWN = """from torch import nn

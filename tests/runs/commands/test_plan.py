@@ -9,7 +9,7 @@ from torch import nn
 
 from andiron.schedules import Cosine
 from andiron.wings.runs import plan, planned_run
-from andiron.wings.screen.layer_table import layers
+from andiron_lab.views.layer_table import layers
 from in_process import called
 
 WEIGHTS = 4 * (64 * 512 + 512 + 512 * 256 + 256 + 256 * 10 + 10)  # bytes of the default MLP

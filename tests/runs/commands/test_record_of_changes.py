@@ -27,7 +27,7 @@ from andiron.schedules import Exponential
 from andiron.shell.training import train, train_run
 from andiron.tasks import Classifier, CrossEntropy
 from andiron.wings.comparison import recorded_run, run_details
-from andiron.wings.runs import rerun
+from andiron_lab.ask import rerun
 from in_process import called
 from stops_at import StopsAt
 

@@ -13,11 +13,12 @@ from PIL import Image
 
 from andiron import serialization
 from andiron.shell.training import train
-from andiron.wings.ask import bisect, recheck, replay, samples
-from andiron.wings.runs import (
-    accept_changes, check, command as runs, editor_schema, plan, rerun, seeds,
-)  # fmt: skip
-from andiron.wings.sweep import find_lr, ideas
+from andiron_lab.ask import bisect, recheck, replay, samples
+from andiron.wings.runs import accept_changes, check, command as runs, editor_schema, plan
+from andiron_lab.ask import rerun
+from andiron_lab.seeds import seeds
+from andiron_lab.seeds import ideas
+from andiron_lab.views import find_lr
 from andiron.wings.trained import evaluate, generate, import_state_dict, predict
 from andiron.wings.trained.exports import export
 

@@ -26,7 +26,7 @@ ARGUMENTS = {  # of each command with --json, beside the run
     "runs compare": ("--metric", "valid/loss"),
     "runs best": ("--metric", "valid/accuracy"),
     "runs diff": ("table",),
-    "runs differ": ("table", "--samples"),
+    "differ": ("table", "--samples"),
 }
 
 
@@ -61,7 +61,7 @@ def helped(*names):
 
 
 def test_every_command_has_json():
-    names = [name for name in __main__.COMMANDS if name != "verify-resume"]
+    names = [name for name in __main__.COMMANDS | __main__.others() if name != "verify-resume"]
     names += [f"runs {name}" for name in command.COMMANDS]
     assert [name for name in names if "--json" not in helped(*name.split())] == []
 

@@ -36,7 +36,7 @@ from andiron.shell.run.session import Record
 from andiron.shell.run.status import Report, write_errors_explained
 from andiron.writers import Writers
 
-MODEL_VIEWS = "screen.model_views"  # layers, graph and embeddings of a model
+MODEL_VIEWS = "andiron_lab.views.model_views"  # layers, graph and embeddings of a model
 MOST_CLASSES = 20  # named in a line
 log = logging.getLogger("andiron")
 
@@ -239,8 +239,11 @@ def _assemble(
         )
         yield Experiment(folder, built, learner)
         on_failure.pop_all()
-    if config.show_layers and (views := wings.optional(MODEL_VIEWS)):
-        views.print_layers(built)
+    if config.show_layers:
+        if (views := wings.optional(MODEL_VIEWS)) is None:
+            log.warning("%s", wings.missing_lab("show_layers"))
+        else:
+            views.print_layers(built)
     if config.name is not None:
         log.info("run %s", config.name)
     _log_data(built, folder)

@@ -10,15 +10,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from andiron.plain import readable
 from andiron.plain.readable import number
 from andiron.plain.states import State
 from andiron.wings.comparison import recorded_run
-from andiron.wings.comparison.differences import MOST
 from andiron.wings.comparison.recorded_run import Run
 from andiron.wings.comparison.run_values import Names, comparable, differing, value_of
 from andiron.wings.comparison.text_table import cell, table
 
 APART = ("seed", "name")  # options in which runs of one group may differ
+UNLIKE = "code", "data", "numbers of updates"  # what a difference may come from, beside options
+ENDED = (State.DONE, State.DIVERGED)
+MOST = 1e150  # values whose squares are finite
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,38 @@ def label(row: Row) -> str:
     """The place of a group and its options, for a legend."""
     options = (f"{name}={cell(value)}" for name, value in row.options.items())
     return " ".join([f"{row.place}:", *options])
+
+
+def unlike(runs: Sequence[Run], names: Sequence[str] = UNLIKE) -> list[str]:
+    """A line for each of the names in which the runs are not all the same."""
+    origins = [*map(recorded_run.origin_of, runs)]
+    facts = {
+        "code": [*map(recorded_run.code_of, origins)],
+        "data": [origin.get("data") for origin in origins],
+        "numbers of updates": [run.facts.get("updates") for run in runs],
+    }
+    return [
+        f"the runs have different {name}: it may be what a difference shows"
+        for name in names
+        if any(fact != facts[name][0] for fact in facts[name])
+    ]
+
+
+def doubt(rows: Sequence[Row], metric: str) -> str | None:
+    """Lines if the code differs, or if other groups have values as good as the first has."""
+    lines = unlike([run for row in rows for run in row.runs], ["code"])
+    first, *others = ([*_values(row.runs, metric)] or [math.nan] for row in rows)
+    beside = [
+        place
+        for place, values in enumerate(others, 2)
+        if min(values) <= max(first) and min(first) <= max(values)
+    ]
+    if max(map(len, [first, *others])) == 1 < len(rows):
+        lines.append("one seed a group does not show which is best: seed=1,2,3 trains more")
+    elif beside:
+        why = f"group {readable.joined(beside)} has values as good as the first has"
+        lines.append(f"the best is within the noise: {why}; `andiron differ` tests differences")
+    return "\n".join(lines) or None
 
 
 def as_table(rows: Sequence[Row], most_folders: int | None = None) -> str:

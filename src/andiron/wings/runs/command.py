@@ -16,7 +16,7 @@ from andiron.shell.cli import answers, process
 from andiron.shell.run import named_folder
 from andiron.wings.comparison import (
     epoch_curves, lineage, recorded_run, run_details, run_filter, run_list, run_search, run_values,
-    seed_differences, seed_groups, text_table,
+    seed_groups, text_table,
 )  # fmt: skip
 from andiron.wings.comparison.recorded_run import Run
 from andiron.wings.runs import clearing
@@ -60,12 +60,12 @@ def compare(options: Options) -> None:
         named_output.check(options.png)
     if len(options.folders) == 1 and is_sweep(options.folders[0]) and not options.where:
         return _compare_sweep(options)
-    runs = _require_runs(options)
+    runs = require_runs(options)
     measured = [run for run in runs if run.metrics or run.facts["status"] == State.DIVERGED]
     for run in runs:
         if run not in measured:
             print(f"left out: {text_table.cell(run.path)}: has no metrics", file=sys.stderr)
-        elif (status := run.facts["status"]) not in seed_differences.ENDED:
+        elif (status := run.facts["status"]) not in seed_groups.ENDED:
             what = f"is {status}; its values so far count"
             print(f"{text_table.cell(run.path)}: {what}", file=sys.stderr)
     if not any(run.metrics for run in runs):
@@ -79,44 +79,9 @@ def compare(options: Options) -> None:
         print(f"{notice}; choose fewer with --where", file=sys.stderr)
     _draw(options, curves, metric)
     chart = epoch_curves.as_text(curves, metric)
-    doubt = seed_differences.doubt(rows, metric) if direction else None
+    doubt = seed_groups.doubt(rows, metric) if direction else None
     text = "\n\n".join(filter(None, [seed_groups.as_table(rows), doubt, chart]))
     answer = {"metric": metric, "groups": seed_groups.plain(rows), "doubt": doubt}
-    if not answers.give(answer):
-        print(text)
-
-
-def differ(options: Options) -> None:
-    """Prints how configurations differ from the first, over seeds, and whether that is shown."""
-    named = (_require_runs(options, [path]) for path in options.folders or DEFAULT_FOLDERS)
-    sides = seed_groups.sides(named)
-    runs = [run for side in sides for run in side]
-    metric = run_list.metric_of(runs, options.metric)
-    direction = options.direction or run_values.direction_of(metric, runs)
-    notes = list[str]()
-    groups = [seed_differences.values(side, metric, notes) for side in sides]
-    if len(sides) < 2 or not all(groups):
-        why = f"give two configurations with runs that have ended and have {metric}"
-        raise errors.SelectionError("\n".join([why, *notes]))
-    notes += seed_differences.unlike(runs)
-    found = [
-        seed_differences.plain(each, direction, options.size)
-        for each in seed_differences.from_first(groups)
-    ]
-    rows = seed_groups.as_rows(sides, metric)
-    tables = [f"{metric}\n{seed_differences.as_table(found)}"]
-    answer: dict[str, Any] = {
-        "metric": metric, "groups": seed_groups.plain(rows), "differences": found, "notes": notes,
-    }  # fmt: skip
-    if options.samples:
-        from andiron.shell.cli import command_line  # Hydra
-        from andiron.wings.trained import sample_differences  # torch
-
-        paths = [[run.path for run in side] for side in sides]
-        samples = sample_differences.from_first(paths, command_line.trusted(options))
-        answer["samples"] = samples
-        tables.append(f"test samples\n{seed_differences.as_table(samples)}")
-    text = "\n\n".join([seed_groups.as_table(rows), *tables, *notes])
     if not answers.give(answer):
         print(text)
 
@@ -142,7 +107,7 @@ def _draw(options: Options, curves: Sequence[epoch_curves.Curve], metric: str) -
 
 def best(options: Options) -> None:
     """Prints the folder of the finished run with the best value of a metric."""
-    runs = _require_runs(options)
+    runs = require_runs(options)
     metric = run_list.metric_of(runs, options.metric)
     valued = [
         run
@@ -175,7 +140,7 @@ def diff(options: Options) -> None:
 
 def tree(options: Options) -> None:
     """Prints which runs were forked, repeated or started from which, and what changed."""
-    found = lineage.rows(_require_runs(options))
+    found = lineage.rows(require_runs(options))
     if not answers.give({"tree": found}):
         print(lineage.as_text_of(found))
 
@@ -184,7 +149,7 @@ def remove(options: Options) -> int:
     """Removes runs: the files that they wrote."""
     if not options.folders and not options.where:
         raise errors.SelectionError("name the runs to remove: folders, or --where")
-    return clearing.remove(_require_runs(options), is_agreed=options.yes)
+    return clearing.remove(require_runs(options), is_agreed=options.yes)
 
 
 def _run_folder(name: Path) -> RunFolder:
@@ -200,19 +165,17 @@ def _filtered_runs(options: Options, given: Sequence[Path] = ()) -> list[Run]:
     return run_filter.chosen(runs, options.where)
 
 
-def _require_runs(options: Options, given: Sequence[Path] = ()) -> list[Run]:
+def require_runs(options: Options, given: Sequence[Path] = ()) -> list[Run]:
+    """The runs that a command names, or those in `given`.
+
+    Raises: SelectionError if there is none.
+    """
     runs = _filtered_runs(options, given)
     if not runs:
         folders = given or options.folders or DEFAULT_FOLDERS
         where = f" with {' and '.join(options.where)}" if options.where else ""
         raise errors.SelectionError(f"no run in {', '.join(map(str, folders))}{where}")
     return runs
-
-
-def differ_main() -> int:
-    """Runs `python scripts/differ.py`, short for `scripts/runs.py differ`."""
-    sys.argv.insert(1, "differ")
-    return main()
 
 
 @process.command
@@ -270,18 +233,6 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "--sort": {"metavar": "NAME", "help": "an option, or a metric (best first)"},
     "--reverse": {"help": "reverse the order", **FLAG},
     "--columns": {"metavar": "NAMES", "help": "such as lr,valid/accuracy.last"},
-    "--size": {
-        "type": float,
-        "metavar": "DIFFERENCE",
-        "help": "the seeds needed are for this difference (default: the one found)",
-    },
-    "--samples": {"help": "also compare the predictions for the samples of test", **FLAG},
-    "--trust": {
-        "nargs": "+",
-        "default": [],
-        "metavar": "PACKAGE",
-        "help": "with --samples: packages whose classes the run folders may name",
-    },
     "--png": {"type": Path, "metavar": "FILE", "help": "also write the curves there"},
     "--yes": {"help": "do not ask for confirmation", **FLAG},
 }
@@ -291,7 +242,6 @@ COMMANDS: dict[str, tuple[Callable[[Options], int | None], str]] = {
     ),
     "show": (show, "run"),
     "compare": (compare, "folders --where --metric --direction --png"),
-    "differ": (differ, "folders --where --metric --direction --size --samples --trust"),
     "best": (best, "folders --where --metric --direction"),
     "diff": (diff, "a b"),
     "tree": (tree, "folders --where"),

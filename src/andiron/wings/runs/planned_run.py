@@ -17,6 +17,7 @@ from torch import Tensor
 
 from andiron.disk import guarded_folders
 from andiron.optim.owners import group_table
+from andiron.plain import wings
 from andiron.protocols import Point
 from andiron.render.summary_table import groups, right
 from andiron.run_folder import RunFolder
@@ -26,7 +27,6 @@ from andiron.shell.cli import answers
 from andiron.shell.config import trust
 from andiron.shell.config.schema import Train
 from andiron.shell.run import exhausted
-from andiron.wings.screen import model_views
 from andiron.writers import TensorBoardWriter
 
 ROWS, POINTS = 11, 200  # in the table of learning rates, in the curves
@@ -51,12 +51,12 @@ def plan(config: Train, run_dir: Path) -> None:
         "asking": advice,
     }):  # fmt: skip
         return
-    console = Console()
+    console, views = Console(), wings.optional("andiron_lab.views.model_views")
     mebibytes = {name: size / 2**20 for name, size in sizes.items()}
     fits = "memory" if slices is None else f"memory, with slices={slices}"
     console.print(
         _number_table("steps", steps, "{:,}"),
-        model_views.overview(built),
+        *([views.overview(built)] if views else []),
         groups(owners, "parameter groups at the first update", lr="lr"),
         _rate_table(shown_rates),
         _number_table(fits, mebibytes, "{:,.2f} MiB"),

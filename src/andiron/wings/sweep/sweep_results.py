@@ -20,9 +20,7 @@ from andiron.plain import readable
 from andiron.plain.plain_values import as_text
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
-from andiron.wings.comparison import (
-    recorded_run, run_list, run_values, seed_differences, seed_groups,
-)  # fmt: skip
+from andiron.wings.comparison import recorded_run, run_list, run_values, seed_groups
 from andiron.wings.comparison.seed_groups import Row
 from andiron.wings.sweep import ledger, shares
 from andiron.wings.sweep.ledger import Job
@@ -69,7 +67,7 @@ class Results:
     @cached_property
     def doubt(self) -> str | None:
         """A line if the seeds do not show that the first group is the best."""
-        return seed_differences.doubt(self.rows, self.metric)
+        return seed_groups.doubt(self.rows, self.metric)
 
     def as_text(self, most: int | None = None) -> str:
         """The table of all groups or the `most` best, and the command that repeats the best run."""

@@ -146,7 +146,7 @@ class Run:
         """Makes the updates `first` to `last` again, from the nearest checkpoint, bit for bit.
 
         Counted from 1; each is shown to the `instruments`, subclasses of
-        `andiron.wings.ask.engine.Instrument`. The run is only read. Without a checkpoint before
+        `andiron_lab.ask.engine.Instrument`. The run is only read. Without a checkpoint before
         `first`, `from_start` allows to begin at the start of the run. Returns a `Stretch`:
         `differences` from what the run logged and saved, none if all bits are the same.
         Raises: SelectionError for updates that the run has not made or that need `from_start`;
@@ -233,9 +233,9 @@ class Run:
 
 
 def _asking(module: str) -> Any:
-    """A module of the wing `ask`."""
-    if (found := wings.optional(f"ask.{module}")) is None:
-        raise errors.AndironError("a question needs the folder andiron/wings/ask: restore it")
+    """A module of the lab."""
+    if (found := wings.optional(f"andiron_lab.ask.{module}")) is None:
+        raise errors.AndironError(wings.missing_lab("a question to a run"))
     return found
 
 

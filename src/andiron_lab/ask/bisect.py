@@ -1,0 +1,287 @@
+"""Where two runs part: the first update whose bits differ, and the first tensor in it."""
+
+import os
+from argparse import Namespace
+from bisect import bisect_left
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, lru_cache, partial
+from typing import Any
+
+from andiron import errors
+from andiron.checkpoint import contents
+from andiron.plain.readable import printable
+from andiron.shell.cli import answers, command_line, process
+from andiron.shell.run import named_folder, provenance
+from andiron_lab.ask import conditions, traced
+from andiron_lab.ask.conditions import Side
+from andiron_lab.ask.engine import Recorded
+from andiron.wings.comparison import run_details
+from andiron_lab.ask import bit_comparison
+from andiron_lab.ask.bit_comparison import MISSING, Difference
+
+EXIT_EQUAL, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
+AT_ONCE = 32  # states of one pass with a tolerance, kept on the disk
+UNSEEN = (
+    "their records differ up to update {}, and the updates made again here do not: the code was "
+    "other (--commits), or a resume lost state that no checkpoint has (--from-start)"
+)
+
+
+@dataclass(frozen=True)
+class Parting:
+    """Where two sides part.
+
+    `start`: both began with the run's checkpoint of this update; nothing before is compared.
+    """
+
+    agreed: int  # both have the same state after so many updates
+    first: Difference | None = None  # None if no update that was made again differs
+    commit: str | None = None  # the first with other bits
+    notes: Sequence[str] = ()
+    equal: bool = False
+    start: int = 0
+
+
+@dataclass(frozen=True)
+class Search:
+    """Which updates to make again: after `agreed`, up to each of the `ends` in turn.
+
+    `places` are those where both can begin, by completed updates. `is_recorded`: the records
+    differ before the last end.
+    """
+
+    agreed: int
+    ends: Sequence[int]
+    places: Sequence[int]
+    tolerance: float | None
+    is_recorded: bool = False
+    # for this question alone: a run's folder or code may be another at the next
+    made: Any = field(default_factory=lambda: lru_cache(4)(conditions.made))
+
+    def parting(self, *sides: Side) -> Parting:
+        """Where two sides part."""
+        agreed, notes = self.agreed, list[str]()
+
+        def apart(*given: Any) -> list[Difference]:
+            tensors = []
+            start = max((place for place in self.places if place <= agreed), default=0)
+            for side in sides:
+                again, said = self.made(side, start, *given)
+                tensors.append(again)
+                is_own = side == Side(side.run, side.packages)
+                if said and is_own and side.run not in str(notes):
+                    notes.append(f"{side.run}: made again here, it is not the run: {said[0]}")
+            return traced.differences(tensors, self.tolerance)
+
+        for end in self.ends:
+            step, found = 0, []
+            while step != 1:
+                step = max(1, (end - agreed) // AT_ONCE) if self.tolerance else 1
+                numbers = range(end - (end - agreed - 1) // step * step, end + 1, step)
+                if not (found := apart(numbers, not self.tolerance)):
+                    break
+                end = int(found[0].what.partition(" ")[0])
+                agreed = max(agreed, end - step)
+            if found:
+                first = (apart(range(end, end + 1)) or found)[0]
+                kind, _, name = first.what.partition(": ")
+                first = replace(first, where=kind, what=name, updates=end)
+                return Parting(agreed, first, notes=notes)
+            agreed = end
+        unseen = [UNSEEN.format(agreed)] if self.is_recorded else []
+        agreed = self.agreed if unseen else agreed
+        return Parting(agreed, notes=[*notes, *unseen], equal=not unseen)
+
+
+def parted(
+    one: Side,
+    other: Side,
+    commits: str | None = None,
+    tolerance: float | None = None,
+    updates: Sequence[int] | None = None,
+    *,
+    from_start: bool = False,
+) -> Parting:
+    """Where two runs part, or a run and itself under other conditions, or two `commits`.
+
+    Raises: SelectionError for a question that cannot be asked; as `search` and `Recorded`.
+    """
+    if not 0 < (tolerance or 0.5) < 1:
+        raise errors.SelectionError(f"--tolerance {tolerance}: give one from 0 to 1")
+    is_one = bool(commits) or other != Side(other.run, other.packages)
+    if is_one and one.run != other.run:
+        raise errors.SelectionError(
+            f"{other.run}: options, threads, code and commits are of one run alone; leave them out "
+            "or the other run"
+        )
+    runs = [one.recorded()] if is_one else [one.recorded(), other.recorded()]
+    plan = search(runs, tolerance, updates, from_start=from_start)
+    if commits:
+        ends = plan.ends if updates else plan.ends[:1]
+        found = of_commits(replace(plan, ends=ends), other, commits)
+    else:
+        found = plan.parting(one, other)
+    if is_one:
+        return replace(found, start=plan.agreed)
+    causes = [] if found.equal else _causes(runs)
+    return replace(found, notes=[*found.notes, *causes])
+
+
+def search(
+    runs: Sequence[Recorded],
+    tolerance: float | None = None,
+    updates: Sequence[int] | None = None,
+    *,
+    from_start: bool = False,
+) -> Search:
+    """The updates to make again of a run, or of two by what they logged and saved.
+
+    Raises: RunFolderError without a checkpoint that both have, unless the start is allowed.
+    """
+    begin, newest = max(run.beginning for run in runs), min(run.last for run in runs)
+    if begin >= newest and not updates:
+        raise _nothing_in_common(runs, begin, newest)
+    first, last = updates or (begin + 1, newest)
+    if not begin < first <= last <= newest:
+        raise errors.SelectionError(
+            f"--updates {first} {last}: give two from {begin + 1} to {newest}"
+        )
+    common = sorted(set[int].intersection(*({*run.saved} for run in runs)))
+    if not (any(common) or from_start or updates):
+        raise errors.RunFolderError(
+            f"{runs[0].folder.path}: no checkpoint to begin at, or none that the other run has "
+            f"too: all {last - begin} updates would be made again; give --from-start, or --updates"
+        )
+    ends = [*(place for place in common if begin < place < last), last]
+    places = [] if from_start else common
+
+    def differs(end: int) -> bool:
+        if end not in common:
+            return True
+        return bool(traced.differences([_saved(run, end, tolerance) for run in runs], tolerance))
+
+    is_one = len(runs) == 1
+    first = begin + 1 if from_start else first
+    number = bisect_left(ends, first) if is_one else bisect_left(ends, True, key=differs)
+    agreed, ends = [begin, *ends][number], ends[number:]
+    if is_one:
+        return Search(agreed, ends, places, tolerance)
+    folders = [run.folder for run in runs]
+    within = range(agreed + 1, max(ends[:1], default=0) * (tolerance is None))
+    logged = [
+        each.updates or 0
+        for each in bit_comparison.of_stretch(folders[0], folders[1], within, None)[2]
+        if MISSING not in (each.expected, each.found)
+    ]
+    is_recorded = bool(logged or {*ends[:1]} & {*common})
+    return Search(agreed, logged[:1] + ends[:1], places, tolerance, is_recorded)
+
+
+def _nothing_in_common(
+    runs: Sequence[Recorded], begin: int, newest: int
+) -> errors.SelectionError:
+    late = next(run.folder.path for run in runs if run.beginning == begin)
+    short = next(run.folder.path for run in runs if run.last == newest)
+    return errors.SelectionError(
+        f"{late} begins after update {begin}, and {short} ends after update {newest}: they have no "
+        "update in common; a fork begins with the state of its parent, and `andiron runs diff` "
+        "shows what else differs"
+    )
+
+
+def of_commits(search: Search, side: Side, span: str) -> Parting:
+    """The first commit on the way of a repository's branch that gives other bits.
+
+    Raises: SelectionError for commits that git does not know.
+    """
+    tree, (good, _, bad) = conditions.repository(), span.partition("..")
+    names = ["rev-list", "--reverse", "--first-parent", span]
+    commits = conditions.git(tree, *names).split() if bad and bad[0] != "." else []
+    if not commits:
+        raise errors.SelectionError(f"--commits {span}: names no commits; give GOOD..BAD")
+    with ExitStack() as trees:
+
+        @cache
+        def side_of(commit: str) -> Side:
+            return replace(side, code=trees.enter_context(conditions.checked_out(tree, commit)))
+
+        def differs(commit: str) -> bool:
+            return bool(search.parting(side_of(good), side_of(commit)).first)
+
+        number = bisect_left(commits, True, key=differs)
+        if number == len(commits):
+            return Parting(search.ends[-1], equal=True)
+        before = [good, *commits][number]
+        found = search.parting(side_of(before), side_of(commits[number]))
+    subject = conditions.git(tree, "show", "-s", "--format=%H %s", commits[number])
+    return replace(found, commit=subject.strip())
+
+
+def _saved(run: Recorded, updates: int, tolerance: float | None) -> traced.Named:
+    """The tensors of a checkpoint, metrics left out; with a tolerance those that `States` keeps."""
+    state = run.state_at(updates)
+    if state and tolerance:
+        owners = state[1].state["owners"].values()
+        names = {name for owner in owners for name in owner["parameters"]}
+        return {name: each for name, each in state[1].model.items() if name in names}
+    files = contents.tensors_by_file(state[1]) if state else {}
+    files.pop(contents.METRICS, None)
+    return {f"{file} {name}": each for file in files for name, each in files[file].items()}
+
+
+def _causes(runs: Sequence[Recorded]) -> list[str]:
+    """The options and the origin of two runs that differ."""
+    details = (run_details.details(run.folder) for run in runs)
+    options = run_details.differences_of(*details)["options"]
+    origin = provenance.differences(*(provenance.read(run.folder) for run in runs))
+    pairs = {**options, **origin}.items()
+    return [f"{name}: {sides[0]} in A, {sides[1]} in B" for name, sides in pairs]
+
+
+def _options() -> Namespace:
+    parser = answers.Parser(description="Find the first update and tensor where runs differ.")
+    add = parser.add_argument
+    add("runs", nargs="+", metavar="RUN", help="two runs; or one, and other options: compile=true")
+    add("--threads", type=command_line.count, help="the number of threads that make the run again")
+    add("--checkout", metavar="FOLDER", help="make the run again with the code in this folder")
+    add("--commits", metavar="GOOD..BAD", help="find the commit, in the repository around here")
+    add("--tolerance", type=float, help="the relative distance up to which tensors are equal")
+    add(
+        "--updates", nargs=2, type=command_line.count, metavar=("FIRST", "LAST"),
+        help="the only ones to make again",
+    )  # fmt: skip
+    add("--from-start", action="store_true", help="make all again, from the start of the runs")
+    command_line.add_trust(parser)
+    return parser.parse_intermixed_args()
+
+
+@partial(process.command, failed=EXIT_UNUSABLE)
+def main() -> int:
+    """Runs `andiron bisect`; returns the exit code."""
+    options = _options()
+    changes = [text for text in options.runs if "=" in text and not os.path.isdir(text)]
+    names = [text for text in options.runs if text not in changes]
+    code = options.checkout and os.path.realpath(options.checkout)
+    is_one = bool(changes or options.threads or code or options.commits)
+    if len(names) != 2 - is_one:
+        raise errors.SelectionError(
+            f"{', '.join(names)}: name two runs; or one, and options, --threads, --checkout or "
+            "--commits"
+        )
+    if code and not os.path.isdir(code):
+        raise errors.SelectionError(f"--checkout {code}: no such folder; name a checkout")
+    sides = [Side(str(named_folder.run_folder_of(name).path), (*options.trust,)) for name in names]
+    other = replace(sides[-1], overrides=(*changes,), threads=options.threads, code=code)
+    limits = options.commits, options.tolerance, options.updates
+    found = parted(sides[0], other, *limits, from_start=options.from_start)
+    if not answers.give(asdict(found)):
+        start, same = found.start, f"the same up to update {found.agreed}"
+        if start:
+            made = f"made again from the run's checkpoint {start}"
+            span = f"updates {start + 1} to {found.agreed}"
+            same = f"{span}, {made}, do not differ" if found.equal else f"{made}, {same}"
+        lines = [same, found.first, found.commit, *found.notes]
+        print(*map(printable, map(str, filter(None, lines))), sep="\n")
+    return EXIT_EQUAL if found.equal else EXIT_DIFFERENT

@@ -1,0 +1,65 @@
+"""Tells which samples an update saw, which are in a spike of the loss, and what became of one."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from andiron import errors
+from andiron.plain.readable import number, printable
+from andiron.shell.cli import answers, command_line, process
+from andiron.shell.run import named_folder
+from andiron.wings.comparison.text_table import table
+
+EXIT_UNUSABLE = 2
+QUESTIONS: dict[str, tuple[str, Any, str]] = {  # method, type and help of each option
+    "--update": ("of_update", command_line.count, "the samples of update N, the worst first"),
+    "--spikes": ("spikes", command_line.count, "the N largest jumps of loss and gradient norm"),
+    "--hardest": ("hardest", command_line.count, "the N samples with the highest mean loss"),
+    "--index": ("of_sample", int, "each update that saw sample N of the training data, from 0"),
+    "--name": ("of_sample", str, "the same by the sample's name, such as its file"),
+}
+
+
+@partial(process.command, failed=EXIT_UNUSABLE, joins_others=True)
+@errors.exits_refused()
+def main() -> int:
+    """Runs `python scripts/samples.py`; returns the exit code."""
+    parser = answers.Parser(description=__doc__)
+    parser.add_argument("run", help="a run folder, or latest")
+    asked = parser.add_mutually_exclusive_group(required=True)
+    for flag, (_, kind, about) in QUESTIONS.items():
+        asked.add_argument(flag, type=kind, metavar="N", help=about)
+    about = "make updates again from the start of the run"
+    parser.add_argument("--from-start", action="store_true", help=about)
+    command_line.add_trust(parser)
+    options = parser.parse_args()
+    folder = named_folder.run_folder_of(options.run)
+    from andiron_lab.ask.sample_questions import SampleQuestions  # torch: after the run is found
+
+    trusted = command_line.trusted(options)
+    ask = SampleQuestions(folder, trusted, from_start=options.from_start)
+    with ask.run.together():
+        for flag, (method, *_) in QUESTIONS.items():
+            if (value := getattr(options, flag[2:])) is not None:
+                answer = getattr(ask, method)(value)
+        if not answers.give(answer):
+            print(printable("\n\n".join(_paragraphs(answer))))
+            if not answer["compared"]:
+                print("nothing was compared: the run logged and saved nothing there")
+    return bool(answer["differences"])
+
+
+def _paragraphs(answer: dict[str, Any]) -> Iterator[str]:
+    """The values on one line; then each list of rows, as a table unless they have rows again."""
+    rows_of = {name: rows for name, rows in answer.items() if str(rows)[:2] == "[{"}
+    yield ", ".join(f"{name} {_text(answer[name])}" for name in answer if name not in rows_of)
+    for rows in rows_of.values():
+        if {"samples", "updates"} & {*rows[0]}:
+            for row in rows:
+                yield from _paragraphs(row)
+        else:
+            yield table([*rows[0]], [[*map(_text, row.values())] for row in rows])
+
+
+def _text(value: Any) -> Any:
+    return number(value) if isinstance(value, float) else value

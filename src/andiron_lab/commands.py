@@ -1,0 +1,14 @@
+"""The commands of the lab: module:function, each imported only when it is asked for."""
+
+COMMANDS = {
+    "bisect": "andiron_lab.ask.bisect:main",
+    "differ": "andiron_lab.seeds.differ:main",
+    "find-lr": "andiron_lab.views.find_lr:main",
+    "recheck": "andiron_lab.ask.recheck:main",
+    "replay": "andiron_lab.ask.replay:main",
+    "rerun": "andiron_lab.ask.rerun:main",
+    "samples": "andiron_lab.ask.samples:main",
+    "seeds": "andiron_lab.seeds.seeds:main",
+    "try": "andiron_lab.seeds.ideas:main",
+    "verify-resume": "andiron_lab.exact_resume.verify_resume:main",
+}

@@ -1,0 +1,1 @@
+"""Differences between runs beyond the noise of their seeds, and what uses them."""

@@ -1,0 +1,62 @@
+"""Whether configurations differ from the first, beyond the noise of their seeds."""
+
+from typing import Any
+
+from andiron import errors
+from andiron.shell.cli import answers, command_line, process
+from andiron.wings.comparison import run_list, run_values, seed_groups
+from andiron.wings.runs import command
+from andiron_lab.seeds import seed_differences
+
+SIZE: dict[str, Any] = {
+    "type": float,
+    "metavar": "DIFFERENCE",
+    "help": "the seeds needed are for this difference (default: the one found)",
+}
+
+
+def differ(options: command.Options) -> None:
+    """Prints how configurations differ from the first, over seeds, and whether that is shown."""
+    folders = options.folders or command.DEFAULT_FOLDERS
+    sides = seed_groups.sides(command.require_runs(options, [path]) for path in folders)
+    runs = [run for side in sides for run in side]
+    metric = run_list.metric_of(runs, options.metric)
+    direction = options.direction or run_values.direction_of(metric, runs)
+    notes = list[str]()
+    groups = [seed_differences.values(side, metric, notes) for side in sides]
+    if len(sides) < 2 or not all(groups):
+        why = f"give two configurations with runs that have ended and have {metric}"
+        raise errors.SelectionError("\n".join([why, *notes]))
+    notes += seed_groups.unlike(runs)
+    found = [
+        seed_differences.plain(each, direction, options.size)
+        for each in seed_differences.from_first(groups)
+    ]
+    rows = seed_groups.as_rows(sides, metric)
+    tables = [f"{metric}\n{seed_differences.as_table(found)}"]
+    answer: dict[str, Any] = {
+        "metric": metric, "groups": seed_groups.plain(rows), "differences": found, "notes": notes,
+    }  # fmt: skip
+    if options.samples:
+        from andiron_lab.seeds import sample_differences  # torch
+
+        paths = [[run.path for run in side] for side in sides]
+        samples = sample_differences.from_first(paths, command_line.trusted(options))
+        answer["samples"] = samples
+        tables.append(f"test samples\n{seed_differences.as_table(samples)}")
+    if not answers.give(answer):
+        print("\n\n".join([seed_groups.as_table(rows), *tables, *notes]))
+
+
+@process.command
+def main() -> int:
+    """Runs `andiron differ`; returns the exit code."""
+    parser = answers.Parser(description=differ.__doc__)
+    for name in ("folders", "--where", "--metric", "--direction"):
+        parser.add_argument(name, **command.ARGUMENTS[name])
+    parser.add_argument("--size", **SIZE)
+    samples = "also compare the predictions for the samples of test"
+    parser.add_argument("--samples", action="store_true", help=samples)
+    command_line.add_trust(parser)
+    differ(parser.parse_args())
+    return 0

@@ -1,0 +1,51 @@
+"""Groups of runs that differ in the seed: when their best is in doubt, and what they differ in."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+from andiron.run_folder import RunFolder
+from andiron.wings.comparison.recorded_run import Run, Standing
+from andiron.wings.comparison.seed_groups import compared, doubt, unlike
+
+METRIC = "valid/accuracy"
+
+
+def runs(*accuracies, status="done", first=0, **options):
+    return [
+        Run(
+            RunFolder(Path(f"{options}{seed}{status}")),
+            {"status": status},
+            {"seed": seed, **options},
+            metrics={} if value is None else {METRIC: Standing(value, 1, value, 1)},
+        )
+        for seed, value in enumerate(accuracies, first)
+    ]
+
+
+def test_the_best_is_in_doubt_if_another_group_has_values_as_good():
+    good, close, bad = [0.9, 0.91, 0.92], [0.89, 0.92, 0.9], [0.1, 0.12, 0.11]
+
+    def line(*groups):
+        every = [run for lr, group in enumerate(groups) for run in runs(*group, lr=lr)]
+        return doubt(compared(every, METRIC, "highest"), METRIC)
+
+    assert line(good, bad) is None and line(good) is None and line([0.9]) is None
+    assert "group 2 has values as good as the first has" in line(bad, close, good)
+    assert "one seed a group does not show which is best" in line([0.9], [0.8], [0.7])
+    assert line([0.93], good, [0.8]) is None
+
+
+def test_runs_of_different_code_are_named(tmp_path):
+    every = []
+    for number, run in enumerate(runs(0.9, 0.91, lr=1) + runs(0.1, 0.12, lr=2)):
+        folder = RunFolder(tmp_path / str(number))
+        folder.path.mkdir()
+        git = {"root": f"/{number}", "revision": "b" if number == 3 else "a"}
+        folder.provenance.write_text(json.dumps({"git": git, "projects": {}}))
+        every.append(dataclasses.replace(run, folder=folder))
+
+    assert unlike(every[:3]) == []
+    said = "the runs have different code: it may be what a difference shows"
+    assert unlike(every, ["code"]) == [said]
+    assert said in doubt(compared(every, METRIC, "highest"), METRIC)

@@ -1,0 +1,32 @@
+"""The lab's commands are found, and named where the lab is missing."""
+
+import configparser
+import sys
+from pathlib import Path
+
+import pytest
+
+from andiron import __main__
+from andiron.plain import wings
+from andiron_lab.commands import COMMANDS
+
+
+def test_every_command_of_the_lab_is_an_entry_point_and_known_by_name():
+    setup = configparser.ConfigParser()
+    setup.read(Path(__file__).resolve().parents[2] / "setup.cfg", encoding="utf-8")
+    lines = setup["options.entry_points"]["andiron.commands"].strip().splitlines()
+
+    assert dict(line.split(" = ") for line in lines) == COMMANDS
+    assert [*COMMANDS] == [*__main__.OF_THE_LAB]
+    assert not COMMANDS.keys() & __main__.COMMANDS.keys()
+
+
+@pytest.mark.parametrize("name", __main__.OF_THE_LAB)
+def test_a_command_says_how_the_lab_is_installed(name, monkeypatch, capsys):
+    monkeypatch.setattr(wings, "LAB", "andiron_lab_that_is_missing")
+    monkeypatch.setattr(__main__, "entry_points", lambda group: [])
+    monkeypatch.setattr(sys, "argv", ["andiron", name, "run"])
+
+    assert __main__.main() == 2
+    assert f"andiron {name} is in the package" in (said := capsys.readouterr().err)
+    assert "pip install 'andiron[lab]'" in said
