@@ -174,6 +174,9 @@ def reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
+OWN = ("andiron", "andiron_lab")  # packages
+
+
 @contextmanager
 def exits_refused(*also: type[BaseException]) -> Iterator[None]:
     """A context in which a user's code cannot end the process or a loop, least of all in silence.
@@ -207,7 +210,7 @@ def _where_raised(error: BaseException) -> str:
         package = module.partition(".")[0]
         if package not in sys.stdlib_module_names:
             place = f"{module}.{code.co_qualname} ({code.co_filename}:{trace.tb_lineno})"
-            function = place if package != "andiron" else ""
+            function = place if package not in OWN else ""
         trace = trace.tb_next
     return function
 

@@ -144,7 +144,7 @@ def test_predict_repeats_the_tokenizer_of_the_folder_and_refuses_another(tmp_pat
         tmp_path, monkeypatch, "BertConfig", sizes | {"intermediate_size": 24}, model_max_length=6
     )
 
-    run = andiron.load("run", trust=["parts"])
+    run = andiron.load("run", trust=["rows_of_tokens"])
     texts = ["to be or not", "that is to be or not to be"]
     (one, other) = run.predict(texts)
     fields = tokenizer(texts, padding=True, truncation=True, return_tensors="pt")
@@ -152,7 +152,7 @@ def test_predict_repeats_the_tokenizer_of_the_folder_and_refuses_another(tmp_pat
         expected = run.model.network(**fields).logits
     assert fields["input_ids"].shape == (2, 6)
     torch.testing.assert_close(torch.stack([one.output, other.output]), expected)
-    said = called(predict.main, "run", "to be", "--trust", "parts", "--json")
+    said = called(predict.main, "run", "to be", "--trust", "rows_of_tokens", "--json")
     assert json.loads(said.output)["label"] == run.predict("to be")[0].label
 
     (tmp_path / "net/tokenizer.json").write_text("{}")
@@ -175,12 +175,12 @@ def test_a_text_is_predicted_as_it_is_alone_and_a_long_one_is_named_or_cut(
     kind, tmp_path, monkeypatch, capsys
 ):
     run_of_texts(tmp_path, monkeypatch, kind, OF_TEXTS[kind], padding_side="left")
-    run = andiron.load("run", trust=["parts"])
+    run = andiron.load("run", trust=["rows_of_tokens"])
     (tmp_path / "long.txt").write_text("to be or not " * 15)
 
     (alone,) = run.predict("that is")
     _, beside, _ = run.predict(["to be or not to be that is", "that is", "to"])
-    said = called(predict.main, "run", "that is", "long.txt", "to be", "--trust", "parts")
+    said = called(predict.main, "run", "that is", "long.txt", "to be", "--trust", "rows_of_tokens")
 
     assert torch.equal(alone.output, beside.output)
     is_named = kind == "RobertaConfig"  # the first two of its positions are for no token
@@ -203,14 +203,15 @@ def run_of_texts(folder, monkeypatch, kind, settings, **options):
     )
     tokenizer.save_pretrained("net")
     getattr(transformers, kind)(vocab_size=8, **settings).save_pretrained("net")
-    (folder / "parts.py").write_text(
+    (folder / "rows_of_tokens.py").write_text(
         "samples = [{'input_ids': [n % 8, 3, 4], 'attention_mask': [1, 1, 1], 'labels': n % 2}\n"
         "           for n in range(40)]\n\ndef rows():\n    return samples\n"
     )
     monkeypatch.syspath_prepend(folder)
     ended = called(
-        train.main, *RUN, "data=torch_dataset", "data.train={_target_: parts.rows}", "model=hf",
-        "data.num_classes=2", "task=forward", f"model.name={folder}/net", "hydra.run.dir=run",
+        train.main, *RUN, "data=torch_dataset", "data.train={_target_: rows_of_tokens.rows}",
+        "model=hf", "data.num_classes=2", "task=forward", f"model.name={folder}/net",
+        "hydra.run.dir=run",
     )  # fmt: skip
     assert ended.code == 0, ended.errors
     return tokenizer

@@ -13,19 +13,17 @@ from PIL import Image
 
 from andiron import serialization
 from andiron.shell.training import train
-from andiron_lab.ask import bisect, recheck, replay, samples
 from andiron.wings.runs import accept_changes, check, command as runs, editor_schema, plan
-from andiron_lab.ask import rerun
-from andiron_lab.seeds import seeds
-from andiron_lab.seeds import ideas
-from andiron_lab.views import find_lr
 from andiron.wings.trained import evaluate, generate, import_state_dict, predict
 from andiron.wings.trained.exports import export
+from andiron_lab.ask import bisect, recheck, replay, rerun, samples
+from andiron_lab.seeds import differ, ideas, seeds
+from andiron_lab.views import find_lr
 
 SMALL = "data=partial", "model.hidden=[8]", "batch_size=40", "render=plain"
 COMMANDS = {
     "accept": accept_changes.main, "bisect": bisect.main, "check": check.main,
-    "differ": runs.differ_main, "evaluate": evaluate.main, "export": export.main,
+    "differ": differ.main, "evaluate": evaluate.main, "export": export.main,
     "find_lr": find_lr.main, "generate": generate.main, "import": import_state_dict.main,
     "plan": plan.main, "predict": predict.main, "recheck": recheck.main, "replay": replay.main,
     "rerun": rerun.main, "runs": runs.main, "samples": samples.main, "schema": editor_schema.main,
