@@ -27,7 +27,7 @@ PLAN = {
         "andiron.shell.config": "options",
         "andiron.data": "batchers dataset gathering loader prefetch",
         "andiron.learner": "agenda construction evaluation learner loop metric_log nonfinite "
-        "precision run_host saving state update user_states",
+        "precision run_host saving state update",
         "andiron.metrics": "history tally",
         "andiron.optim":
             "gradient_mean grouped model_weights optimizer transformations weighted_sums",
@@ -58,7 +58,7 @@ PLAN = {
         "andiron.metrics": "direction sums",
         "andiron.metrics.windows": WHOLE,
         "andiron.optim.foreign":
-            "__init__ held_class slot_checks slot_state torch_class torch_step whole_state",
+            "__init__ held_class slot_checks torch_class torch_step whole_state",
         "andiron.optim.divided": WHOLE,
         "andiron.optim.own": "__init__ averaging flat_state frozen_modules",
         "andiron.optim.owners": WHOLE,

@@ -112,3 +112,9 @@ def num_targets(item: Any) -> Tensor | int:
 def loss_weight(item: Any) -> Weight:
     """The weight of the item's loss: its `weight`, or the number of its targets that count."""
     return num_targets(item) if item.weight is None else item.weight
+
+
+def likeliest(logits: Float[Tensor, "... classes"]) -> Int[Tensor, "..."]:
+    """The class with the largest logit, of equal ones the first; -1 if one is NaN."""
+    largest, classes = logits.max(-1)
+    return classes.masked_fill(largest.isnan(), -1)

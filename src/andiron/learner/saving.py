@@ -12,7 +12,7 @@ from andiron.checkpoint.contents import Checkpoint
 from andiron.checkpoint.on_disk import checkpoint_files
 from andiron.checkpoint.store import Checkpointer
 from andiron.distributed import World
-from andiron.learner import user_states
+from andiron.serialization import state_trees
 from andiron.learner.metric_log import Measured
 from andiron.learner.state import LearnerState
 from andiron.optim import model_weights
@@ -169,7 +169,7 @@ class Saver:
         resumed, self._resumed = self._resumed, None
         if resumed is not None:
             written = resumed.state["metric_log"]["writers"]
-            positions = user_states.decoded(written, resumed.metrics)
+            positions = state_trees.decoded_parts(written, resumed.metrics)
             self._state.metric_log.writers.rewind(positions, resumed.state["updates"])
             self._saved = self._place  # also within an epoch that other batches left
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from andiron import errors, randomness
 from andiron.checkpoint import contents
 from andiron.checkpoint.contents import Checkpoint
-from andiron.learner import user_states
+from andiron.serialization import state_trees
 from andiron.learner.extras import state_format
 from andiron.learner.extras.early_stopping import BEST, StoppingRules
 from andiron.learner.extras.observers import Observers
@@ -106,7 +106,7 @@ class LearnerState:
         named = {f"{number} {type(s).__name__}": s.state_dict() for number, s in schedules}
         positions = self.metric_log.writers.positions() if positions is None else positions
         observers = self.observers.state_dict() if self.observers else {}
-        return user_states.encoded(
+        return state_trees.encoded_parts(
             {"schedules": named, "writers": positions, "observers": observers}
         )
 
@@ -130,11 +130,11 @@ class LearnerState:
         values that this learner cannot have written.
         """
         state = state_format.checked(saved.state, saved.place(contents.STATE))
-        state = user_states.decoded(state, saved.metrics, saved.place(contents.STATE))
+        state = state_trees.decoded_parts(state, saved.metrics, saved.place(contents.STATE))
         self._check(saved, state)
         self.optimizer.continue_from(state)
         device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
-        windows = {n: t for n, t in saved.metrics.items() if not n.startswith(user_states.PREFIX)}
+        windows = {n: t for n, t in saved.metrics.items() if not n.startswith(state_trees.PREFIX)}
         self.metric_log.load_state_dict(state["metric_log"], windows, device)
         self.model.load_state_dict(saved.model)
         # after the model: it may train other weights

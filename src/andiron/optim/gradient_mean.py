@@ -76,7 +76,8 @@ class GradientsAccumulator:
         A weight of 0 leaves the gradients of `fixed` parameters alone, which are zeros already.
         """
         self._weights += (weight,)
-        zero_uncounted(gradients, weight, fixed)
+        if isinstance(weight, Tensor) or not weight:
+            zero_uncounted(gradients, weight, fixed)
         if self._sum is None:
             self._sum = gradients
             return

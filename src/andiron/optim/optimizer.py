@@ -20,7 +20,7 @@ from andiron.gradients import Gradients, Tensors
 from andiron.optim import model_weights
 from andiron.optim.foreign import torch_class
 from andiron.optim.foreign.held_class import HeldClass
-from andiron.optim.foreign.slot_state import Groups
+from andiron.optim.own.flat_state import Groups
 from andiron.plain import private_torch
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -163,7 +163,8 @@ class Optimizer:
         if not gradients:
             return model
         held, groups = self._held, self._groups
-        rates = held.set_rates(lr if isinstance(lr, list) else [lr] * len(groups))
+        rates: Any = lr if isinstance(lr, list) else [lr] * len(groups)
+        rates = held.step.set_rates(rates) if held.is_own else held.set_rates(rates)
         if len(groups) > 1 and held.is_own and gradients.keys() == self.parameters.keys():
             gradients = gradients.replaced({name: gradients[name] for name in self._names})
         tensors, is_whole = [*gradients.values()], [*gradients] == self._names
@@ -261,7 +262,7 @@ class Optimizer:
         the stepped weights are part of the state.
         Raises: ConfigError naming what no checkpoint can hold.
         """
-        state = self._held.flat()
+        state = self._held.slots.flat() if self.is_own else self._held.flat()
         if self.has_evaluation_weights:
             weights = self._trained or self.parameters
             state |= {f"{name}/{TRAINED}": tensor.detach() for name, tensor in weights.items()}

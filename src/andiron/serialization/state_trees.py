@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from andiron import errors
+from andiron.disk import files
 from andiron.plain import readable
 from andiron.serialization.safetensors_codec import DTYPES
 
@@ -22,6 +23,8 @@ ALLOWED = (
     "numbers, texts, booleans, None, dense tensors and arrays, and lists, tuples, sets, deques and "
     "dicts"
 )
+PREFIX = "parts/"  # of their tensors, which are beside those of the metrics
+MOST_VALUES = files.VALUES_LIMIT // 2  # of all parts together
 SEQUENCES: dict[str, Any] = {
     f"${kind.__name__}": kind for kind in (tuple, set, frozenset, torch.Size, deque)
 }
@@ -106,3 +109,42 @@ def decoded(
         items = decoded(plain[name], tensors, device)
         return SEQUENCES[name](items) if name in SEQUENCES else MAPPINGS[name](dict(items))
     return {key: decoded(each, tensors, device) for key, each in plain.items()}
+
+
+def encoded_parts(states: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Plain values by kind and name of the part, and the tensors in them.
+
+    Raises: ConfigError naming the place of a value that no checkpoint can hold.
+    """
+    tensors: dict[str, Tensor] = {}
+    if not any(states.values()):
+        return {kind: {} for kind in states}, tensors
+    try:
+        plain = encoded(
+            {kind: {**own} for kind, own in states.items()}, tensors, prefix=PREFIX
+        )
+    except RecursionError as error:
+        why = "the state of a part is nested too deeply, or in itself"
+        raise errors.ConfigError([f"{', '.join(states)}: {why}"]) from error
+    sizes = {
+        f"{kind}.{name}": files.num_values(files.as_json(state))
+        for kind, own in plain.items()
+        for name, state in own.items()
+    }
+    if sum(sizes.values()) > MOST_VALUES:
+        place = max(sizes, key=lambda name: sizes[name])
+        why = f"has {sizes[place]:,} values, and a checkpoint holds {MOST_VALUES:,} of all parts"
+        raise errors.ConfigError([f"{place}: {why}; put many numbers in a tensor"])
+    return plain, tensors
+
+
+def decoded_parts(plain: Any, tensors: Mapping[str, Tensor], file: str = "state.json") -> Any:
+    """The states; their tensors are on the CPU.
+
+    Raises: DataError for values that `encoded_parts` cannot have written.
+    """
+    try:
+        return decoded(plain, tensors)
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        why = f"the state of a part is damaged ({errors.one_line(error)})"
+        raise errors.DataError(f"{file}: {why}; use another checkpoint") from error

@@ -77,6 +77,8 @@ class CrossEntropy:
 
     def total_weight(self, targets: Shaped[Tensor, "batch ..."]) -> outputs.Weight | None:
         """The sum of the targets' class weights; None if it equals their number."""
+        if self.class_weights is None:
+            return None
         return total_weight(self.class_weights, targets, self.ignored_index)
 
     def __call__(
@@ -164,7 +166,7 @@ class Classifier(Supervised):
 
         Raises: DataError if the shapes do not fit or, on a CPU, a target is not one of the classes.
         """
-        logits, targets = self(batch.inputs), checks.as_int64(batch.targets)
+        logits, targets = self(batch.inputs), criterion.as_int64(batch.targets)
         is_class = not targets.is_floating_point()
         num_outputs = logits.shape[1] if logits.dim() == 2 else None
         if self.training and num_outputs and self.num_classes not in (None, num_outputs):
@@ -204,7 +206,7 @@ class YesOrNo(Supervised):
         For the metrics, target probabilities of 0.5 and more become 1, others 0.
         Raises: DataError if the shapes do not fit or, on a CPU, a target is neither 0 nor 1.
         """
-        logits, targets = self(batch.inputs), checks.as_int64(batch.targets)
+        logits, targets = self(batch.inputs), criterion.as_int64(batch.targets)
         ignored = self.loss.ignored_index
         if logits.dim() != self.num_dims or logits.shape != targets.shape:
             is_mixed = targets.is_floating_point() and targets.dim() > self.num_dims

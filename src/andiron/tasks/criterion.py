@@ -277,6 +277,13 @@ def _check_loss(loss: Any) -> None:
         )
 
 
+def as_int64(targets: Any) -> Any:
+    """Integers and booleans as int64, which torch's losses of classes need; others as they are."""
+    if not isinstance(targets, Tensor) or targets.dtype == torch.int64:
+        return targets
+    return targets if targets.is_floating_point() else targets.long()
+
+
 def _setting(loss: Any, name: str) -> Any:
     """The loss's attribute of this name, or the default of its argument; None if it has neither."""
     if hasattr(loss, name):

@@ -33,7 +33,7 @@ from andiron.outputs import (
 )
 from andiron.ranges import Count
 from andiron.recording import keep_arguments
-from andiron.tasks import target_checks as checks
+from andiron.tasks import criterion, target_checks as checks
 from andiron.tasks.criterion import Criterion, Loss, Supervised
 from andiron.tasks.language import nll_beside
 
@@ -115,7 +115,7 @@ class Forward(Supervised):
 
         Raises: DataError for a missing field, or an unknown count that the loss is a mean over.
         """
-        targets = checks.as_int64(_part(batch, self.targets, is_needed=self.loss is not None))
+        targets = criterion.as_int64(_part(batch, self.targets, is_needed=self.loss is not None))
         result = self._result(batch)
         if self.loss is not None:
             return self._with_loss(_part(result, self.output), targets, batch)
@@ -160,7 +160,7 @@ class Forward(Supervised):
         given = {
             key: _part(batch, name)
             if name != self.targets
-            else checks.as_int64(_part(batch, name, is_needed=False))
+            else criterion.as_int64(_part(batch, name, is_needed=False))
             for key, name in chosen.items()
         }
         try:

@@ -23,7 +23,7 @@ from andiron.outputs import IGNORED, Scalar, SequenceOutput
 from andiron.plain.markdown import fenced
 from andiron.ranges import Count, NonNegative
 from andiron.recording import keep_arguments
-from andiron.tasks import target_checks as checks
+from andiron.tasks import criterion, target_checks as checks
 from andiron.tasks.classifier import CrossEntropy
 from andiron.tasks.class_weights import total_weight
 from andiron.tasks.criterion import Criterion, Loss, Supervised
@@ -76,7 +76,7 @@ class LanguageModel(Supervised):
 
         Raises: DataError if the shapes do not fit or, on a CPU, a target is not one of the tokens.
         """
-        logits, targets = self(batch.inputs), checks.as_int64(batch.targets)
+        logits, targets = self(batch.inputs), criterion.as_int64(batch.targets)
         if logits.dim() != 3 or logits.shape[:2] != targets.shape:
             remedy = "should be [batch, time, classes] for targets [batch, time]"
             raise checks.misfit(self, logits, targets, remedy)

@@ -76,12 +76,6 @@ def compares_pairs(loss: Any, output: Tensor, targets: Tensor) -> bool:
     return torch.allclose(one, paired, equal_nan=True)
 
 
-def as_int64(targets: Any) -> Any:
-    """Integers and booleans as int64, which torch's losses of classes need; others as they are."""
-    is_other = not isinstance(targets, Tensor) or targets.is_floating_point()
-    return targets if is_other else targets.long()
-
-
 def of_classes(
     targets: Tensor, num_classes: int, ignored_index: int | None, option: str | None
 ) -> None:

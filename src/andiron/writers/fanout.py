@@ -1,4 +1,4 @@
-"""Combines all writers of a run in one object, by name.
+"""Combines all writers of a run in one object, by name; the names that their tools accept.
 
 A writer is any object with `write(point)` and `close()` (`andiron.protocols.Writer`). It may also
 have `position` and `rewind`, which keep a resumed run from logging values twice, and
@@ -15,7 +15,9 @@ constructor may have a parameter `run_dir`, the folder of the run.
 train 20 {'loss': 0.5}
 """
 
+import hashlib
 import logging
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,6 +38,7 @@ from andiron.protocols import (
     Writer,
 )
 
+MARK = 8  # hexadecimal digits: 1,000 names that are alike but for refused signs stay apart
 log = logging.getLogger("andiron")
 
 
@@ -165,3 +168,31 @@ class Writers:
             message = "writer %s failed in %s (%s: %s); training continues"
             log.warning(message, name, method, type(error).__name__, error)
         self._failures[name] += 1
+
+
+class AcceptedNames(dict[str, str]):
+    """Names for `place` by their texts, which stay different; logs each change once.
+
+    A text with a match of `refused`, or of more than `most` letters, gets a checksum: the same in
+    every process, so that a resumed run continues its names.
+
+    >>> name = AcceptedNames("the tool", "[<>]", most=20)
+    >>> name["30"], name["<30"], name[">30"], name["a long name of a class"]
+    ('30', '_30-e20213f6', '_30-e2f1750d', 'a long name-05173aa9')
+    """
+
+    def __init__(self, place: str, refused: str, most: int = 10**9):
+        self._place, self._refused, self._most = place, re.compile(refused), most
+
+    def __missing__(self, text: str) -> str:
+        self[text] = name = self._made(text)
+        if name != text:
+            log.info("%s: %r is named %r", self._place, text, name)
+        return name
+
+    def _made(self, text: str) -> str:
+        like = self._refused.sub("_", text)
+        if like == text and len(text) <= self._most:
+            return text
+        mark = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:MARK]
+        return f"{like[: self._most - MARK - 1]}-{mark}"

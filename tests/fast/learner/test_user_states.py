@@ -12,7 +12,8 @@ import torch
 from andiron import errors
 from andiron.data import DataLoader, digits
 from andiron.disk import files
-from andiron.learner import LearnerBuilder, user_states
+from andiron.learner import LearnerBuilder
+from andiron.serialization import state_trees
 from andiron.metrics import Loss
 from andiron.models import MLP
 from andiron.optim import Optimizer
@@ -95,9 +96,9 @@ def alike(mine, other):
 
 @pytest.mark.parametrize("state", STATES + TENSORS, ids=str)
 def test_a_state_is_equal_after_the_files_of_a_checkpoint(state):
-    plain, tensors = user_states.encoded({"observers": {"mine": [state]}})
+    plain, tensors = state_trees.encoded_parts({"observers": {"mine": [state]}})
     read = files.parsed_json(files.as_json(plain))
-    assert alike(state, user_states.decoded(read, tensors)["observers"]["mine"][0])
+    assert alike(state, state_trees.decoded_parts(read, tensors)["observers"]["mine"][0])
 
 
 @pytest.mark.parametrize("kind", ["observers", "writers", "schedules"])
@@ -121,14 +122,14 @@ def test_a_state_that_no_checkpoint_can_hold_is_refused_before_an_update(tmp_pat
 
 
 def test_a_state_that_is_too_large_or_in_itself_is_named(monkeypatch):
-    monkeypatch.setattr(user_states, "MOST_VALUES", 100)
+    monkeypatch.setattr(state_trees, "MOST_VALUES", 100)
     states = {"observers": {"small": [0] * 40, "large": [0] * 61}}
     with pytest.raises(errors.ConfigError, match="observers.large: has 61 values, and a"):
-        user_states.encoded(states)
+        state_trees.encoded_parts(states)
     endless = []
     endless.append(endless)
     with pytest.raises(errors.ConfigError, match="observers: the state of a part is nested"):
-        user_states.encoded({"observers": {"mine": endless}})
+        state_trees.encoded_parts({"observers": {"mine": endless}})
 
 
 @pytest.mark.parametrize("plain", [
@@ -137,7 +138,7 @@ def test_a_state_that_is_too_large_or_in_itself_is_named(monkeypatch):
 ])  # fmt: skip
 def test_a_state_that_no_run_has_written_is_refused(plain):
     with pytest.raises(errors.DataError, match="state.json: the state of a part is damaged"):
-        user_states.decoded({"mine": [plain]}, {})
+        state_trees.decoded_parts({"mine": [plain]}, {})
 
 
 def test_a_network_whose_extra_state_is_no_tensor_is_refused(tmp_path):

@@ -21,7 +21,7 @@ from andiron import errors, gradients, randomness, serialization
 from andiron.gradients import Gradients
 from andiron.optim import Adan, GroupedOptimizer, Lamb, Optimizer
 from andiron.optim.foreign import slot_checks
-from andiron.optim.foreign.slot_state import GROUP
+from andiron.optim.own.flat_state import GROUP
 
 OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
     "SGD": (torch.optim.SGD, {"momentum": 0.9}),

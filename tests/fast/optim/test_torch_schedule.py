@@ -12,7 +12,7 @@ from torch.optim import lr_scheduler
 
 from andiron import errors
 from andiron.disk import files
-from andiron.learner import user_states
+from andiron.serialization import state_trees
 from andiron.optim.torch_schedule import TorchPlateau, TorchSchedule
 
 
@@ -94,9 +94,9 @@ def rates_of(schedule, updates, per_epoch=3):
 
 def through_files(state):
     """The state as a checkpoint gives it back."""
-    plain, tensors = user_states.encoded({"schedules": {"mine": state}})
+    plain, tensors = state_trees.encoded_parts({"schedules": {"mine": state}})
     read = files.parsed_json(files.as_json(plain))
-    return user_states.decoded(read, tensors)["schedules"]["mine"]
+    return state_trees.decoded_parts(read, tensors)["schedules"]["mine"]
 
 
 def as_written_before(state):

@@ -9,7 +9,7 @@ import re
 import pytest
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
-from andiron.plain.accepted_names import AcceptedNames
+from andiron.writers.fanout import AcceptedNames
 from andiron.protocols import Point
 from andiron.writers import CsvWriter, JsonLinesWriter, TensorBoardWriter
 from andiron.writers.shipped import mlflow
@@ -42,11 +42,12 @@ def refused_by_a_disk(name):
 @pytest.mark.parametrize("form", ["{}", "valid/{}", "valid/recall/{}"])
 def test_names_are_accepted_and_stay_different(refused, most, is_refused, form):
     texts = [form.format(name) for name in CLASSES]
-    names = [*map(AcceptedNames("it", refused, most), texts)]
+    names = [*map(AcceptedNames("it", refused, most).__getitem__, texts)]
 
     assert len({*names}) == len(texts)
     assert not [name for name in names if is_refused(name)]
-    assert names == [*map(AcceptedNames("it", refused, most), texts)]  # of a resumed run
+    again = AcceptedNames("it", refused, most)  # of a resumed run
+    assert names == [again[text] for text in texts]
     plain = [text for text in texts if re.fullmatch(r"[A-Za-z0-9_]{1,60}", text)]
     changed = [text for text, name in zip(texts, names, strict=True) if name != text]
     assert {*plain} & {*changed} <= {"epoch"}
@@ -56,8 +57,8 @@ def test_a_changed_name_is_logged_once(caplog):
     caplog.set_level("INFO", "andiron")
     name = AcceptedNames("the tool", "[<>]")
     for _ in range(3):
-        name("<30")
-    assert caplog.messages == [f"the tool: '<30' is named {name('<30')!r}"]
+        name["<30"]
+    assert caplog.messages == [f"the tool: '<30' is named {name['<30']!r}"]
 
 
 def test_every_class_has_its_value_in_json_lines(tmp_path):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from andiron import errors, outputs
-from andiron.metrics.classification.classifier_rows import CLASSES, LABELS, likeliest, rows
+from andiron.metrics.classification.classifier_rows import CLASSES, LABELS, rows
 from andiron.outputs import ClassificationOutput
 from andiron.protocols import Item, Parts
 from andiron.ranges import Count, Proportion
@@ -43,6 +43,11 @@ def _wide(loss: Tensor) -> Tensor:
     return loss.float() if loss.dtype.itemsize < 4 else loss
 
 
+def _is_right(logits: Tensor, targets: Tensor) -> Tensor:
+    largest, classes = logits.max(-1)
+    return (classes == targets) & ~largest.isnan()
+
+
 class Accuracy:
     """The fraction of targets that have the largest logit; IGNORED targets do not count.
 
@@ -60,13 +65,13 @@ class Accuracy:
                 f"accuracy: no logit for each class (output {list(item.output.shape)}, targets "
                 f"{list(item.targets.shape)}); use HammingAccuracy for yes-or-no answers"
             )
-        return likeliest(item.output) == item.targets, outputs.num_targets(item)
+        return _is_right(item.output, item.targets), outputs.num_targets(item)
 
     def count_items(self, items: Sequence[ClassificationOutput]) -> Parts:
         """As `__call__` for several items without IGNORED targets, in one operation."""
         logits = torch.cat([item.output for item in items])
         targets = torch.cat([item.targets for item in items])
-        return likeliest(logits) == targets, len(targets)
+        return _is_right(logits, targets), len(targets)
 
 
 @dataclass(kw_only=True)

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from andiron import errors
+from andiron import errors, outputs
 from andiron.outputs import known_targets
 
 # the kinds of answers
@@ -33,7 +33,7 @@ class Rows:
         Raises: ValueError for a threshold that every probability is above, or none.
         """
         if self.kind == CLASSES:
-            return likeliest(self.logits)
+            return outputs.likeliest(self.logits)
         if not 0 < threshold < 1:
             raise ValueError(
                 f"threshold={threshold}: should be between 0 and 1, both excluded; 0.5 is the "
@@ -53,12 +53,6 @@ class Rows:
     def count(self) -> Tensor | int:
         """The number of targets that count."""
         return self.targets.numel() if self.counted is None else self.counted.sum()
-
-
-def likeliest(logits: Float[Tensor, "... classes"]) -> Int[Tensor, "..."]:
-    """The class with the largest logit, of equal ones the first; -1 if one is NaN."""
-    largest, classes = logits.max(-1)
-    return classes.masked_fill(largest.isnan(), -1)
 
 
 def rows(item: Any, name: str = "", *allowed: str) -> Rows:

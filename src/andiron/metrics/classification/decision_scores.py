@@ -18,16 +18,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from andiron import errors
+from andiron import errors, outputs
 from andiron.metrics.classification.class_averages import averaged
-from andiron.metrics.classification.classifier_rows import (
-    BINARY,
-    CLASSES,
-    LABELS,
-    Rows,
-    likeliest,
-    rows,
-)
+from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, LABELS, Rows, rows
 from andiron.protocols import Parts, Result
 from andiron.ranges import Average, Count, Positive, Proportion
 
@@ -97,7 +90,7 @@ class Counted:
     def _predictions(self, measured: Rows) -> Int[Tensor, "rows predictions"]:
         """The predicted classes of each row: those with the largest logits, -1 for NaN."""
         if self.top_k == 1:
-            return likeliest(measured.logits)[:, None]
+            return outputs.likeliest(measured.logits)[:, None]
         classes = measured.logits.shape[-1]
         if self.top_k > classes:
             raise errors.MismatchError(

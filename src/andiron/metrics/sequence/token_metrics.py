@@ -10,7 +10,6 @@ from pydantic import Field
 from torch import Tensor
 
 from andiron import errors, outputs
-from andiron.metrics.classification.classifier_rows import likeliest
 from andiron.metrics.sequence import edit_distance
 from andiron.metrics.sequence.edit_distance import Rows
 from andiron.outputs import IGNORED
@@ -102,7 +101,7 @@ def _summed_loss(item: Any) -> tuple[Tensor, Tensor]:
 
 def _predicted_and_targets(item: Any, end: int | None) -> Iterator[Rows]:
     """Predictions and targets up to the first `end`, without IGNORED positions."""
-    for tokens in (likeliest(item.output), item.targets.long()):
+    for tokens in (outputs.likeliest(item.output), item.targets.long()):
         keep = item.targets != IGNORED
         if end is not None:
             keep &= ((tokens == end) & keep).cumsum(dim=1) == 0

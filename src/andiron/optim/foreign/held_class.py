@@ -13,8 +13,8 @@ from torch import Tensor
 from andiron import errors
 from andiron.gradients import Tensors
 from andiron.optim.foreign import torch_class
-from andiron.optim.foreign.slot_state import Groups, SlotState
-from andiron.optim.foreign.torch_step import TorchStep, set_rate
+from andiron.optim.own.flat_state import Groups, SlotState
+from andiron.optim.foreign.torch_step import TorchStep
 from andiron.optim.foreign.whole_state import WholeState
 
 
@@ -69,11 +69,7 @@ class HeldClass:
         return torch_class.public_options(self._kind, options)
 
     def set_rates(self, rates: Sequence[float]) -> Sequence[float]:
-        """The rates of the groups in the next step, which are set."""
-        if self.is_own:
-            for group, rate in zip(self.inner.param_groups, rates):
-                set_rate(group, rate)
-            return rates
+        """The rates of the groups in the next step, which are set, of another package's class."""
         if self.needs_rate:
             self.expect(rates)
         rates = [float(rate) * factor for rate, factor in zip(rates, self._factors)]
@@ -108,13 +104,13 @@ class HeldClass:
         return errors.MismatchError(f"{self.name}: {why}; choose another optimizer")
 
     def flat(self) -> dict[str, Tensor]:
-        """The state as tensors by `<parameter>/<slot>`.
+        """The state of another package's class as tensors by `<parameter>/<slot>`.
 
         Raises: ConfigError naming what no checkpoint can hold.
         """
-        if self._whole is None:
-            return self.slots.flat()
-        return {} if self.needs_rate else self._whole.flat(self._rates)
+        if self._whole is None or self.needs_rate:
+            return {}
+        return self._whole.flat(self._rates)
 
     def load(self, state: Tensors) -> None:
         """Continues from a saved state.

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from andiron.gradients import Gradients, Tensors
 from andiron.optim import model_weights
 from andiron.optim.grouped import GroupedOptimizer
-from andiron.optim.foreign.slot_state import GROUP
+from andiron.optim.own.flat_state import GROUP
 from andiron.optim.optimizer import TRAINED, Optimizer
 from andiron.optim.own.flat_state import COUNTERS, LENGTH, NUMBER, TEXT
 

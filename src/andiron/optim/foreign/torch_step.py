@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from andiron.optim.foreign import torch_class
-from andiron.optim.foreign.slot_state import Groups
+from andiron.optim.own.flat_state import Groups
 from andiron.plain import fast_paths, private_torch
 
 MODES = ("fused", "differentiable", "capturable")
@@ -45,6 +45,12 @@ class TorchStep:
         self._made_of: list[Any] = []  # the objects that they were prepared for
         # torch wraps it for its profiler later, at 30 us a step
         self.plain: Callable[..., Any] = torch_class.without_dynamo(kind).step
+
+    def set_rates(self, rates: Sequence[float]) -> Sequence[float]:
+        """Sets the rates of the groups, and returns them."""
+        for group, rate in zip(self._inner.param_groups, rates):
+            set_rate(group, rate)
+        return rates
 
     def public(self, *closure: Callable[[], Tensor]) -> None:
         """The step by the class's `step`, without torch's wrappers if nobody needs them.

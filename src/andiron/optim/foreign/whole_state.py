@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from andiron.disk import files
 from andiron.gradients import Tensors
-from andiron.optim.foreign.slot_state import UNSAVED, Groups
+from andiron.optim.own.flat_state import UNSAVED, Groups
 from andiron.serialization import state_trees
 
 TREE = "whole:text"  # slot of the first parameter: the tree as JSON, without its tensors

@@ -9,7 +9,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.disk import png
-from andiron.plain.accepted_names import AcceptedNames
+from andiron.writers.fanout import AcceptedNames
 from andiron.plain.readable import ending, number, printable
 from andiron.shell.cli import answers, command_line, process
 from andiron.wings.comparison.text_table import measured, table
@@ -141,7 +141,7 @@ def _write_pictures(folder: Path, evaluation: Any) -> None:
     file_name = AcceptedNames("--pictures", r"[^A-Za-z0-9_-]|\A\Z", 120)
     pictures = {re.sub(r"[^A-Za-z0-9_-]", "_", name)[:120]: picture  # each has its place
                 for name, picture in pictures.items()}  # fmt: skip
-    pictures |= {file_name(name): picture for name, picture in evaluation.pictures.items()}
+    pictures |= {file_name[name]: picture for name, picture in evaluation.pictures.items()}
     if not pictures:
         raise errors.DataError("--pictures: the data have no images of 1 or 3 channels; omit it")
     try:

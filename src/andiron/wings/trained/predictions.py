@@ -15,11 +15,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from andiron import errors, inference
+from andiron import errors, inference, outputs
 from andiron.learner import update
 from andiron.learner.precision import Precision
 from andiron.metrics.classification import class_averages
-from andiron.metrics.classification.classifier_rows import likeliest
 from andiron.tasks import (
     BinaryClassifier,
     BinaryCrossEntropy,
@@ -156,7 +155,8 @@ def _token_fields(logits: Tensor, facts: Facts) -> Fields:
 def _likeliest(logits: Tensor, names: Sequence[str]) -> Fields:
     """The name with the largest logit of each row, and the probability of every name."""
     # by logits, as in the metrics: different ones may have the same probability
-    for row, best in zip(logits.softmax(-1).tolist(), likeliest(logits).tolist(), strict=True):
+    labels = outputs.likeliest(logits).tolist()
+    for row, best in zip(logits.softmax(-1).tolist(), labels, strict=True):
         label = None if best < 0 else names[best]
         yield {"label": label, "probabilities": dict(zip(names, row, strict=True))}
 

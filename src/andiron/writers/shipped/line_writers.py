@@ -17,7 +17,7 @@ from pathlib import Path
 
 from andiron import errors
 from andiron.disk import append_only
-from andiron.plain.accepted_names import AcceptedNames
+from andiron.writers.fanout import AcceptedNames
 from andiron.plain.plain_values import strict_json
 from andiron.protocols import Point, Position
 from andiron.run_folder import CSV_HEADER, MOST_IN_A_LINE, RunFolder
@@ -98,7 +98,7 @@ class JsonLinesWriter(LineWriter):
 
     def lines(self, point: Point) -> str:
         """The line of a point: its coordinates, and its values by name."""
-        values = {self._name(name): value for name, value in point.values.items()}
+        values = {self._name[name]: value for name, value in point.values.items()}
         return strict_json({**_coordinates(point), **values}) + "\n"
 
 
@@ -119,7 +119,7 @@ class CsvWriter(LineWriter):
         """The rows of a point."""
         rows = io.StringIO()
         csv.writer(rows, lineterminator="\n").writerows(
-            (*_coordinates(point).values(), self._name(name), value)
+            (*_coordinates(point).values(), self._name[name], value)
             for name, value in point.values.items()
         )
         return rows.getvalue()

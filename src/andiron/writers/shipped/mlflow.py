@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from andiron.plain.accepted_names import AcceptedNames
+from andiron.writers.fanout import AcceptedNames
 from andiron.protocols import Hyperparameters, Pages, Point, Position
 from andiron.run_folder import RunFolder
 
@@ -53,26 +53,26 @@ class MlflowWriter:
         if (split == "train" and point.whole_epoch) or not self._is_new(point):
             return
         now = int(time.time() * 1000)
-        values = {self._name(f"{split}/{name}"): value for name, value in point.values.items()}
+        values = {self._name[f"{split}/{name}"]: value for name, value in point.values.items()}
         values |= {f"{split}/epoch": float(point.epoch)} if values else {}
         metrics = [self._entities.Metric(name, value, now, step) for name, value in values.items()]
         for first in range(0, len(metrics), MOST_METRICS):
             self._client.log_batch(run, metrics=metrics[first : first + MOST_METRICS])
         for tag, markdown in point.texts.items():
-            name = self._file_name(f"{split}/{tag}")
+            name = self._file_name[f"{split}/{tag}"]
             self._client.log_text(run, markdown, f"{name}-{step}.md")
         for tag, pixels in point.images.items():
             image = pixels.permute(1, 2, 0).cpu().numpy()
-            name = self._file_name(f"{split}/{tag}")
+            name = self._file_name[f"{split}/{tag}"]
             self._client.log_image(run, image, f"{name}-{step}.png")
 
     def start_session(self, hyperparameters: Hyperparameters, texts: Pages) -> None:
         """Sets the parameters of the MLflow run and stores the pages of text."""
         run = self._running_id()
         for name, value in hyperparameters.items():
-            self._client.log_param(run, self._name(name), str(value)[:MOST_LETTERS])
+            self._client.log_param(run, self._name[name], str(value)[:MOST_LETTERS])
         for tag, markdown in texts.items():
-            self._client.log_text(run, markdown, f"{self._file_name(tag)}.md")
+            self._client.log_text(run, markdown, f"{self._file_name[tag]}.md")
 
     def end_session(self, *, succeeded: bool) -> None:
         """Ends the MLflow run as finished or failed."""

@@ -15,7 +15,7 @@ from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
 
 from andiron.disk import append_only, guarded_folders
 from andiron.disk.append_only import AppendOnlyFile
-from andiron.plain.accepted_names import AcceptedNames
+from andiron.writers.fanout import AcceptedNames
 from andiron.protocols import Embeddings, Hyperparameters, Operation, Pages, Point, Position
 from andiron.writers.shipped import event_file, projector
 from andiron.writers.shipped.event_file import PREFIX
@@ -67,25 +67,25 @@ class TensorBoardWriter:
         """
         split, updates = point.split, point.updates
         if point.whole_epoch and point.values:
-            named = {self._tag(f"{split}/{name}"): value for name, value in point.values.items()}
+            named = {self._tag[f"{split}/{name}"]: value for name, value in point.values.items()}
             self._file(HPARAMS).append(event_file.values(named, {}, updates))
         if split.startswith("test") or (split == "train" and point.whole_epoch):
             return
         if split == "valid" and point.whole_epoch and not self._has_charts:
-            self._root.append(event_file.charts(map(self._tag, point.values)))
+            self._root.append(event_file.charts(map(self._tag.__getitem__, point.values)))
             self._has_charts = True
         file = self._file(split)
         if point.values:
-            scalars = {self._tag(tag): value for tag, value in point.values.items()}
-            histograms = {self._tag(tag): tensor for tag, tensor in point.histograms.items()}
+            scalars = {self._tag[tag]: value for tag, value in point.values.items()}
+            histograms = {self._tag[tag]: tensor for tag, tensor in point.histograms.items()}
             scalars["epoch"] = point.epoch
             file.append(event_file.values(scalars, histograms, updates))
         for tag, markdown in point.texts.items():
-            file.append(event_file.text(self._tag(tag), markdown, updates))
+            file.append(event_file.text(self._tag[tag], markdown, updates))
         for tag, pixels in point.images.items():
-            file.append(event_file.image(self._tag(tag), pixels, updates))
+            file.append(event_file.image(self._tag[tag], pixels, updates))
         for tag, decisions in point.decisions.items():
-            file.append(event_file.precision_recall(self._tag(tag), decisions, updates))
+            file.append(event_file.precision_recall(self._tag[tag], decisions, updates))
 
     def start_session(self, hyperparameters: Hyperparameters, texts: Pages) -> None:
         """Opens the run's row in the HParams tab and writes its pages in the Text tab."""

@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 from typing import Any, Literal
 
-from andiron.plain.accepted_names import AcceptedNames
+from andiron.writers.fanout import AcceptedNames
 from andiron.protocols import Hyperparameters, Pages, Point, Position
 
 log = logging.getLogger("andiron")
@@ -53,7 +53,7 @@ class WandbWriter:
         for tag, tensor in point.histograms.items():
             finite = tensor[tensor.isfinite()].detach().cpu().float()
             logged[tag] = self._wandb.Histogram(finite.numpy())
-        named = {self._name(f"{point.split}/{name}"): value for name, value in logged.items()}
+        named = {self._name[f"{point.split}/{name}"]: value for name, value in logged.items()}
         self._open_run().log({f"{point.split}/epoch": point.epoch, **named}, step=point.updates)
 
     def start_session(self, hyperparameters: Hyperparameters, texts: Pages) -> None:
