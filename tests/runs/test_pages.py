@@ -36,7 +36,7 @@ ELSEWHERE = {  # pages whose blocks a test of their own runs
     "optuna.md": "tests/proofs/test_search.py",
     "parameter_groups.md": "tests/runs/test_parameter_groups_page.py",
     "own_batches.md": "tests/proofs/data/test_own_batches.py",
-    "race.md": "tests/runs/commands/test_race_command.py",
+    "race.md": "tests/lab/test_race_command.py",
     "records.md": "tests/fast/serialization/test_records_page.py",
     "resuming.md": "tests/proofs/test_run_pages.py",
     "run_folder.md": "tests/proofs/test_run_pages.py",
