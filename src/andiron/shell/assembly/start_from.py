@@ -89,7 +89,9 @@ def as_mapping(config: Train) -> dict[str, Any]:
 def _as_adapted(config: Train, weights: Path) -> Train:
     """The configuration with the adapters of the run that wrote the weights, or without any."""
     run = run_record.run_around(weights)
-    own = run_record.read_json(RunFolder(run), RunFolder(run).config) if run else {}
+    own = {}
+    if run and RunFolder(run).config.exists():
+        own = run_record.read_json(RunFolder(run), RunFolder(run).config)
     return dataclasses.replace(config, param_groups=own.get("param_groups"))
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from andiron import errors
 from andiron.disk import png
-from andiron.writers.fanout import AcceptedNames
 from andiron.plain.readable import ending, number, printable
 from andiron.shell.cli import answers, command_line, process
 from andiron.wings.comparison.text_table import measured, table
@@ -138,6 +137,8 @@ def _write_pictures(folder: Path, evaluation: Any) -> None:
         for place, worst in enumerate(evaluation.worst, 1)
         if worst.picture is not None
     }
+    from andiron.writers.fanout import AcceptedNames  # imports torch
+
     file_name = AcceptedNames("--pictures", r"[^A-Za-z0-9_-]|\A\Z", 120)
     pictures = {re.sub(r"[^A-Za-z0-9_-]", "_", name)[:120]: picture  # each has its place
                 for name, picture in pictures.items()}  # fmt: skip
