@@ -48,10 +48,10 @@ def as_text_of(found: Iterable[Row]) -> str:
     outside = {each["path"]: each["is_there"] for each in parents.values()}
     chains = []
     for path in listed | outside:
-        chain = [path]
-        while (parent := parents.get(chain[0])) and parent["path"] not in chain:
-            chain.insert(0, parent["path"])  # a record may name its own fork as the parent
-        chains.append(chain)
+        chain = {path: None}
+        while (parent := parents.get(path)) and (path := parent["path"]) not in chain:
+            chain[path] = None  # a record may name its own fork as the parent
+        chains.append([*chain][::-1])
     lines = []
     for *above, path in sorted(chains):
         row, parent = listed.get(path, {}), parents.get(path, {})
