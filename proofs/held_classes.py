@@ -289,10 +289,11 @@ def outcomes(kind: Any) -> dict[str, str]:
     return found
 
 
-def listed(part: str = "") -> Iterator[tuple[str, dict[str, str]]]:
-    """The outcomes by class, of those with a part of their names."""
+def listed(part: str = "", every: int = 1) -> Iterator[tuple[str, dict[str, str]]]:
+    """The outcomes by class, of each `every`-th class with a part of its name."""
     warnings.simplefilter("ignore")
-    yield from ((name, outcomes(kind)) for name, kind in classes() if part in name)
+    chosen = [pair for pair in classes() if part in pair[0]][::every]
+    yield from ((name, outcomes(kind)) for name, kind in chosen)
 
 
 def page(found: dict[str, dict[str, str]]) -> str:

@@ -1,4 +1,6 @@
-"""Every optimizer class of six packages has the bits of a plain loop, or is refused with a reason.
+"""Every third optimizer class of six packages has the bits of a plain loop, or is refused.
+
+All of them: `python proofs/held_classes.py`, in five minutes.
 """
 
 import pytest
@@ -8,12 +10,10 @@ from proofs import held_classes
 
 @pytest.mark.filterwarnings("ignore")
 def test_no_class_trains_otherwise_in_silence_or_crashes():
-    for module in held_classes.PACKAGES:
-        pytest.importorskip(module)
-    found = dict(held_classes.listed())
+    found = dict(held_classes.listed(every=3))
     wrong = {n: e for n, e in found.items() if "OTHER" in str(e) or "CRASHED" in str(e)}
     assert not wrong
     is_same = [{*each.values()} == {held_classes.SAME} for each in found.values()]
-    assert sum(is_same) >= 140
+    assert len(found) > 55 and sum(is_same) > 0.75 * len(found)
     page = held_classes.PAGE.read_text(encoding="utf-8")
     assert all(name.rpartition(".")[2] in page for name in found)
