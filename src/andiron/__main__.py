@@ -2,7 +2,6 @@
 
 import importlib
 import sys
-from importlib.metadata import entry_points
 from pathlib import Path
 
 from andiron.plain import wings
@@ -34,7 +33,10 @@ OF_THE_LAB = (
 
 def others() -> dict[str, str]:
     """The commands of other packages, as `COMMANDS`."""
-    found = {entry.name: entry.value for entry in entry_points(group="andiron.commands")}
+    import importlib.metadata  # not for the commands here
+
+    entries = importlib.metadata.entry_points(group="andiron.commands")
+    found = {entry.name: entry.value for entry in entries}
     lab = wings.optional(f"{wings.LAB}.commands")
     return found | (lab.COMMANDS if lab else {})
 

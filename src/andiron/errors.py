@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from andiron.plain import memory, readable
+from andiron.plain import memory, readable, wings
 
 # an error raised inside one of them is about its arguments
 LIBRARIES = ("torch", "torchvision", "torchmetrics", "numpy", "jaxtyping", "safetensors", "PIL")
@@ -174,7 +174,7 @@ def reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-OWN = ("andiron", "andiron_lab")  # packages
+OWN = ("andiron", wings.LAB)  # packages
 
 
 @contextmanager

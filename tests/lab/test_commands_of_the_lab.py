@@ -1,6 +1,7 @@
 """The lab's commands are found, and named where the lab is missing."""
 
 import configparser
+import importlib.metadata
 import sys
 from pathlib import Path
 
@@ -24,7 +25,7 @@ def test_every_command_of_the_lab_is_an_entry_point_and_known_by_name():
 @pytest.mark.parametrize("name", __main__.OF_THE_LAB)
 def test_a_command_says_how_the_lab_is_installed(name, monkeypatch, capsys):
     monkeypatch.setattr(wings, "LAB", "andiron_lab_that_is_missing")
-    monkeypatch.setattr(__main__, "entry_points", lambda group: [])
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [])
     monkeypatch.setattr(sys, "argv", ["andiron", name, "run"])
 
     assert __main__.main() == 2

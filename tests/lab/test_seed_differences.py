@@ -2,28 +2,12 @@
 
 import math
 import statistics
-from pathlib import Path
 
 import pytest
 
-from andiron.run_folder import RunFolder
-from andiron.wings.comparison.recorded_run import Run, Standing
-from andiron_lab.seeds.seed_differences import from_first, values
 from andiron.wings.comparison.seed_groups import compared
-
-METRIC = "valid/accuracy"
-
-
-def runs(*accuracies, status="done", first=0, **options):
-    return [
-        Run(
-            RunFolder(Path(f"{options}{seed}{status}")),
-            {"status": status},
-            {"seed": seed, **options},
-            metrics={} if value is None else {METRIC: Standing(value, 1, value, 1)},
-        )
-        for seed, value in enumerate(accuracies, first)
-    ]
+from andiron_lab.seeds.seed_differences import from_first, values
+from seed_runs import METRIC, runs
 
 
 def test_each_seed_counts_once_a_diverged_run_is_nan_and_others_are_named():

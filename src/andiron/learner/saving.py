@@ -12,11 +12,11 @@ from andiron.checkpoint.contents import Checkpoint
 from andiron.checkpoint.on_disk import checkpoint_files
 from andiron.checkpoint.store import Checkpointer
 from andiron.distributed import World
-from andiron.serialization import state_trees
 from andiron.learner.metric_log import Measured
 from andiron.learner.state import LearnerState
 from andiron.optim import model_weights
 from andiron.plain.cadence import Cadence, Ticker
+from andiron.serialization import state_trees
 
 CHECKPOINTER = "build it with with_file_checkpointer()"
 

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from andiron import errors, randomness
 from andiron.checkpoint import contents
 from andiron.checkpoint.contents import Checkpoint
-from andiron.serialization import state_trees
 from andiron.learner.extras import state_format
 from andiron.learner.extras.early_stopping import BEST, StoppingRules
 from andiron.learner.extras.observers import Observers
@@ -26,7 +25,7 @@ from andiron.plain import readable
 from andiron.plain.cadence import Ticker
 from andiron.protocols import Loader
 from andiron.schedules.single_curve import Schedule, stateful
-from andiron.serialization import layouts, matching
+from andiron.serialization import layouts, matching, state_trees
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from statistics import fmean, variance
 from typing import Any
 
 from andiron import errors
+from andiron.wings.comparison.seed_groups import MOST
 
 ALPHA = 0.05  # the rate of false claims, by convention
 POWER = 0.9  # the probability that a true difference is shown
 MOST_SEEDS = 1000  # that are worth predicting
-MOST = 1e150  # values whose squares are finite
 ROUNDING = 1e-6  # of the values: a smaller spread is that of float32, not of seeds
 LEAST_SAMPLES = 150  # of losses: of fewer, the rare large ones may all be missing
 QUANTILES = 64  # of the true deviation, where it is estimated

@@ -2,25 +2,10 @@
 
 import dataclasses
 import json
-from pathlib import Path
 
 from andiron.run_folder import RunFolder
-from andiron.wings.comparison.recorded_run import Run, Standing
 from andiron.wings.comparison.seed_groups import compared, doubt, unlike
-
-METRIC = "valid/accuracy"
-
-
-def runs(*accuracies, status="done", first=0, **options):
-    return [
-        Run(
-            RunFolder(Path(f"{options}{seed}{status}")),
-            {"status": status},
-            {"seed": seed, **options},
-            metrics={} if value is None else {METRIC: Standing(value, 1, value, 1)},
-        )
-        for seed, value in enumerate(accuracies, first)
-    ]
+from seed_runs import METRIC, runs
 
 
 def test_the_best_is_in_doubt_if_another_group_has_values_as_good():
