@@ -14,8 +14,10 @@
   underscore), and each imported name with such a part in its path. Not counted: attributes of
   `self` and `cls`, names that the module itself defines or sets on `self`, methods of named tuples
   (`_replace`), and names of torchmetrics, which its adapter reads.
-- The longest row of a table of `docs/contributing.md` in letters, and the lines of Python below
-  `tests/`.
+- The longest row of a table of `docs/contributing.md` in letters, the lines of Python below `tests/`
+  and `proofs/`, the words of the pages directly in `docs/`.
+- What `proofs/house_structure.py` counts: long modules and functions, `Any`, `getattr`, subclasses,
+  attributes set from outside.
 """
 
 import argparse
@@ -33,6 +35,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(HERE))
 
+from proofs import house_structure  # noqa: E402
 from proofs.house import PLAN, dotted, entry_of, imported, listed_kinds, parsed  # noqa: E402
 
 ENGINE = "andiron.learner.learner"
@@ -101,22 +104,42 @@ def names_defined(tree: ast.Module) -> set[str]:
     return names
 
 
-def packages_loaded(checkout: Path) -> list[str]:
-    """The packages of `LOADED` that a fresh process has after `import andiron.learner`."""
+def modules_loaded(checkout: Path) -> list[str]:
+    """The modules that a fresh process has after `import andiron.learner`."""
     code = "import sys, json, andiron.learner; print(json.dumps([*sys.modules]))"
     environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    modules = json.loads(done.stdout.splitlines()[-1])
-    return [name for name in LOADED if name in modules]
+    return list(json.loads(done.stdout.splitlines()[-1]))
 
 
-def files_passed(checkout: Path) -> tuple[int, int]:
-    """Files at a log point and at an epoch's end: medians over the updates of a default run."""
+def files_passed(checkout: Path) -> list[str]:
+    """Files of an update, at a log point, at an epoch's end: medians over a default run."""
     command = [sys.executable, str(checkout / "proofs" / "trace.py"), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     walks = json.loads(done.stdout.splitlines()[-1])
-    return walks["log_point"][0], walks["epoch_end"][0]
+    return [str(walks[kind][0]) for kind in ("plain", "log_point", "epoch_end")]
+
+
+def of_runs(checkout: Path) -> Iterator[tuple[str, str]]:
+    modules = modules_loaded(checkout)
+    own = [module for module in modules if module.split(".")[0] == "andiron"]
+    of_shell = sum(module.startswith("andiron.shell") for module in own)
+    packages = ", ".join(name for name in LOADED if name in modules) or "none"
+    yield "import andiron.learner: own modules; of the shell", f"{len(own)}; {of_shell}"
+    yield "import andiron.learner: packages", packages
+    yield "files of an update; a log point; an epoch's end", "; ".join(files_passed(checkout))
+
+
+def of_texts(checkout: Path) -> Iterator[tuple[str, str]]:
+    page = (checkout / "docs" / "contributing.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+    yield "longest row of contributing.md: letters", str(max(map(len, rows)))
+    for folder in ("tests", "proofs"):
+        texts = [path.read_text(encoding="utf-8") for path in (checkout / folder).rglob("*.py")]
+        yield f"lines below {folder}/", f"{sum(len(text.splitlines()) for text in texts):,}"
+    pages = [path.read_text(encoding="utf-8") for path in (checkout / "docs").glob("*.md")]
+    yield "words in docs/", f"{sum(len(page.split()) for page in pages):,}"
 
 
 def figures(checkout: Path, with_runs: bool) -> Iterator[tuple[str, str]]:
@@ -133,17 +156,12 @@ def figures(checkout: Path, with_runs: bool) -> Iterator[tuple[str, str]]:
     yield f"closure of {ENGINE}: tokens; modules", (
         f"{sum(tokens[module] for module in reached):,}; {len(reached)}"
     )
-    if with_runs:
-        yield "import andiron.learner loads", ", ".join(packages_loaded(checkout)) or "none"
-        log_point, epoch_end = files_passed(checkout)
-        yield "files at a log point; at an epoch's end", f"{log_point}; {epoch_end}"
-    page = (checkout / "docs" / "contributing.md").read_text(encoding="utf-8")
-    rows = [line for line in page.splitlines() if line.startswith("| ")]
-    yield "longest row of contributing.md: letters", str(max(map(len, rows)))
     uses = sum(len([*private_uses(tree)]) for tree in modules.values())
     yield "uses of private names of other packages", str(uses)
-    tests = (path.read_text(encoding="utf-8") for path in (checkout / "tests").rglob("*.py"))
-    yield "lines below tests/", f"{sum(len(text.splitlines()) for text in tests):,}"
+    yield from house_structure.figures(checkout / "src", sum(tokens.values()))
+    if with_runs:
+        yield from of_runs(checkout)
+    yield from of_texts(checkout)
 
 
 def listing(checkout: Path, what: str) -> Iterator[str]:
