@@ -14,8 +14,8 @@
   underscore), and each imported name with such a part in its path. Not counted: attributes of
   `self` and `cls`, names that the module itself defines or sets on `self`, methods of named tuples
   (`_replace`), and names of torchmetrics, which its adapter reads.
-- The longest row of a table of `docs/contributing.md` in letters, the lines of Python below `tests/`
-  and `proofs/`, the words of the pages directly in `docs/`.
+- The longest row of a table of `docs/contributing.md` in letters, the lines of Python below
+  `tests/` and `proofs/`, the words of the pages directly in `docs/`.
 - What `proofs/house_structure.py` counts: long modules and functions, `Any`, `getattr`, subclasses,
   attributes set from outside.
 """
