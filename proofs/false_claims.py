@@ -1,4 +1,4 @@
-"""Counts false claims, missed differences and intervals that miss, of `andiron.wings.comparison`.
+"""Counts false claims, missed differences and intervals that miss, of `andiron.wings.runs`.
 
     python -m proofs.false_claims --comparisons 400 [--runs 400]
     python -m proofs.false_claims --tables 4000

@@ -91,7 +91,7 @@ PLAN = {
         "andiron.writers.shipped": WHOLE,
     },
 }
-WINGS = {"comparison", "hydra_plugins", "runs", "screen", "sweep", "trained"}
+WINGS = {"hydra_plugins", "runs", "screen", "sweep", "trained"}
 
 
 def listed_kinds() -> dict[str, list[str]]:

@@ -33,7 +33,7 @@ from andiron.data.splitting import fingerprint, splits
 from andiron.run_folder import RunFolder
 from andiron.shell.training import train
 from andiron_lab.ask import samples
-from andiron.wings.comparison import logged_lines
+from andiron.wings.runs import logged_lines
 
 SIZE, ALL, SPIKES = 512, 1024, 5  # images to train on, with those that validate and test
 KINDS = "label", "pixel_nan", "pixel_x1000"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from andiron.run_folder import RunFolder
-from andiron.wings.comparison.recorded_run import Run, Standing
+from andiron.wings.runs.run_reader import Run, Standing
 
 METRIC = "valid/accuracy"
 

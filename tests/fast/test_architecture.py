@@ -33,7 +33,7 @@ FLOORS = [
     {"cli", "learner"},
     {"assembly"},
     {"training"},
-    {"__main__", "comparison", "runs", "screen", "sweep", "trained", "hydra_plugins"},
+    {"__main__", "runs", "screen", "sweep", "trained", "hydra_plugins"},
     {"andiron_lab"},
 ]
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}

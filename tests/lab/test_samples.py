@@ -17,7 +17,7 @@ from andiron.shell.training import train
 from andiron_lab.ask import sample_questions, samples, seen_samples
 from andiron_lab.ask.engine import Instrument, Recorded
 from andiron_lab.ask.sample_questions import SampleQuestions
-from andiron.wings.comparison import logged_lines
+from andiron.wings.runs import logged_lines
 
 SMALL = (
     "batch_size=140", "log_every=1", "checkpoint.last=20", "num_epochs=2", "render=plain",

@@ -5,7 +5,7 @@ import statistics
 
 import pytest
 
-from andiron.wings.comparison.seed_groups import compared
+from andiron.wings.runs.seed_groups import compared
 from andiron_lab.seeds.seed_differences import from_first, values
 from seed_runs import METRIC, runs
 

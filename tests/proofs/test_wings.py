@@ -13,7 +13,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 WINGS = {
-    "comparison": ["andiron/wings/comparison"],
     "lab": ["andiron_lab"],
     "runs": ["andiron/wings/runs"],
     "screen": ["andiron/wings/screen"],

@@ -5,7 +5,7 @@
 
 `shell/run/status.py` sets the state of a run, `wings/sweep/scheduling.py` that of a job
 (`_is_retried` decides whether it is tried again); `wings/sweep/ledger.py` and
-`wings/comparison/recorded_run.py` find missing, killed and damaged runs. Hydra gets it in
+`wings/runs/run_reader.py` find missing, killed and damaged runs. Hydra gets it in
 `_job_return` of `wings/sweep/launching.py`, a search in `job_ended` of `wings/sweep/searching.py`.
 """
 

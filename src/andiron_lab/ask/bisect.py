@@ -17,7 +17,7 @@ from andiron.shell.run import named_folder, provenance
 from andiron_lab.ask import conditions, traced
 from andiron_lab.ask.conditions import Side
 from andiron_lab.ask.engine import Recorded
-from andiron.wings.comparison import run_details
+from andiron.wings.runs import run_details
 from andiron_lab.ask import bit_comparison
 from andiron_lab.ask.bit_comparison import MISSING, Difference
 

@@ -38,7 +38,7 @@ from andiron_lab.ask import scratch
 from andiron_lab.ask.following import Follows
 from andiron_lab.ask.past_sessions import PastSessions
 from andiron_lab.ask.stretch import Stretch
-from andiron.wings.comparison import logged_lines
+from andiron.wings.runs import logged_lines
 from andiron_lab.ask import bit_comparison
 from andiron_lab.ask.bit_comparison import Difference
 from andiron_lab.ask import rerun

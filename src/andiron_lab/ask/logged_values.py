@@ -7,7 +7,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from andiron import errors
 from andiron.run_folder import RunFolder
-from andiron.wings.comparison import logged_lines
+from andiron.wings.runs import logged_lines
 from andiron.writers.shipped import event_file
 from andiron.writers.shipped.tensorboard import HPARAMS
 

@@ -24,7 +24,7 @@ from andiron.shell.cli import answers, command_line, process
 from andiron.shell.config.trust import LIST_ALONE, Trust
 from andiron.shell.run import named_folder, run_record
 from andiron_lab.ask.engine import Recorded
-from andiron.wings.comparison import logged_lines
+from andiron.wings.runs import logged_lines
 from andiron_lab.ask import logged_values
 from andiron.wings.trained import named_output
 

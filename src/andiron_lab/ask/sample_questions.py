@@ -10,7 +10,7 @@ from andiron.run_folder import RunFolder
 from andiron.shell.config.trust import Trust
 from andiron_lab.ask.engine import Recorded
 from andiron_lab.ask.seen_samples import Row, SeenSamples
-from andiron.wings.comparison import logged_lines
+from andiron.wings.runs import logged_lines
 
 FORMER = 20  # log points: a value is compared with their median
 MOST = 5  # samples of an update of a spike

@@ -8,7 +8,7 @@ from andiron import errors
 from andiron.plain.readable import number, printable
 from andiron.shell.cli import answers, command_line, process
 from andiron.shell.run import named_folder
-from andiron.wings.comparison.text_table import table
+from andiron.wings.runs.text_table import table
 
 EXIT_UNUSABLE = 2
 QUESTIONS: dict[str, tuple[str, Any, str]] = {  # method, type and help of each option

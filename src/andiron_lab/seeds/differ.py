@@ -4,8 +4,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.shell.cli import answers, command_line, process
-from andiron.wings.comparison import run_list, run_values, seed_groups
-from andiron.wings.runs import command
+from andiron.wings.runs import command, run_list, run_values, seed_groups
 from andiron_lab.seeds import seed_differences
 
 SIZE: dict[str, Any] = {

@@ -17,7 +17,7 @@ from statistics import fmean, variance
 from typing import Any
 
 from andiron import errors
-from andiron.wings.comparison.seed_groups import MOST
+from andiron.wings.runs.seed_groups import MOST
 
 ALPHA = 0.05  # the rate of false claims, by convention
 POWER = 0.9  # the probability that a true difference is shown

@@ -20,7 +20,7 @@ from andiron.shell.config import arguments as command_arguments, quoting
 from andiron.shell.run import code_origin, provenance, run_record, status
 from andiron.shell.training import train
 from andiron_lab.seeds import differences
-from andiron.wings.comparison.text_table import table
+from andiron.wings.runs.text_table import table
 from andiron.wings.sweep import ledger
 from andiron_lab.seeds import idea_ledger
 from andiron_lab.seeds.idea_ledger import Idea

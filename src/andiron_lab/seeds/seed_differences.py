@@ -5,12 +5,12 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from andiron.plain.readable import number
-from andiron.wings.comparison import text_table
+from andiron.wings.runs import text_table
 from andiron_lab.seeds import differences
 from andiron_lab.seeds.differences import Difference
-from andiron.wings.comparison.recorded_run import Run
-from andiron.wings.comparison.run_values import comparable
-from andiron.wings.comparison.seed_groups import ENDED, result_of
+from andiron.wings.runs.run_reader import Run
+from andiron.wings.runs.run_values import comparable
+from andiron.wings.runs.seed_groups import ENDED, result_of
 
 
 def values(runs: Iterable[Run], metric: str, notes: list[str]) -> dict[Hashable, float]:

@@ -15,10 +15,10 @@ from andiron.shell.config.trust import Trust
 from andiron.shell.run import named_folder, run_record, status
 from andiron.shell.training import train_run
 from andiron.shell.training.stored_checkpoints import has_checkpoint
-from andiron.wings.comparison import recorded_run, run_search, seed_groups
+from andiron.wings.runs import run_reader, run_search, seed_groups
 from andiron_lab.ask import bit_comparison
-from andiron.wings.comparison.run_values import comparable
-from andiron.wings.comparison.seed_groups import ENDED
+from andiron.wings.runs.run_values import comparable
+from andiron.wings.runs.seed_groups import ENDED
 from andiron_lab.ask import rerun
 
 
@@ -31,7 +31,7 @@ def add(path: Path, number: int, trusted: Trust) -> dict[int, Path]:
     Raises: as `rerun.rerun`; RunFolderError for an unfinished run without a checkpoint.
     """
     config = rerun.repeatable(bit_comparison.finished(path), trusted)
-    beside = recorded_run.read(run_search.run_folders([path, path.parent]))
+    beside = run_reader.read(run_search.run_folders([path, path.parent]))
     groups = seed_groups.by_seed(beside)
     same = next(group for group in groups if any(run.path == path for run in group))
     trained = {comparable(run.options.get("seed")) for run in same if run.facts["status"] in ENDED}

@@ -13,7 +13,7 @@ from andiron.optim import GroupedOptimizer
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, configured_learner
 from andiron.shell.config.schema import Train
-from andiron.wings.comparison import figures
+from andiron.wings.runs import figures
 from andiron.writers import TensorBoardWriter
 
 SMOOTHING = 0.9  # factor of the loss's exponential mean, whose start is bias-corrected

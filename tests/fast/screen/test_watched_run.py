@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from andiron.run_folder import RunFolder
 from andiron.shell.run import log_file
-from andiron.wings.comparison import recorded_run
+from andiron.wings.runs import run_reader
 from andiron.wings.screen.curves import Curves, MOST_SPLITS
 from andiron.wings.screen.watch import WatchedRun
 
@@ -24,7 +24,7 @@ def test_a_run_whose_process_is_gone_is_killed_and_its_time_stops(tmp_path):
 
     for view in (watched.view(), watched.view()):
         assert (view.state, view.elapsed, view.left) == ("killed", 39.0, None)
-    (listed,) = recorded_run.read([folder])
+    (listed,) = run_reader.read([folder])
     assert listed.facts["status"] == "killed"
 
     folder.status.write_text(json.dumps(status | {"status": "done", "ended": "?"}))

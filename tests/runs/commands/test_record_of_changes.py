@@ -26,7 +26,7 @@ from andiron.run_folder import RunFolder
 from andiron.schedules import Exponential
 from andiron.shell.training import train, train_run
 from andiron.tasks import Classifier, CrossEntropy
-from andiron.wings.comparison import recorded_run, run_details
+from andiron.wings.runs import run_reader, run_details
 from andiron_lab.ask import rerun
 from in_process import called
 from stops_at import StopsAt
@@ -213,7 +213,7 @@ def same(one, other):
 
 
 def value(folder, option):
-    (run,) = recorded_run.read([RunFolder(folder)])
+    (run,) = run_reader.read([RunFolder(folder)])
     return {name: run.options[name] for name in run.options if name.startswith(option)}
 
 

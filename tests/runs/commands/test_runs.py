@@ -15,8 +15,7 @@ from in_process import called
 
 from andiron.run_folder import RunFolder
 from andiron.shell.run import claim, replaced_run, run_record
-from andiron.wings.comparison import run_details
-from andiron.wings.runs import command as runs
+from andiron.wings.runs import command as runs, run_details
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = ("adam", "sgd-1", "sgd-2")

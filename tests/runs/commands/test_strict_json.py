@@ -10,8 +10,7 @@ import andiron
 from andiron import __main__
 from andiron.run_folder import RunFolder
 from andiron.shell.training import train
-from andiron.wings.comparison import logged_lines, recorded_run
-from andiron.wings.runs import command
+from andiron.wings.runs import command, logged_lines, run_reader
 from runs_made import TEXT
 
 ROWS = "x1,x2,label\n" + "".join(f"{row % 7},{row % 3},{'ab'[row % 2]}\n" for row in range(60))
@@ -86,7 +85,7 @@ def test_logged_values_and_the_summary_are_strict_json_and_read_back_as_nan(dive
     assert None in [row["last"] for row in summary["metrics"]]
     losses = logged_lines.as_table(folder.metrics)["loss"]
     assert math.isnan(losses[-1]) and math.isnan(andiron.load(folder.path).metrics["loss"][-1])
-    [run] = recorded_run.read([folder])
+    [run] = run_reader.read([folder])
     assert not run.problems and math.isnan(run.metrics["valid/loss"].last)
 
 

@@ -228,9 +228,9 @@ class Training:
             reason = "stops and resumes a run within one process; start it with python"
             raise errors.ConfigError([f"debug=true: {reason}"])
         if config.debug and trusted is None:
-            debug_run = wings.optional("comparison.debug_run")
+            debug_run = wings.optional("runs.debug_run")
             if debug_run is None:
-                reason = "this installation lacks andiron/wings/comparison, which compares the runs"
+                reason = "this installation lacks andiron/wings/runs, which compares the runs"
                 raise errors.ConfigError([f"debug=true: {reason}; install all of andiron"])
 
             with answers.given_to(None):
@@ -244,5 +244,5 @@ class Training:
             answers.give(finished_run.plain(RunFolder(run_dir)))
         if is_alone or config.debug:
             return None
-        objective = wings.optional("comparison.objective")
+        objective = wings.optional("runs.objective")
         return objective.values(RunFolder(run_dir), config.objective) if objective else None

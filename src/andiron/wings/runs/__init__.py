@@ -1,1 +1,1 @@
-"""Commands that list, compare, remove and repeat runs."""
+"""Reads, lists, compares, checks, plans and removes runs; commands and what they share."""

@@ -14,8 +14,8 @@ from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers
 from andiron.shell.run import replaced_run, run_record
 from andiron.shell.run.log_file import alone_in, locked
-from andiron.wings.comparison.recorded_run import Run
-from andiron.wings.comparison.text_table import cell
+from andiron.wings.runs.run_reader import Run
+from andiron.wings.runs.text_table import cell
 
 EXIT_DONE, EXIT_FAILED = 0, 1
 

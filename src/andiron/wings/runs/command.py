@@ -14,12 +14,11 @@ from andiron.plain.states import State
 from andiron.run_folder import RunFolder, is_sweep
 from andiron.shell.cli import answers, process
 from andiron.shell.run import named_folder
-from andiron.wings.comparison import (
-    epoch_curves, lineage, recorded_run, run_details, run_filter, run_list, run_search, run_values,
-    seed_groups, text_table,
+from andiron.wings.runs import (
+    clearing, epoch_curves, lineage, run_details, run_filter, run_list, run_reader, run_search,
+    run_values, seed_groups, text_table,
 )  # fmt: skip
-from andiron.wings.comparison.recorded_run import Run
-from andiron.wings.runs import clearing
+from andiron.wings.runs.run_reader import Run
 from andiron.wings.sweep import sweep_results
 from andiron.wings.trained import named_output
 
@@ -161,7 +160,7 @@ def _filtered_runs(options: Options, given: Sequence[Path] = ()) -> list[Run]:
     given = given or options.folders
     named = [_run_folder(path).path if path == LATEST else path for path in given]
     folders = named or filter(Path.is_dir, DEFAULT_FOLDERS)
-    runs = recorded_run.read(run_search.run_folders(folders))
+    runs = run_reader.read(run_search.run_folders(folders))
     return run_filter.chosen(runs, options.where)
 
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from andiron.disk import files
-from andiron.wings.comparison import logged_lines
+from andiron.wings.runs import logged_lines
 from andiron.wings.screen.curves import Curves
 
 MOST_BYTES = 32 * 2**20  # the earlier part of a longer file is not read

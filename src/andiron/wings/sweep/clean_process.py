@@ -16,7 +16,7 @@ import pydantic  # noqa: E402
 
 from andiron.shell.run import provenance  # noqa: E402
 from andiron.shell.training import experiment  # noqa: E402, F401
-from andiron.wings.comparison import objective  # noqa: E402, F401
+from andiron.wings.runs import objective  # noqa: E402, F401
 from andiron.wings.sweep import job  # noqa: E402, F401
 
 LATE = (  # imported lazily by libraries: 10 ms of each job

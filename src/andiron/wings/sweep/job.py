@@ -115,7 +115,7 @@ def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
 
 
 def _objective_so_far(config: Train, folder: RunFolder) -> composition.Returned:
-    from andiron.wings.comparison import objective  # few runs pause
+    from andiron.wings.runs import objective  # few runs pause
     from andiron.wings.sweep.search import objectives
 
     directions = {

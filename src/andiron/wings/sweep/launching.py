@@ -23,7 +23,7 @@ from andiron.shell.cli import answers
 from andiron.shell.config import arguments as command_arguments, composition, violations
 from andiron.shell.run import resume_arguments
 from andiron.shell.training import train_run
-from andiron.wings.comparison import objective, recorded_run, run_search
+from andiron.wings.runs import objective, run_reader, run_search
 from andiron.wings.sweep import ledger, shares, sweep_folder, sweep_results
 from andiron.wings.sweep.job import Request, run_request
 from andiron.wings.sweep.job_configs import ComposedJob, JobConfigs
@@ -280,7 +280,7 @@ class HydraSweep:
         except Exception as error:  # such as a killed worker process, or an unknown cluster
             name = self.config.hydra.runtime.choices["hydra/launcher"]
             folder = sweep_folder.of(self.config)
-            runs = recorded_run.read(run_search.run_folders([folder]))
+            runs = run_reader.read(run_search.run_folders([folder]))
             states = [(run.path, run.facts["status"]) for run in runs]
             left = [f"{path}: {state}" for path, state in states if state != State.DONE]
             failed = f"hydra/launcher={name}: {errors.reason(error)}"

@@ -20,8 +20,8 @@ from andiron.plain import readable
 from andiron.plain.plain_values import as_text
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
-from andiron.wings.comparison import recorded_run, run_list, run_values, seed_groups
-from andiron.wings.comparison.seed_groups import Row
+from andiron.wings.runs import run_reader, run_list, run_values, seed_groups
+from andiron.wings.runs.seed_groups import Row
 from andiron.wings.sweep import ledger, shares
 from andiron.wings.sweep.ledger import Job
 
@@ -102,7 +102,7 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
         for job in jobs
         if (job.status == State.DONE or job.has_paused) and (run := sweep.run_of(job))
     }
-    runs = recorded_run.read(map(RunFolder, by_path))
+    runs = run_reader.read(map(RunFolder, by_path))
     measured = [run for run in runs if run.metrics]
     done = [run for run in measured if by_path[run.path].status == State.DONE]
     if not done:
@@ -119,7 +119,7 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     values = {by_path[run.path].identity: run_values.value_of(run, name) for run in measured}
     compared = [replace(job, objective=values.get(job.identity)) for job in jobs]
     best = run_values.best_first(rows[0].runs, name, direction)[0] if direction else None
-    changes = recorded_run.changes(best.folder) if best else {}
+    changes = run_reader.changes(best.folder) if best else {}
     best_job = by_path[best.path] if best else None
     command = _command(sweep.facts)
     return Results(folder, compared, name, rows, best_job, command, changes, is_by_objective)

@@ -13,7 +13,7 @@ from rich.text import Text
 from andiron.plain import improvement, readable
 from andiron.plain.states import State
 from andiron.shell.cli import answers
-from andiron.wings.comparison import run_list
+from andiron.wings.runs import run_list
 from andiron.wings.screen.watch import WatchedRun
 from andiron.wings.sweep import ledger
 from andiron.wings.sweep.ledger import Job

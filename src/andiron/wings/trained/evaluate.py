@@ -11,7 +11,7 @@ from andiron import errors
 from andiron.disk import png
 from andiron.plain.readable import ending, number, printable
 from andiron.shell.cli import answers, command_line, process
-from andiron.wings.comparison.text_table import measured, table
+from andiron.wings.runs.text_table import measured, table
 from andiron.wings.trained import named_output, run_arguments
 
 MOST_CLASSES = 20  # printed; --json has all of them

@@ -23,7 +23,7 @@ from andiron.shell.config import trust
 from andiron.shell.config.schema import Train
 from andiron.shell.run import run_record
 from andiron.tasks import Adversarial
-from andiron.wings.comparison import logged_lines
+from andiron.wings.runs import logged_lines
 from andiron.wings.trained import predictions, raw_inputs, text_generation
 from andiron.wings.trained.predictions import Prediction
 from andiron.wings.trained.raw_inputs import Samples

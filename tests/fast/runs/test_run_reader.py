@@ -10,8 +10,8 @@ from andiron import errors
 from andiron.plain.plain_values import strict_json
 from andiron.run_folder import RunFolder
 from andiron.shell.run import run_record, status as run_status
-from andiron.wings.comparison import logged_lines, run_list, run_search, seed_groups
-from andiron.wings.comparison.recorded_run import changes, read
+from andiron.wings.runs import logged_lines, run_list, run_search, seed_groups
+from andiron.wings.runs.run_reader import changes, read
 
 CONFIG = {"lr": 0.1, "seed": 1, "model": {"_target_": "andiron.models.MLP", "hidden": [8]}}
 ROW = {"split": "valid", "metric": "loss", "best": 0.25, "epoch_of_best": 1, "last": 0.5,

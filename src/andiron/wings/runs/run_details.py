@@ -16,8 +16,8 @@ from andiron.plain.states import State
 from andiron.run_folder import RunFolder
 from andiron.shell.config.leaves import by_name, differences, leaves
 from andiron.shell.run import applied_changes, run_record, status
-from andiron.wings.comparison import run_list, text_table
-from andiron.wings.comparison.recorded_run import Run, read
+from andiron.wings.runs import run_list, text_table
+from andiron.wings.runs.run_reader import Run, read
 
 WIDTH, NAME = 80, 30  # columns of a line, and of a name in it
 MOST_TEXT = 2000  # characters of a value

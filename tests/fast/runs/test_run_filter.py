@@ -6,9 +6,9 @@ import pytest
 
 from andiron import errors
 from andiron.run_folder import RunFolder
-from andiron.wings.comparison.recorded_run import Run, Standing
-from andiron.wings.comparison.run_filter import chosen
-from andiron.wings.comparison.run_values import best_first, differing
+from andiron.wings.runs.run_filter import chosen
+from andiron.wings.runs.run_reader import Run, Standing
+from andiron.wings.runs.run_values import best_first, differing
 from refusals import message_of
 
 

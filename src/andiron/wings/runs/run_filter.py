@@ -11,8 +11,8 @@ from typing import Any
 
 from andiron import errors
 from andiron.plain.plain_values import as_text, is_number
-from andiron.wings.comparison.recorded_run import Run
-from andiron.wings.comparison.run_values import Names, value_of
+from andiron.wings.runs.run_reader import Run
+from andiron.wings.runs.run_values import Names, value_of
 
 TEXT = r"\s*([^=<>!]*[^=<>!\s])\s*"
 COMPARISON = re.compile(f"{TEXT}(==|!=|<=|>=|[=<>]){TEXT}")

@@ -10,9 +10,9 @@ from andiron.plain.plain_values import moment
 from andiron.plain.readable import duration
 from andiron.plain.states import State
 from andiron.shell.run import status
-from andiron.wings.comparison.recorded_run import Run
-from andiron.wings.comparison.run_values import Names, differing, value_of
-from andiron.wings.comparison.text_table import measured, table
+from andiron.wings.runs.run_reader import Run
+from andiron.wings.runs.run_values import Names, differing, value_of
+from andiron.wings.runs.text_table import measured, table
 
 DEFAULT_METRIC = "valid/loss"
 

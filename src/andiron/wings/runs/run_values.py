@@ -8,7 +8,7 @@ from andiron import errors
 from andiron.plain import improvement, readable
 from andiron.plain.improvement import LAST
 from andiron.plain.plain_values import as_text
-from andiron.wings.comparison.recorded_run import NUMBERS, Run, directions
+from andiron.wings.runs.run_reader import NUMBERS, Run, directions
 
 FACTS = ("path", "problem", "status", "reason", "started", "ended", *NUMBERS)
 MOST_NEAREST = 5

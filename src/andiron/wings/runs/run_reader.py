@@ -22,8 +22,8 @@ from andiron.shell.config.schema import FROM_PYTHON
 from andiron.shell.run.applied_changes import values_by_update
 from andiron.shell.run.log_file import is_abandoned
 from andiron.shell.run.status import seconds
-from andiron.wings.comparison import logged_lines
-from andiron.wings.comparison.logged_lines import Line
+from andiron.wings.runs import logged_lines
+from andiron.wings.runs.logged_lines import Line
 
 MOST_BYTES = 2**20  # of config.json, status.json and summary.json: a hundred times the usual
 MOST_LOGGED_BYTES = 32 * 2**20  # of metrics.jsonl: 100,000 log points

@@ -4,7 +4,7 @@ import dataclasses
 import json
 
 from andiron.run_folder import RunFolder
-from andiron.wings.comparison.seed_groups import compared, doubt, unlike
+from andiron.wings.runs.seed_groups import compared, doubt, unlike
 from seed_runs import METRIC, runs
 
 

@@ -13,10 +13,10 @@ from typing import Any
 from andiron.plain import readable
 from andiron.plain.readable import number
 from andiron.plain.states import State
-from andiron.wings.comparison import recorded_run
-from andiron.wings.comparison.recorded_run import Run
-from andiron.wings.comparison.run_values import Names, comparable, differing, value_of
-from andiron.wings.comparison.text_table import cell, table
+from andiron.wings.runs import run_reader
+from andiron.wings.runs.run_reader import Run
+from andiron.wings.runs.run_values import Names, comparable, differing, value_of
+from andiron.wings.runs.text_table import cell, table
 
 APART = ("seed", "name")  # options in which runs of one group may differ
 UNLIKE = "code", "data", "numbers of updates"  # what a difference may come from, beside options
@@ -66,7 +66,7 @@ def sides(named: Iterable[Sequence[Run]]) -> list[list[Run]]:
     for runs in named:
         found = by_seed(runs)
         if len(runs) == 1:
-            recipe = _configuration(runs[0]), recorded_run.code_of(recorded_run.origin_of(runs[0]))
+            recipe = _configuration(runs[0]), run_reader.code_of(run_reader.origin_of(runs[0]))
             if same := [group for known, group in alone if known == recipe]:
                 same[0].extend(runs)
                 continue
@@ -136,9 +136,9 @@ def label(row: Row) -> str:
 
 def unlike(runs: Sequence[Run], names: Sequence[str] = UNLIKE) -> list[str]:
     """A line for each of the names in which the runs are not all the same."""
-    origins = [*map(recorded_run.origin_of, runs)]
+    origins = [*map(run_reader.origin_of, runs)]
     facts = {
-        "code": [*map(recorded_run.code_of, origins)],
+        "code": [*map(run_reader.code_of, origins)],
         "data": [origin.get("data") for origin in origins],
         "numbers of updates": [run.facts.get("updates") for run in runs],
     }

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from andiron.plain.plain_values import is_finite
 from andiron.run_folder import RunFolder
-from andiron.wings.comparison import recorded_run, run_list, run_values
+from andiron.wings.runs import run_reader, run_list, run_values
 
 
 def values(
@@ -25,7 +25,7 @@ def value(
     `directions` are for an unfinished run, which has not recorded its own.
     Raises: SelectionError if the run has not measured the metric.
     """
-    (run,) = recorded_run.read([folder], directions)
+    (run,) = run_reader.read([folder], directions)
     metric = run.followed if name is None else run_list.metric_of([run], name)
     number = None if metric is None else run_values.value_of(run, metric)
     return float(number) if is_finite(number) else None

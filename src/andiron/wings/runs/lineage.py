@@ -12,7 +12,7 @@ from andiron.plain.readable import printable_line
 from andiron.run_folder import RunFolder
 from andiron.shell.config.leaves import leaves
 from andiron.shell.run import applied_changes, run_record
-from andiron.wings.comparison.recorded_run import Run, origin_of, read
+from andiron.wings.runs.run_reader import Run, origin_of, read
 
 Row = dict[str, Any]
 KINDS = {

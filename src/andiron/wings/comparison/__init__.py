@@ -1,1 +1,0 @@
-"""Finds, reads, filters and compares runs; torch is not imported."""
