@@ -305,7 +305,8 @@ def _reference() -> str:
         parts += [f"## {group}\n", f"{_sentence(by_name[group])}\n"]
         if group == "param_groups":
             parts.append(_rules())
-        parts += [_choice(path) for path in sorted((CONF / group).glob("*.yaml"))]
+        shown: set[str] = set()
+        parts += [_choice(path, shown) for path in sorted((CONF / group).glob("*.yaml"))]
     return "\n".join(parts)
 
 
@@ -321,8 +322,11 @@ def _rules() -> str:
     return "A rule has:\n\n" + _table(("setting", "values"), rows)
 
 
-def _choice(path: Path) -> str:
-    """One file of a group: its first comment, its target, and the target's arguments."""
+def _choice(path: Path, shown: set[str]) -> str:
+    """One file of a group: its first comment, its target, and the target's arguments.
+
+    A target with the same arguments stands in `shown` after its first file, and is then named alone.
+    """
     text = path.read_text(encoding="utf-8")
     comments = [
         line.removeprefix("# ")
@@ -336,16 +340,23 @@ def _choice(path: Path) -> str:
     for node in _nodes(yaml.safe_load(text)):
         found = signature(node["_target_"])
         supplied = node_checks.SUPPLIED.get(path.parent.name, set())
-        rows = [
-            (f"`{name}`", in_words(json_schema(parameter.kind)), _stated(node, name),
-             meanings.get(name, ""))
+        lines = [
+            _argument(name, in_words(json_schema(parameter.kind)), _stated(node, name), meanings)
             for name, parameter in (found.parameters if found else {}).items()
             if name in node or (name not in supplied and name not in ("name", "console"))
-        ]  # fmt: skip
-        parts.append(f"`{node['_target_']}`\n")
-        if rows:
-            parts.append(_table(("argument", "values", "default", "meaning"), rows))
+        ]
+        target = "\n".join([f"`{node['_target_']}`", *([""] if lines else []), *lines, ""])
+        is_again = bool(lines) and target in shown
+        shown.add(target)
+        parts.append(f"`{node['_target_']}`: arguments as above\n" if is_again else target)
     return "\n".join(parts)
+
+
+def _argument(name: str, values: str, default: str, meanings: dict[str, str]) -> str:
+    """An item of a list: the argument, its values, its default and meaning where it has them."""
+    given = f", default {default}" if default else ""
+    meaning = f": {meanings[name]}" if name in meanings else ""
+    return _cell(f"- `{name}` ({values}{given}){meaning}")
 
 
 def _stated(node: dict[str, Any], name: str) -> str:
