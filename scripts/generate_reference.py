@@ -325,7 +325,7 @@ def _rules() -> str:
 def _choice(path: Path, shown: set[str]) -> str:
     """One file of a group: its first comment, its target, and the target's arguments.
 
-    A target with the same arguments stands in `shown` after its first file, and is then named alone.
+    A target with the same arguments stands in `shown` after its first file: it is named alone.
     """
     text = path.read_text(encoding="utf-8")
     comments = [
