@@ -20,11 +20,10 @@ PLAN = {
         "andiron.serialization": "safetensors_codec state_trees",
     },
     "kernel": {
-        "andiron": "distributed gradients inference interrupter outputs protocols "
+        "andiron": "distributed gradients inference interrupter options outputs protocols "
         "randomness",
         "andiron.checkpoint": "background_writer checkpointer contents directory host_copy "
         "policy store strategies",
-        "andiron.shell.config": "options",
         "andiron.data": "batchers dataset gathering loader prefetch",
         "andiron.learner": "agenda construction evaluation learner loop metric_log nonfinite "
         "precision run_host saving state update",
@@ -38,7 +37,6 @@ PLAN = {
     "shell": {
         "andiron": "__init__ __main__",
         "andiron.learner": "__init__ builder",
-        "andiron.learner.in_folder": WHOLE,
         "andiron.shell": WHOLE,
     },
     "wing": {

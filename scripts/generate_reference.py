@@ -1,7 +1,7 @@
 """Generates the option lists of conf/train.yaml, `--help`, the reference, schemas, the builder.
 
-The sources are `andiron.shell.config.options`, `andiron.shell.config.schema` and the signatures of
-the classes and functions that conf/ names.
+The sources are `andiron.options`, `andiron.shell.config.schema` and the signatures of the
+classes and functions that conf/ names.
 """
 
 import argparse
@@ -23,14 +23,14 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "scripts")]
 
 import answer_schemas  # noqa: E402
 from andiron import ranges  # noqa: E402
+from andiron.options import LearnerOptions  # noqa: E402
 from andiron.shell.config import node_checks, schema  # noqa: E402
-from andiron.shell.config.options import LearnerOptions  # noqa: E402
 from andiron.shell.config.rules import ParamGroup  # noqa: E402
 from andiron.shell.config.signatures import signature  # noqa: E402
 
 CONF = ROOT / "conf"
 GUIDE = ROOT / "AGENTS.md"
-OPTIONS = ROOT / "src" / "andiron" / "shell" / "config" / "options.py"
+OPTIONS = ROOT / "src" / "andiron" / "options.py"
 BUILDER = ROOT / "src" / "andiron" / "learner" / "builder.py"
 RANGES = re.compile(r"^from andiron\.ranges import (\(.*?^\)|[^(]*?)\n", re.MULTILINE | re.DOTALL)
 WIDTH = 100

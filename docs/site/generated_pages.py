@@ -11,7 +11,7 @@ from mkdocs.structure.pages import Page
 CHANGELOG = Path(__file__).resolve().parents[2] / "CHANGELOG.md"
 WITHOUT_DOCSTRINGS = {"andiron.outputs", "andiron.protocols", "andiron.ranges"}
 FILTERS = {
-    "andiron.shell.config.options": ["!^_", "!^option$"],
+    "andiron.options": ["!^_", "!^option$"],
     "andiron.ranges": ["!^_", "!^[A-Z_]+$", "!^(Class|In64Bits)$"],
 }
 

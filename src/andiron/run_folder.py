@@ -8,6 +8,7 @@
 """
 
 import re
+from datetime import datetime
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -83,3 +84,9 @@ class RunFolder:
     def has_checkpoint(self) -> bool:
         """Whether a checkpoint was saved, whole or damaged."""
         return any(self.checkpoints.glob("step-*"))
+
+
+def folder_at(path: Path | str | None) -> RunFolder:
+    """The folder at `path`, or outputs/<date>/<time>, as train.py names the folder of a run."""
+    new = Path("outputs") / datetime.now().strftime("%Y-%m-%d/%H-%M-%S-%f")
+    return RunFolder(new if path is None else Path(path))

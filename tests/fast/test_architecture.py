@@ -27,11 +27,11 @@ FLOORS = [
     {"inference", "randomness", "recording", "run_folder"},
     {"gradients"},
     {"errors", "outputs", "ranges"},
-    {"config", "distributed", "interrupter", "models", "protocols", "schedules", "serialization"},
-    {"checkpoint", "data", "metrics", "optim", "render", "writers"},
+    {"distributed", "interrupter", "models", "options", "protocols", "schedules", "serialization"},
+    {"checkpoint", "config", "data", "metrics", "optim", "render", "writers"},
     {"run", "tasks"},
     {"cli", "learner"},
-    {"assembly"},
+    {"assembly", "python_run"},
     {"training"},
     {"__main__", "runs", "screen", "sweep", "trained", "hydra_plugins"},
     {"andiron_lab"},
@@ -70,6 +70,8 @@ EXCEPTIONS = {  # to become fewer
     # weights are read from a file of any format
     "andiron.shell.assembly.start_from": {"andiron.serialization"},
 }  # fmt: skip
+# imported when a learner is built from Python, so that the learner itself needs no shell
+DOOR = "andiron.learner.builder", "andiron.shell.python_run.folder_host"
 VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "base", "manager", "part", "parts"}
 CALLED_BY_LIBRARIES = {"after_trial", "emit", "extra_repr", "forward", "reset_parameters"}
 
@@ -105,7 +107,7 @@ def test_a_module_imports_only_from_lower_floors_and_its_own_package():
         for module, others in graph().items()
         for other in sorted(others)
         if part(module) and part(other) and part(other) != part(module)
-        if not {part(module), part(other)} <= WINGS
+        if not {part(module), part(other)} <= WINGS and (module, other) != DOOR
         if FLOOR[part(other)] >= FLOOR[part(module)]
     ]
     assert not too_high, "\n".join(too_high)

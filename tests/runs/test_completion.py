@@ -10,7 +10,7 @@ from pathlib import Path
 import jedi
 import pytest
 
-from andiron.shell.config.options import LearnerOptions
+from andiron.options import LearnerOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 PRESSED = """

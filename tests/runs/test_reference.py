@@ -14,8 +14,8 @@ import yaml
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
+from andiron.options import LearnerOptions
 from andiron.shell.config import schema
-from andiron.shell.config.options import LearnerOptions
 from scripts import generate_reference
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,7 +58,7 @@ def test_a_new_option_of_the_learner_stands_in_options_py_alone(tmp_path):
         shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "AGENTS.md", tmp_path)
     (tmp_path / "docs").mkdir()
-    options = tmp_path / "src" / "andiron" / "shell" / "config" / "options.py"
+    options = tmp_path / "src" / "andiron" / "options.py"
     text = options.read_text(encoding="utf-8")
     assert text.count("\n    def __post_init__(") == 1
     assert "import Count," in text and "Proportion" not in text  # a type that is new to both files

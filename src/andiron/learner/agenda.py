@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from andiron import errors
 from andiron.interrupter import Interrupter
 from andiron.learner.update import Position
+from andiron.options import LearnerOptions
 from andiron.plain.cadence import Cadence, Clock, Ticker, seconds_of
-from andiron.shell.config.options import LearnerOptions
 
 
 class Agenda:

@@ -20,18 +20,17 @@ from andiron.interrupter import Interrupter
 from andiron.learner.construction import Choices, FurtherSet, construct
 from andiron.learner.extras.early_stopping import EarlyStopping
 from andiron.learner.extras.observers import Observer
-from andiron.learner.in_folder.folder_host import folder_at, host_of, resume_or_start
-from andiron.learner.in_folder.python_record import Code
 from andiron.learner.learner import Learner
 from andiron.metrics.classification.worst_classes import Answers
 from andiron.optim import GroupedOptimizer, Optimizer
 from andiron.optim.own.averaging import Rule
 from andiron.optim.transformations import Transformation
+from andiron.options import Clip, LearnerOptions
 from andiron.plain.cadence import Cadence
 from andiron.protocols import Metric, Renderer, Writer
 from andiron.ranges import Count, Duration, Every, Positive, Seed, Traced
+from andiron.run_folder import folder_at
 from andiron.schedules import Schedule
-from andiron.shell.config.options import Clip, LearnerOptions
 from andiron.writers import default_writers
 
 DEFAULT_STRATEGY = last_and_best(last=2, metric="loss", split="valid", direction="lowest")
@@ -49,7 +48,7 @@ class LearnerBuilder:
     Raises: ValueError for an option outside its range.
     """
 
-    # options: generated from config/options.py by scripts/generate_reference.py
+    # options: generated from options.py by scripts/generate_reference.py
     def __init__(
         self,
         run_dir: Path | str | None = None,
@@ -278,11 +277,13 @@ class LearnerBuilder:
         Raises: TypeError if the model lacks a step; ConfigError if a checkpoint strategy or early
         stopping needs a metric that is not measured.
         """
+        from andiron.shell.python_run import folder_host  # here: the shell stands on the learner
+
         chosen = self._chosen
-        host = partial(host_of, chosen, Code.of_caller())
+        host = partial(folder_host.host_of, chosen, folder_host.Code.of_caller())
         learner = construct(chosen, model, optimizer, lr, host)
         if chosen.resume and learner.checkpointer:
-            resume_or_start(learner.resume, chosen.folder, learner.checkpointer.store)
+            folder_host.resume_or_start(learner.resume, chosen.folder, learner.checkpointer.store)
         return learner
 
     def _choose(self, **choices: Any) -> "LearnerBuilder":

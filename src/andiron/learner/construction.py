@@ -33,12 +33,12 @@ from andiron.optim.foreign import torch_optimizer
 from andiron.optim.grouped import GroupedOptimizer
 from andiron.optim.optimizer import Optimizer
 from andiron.optim.own.averaging import Rule, WeightAverage
+from andiron.options import LearnerOptions
 from andiron.plain.cadence import Cadence, Ticker
 from andiron.protocols import Metric, Renderer, Writer
 from andiron.render.interactive import Interactive
 from andiron.run_folder import RunFolder
 from andiron.schedules.single_curve import Schedule, from_value, stateful
-from andiron.shell.config.options import LearnerOptions
 from andiron.writers.fanout import Writers
 
 # the place of the run of a learner's state, and of its checkpoints

@@ -22,8 +22,8 @@ from andiron.learner.saving import Saver
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Updater
 from andiron.optim.owners import group_table
+from andiron.options import LearnerOptions
 from andiron.protocols import Loader, Values
-from andiron.shell.config.options import LearnerOptions
 
 Batches = Loader | Iterable[Any]
 

@@ -17,8 +17,8 @@ from andiron.learner.run_host import RunHost, RunSession
 from andiron.learner.saving import Saver
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Updated, Updater
+from andiron.options import LearnerOptions
 from andiron.protocols import Loader
-from andiron.shell.config.options import LearnerOptions
 
 log = logging.getLogger("andiron")
 Sets = Mapping[str, Loader]  # validation sets by name

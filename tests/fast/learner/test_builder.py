@@ -13,8 +13,8 @@ from andiron.data import DataLoader, digits
 from andiron.learner import LearnerBuilder
 from andiron.metrics import Accuracy, Loss, Recall
 from andiron.optim import Ema, Optimizer
+from andiron.options import LearnerOptions
 from andiron.schedules import Constant, Step
-from andiron.shell.config.options import LearnerOptions
 from andiron.tasks import Classifier
 from refusals import message_of
 

@@ -21,6 +21,7 @@ from andiron.data.loading import host_memory, worker_limits
 from andiron.disk import guarded_folders
 from andiron.distributed import World
 from andiron.optim import GroupedOptimizer
+from andiron.options import LearnerOptions
 from andiron.schedules import Schedule
 from andiron.shell.assembly import (
     adapters,
@@ -34,7 +35,6 @@ from andiron.shell.assembly import (
 )
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.config import trust
-from andiron.shell.config.options import LearnerOptions
 from andiron.shell.config.schema import SETS, Train
 from andiron.shell.config.trust import Trust
 

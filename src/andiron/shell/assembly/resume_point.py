@@ -12,10 +12,10 @@ from andiron.checkpoint import Checkpoint, Store, contents, directory
 from andiron.checkpoint.on_disk import checkpoint_files, manifest
 from andiron.learner import Learner
 from andiron.learner.extras import state_format
+from andiron.options import LearnerOptions
 from andiron.shell.assembly import components, targets
 from andiron.shell.assembly.components import Components
 from andiron.shell.config.leaves import Changes
-from andiron.shell.config.options import LearnerOptions
 from andiron.shell.config.schema import Train
 
 Saved = tuple[Path, Checkpoint]

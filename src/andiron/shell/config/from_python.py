@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors
+from andiron.options import LearnerOptions
 from andiron.shell.config import schema
-from andiron.shell.config.options import LearnerOptions
 from andiron.shell.config.schema import FROM_PYTHON, INSTRUCTIONS, MOST_TEXT, Train
 from andiron.shell.config.trust import Trust
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
+from andiron.options import Clip
 from andiron.plain import patterns
 from andiron.ranges import Count, Node, Positive, Probability, Span
 from andiron.shell.config import node_checks
-from andiron.shell.config.options import Clip
 from andiron.shell.config.signatures import Parameter, Signature, signature
 from andiron.shell.config.violations import Options, Problems, fields_of, signature_problems
 

@@ -1,7 +1,7 @@
 """The typed shape of a run's configuration, its check, and its record as JSON.
 
 Each option stands once, with its type, range, default, meaning and resume policy: the learner's in
-`andiron.shell.config.options`, the others here.
+`andiron.options`, the others here.
 """
 
 import dataclasses
@@ -15,10 +15,10 @@ from pydantic import Field
 
 from andiron import errors
 from andiron.disk import files
+from andiron.options import LearnerOptions, Resume, option
 from andiron.plain import readable
 from andiron.ranges import Count, Device, Every, Index, Positive, RunName, SetName, StartFrom
 from andiron.shell.config import misplaced, node_checks, rules, violations
-from andiron.shell.config.options import LearnerOptions, Resume, option
 from andiron.shell.config.trust import LIST_ALONE, Trust
 from andiron.shell.config.violations import Options, Problems, fields_of
 

@@ -17,9 +17,8 @@ from typing import Any, Optional
 
 import pydantic
 
-from andiron import ranges
+from andiron import options, ranges
 from andiron.plain import improvement
-from andiron.shell.config import options
 from andiron.shell.config.foreign_ranges import FOREIGN_RANGES
 
 BUILTINS = {kind.__name__: kind for kind in (bool, dict, float, int, list, str, tuple)}

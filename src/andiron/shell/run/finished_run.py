@@ -6,11 +6,11 @@ from typing import Any
 
 from andiron import errors
 from andiron.disk import files
+from andiron.options import LearnerOptions
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
 from andiron.shell.config import quoting
 from andiron.shell.config.leaves import Differences
-from andiron.shell.config.options import LearnerOptions
 from andiron.shell.config.schema import Train
 from andiron.shell.run import run_record, status
 

@@ -1,6 +1,6 @@
 """Which options a resumed run may change: freely, only if `resume_allow` names them, or never.
 
-Each option's policy is in its field (`andiron.shell.config.options.option`), but for exceptions.
+Each option's policy is in its field (`andiron.options.option`), but for exceptions.
 """
 
 import logging
@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from andiron import errors
+from andiron.options import Resume
 from andiron.shell.config import schema
-from andiron.shell.config.options import Resume
 from andiron.shell.config.leaves import (
     Differences, MISSING, Path, by_name, differences, leaves, nested,
 )  # fmt: skip

@@ -9,12 +9,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from andiron.learner.in_folder import python_record
-from andiron.learner.in_folder.python_record import Built
+from andiron.options import LearnerOptions
 from andiron.shell.config import leaves
 from andiron.shell.config.leaves import MISSING
-from andiron.shell.config.options import LearnerOptions
 from andiron.shell.config.schema import FROM_PYTHON
+from andiron.shell.python_run import python_record
+from andiron.shell.python_run.python_record import Built
 from andiron.shell.run import metadata, provenance, run_record
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # in the repr of an object

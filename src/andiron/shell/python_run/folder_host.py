@@ -3,20 +3,19 @@
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from datetime import datetime
 from pathlib import Path
 
 from andiron import errors
 from andiron.checkpoint import Checkpointer, Store, directory
 from andiron.disk import files
 from andiron.learner.construction import Choices
-from andiron.learner.in_folder import python_changes, python_record
-from andiron.learner.in_folder.python_record import Built, Code
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Position
 from andiron.protocols import Loader
 from andiron.run_folder import RunFolder
 from andiron.shell.config import leaves
+from andiron.shell.python_run import python_changes, python_record
+from andiron.shell.python_run.python_record import Built, Code
 from andiron.shell.run import (
     claim, finished_run, resume_policy, run_record, session, status, written_files,
 )  # fmt: skip
@@ -25,12 +24,6 @@ from andiron.shell.run.session import Record, Show, Summary, Weights
 from andiron.writers import Writers
 
 log = logging.getLogger("andiron")
-
-
-def folder_at(path: Path | str | None) -> RunFolder:
-    """The folder at `path`, or outputs/<date>/<time>, as train.py names the folder of a run."""
-    new = Path("outputs") / datetime.now().strftime("%Y-%m-%d/%H-%M-%S-%f")
-    return RunFolder(new if path is None else Path(path))
 
 
 def resume_or_start(resume: Callable[[], Path], folder: RunFolder, store: Store) -> None:
