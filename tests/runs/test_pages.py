@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 from in_process import ran
+from PIL import Image
 
+from andiron import data
 from andiron.__main__ import COMMANDS, others
 from andiron.shell.config import diagnosis
 
@@ -77,6 +79,19 @@ def commands(page):
     return "".join(blocks(page, "bash")).replace("\\\n", " ").splitlines()
 
 
+@pytest.fixture
+def files_of_a_user(here):
+    """What the first pages name: pictures in a folder for each class, and a table."""
+    digits = data.digits(valid=0.1, split_seed=0).train
+    for number, (pixels, digit) in enumerate(zip(digits.inputs[:60, 0], digits.targets.tolist())):
+        folder = here / "photos" / f"digit {digit}"
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels.numpy() * 15).save(folder / f"{number:02}.png")
+    rows = (f"{number % 7}.5,{number % 3},{'ab'[number % 2]}\n" for number in range(60))
+    (here / "flowers.csv").write_text("length,petals,species\n" + "".join(rows))
+
+
+@pytest.mark.usefixtures("files_of_a_user")
 @pytest.mark.parametrize("page", [page for page in ALL if page not in ELSEWHERE and commands(page)])
 def test_the_commands_of_a_page_run_from_top_to_bottom(page, here):
     for line in commands(page):
@@ -123,11 +138,13 @@ def test_the_first_page_lists_every_page_in_the_sections_of_the_site():
 
 
 def test_the_first_page_begins_with_the_command_and_the_output_of_readme():
-    (command,) = blocks("index.md", "bash")
     (output,) = blocks("index.md", "text")
+    doors = re.compile(r"^## Three ways in\n(.*?)^## ", re.MULTILINE | re.DOTALL)
+    (in_readme,), (in_index,) = (doors.findall(ALL[page]) for page in (README, "index.md"))
 
-    assert command == blocks(README, "bash")[0]
+    assert blocks("index.md", "bash")[0] == blocks(README, "bash")[0]
     assert blocks(README, "text")[0].startswith(output)
+    assert in_readme.replace("](docs/", "](") == in_index
 
 
 def test_every_link_leads_to_a_file():
