@@ -129,7 +129,8 @@ def test_the_first_page_lists_every_page_in_the_sections_of_the_site():
         r"^(?:## (.+)|\| \[[\w ]+\]\((\w+\.md)\) \|.*)$", PAGES["index.md"], flags=re.MULTILINE
     ):
         section = heading or section
-        listed.setdefault(section, []).extend([page] if page else [])
+        if page:
+            listed.setdefault(section, []).append(page)
 
     first, *sections = yaml.safe_load((DOCS / "site" / "mkdocs.yml").read_text("utf-8"))["nav"]
     shown = {name: pages for section in sections for name, pages in section.items()}
