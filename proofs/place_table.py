@@ -1,4 +1,7 @@
-"""The table of docs/security.md: the word for each kind of place and each command."""
+"""The tables of docs/security.md: the word for each kind of place and each command.
+
+Places at which every command of a table refuses stand in a line below it.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +12,8 @@ from proofs.place_commands import CHANGES, FOLDERS, RESULTS
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "security.md"
 BEGINS, ENDS = "<!-- places: begin -->\n", "<!-- places: end -->\n"
 NONE = "–"  # there is no such place for this command
+REFUSED = "refused"
+BY_ALL = "Refused by all: "
 TABLES = {
     "A run, or what is like one, in a folder": FOLDERS,
     "A file, or a folder of files": RESULTS,
@@ -22,10 +27,14 @@ def as_text(words: Mapping[tuple[str, str], str]) -> str:
     for title, commands in TABLES.items():
         heads = [f"`{command.name}`" for command in commands]
         lines = [f"| {title} | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
+        refused = []
         for kind in place_kinds.kinds():
             cells = [words.get((kind.name, command.name), "") for command in commands]
-            lines.append(f"| {kind.name} | {' | '.join(cells)} |")
-        blocks.append("\n".join(lines) + "\n")
+            if {*cells} == {REFUSED}:
+                refused.append(kind.name)
+            else:
+                lines.append(f"| {kind.name} | {' | '.join(cells)} |")
+        blocks.append("\n".join(lines) + f"\n\n{BY_ALL}{'; '.join(refused)}.\n")
     return "\n".join(blocks)
 
 
@@ -43,6 +52,9 @@ def words_of(table: str) -> dict[tuple[str, str], str]:
             heads = [cell.strip("`") for cell in cells[1:]]
         elif line.startswith("| "):
             words |= {(cells[0], head): cell for head, cell in zip(heads, cells[1:], strict=True)}
+        elif line.startswith(BY_ALL):
+            kinds = line.removeprefix(BY_ALL).removesuffix(".").split("; ")
+            words |= {(kind, head): REFUSED for kind in kinds for head in heads}
     return words
 
 
