@@ -325,7 +325,7 @@ def _rules() -> str:
 def _choice(path: Path, shown: set[str]) -> str:
     """One file of a group: its first comment, its target, and the target's arguments.
 
-    A target with the same arguments stands in `shown` after its first file: it is named alone.
+    `shown` has the arguments that earlier files of the group describe.
     """
     text = path.read_text(encoding="utf-8")
     comments = [
@@ -345,11 +345,18 @@ def _choice(path: Path, shown: set[str]) -> str:
             for name, parameter in (found.parameters if found else {}).items()
             if name in node or (name not in supplied and name not in ("name", "console"))
         ]
-        target = "\n".join([f"`{node['_target_']}`", *([""] if lines else []), *lines, ""])
-        is_again = bool(lines) and target in shown
-        shown.add(target)
-        parts.append(f"`{node['_target_']}`: arguments as above\n" if is_again else target)
+        parts.append(f"`{node['_target_']}`\n")
+        parts += _list_of_new(lines, shown)
     return "\n".join(parts)
+
+
+def _list_of_new(lines: list[str], shown: set[str]) -> list[str]:
+    """The lines of arguments; those that the page of the group has already are named alone."""
+    known = [line.partition(" (")[0].removeprefix("- ") for line in lines if line in shown]
+    new = [line for line in lines if line not in shown]
+    shown |= {*lines}
+    new += [f"- as above: {', '.join(known)}"] if known else []
+    return ["\n".join(new) + "\n"] if new else []
 
 
 def _argument(name: str, values: str, default: str, meanings: dict[str, str]) -> str:
