@@ -1,12 +1,9 @@
-"""Measures a trained run: `python scripts/evaluate.py latest split=test weights=best`."""
+"""`python scripts/andiron.py evaluate`, at the place where programs call it."""
 
+import runpy
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "src"))  # a plain checkout needs no install of its own
-
-from andiron.wings.trained import evaluate  # noqa: E402
-
 if __name__ == "__main__":
-    sys.exit(evaluate.main())
+    sys.argv.insert(1, "evaluate")
+    runpy.run_path(str(Path(__file__).with_name("andiron.py")), run_name="__main__")

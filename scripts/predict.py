@@ -1,12 +1,9 @@
-"""Predicts with a trained run: `python scripts/predict.py latest picture.png`."""
+"""`python scripts/andiron.py predict`, at the place where programs call it."""
 
+import runpy
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "src"))  # a plain checkout needs no install of its own
-
-from andiron.wings.trained import predict  # noqa: E402
-
 if __name__ == "__main__":
-    sys.exit(predict.main())
+    sys.argv.insert(1, "predict")
+    runpy.run_path(str(Path(__file__).with_name("andiron.py")), run_name="__main__")

@@ -36,7 +36,7 @@ MODULES = (
 )  # fmt: skip
 AT_START = ("LC_", "LANG", "LD_", "MALLOC_", "MKL_", "OMP_", "PYTHON", "ANDIRON_FAST")
 # of further processes
-STARTERS = ("torch.distributed.run", "kill_test.py", "verify_resume.py", "verify-resume")
+STARTERS = ("torch.distributed.run", "kill_test.py", "verify-resume")
 ROOM = "x" * 16_384  # for the environment of a forked process, which /proc shows
 MOST_BYTES = 2**17
 PR_SET_CHILD_SUBREAPER = 36  # of <linux/prctl.h>

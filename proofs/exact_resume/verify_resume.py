@@ -205,7 +205,7 @@ def _begins(first: Difference, stopped: Sequence[Stop]) -> str:
 
 @partial(process.training_command, failed=EXIT_UNUSABLE)
 def main(conf_dir: Path | None = None) -> int:
-    """Runs `python scripts/verify_resume.py`; returns the exit code."""
+    """Runs `andiron verify-resume`; returns the exit code."""
     options, overrides = _parser().parse_known_args(sys.argv[1:])
     now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f")
     folder = (options.keep or Path("outputs", "verify_resume", now)).absolute()

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from andiron.plain import wings
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-
 COMMANDS = {  # module:function, each imported only when it is asked for
     "train": "andiron.shell.training.train:script",
     "watch": "andiron.wings.screen.watch:main",
@@ -24,7 +22,7 @@ COMMANDS = {  # module:function, each imported only when it is asked for
     "schema": "andiron.wings.runs.editor_schema:main",
 }
 GUIDE = "andiron.shell.cli.guide:main"
-# found in the entry point group `andiron.commands`, as those of any package, or in a checkout
+# of the entry point group `andiron.commands`, or in a checkout
 OF_THE_LAB = (
     "bisect", "differ", "find-lr", "recheck", "replay", "rerun", "samples", "seeds", "try",
     "verify-resume",
@@ -32,34 +30,32 @@ OF_THE_LAB = (
 
 
 def others() -> dict[str, str]:
-    """The commands of other packages, as `COMMANDS`."""
+    """The commands of other packages, as `COMMANDS`; an entry of the group is such a table."""
     import importlib.metadata  # not for the commands here
 
-    entries = importlib.metadata.entry_points(group="andiron.commands")
-    found = {entry.name: entry.value for entry in entries}
     lab = wings.optional(f"{wings.LAB}.commands")
-    return found | (lab.COMMANDS if lab else {})
+    commands: dict[str, str] = dict(lab.COMMANDS) if lab else {}
+    for entry in importlib.metadata.entry_points(group="andiron.commands"):
+        commands |= entry.load()
+    return commands
 
 
 def main() -> int:
-    """Runs the command that the first argument names; returns its exit code."""
-    name = "train"
-    is_guide = sys.argv[1:] in (["--help"], ["-h"])
-    commands = COMMANDS
-    if len(sys.argv) > 1 and sys.argv[1].replace("-", "").isalpha():
-        commands = COMMANDS if sys.argv[1] in COMMANDS else others()
-        if sys.argv[1] in commands:
-            name = sys.argv.pop(1)
-        elif sys.argv[1] in OF_THE_LAB:
-            print(f"error: {wings.missing_lab(f'andiron {sys.argv[1]}')}", file=sys.stderr)
-            return 2
-    if name != "train":
-        sys.argv[0] = f"andiron {name}"  # in its --help and messages
-    place = GUIDE if is_guide else (commands | COMMANDS)[name]
-    module, _, function = place.partition(":")
-    if name == "verify-resume" and (CHECKOUT / "proofs").is_dir():  # where a checkout has it
-        sys.path.append(str(CHECKOUT))
-        module = "proofs.exact_resume.verify_resume"
+    """Runs the command that the first argument names, else trains; returns its exit code."""
+    first = sys.argv[1] if len(sys.argv) > 1 else ""
+    is_word = first.replace("-", "").isalpha()
+    commands = COMMANDS | others() if is_word and first not in COMMANDS else COMMANDS
+    if first in OF_THE_LAB and first not in commands:
+        print(f"error: {wings.missing_lab(f'andiron {first}')}", file=sys.stderr)
+        return 2
+    place = GUIDE if sys.argv[1:] in (["--help"], ["-h"]) else commands.get(first)
+    if first in commands:
+        del sys.argv[1]
+    if first in commands.keys() - {"train"}:
+        program = Path(sys.argv[0])
+        name = program if program.name == wings.SCRIPT.name else "andiron"
+        sys.argv[0] = f"{name} {first}"  # in its --help and messages
+    module, _, function = (place or COMMANDS["train"]).partition(":")
     code: int = getattr(importlib.import_module(module), function)()
     return code
 

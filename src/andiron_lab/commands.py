@@ -1,5 +1,10 @@
 """The commands of the lab: module:function, each imported only when it is asked for."""
 
+import sys
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
 COMMANDS = {
     "bisect": "andiron_lab.ask.bisect:main",
     "differ": "andiron_lab.seeds.differ:main",
@@ -12,3 +17,6 @@ COMMANDS = {
     "try": "andiron_lab.seeds.ideas:main",
     "verify-resume": "andiron_lab.exact_resume.verify_resume:main",
 }
+if (CHECKOUT / "proofs").is_dir():  # where a checkout has it
+    sys.path.append(str(CHECKOUT))
+    COMMANDS["verify-resume"] = "proofs.exact_resume.verify_resume:main"

@@ -40,7 +40,7 @@ def failed_run(folder, *options):
     assert ended.code == 1
     assert "was not applied" in ended.errors
     (left,) = (folder / "nonfinite").iterdir()
-    assert f"`python scripts/replay.py {left}` runs the step again" in ended.errors
+    assert f"replay {left}` runs the step again" in ended.errors
     assert json.loads((folder / "status.json").read_text())["status"] == "failed"
     return left
 

@@ -100,7 +100,7 @@ def test_the_guard_would_see_it(tmp_path):
 
 
 def test_no_module_names_pickle_but_the_importer_of_strangers_files():
-    """The one is that of scripts/import_state_dict.py and start_from, with weights_only=True;
+    """The one is that of import-state-dict and start_from, with weights_only=True;
     torchvision's own weights are read by torchvision.
     """
     naming = [

@@ -147,9 +147,9 @@ def test_a_search_on_a_full_disk_reports_it_and_is_continued(storage, tmp_path):
         filler.unlink()
         again = searched()
         if storage == "journal":  # its first job trained, and had no room for a checkpoint
-            remedy = f"`scripts/runs.py rm {disk}/search/0`"
+            remedy = f"runs rm {disk}/search/0`"
             assert again.returncode == 1 and remedy in again.stderr
-            removed = [ROOT / "scripts" / "runs.py", "rm", "--yes", disk / "search" / "0"]
+            removed = [ROOT / "scripts/andiron.py", "runs", "rm", "--yes", disk / "search" / "0"]
             subprocess.run([sys.executable, *removed], check=True, capture_output=True)
             again = searched()
 

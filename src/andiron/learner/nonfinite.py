@@ -21,7 +21,7 @@ from andiron.learner.extras.nonfinite_cause import Step, diagnosis, fingerprint,
 from andiron.learner.precision import Precision
 from andiron.optim import model_weights
 from andiron.optim.grouped import GroupedOptimizer
-from andiron.plain import private_torch
+from andiron.plain import private_torch, wings
 from andiron.protocols import Values
 
 Policy = Literal["stop", "skip", "ignore"]
@@ -36,7 +36,7 @@ class Nonfinite:
     loss and overflowed gradients is skipped, and the loss scale halved. `ignore` checks nothing
     else.
     Under `stop`, the state before the update is saved in a new folder in `folder`:
-    `scripts/replay.py` reads it if the run `is_configured`, and `Learner.load` otherwise.
+    `andiron replay` reads it if the run `is_configured`, and `Learner.load` otherwise.
     """
 
     policy: Policy = "stop"
@@ -115,7 +115,7 @@ class Nonfinite:
         except OSError as error:  # a full disk must not hide what ended the run
             return f"The step could not be saved in {target} ({error.strerror}); "
         if self.is_configured:
-            return f"`python scripts/replay.py {target}` runs the step again; "
+            return f"`{wings.command(f'replay {target}')}` runs the step again; "
         return f"{in_python(target)} runs the step again; "
 
 

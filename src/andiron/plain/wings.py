@@ -1,9 +1,14 @@
-"""Parts that training works without: the wings, and the package of the lab."""
+"""Parts that training works without: the wings, the package of the lab, and their commands."""
 
 import importlib
+import shlex
+import shutil
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 LAB = "andiron_lab"
+SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "andiron.py"  # in a checkout
 
 
 def optional(name: str) -> Any:
@@ -20,3 +25,13 @@ def optional(name: str) -> Any:
 def missing_lab(what: str) -> str:
     """That `what` is in the lab, which is not there, and how to get it."""
     return f"{what} is in the package {LAB}, which is not installed: pip install 'andiron[lab]'"
+
+
+def command(words: str) -> str:
+    """How a command is typed here: `andiron WORDS`, or by its script if that is not installed."""
+    if shutil.which("andiron") or not SCRIPT.is_file():
+        return f"andiron {words}"
+    script = SCRIPT
+    with suppress(OSError, ValueError):  # the working folder is elsewhere, or gone
+        script = SCRIPT.relative_to(Path.cwd())
+    return f"python {shlex.quote(str(script))} {words}"

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from andiron import errors
+from andiron.plain import wings
 from andiron.plain.readable import joined, shortened
 from andiron.serialization import number_formats
 from andiron.serialization.layouts import Place, Places
@@ -93,8 +94,8 @@ def differing_prefix(
     fits = [f"{most:,} fit with {new!r} in place of {old!r}; " for old, new in best[:MOST_NAMES]]
     old, new = best[0] if best else ("", "")
     rename = f"^{old.replace('.', '[.]')}={new}" if best else "REGEX=NEW"
-    command = ["scripts/import_state_dict.py", str(source), "renamed.safetensors", "--rename"]
-    line = remedy(old, new) if remedy else shlex.join(["python", *command, rename])
+    command = ["import-state-dict", str(source), "renamed.safetensors", "--rename", rename]
+    line = remedy(old, new) if remedy else wings.command(shlex.join(command))
     raise errors.MismatchError(
         f"{source}: no tensor fits by name; it has {len(names):,}: "
         f"{joined(sorted(names), MOST_NAMES)}; the model has {len(own):,}: "

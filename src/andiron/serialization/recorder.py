@@ -14,6 +14,7 @@ import torch
 
 from andiron import errors
 from andiron.disk import files
+from andiron.plain import wings
 from andiron.serialization import (
     burnpack,
     json_format,
@@ -154,10 +155,10 @@ def check(path: Path) -> tuple[str, bool]:
     named with the command that converts it.
     """
     if path.suffix.lower() in TORCH_SUFFIXES and path.exists():
-        command = ["python", "scripts/import_state_dict.py", str(path), f"{path.stem}.safetensors"]
+        command = shlex.join(["import-state-dict", str(path), f"{path.stem}.safetensors"])
         raise errors.DataError(
-            f"{path}: a file of torch.save is converted first: {shlex.join(command)}; then give "
-            f"{path.stem}.safetensors"
+            f"{path}: a file of torch.save is converted first: {wings.command(command)}; then "
+            f"give {path.stem}.safetensors"
         )
     kind = _kind(path)
     try:

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.disk import checksums, files
+from andiron.plain import wings
 from andiron.plain.readable import joined
 from andiron.serialization import recorder
 from andiron.serialization.record import Record
@@ -265,8 +266,8 @@ def _state_dict(path: Path) -> Record:
         found = {key: inner[key] for key in inner if not key.startswith(NO_WEIGHTS)} or found
     tensors = tensors_of(found[min(found)])
     if len(found) > 1 or not tensors:
-        command = f"python scripts/import_state_dict.py {path} out.safetensors --key"
-        several = f"several dicts of tensors, {joined([*found])}: write one with {command} NAME"
+        command = wings.command(f"import-state-dict {path} out.safetensors --key NAME")
+        several = f"several dicts of tensors, {joined([*found])}: write one with {command}"
         raise errors.DataError(f"{path}: holds {several if tensors else 'no tensors by name'}")
     check_sizes(tensors, path)
     return Record(tensors)

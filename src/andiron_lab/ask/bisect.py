@@ -11,6 +11,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.checkpoint import contents
+from andiron.plain import wings
 from andiron.plain.readable import printable
 from andiron.shell.cli import answers, command_line, process
 from andiron.shell.run import named_folder, provenance
@@ -186,8 +187,8 @@ def _nothing_in_common(
     short = next(run.folder.path for run in runs if run.last == newest)
     return errors.SelectionError(
         f"{late} begins after update {begin}, and {short} ends after update {newest}: they have no "
-        "update in common; a fork begins with the state of its parent, and `andiron runs diff` "
-        "shows what else differs"
+        "update in common; a fork begins with the state of its parent, and "
+        f"`{wings.command('runs diff')}` shows what else differs"
     )
 
 

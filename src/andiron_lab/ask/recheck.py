@@ -190,7 +190,7 @@ def _summarised(folder: RunFolder) -> Iterator[tuple[str, str, Any]]:
 
 @partial(process.command, failed=EXIT_UNUSABLE, joins_others=True)
 def main() -> int:
-    """Runs `python scripts/recheck.py`; returns the exit code."""
+    """Runs `andiron recheck`; returns the exit code."""
     parser = answers.Parser(description=__doc__)
     parser.add_argument("run", help="the folder of a run that has ended, or latest")
     parser.add_argument("--segments", type=command_line.count, default=20, metavar="N",

@@ -193,7 +193,7 @@ class _Prompt(Instrument):
 
 @partial(process.command, failed=EXIT_UNUSABLE, joins_others=True)
 def main() -> int:
-    """Runs `python scripts/replay.py`; returns the exit code."""
+    """Runs `andiron replay`; returns the exit code."""
     parser = answers.Parser(description=__doc__)
     parser.add_argument("folder", help="a run, with --update; or <run>/nonfinite/update-<number>")
     parser.add_argument("--update", type=command_line.count, metavar="N", help="counted from 1")

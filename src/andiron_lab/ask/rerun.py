@@ -115,7 +115,7 @@ def repeatable(folder: RunFolder, trusted: Trust) -> Train:
 
 @partial(process.training_command, failed=EXIT_UNUSABLE)
 def main() -> int:
-    """Runs `python scripts/rerun.py`; returns the exit code."""
+    """Runs `andiron rerun`; returns the exit code."""
     parser = answers.Parser(
         description="Repeat a run from its record and compare every bit.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,

@@ -23,7 +23,7 @@ QUESTIONS: dict[str, tuple[str, Any, str]] = {  # method, type and help of each 
 @partial(process.command, failed=EXIT_UNUSABLE, joins_others=True)
 @errors.exits_refused()
 def main() -> int:
-    """Runs `python scripts/samples.py`; returns the exit code."""
+    """Runs `andiron samples`; returns the exit code."""
     parser = answers.Parser(description=__doc__)
     parser.add_argument("run", help="a run folder, or latest")
     asked = parser.add_mutually_exclusive_group(required=True)

@@ -12,6 +12,7 @@ from statistics import fmean
 
 from andiron import errors
 from andiron.disk.append_only import AppendOnlyFile
+from andiron.plain import wings
 from andiron.plain.plain_values import strict_json
 from andiron.plain.readable import number, printable
 from andiron.run_folder import RunFolder
@@ -109,7 +110,7 @@ def apply(name: int, ideas: Mapping[int, Idea]) -> None:
 
 @process.training_command
 def main(conf_dir: Path | None = None) -> int:
-    """Runs `python scripts/try.py`; returns the exit code."""
+    """Runs `andiron try`; returns the exit code."""
     options, overrides = _parser().parse_known_args()
     path = options.ideas.absolute() / FILE
     ideas = idea_ledger.read(path)
@@ -167,7 +168,7 @@ def _train_idea(
 
 def _train(given: list[str], folder: Path, conf_dir: Path | None) -> errors.SweepError | None:
     """Trains the sweep of an idea; returns the error of its jobs, with which it is discarded."""
-    script = sys.argv[0].partition(" ")[0].replace("scripts/try.py", "train.py")
+    script = sys.argv[0].removesuffix(" try")
     sys.argv = [script, "-m", *given]
     try:
         with answers.given_to(None):
@@ -248,4 +249,5 @@ def _record(book: AppendOnlyFile, idea: Idea) -> None:
         difference = number(idea["difference"])
         print(f"{difference} from idea {idea['parent']}, p = {idea['p']:.2g}{more}")
     for patch in idea["patches"]:
-        print(printable(f"its code: {patch}; andiron try --apply {idea['idea']} applies it again"))
+        again = wings.command(f"try --apply {idea['idea']}")
+        print(printable(f"its code: {patch}; {again} applies it again"))

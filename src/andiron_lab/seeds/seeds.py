@@ -6,6 +6,7 @@ from pathlib import Path
 
 from andiron import errors
 from andiron.interrupter import Interrupter
+from andiron.plain import wings
 from andiron.plain.readable import printable
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers, command_line, process
@@ -65,14 +66,15 @@ def _is_resumable(into: Path, config: Train, trusted: Trust, *, is_own: bool) ->
     if not has_checkpoint(config.checkpoint, folder, Interrupter(), trusted):
         why = "holds a run that has trained, and no checkpoint of it"
         raise errors.RunFolderError(
-            f"{into}: {why}; `andiron runs rm {into}` removes it, and this command then starts it"
+            f"{into}: {why}; `{wings.command(f'runs rm {into}')}` removes it, and this command "
+            "then starts it"
         )
     return True
 
 
 @process.training_command
 def main() -> int:
-    """Runs `python scripts/seeds.py`; returns the exit code."""
+    """Runs `andiron seeds`; returns the exit code."""
     parser = answers.Parser(description=__doc__)
     parser.add_argument("run", help="the folder of a finished run, or latest")
     about = "how many seeds to train"

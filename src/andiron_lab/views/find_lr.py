@@ -63,7 +63,7 @@ def find_lr(config: Train, run_dir: Path, span: Range) -> None:
 
 @process.command
 def main(conf_dir: Path | None = None) -> int:
-    """Runs `python scripts/find_lr.py`; returns the exit code."""
+    """Runs `andiron find-lr`; returns the exit code."""
     parser = answers.Parser(
         description="Learning rate range test. Other arguments are overrides, as for train.py.",
         allow_abbrev=False,

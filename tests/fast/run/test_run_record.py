@@ -37,7 +37,7 @@ def test_every_run_has_an_identity_of_its_own(folder, tmp_path):
 @pytest.mark.parametrize("content", ['{"lr": 0.2}', "", "{", '{"lr": 0.1}\n\n'])
 def test_a_change_is_refused_until_it_is_accepted(folder, content):
     folder.config.write_text(content)
-    with pytest.raises(errors.DataError, match="was changed since .*accept_changes.py"):
+    with pytest.raises(errors.DataError, match="was changed since .*accept-changes"):
         run_record.read_json(folder, folder.config)
     assert run_record.accept(folder) == ["config.json"]
     run_record.check(folder, folder.config)

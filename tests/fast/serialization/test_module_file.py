@@ -137,7 +137,7 @@ def test_a_record_of_which_nothing_fits_is_refused_even_in_part(tmp_path):
     serialization.save_tensors(path, {"w": torch.ones(1)})
     assert mismatch(nn.Linear(1, 1, bias=False), path, partial=True) == (
         f"{path}: no tensor fits by name; it has 1: w; the model has 1: weight; rename them: "
-        f"python scripts/import_state_dict.py {path} renamed.safetensors --rename REGEX=NEW"
+        f"python scripts/andiron.py import-state-dict {path} renamed.safetensors --rename REGEX=NEW"
     )
     serialization.save_tensors(path, {"weight": torch.ones(3)})
     words = mismatch(nn.Linear(1, 1, bias=False), path, partial=True)
@@ -187,7 +187,7 @@ def test_one_prefix_that_differs_is_replaced(old, new, tmp_path):
 @pytest.mark.parametrize(("old", "new", "words"), [
     (["student.", "teacher."], ["network."], "3 fit with 'network.' in place of 'student.'; 3"),
     (["x."], ["one.", "two."], "3 fit with 'one.' in place of 'x.'; 3 fit with 'two.' in"),
-    (["net.x.", "other.y."], ["net.y."], "rename them: python scripts/import_state_dict.py"),
+    (["net.x.", "other.y."], ["net.y."], " import-state-dict /"),
 ])  # fmt: skip
 def test_prefixes_that_are_not_the_only_ones_are_named_and_nothing_is_loaded(
     old, new, words, tmp_path
@@ -199,7 +199,7 @@ def test_prefixes_that_are_not_the_only_ones_are_named_and_nothing_is_loaded(
     said = mismatch(module, path, partial=True)
 
     assert words in said and len(said) < 800
-    assert said.count(f"import_state_dict.py {path} renamed.safetensors --rename") == 1
+    assert said.count(f"import-state-dict {path} renamed.safetensors --rename") == 1
     assert_equal(module, before)
 
 

@@ -49,7 +49,7 @@ def test_a_non_finite_update_is_replayed(process, tmp_path):
     assert ended.code == 1 and "was not applied" in ended.errors
     (left,) = (tmp_path / "run" / "nonfinite").iterdir()
 
-    lines = process("scripts/replay.py", left)
+    lines = process("scripts/andiron.py", "replay", left)
 
     assert lines[-1] == "the same gradients as in the run, bit for bit"
 
@@ -61,7 +61,7 @@ def test_a_run_is_repeated_in_a_new_folder(process, tmp_path):
     assert (ended.code, ended.errors) == (0, "")
     before = {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()}
 
-    lines = process("scripts/rerun.py", finished)
+    lines = process("scripts/andiron.py", "rerun", finished)
 
     assert lines[0].startswith("changed since:")
     # 8 tensors of the model, in two files of the run and two of the checkpoint; Adam has three for
@@ -81,7 +81,7 @@ def test_a_run_is_repeated_in_a_new_folder(process, tmp_path):
 def test_a_state_dict_is_imported_from_anywhere(process, tmp_path):
     torch.save({"w": torch.ones(2)}, tmp_path / "weights.pt")
 
-    lines = process("scripts/import_state_dict.py", "weights.pt", "out.safetensors")
+    lines = process("scripts/andiron.py", "import-state-dict", "weights.pt", "out.safetensors")
 
     assert lines == ["out.safetensors: 1 tensors"]
     assert serialization.load(tmp_path / "out.safetensors").tensors["w"].tolist() == [1.0, 1.0]

@@ -18,9 +18,9 @@ def test_text_that_nobody_reads_any_more_is_not_generated(here):
         "metrics=language", "model=gpt", "model.layers=1", "model.dim=8", "model.heads=1",
         "num_epochs=1", "render=plain", "hydra.run.dir=run",
     )  # fmt: skip
-    scripts = [sys.executable, ROOT / "train.py"], [sys.executable, ROOT / "scripts/generate.py"]
-    subprocess.run([*scripts[0], *trained], check=True, stdout=subprocess.DEVNULL)
-    endless = [*scripts[1], "run", "--length", "1000000000"]
+    program = sys.executable, ROOT / "scripts/andiron.py"
+    subprocess.run([*program, "train", *trained], check=True, stdout=subprocess.DEVNULL)
+    endless = [*program, "generate", "run", "--length", "1000000000"]
     with subprocess.Popen(endless, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"\n"  # the prompt
         process.stdout.close()

@@ -104,8 +104,8 @@ class Said:
 
 @pytest.fixture
 def proof(tmp_path):
-    """`python scripts/verify_resume.py` with some arguments, from an empty folder with a module
-    `parts` of one's own.
+    """`andiron verify-resume` with some arguments, from an empty folder with a module `parts` of
+    one's own.
     """
     (tmp_path / "parts.py").write_text(PARTS)
     (tmp_path / "squares.txt").write_text(
@@ -113,7 +113,7 @@ def proof(tmp_path):
     )
 
     def run(*arguments):
-        command = [sys.executable, ROOT / "scripts" / "verify_resume.py", *arguments]
+        command = [sys.executable, ROOT / "scripts/andiron.py", "verify-resume", *arguments]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(tmp_path)}
         done = subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=400

@@ -81,7 +81,7 @@ def test_a_run_is_shown_and_steered_on_a_real_terminal_and_restores_it(tmp_path)
 def test_watch_shows_a_run_in_another_terminal_and_changes_nothing(tmp_path, finished_digits):
     before = {path: path.stat().st_mtime_ns for path in finished_digits.rglob("*")}
     with Tmux(tmp_path, 40, 12) as terminal:
-        terminal.type(f"{PYTHON} {ROOT}/scripts/watch.py {finished_digits}")
+        terminal.type(f"{PYTHON} {ROOT}/scripts/andiron.py watch {finished_digits}")
         screen = lines_of(terminal.until("q leave"))
         assert any(line.split()[:2] == ["loss", "valid"] for line in screen)
         assert screen[0].endswith("  done") and screen[2].startswith(" 100%  epoch")

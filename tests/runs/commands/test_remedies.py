@@ -114,7 +114,7 @@ ROWS = [
     ("bisect few", {"options": "bisect few log_every=2"}),
     ("runs rm twice", {"--yes": None}),
     ("runs list run --where lr", {"'lr<1e-2'": "runs list run --where 'lr<1e-2'"}),
-    ("evaluate changed", {"`python scripts/accept_changes.py HERE/changed`": "accept changed"}),
+    ("evaluate changed", {"accept-changes HERE/changed`": "accept changed"}),
     ("export run --output run/exported --format safetensors", {"--inside-run": None}),
     ("import nested.pth out.safetensors",
      {"under net": "import nested.pth out.safetensors --key net"}),

@@ -15,6 +15,7 @@ from torch import nn
 from andiron import errors, serialization
 from andiron.checkpoint import LocalStore, Store, contents, directory
 from andiron.checkpoint.on_disk import manifest
+from andiron.plain import wings
 from andiron.plain.readable import joined
 from andiron.run_folder import RunFolder
 from andiron.serialization import matching
@@ -125,7 +126,7 @@ def _judge(
     if any(".lora_" in name for name in found.unexpected):
         raise ValueError(
             f"{path}: holds adapters, whose rule stands in the config.json of their run; give the "
-            "folder of the run, or a file of: python scripts/export.py RUN --format safetensors"
+            f"folder of the run, or a file of: {wings.command('export RUN --format safetensors')}"
         )
     theirs, ours = names_on_record.beside(path), names_on_record.of_facts(facts)
     for end, names in names_on_record.layers(model, found.fitting).items():

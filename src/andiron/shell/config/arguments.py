@@ -16,6 +16,7 @@ from hydra.errors import HydraException
 from andiron import errors
 from andiron.errors import Problem
 from andiron.disk import files
+from andiron.plain import wings
 from andiron.shell.config import optuna_package
 from andiron.shell.config.schema import APART, OF_A_SWEEP
 
@@ -35,7 +36,7 @@ def in_order(arguments: list[str]) -> list[str]:
     if options.experimental_rerun is not None:
         problems.append(
             f"--experimental-rerun={options.experimental_rerun}: would read a pickle; resume=<run "
-            "folder> resumes a run, scripts/rerun.py repeats one"
+            f"folder> resumes a run, `{wings.command('rerun')}` repeats one"
         )
     if problems:
         raise errors.ConfigError(problems)

@@ -2,7 +2,7 @@
 
 Only a folder with a valid manifest holds a run. Every recorded file is written and read through
 this module, so a changed file is detected before its content is used. To accept an intended change,
-run `python scripts/accept_changes.py <run folder>`.
+run `andiron accept-changes <run folder>`.
 """
 
 import os
@@ -17,6 +17,7 @@ from typing import Any
 from andiron import errors
 from andiron.disk import checksums, files
 from andiron.disk.checksums import Entry
+from andiron.plain import wings
 from andiron.plain.plain_values import strict_json
 from andiron.run_folder import HYDRA_FILES, RunFolder
 from andiron.shell.config.schema import Train
@@ -174,7 +175,7 @@ def check(folder: RunFolder, *paths: Path) -> None:
         if not is_as_written:
             raise errors.DataError(
                 f"{path}: was changed since the run wrote it; restore it, or accept the change "
-                f"with `python scripts/accept_changes.py {folder.path}`"
+                f"with `{wings.command(f'accept-changes {folder.path}')}`"
             )
 
 

@@ -168,7 +168,7 @@ def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) 
             f"{folder.path}: holds a run that has trained, and there is no checkpoint of it in "
             f"{'its store' if store_of(config.checkpoint) else folder.checkpoints}: restore one, "
             "or make its place reachable; overwrite=true instead of restart=requeued starts again; "
-            f"a job of a sweep starts again after `scripts/runs.py rm {folder.path}`"
+            f"a job of a sweep starts again after `{wings.command(f'runs rm {folder.path}')}`"
         )
     if not folder.config.is_file():
         raise errors.RunFolderError(

@@ -11,7 +11,7 @@ from andiron.shell.run import run_record
 
 @process.command
 def main() -> int:
-    """Runs `python scripts/accept_changes.py`; returns the exit code."""
+    """Runs `andiron accept-changes`; returns the exit code."""
     parser = answers.Parser(
         description="Record new checksums for a run's files, after an intended change."
     )

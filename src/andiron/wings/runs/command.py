@@ -179,7 +179,7 @@ def require_runs(options: Options, given: Sequence[Path] = ()) -> list[Run]:
 
 @process.command
 def main() -> int:
-    """Runs `python scripts/runs.py`; returns the exit code."""
+    """Runs `andiron runs`; returns the exit code."""
     parser = _parser()
     if len(sys.argv) == 1:
         parser.print_help()

@@ -1,4 +1,4 @@
-"""`python scripts/plan.py`: shows a run before it is trained."""
+"""`andiron plan`: shows a run before it is trained."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ from andiron.wings.trained import named_output
 
 @process.command
 def main(conf_dir: Path | None = None) -> int:
-    """Runs `python scripts/plan.py`; returns the exit code."""
+    """Runs `andiron plan`; returns the exit code."""
     command_line.main(_plan, conf_dir, command_line.in_folder(sys.argv[1:], "plan"))
     return 0
 

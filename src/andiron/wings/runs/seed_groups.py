@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from andiron.plain import readable
+from andiron.plain import readable, wings
 from andiron.plain.readable import number
 from andiron.plain.states import State
 from andiron.wings.runs import run_reader
@@ -162,7 +162,8 @@ def doubt(rows: Sequence[Row], metric: str) -> str | None:
         lines.append("one seed a group does not show which is best: seed=1,2,3 trains more")
     elif beside:
         why = f"group {readable.joined(beside)} has values as good as the first has"
-        lines.append(f"the best is within the noise: {why}; `andiron differ` tests differences")
+        test = f"`{wings.command('differ')}` tests differences"
+        lines.append(f"the best is within the noise: {why}; {test}")
     return "\n".join(lines) or None
 
 

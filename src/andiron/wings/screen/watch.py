@@ -126,7 +126,7 @@ def _count(config: dict[str, Any], name: str) -> int:
 
 @process.command
 def main() -> int:
-    """Runs `python scripts/watch.py`; returns the exit code."""
+    """Runs `andiron watch`; returns the exit code."""
     parser = answers.Parser(
         description="Show the dashboard of a run that another process trains; q quits.",
         epilog="With --once, or without a terminal, the dashboard is printed once.",

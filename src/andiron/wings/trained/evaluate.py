@@ -157,7 +157,7 @@ def _write_pictures(folder: Path, evaluation: Any) -> None:
 
 @process.command
 def main() -> int:
-    """Runs `python scripts/evaluate.py`; returns the exit code."""
+    """Runs `andiron evaluate`; returns the exit code."""
     parser = run_arguments.parser(
         "Evaluate a trained run: all metrics, results per class, the worst errors."
     )

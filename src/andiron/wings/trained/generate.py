@@ -58,7 +58,7 @@ def _temperature(text: str) -> float:
 
 @partial(process.command, interrupted="\ninterrupted")
 def main() -> int:
-    """Runs `python scripts/generate.py`; returns the exit code."""
+    """Runs `andiron generate`; returns the exit code."""
     parser = run_arguments.parser("Continue a text with a trained language model.")
     prompt = "the text to continue, by default a line break if the text had any; - reads stdin"
     parser.add_argument("--prompt", metavar="TEXT", help=prompt)

@@ -79,7 +79,7 @@ def _type_name(value: Any) -> str:
 
 @process.command
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs `python scripts/import_state_dict.py`; returns the exit code."""
+    """Runs `andiron import-state-dict`; returns the exit code."""
     parser = answers.Parser(
         description="Convert a torch state_dict to a safetensors file."
     )

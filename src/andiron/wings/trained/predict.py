@@ -136,7 +136,7 @@ def _with_progress(predictions: Iterable[Any], total: int) -> Iterator[Any]:
 
 @process.command
 def main() -> int:
-    """Runs `python scripts/predict.py`; returns the exit code."""
+    """Runs `andiron predict`; returns the exit code."""
     parser = run_arguments.parser("Predict with a trained run from raw inputs.")
     parser.add_argument(
         "inputs",

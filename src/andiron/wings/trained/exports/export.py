@@ -70,7 +70,7 @@ def _check_target(output: Path, kind: str) -> None:
 
 @partial(process.command, interrupted="interrupted; nothing was written")
 def main() -> int:
-    """Runs `python scripts/export.py`; returns the exit code."""
+    """Runs `andiron export`; returns the exit code."""
     parser = run_arguments.parser(
         "Export the model of a run, and compare it with the original on the run's data."
     )
