@@ -41,6 +41,11 @@ NEEDED: dict[str, dict[str, Any]] = {
     **{f"{name}SAM": {"base_optimizer": torch.optim.AdamW} for name in ("", "Friendly", "Look")},
 }  # fmt: skip
 SAME, NO_PLAIN = "the same bits", "trains in no plain loop"
+REASONS = (  # parts of a refusal that say why
+    NO_PLAIN, "its first step needs more than gradients and a rate", "its step sets the rates",
+    "does not take a list of parameters", "has no learning rate", "its state cannot be saved",
+    "`use_muon` must be set", "need to pass `params`",
+)  # fmt: skip
 
 
 class Case(NamedTuple):
@@ -305,10 +310,14 @@ def page(found: dict[str, dict[str, str]]) -> str:
         "themselves and as objects, with one group",
         "and two, at a constant rate and a schedule's, and resumes them. "
         f"{len(same)} end in the bits of a plain loop of torch both ways; the others:", "",
-        "| class | given by itself | as an object |", "| --- | --- | --- |",
+        "| given by itself | as an object | classes |", "| --- | --- | --- |",
     ]  # fmt: skip
-    others = {name: each for name, each in found.items() if name not in same}
-    lines += [f"| {n} | {_cell(e['class'])} | {_cell(e['object'])} |" for n, e in others.items()]
+    alike: dict[tuple[str, str], list[str]] = {}
+    for name, result in found.items():
+        if name not in same:
+            reasons = reason(result["class"]), reason(result["object"])
+            alike.setdefault(reasons, []).append(name)
+    lines += [f"| {one} | {other} | {', '.join(names)} |" for (one, other), names in alike.items()]
     lines += ["", "The same bits both ways:", ""]
     for module, package in PACKAGES.items():
         names = [name.rpartition(".")[2] for name in same if name.rpartition(".")[0] == module]
@@ -317,9 +326,10 @@ def page(found: dict[str, dict[str, str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cell(text: str) -> str:
-    plain = text.replace("|", "/").replace("<", "").replace(">", "")
-    return plain if len(plain) <= 200 else f"{plain[:200]} ..."
+def reason(text: str) -> str:
+    """The outcome without the name of the class, its numbers and the remedy."""
+    known = next((words for words in REASONS if words in text), "")
+    return f"refused: {known}" if known.strip() and known != NO_PLAIN else known or text[:80]
 
 
 def main() -> None:
