@@ -127,10 +127,11 @@ class Tally:
             saved = f"saved while {', '.join(plain['metrics'])[:MOST_SHOWN]} were measured"
             raise errors.MismatchError(f"{saved}, not {', '.join(names)}; measure the same")
         self._items = []
-        tally_checks.check(self.metrics, plain, tensors)
-        self._window, self._epoch = (
-            _restored(plain[part], tensors, device) for part in ("window", "epoch")
-        )
+        tally_checks.check(self.metrics, plain)
+        with tally_checks.failures_explained():
+            self._window, self._epoch = (
+                _restored(plain[part], tensors, device) for part in ("window", "epoch")
+            )
         if self._world.is_divided:
             places = plain.get("slices") or [[0] for _ in self._window]
             self._window = sliced_window.own(self._window, places, self._world)

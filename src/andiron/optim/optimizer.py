@@ -7,7 +7,6 @@
 >>> model = optimizer.step(0.01, model, gradients)
 """
 
-import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -71,7 +70,7 @@ class Optimizer:
         """
         made = cls.__new__(cls)
         held = HeldClass(type(inner), groups, lambda rates: inner, keeps_rate=keeps_rate)
-        made._own(held, type(inner), model, groups)
+        made._own(held, model, groups)
         return made
 
     def _construct(
@@ -84,23 +83,18 @@ class Optimizer:
         for parameter in (each for group in groups for each in group.values()):
             parameter.requires_grad_(True)  # a frozen one that `names` has
         made = partial(torch_class.constructed, kind, model, groups, options)
-        needs_rate = torch_class.takes_rate(kind) and "lr" not in options[0]
-        needs_rate &= not torch_class.is_own(kind)
-        self._own(HeldClass(kind, groups, made, needs_rate=needs_rate), kind, model, groups)
+        needs_rate = torch_class.needs_rate(kind, options[0])
+        self._own(HeldClass(kind, groups, made, needs_rate=needs_rate), model, groups)
 
-    def _own(
-        self, held: HeldClass, kind: torch_class.Kind, model: nn.Module, groups: Groups
-    ) -> None:
+    def _own(self, held: HeldClass, model: nn.Module, groups: Groups) -> None:
         self._groups = groups
         # the owned parameters
         self.parameters = {name: each for group in groups for name, each in group.items()}
         self._names = list(self.parameters)
-        self._kind, self._held = kind, held
+        self.kind, self._held = held.kind, held
         self._model: nn.Module = model
         self.name, self.is_own = held.name, held.is_own
-        # schedulefree's step overwrites the gradients; torch's and ours do not
-        self._lends_copies = not kind.step.__module__.startswith(torch_class.OWN)
-        self.takes_sparse_gradients = issubclass(kind, torch.optim.SparseAdam)
+        self.takes_sparse_gradients = issubclass(held.kind, torch.optim.SparseAdam)
         self.needs_closure = torch_class.needs_closure(held.step.plain)
         self.has_evaluation_weights = held.has_evaluation_weights
         # the weights that are stepped, while others are evaluated
@@ -115,10 +109,6 @@ class Optimizer:
         """Constructs a class of another package with the highest rate of each group."""
         self._held.expect(rates)
 
-    def like(self, model: nn.Module, name: str) -> "Optimizer":
-        """An optimizer of the same class for `model`, with the options of the parameter `name`."""
-        return Optimizer(self._kind, model, **self.options_of(self._number(name)))
-
     @property
     def options(self) -> dict[str, Any]:
         """The constructor's options at the start, of the first group."""
@@ -128,12 +118,12 @@ class Optimizer:
         """The constructor's options at the start, of a group."""
         return self._held.options(number)
 
-    def group_of(self, name: str) -> tuple[str, set[str]]:
-        """The first parameter of a parameter's group, and the slots of its numeric options."""
-        number = self._number(name)
-        return next(iter(self._groups[number])), self._held.slots.option_slots(number)
+    def option_slots(self, number: int) -> set[str]:
+        """The slots of a group's numeric options, which may change between steps."""
+        return self._held.slots.option_slots(number)
 
-    def _number(self, name: str) -> int:
+    def number_of(self, name: str) -> int:
+        """The number of a parameter's group."""
         return next(number for number, group in enumerate(self._groups) if name in group)
 
     def step(
@@ -156,15 +146,11 @@ class Optimizer:
         if model is not self._model:
             self._check_holds_parameters(model)
             self._model = model
-        if self._trained is not None:
-            raise RuntimeError(
-                "a step inside `evaluated` would be lost with its weights on exit; leave it first"
-            )
+        self._check_left("a step inside `evaluated` would be lost with its weights on exit")
         if not gradients:
             return model
         held, groups = self._held, self._groups
-        rates: Any = lr if isinstance(lr, list) else [lr] * len(groups)
-        rates = held.step.set_rates(rates) if held.is_own else held.set_rates(rates)
+        rates = held.set_rates(lr if isinstance(lr, list) else [lr] * len(groups))
         if len(groups) > 1 and held.is_own and gradients.keys() == self.parameters.keys():
             gradients = gradients.replaced({name: gradients[name] for name in self._names})
         tensors, is_whole = [*gradients.values()], [*gradients] == self._names
@@ -186,7 +172,8 @@ class Optimizer:
                     f"the optimizer does not own parameter {name!r}; it owns: "
                     f"{', '.join(self.parameters)}"
                 )
-            parameter.grad = gradient.clone() if self._lends_copies else gradient
+            # schedulefree's step overwrites the gradients; torch's and ours do not
+            parameter.grad = gradient if self.is_own else gradient.clone()
 
     def _take_back(self) -> None:
         for parameter in self.parameters.values():
@@ -201,16 +188,16 @@ class Optimizer:
                 f"{self.name} evaluates the loss several times a step: give `step` a closure that "
                 "returns the gradients at the current weights"
             )
-        versions = self._versions()
-        evaluations = itertools.count()
+        unused, versions = [given], self._versions()
 
         def evaluate() -> Tensor:
             self._take_back()  # or the closure's own backward would add to the lent gradients
             # schedulefree moves the weights before its first call: the given gradients are then
             # stale
-            is_given = next(evaluations) == 0 and self._versions() == versions
+            is_given = bool(unused) and self._versions() == versions
             with torch.enable_grad():
-                current = given if is_given else closure()
+                current = unused.pop() if is_given else closure()
+            unused.clear()
             if current.loss is None:
                 raise ValueError(
                     f"{self.name} needs the loss: give gradients with one, as `backward` returns"
@@ -234,9 +221,7 @@ class Optimizer:
         if not is_begun or self._trained is not None:
             yield
             return
-        self._trained = {
-            name: parameter.detach().clone() for name, parameter in self.parameters.items()
-        }
+        self._trained = {name: each.detach().clone() for name, each in self.parameters.items()}
         try:
             self._held.inner.eval()
             yield
@@ -245,6 +230,10 @@ class Optimizer:
             # the optimizer's own arithmetic would round
             model_weights.copy(self._trained, self.parameters)
             self._trained = None
+
+    def _check_left(self, problem: str) -> None:
+        if self._trained is not None:
+            raise RuntimeError(f"{problem}; leave it first")
 
     def _check_holds_parameters(self, model: nn.Module) -> None:
         held = {*model.parameters()}
@@ -262,7 +251,7 @@ class Optimizer:
         the stepped weights are part of the state.
         Raises: ConfigError naming what no checkpoint can hold.
         """
-        state = self._held.slots.flat() if self.is_own else self._held.flat()
+        state = self._held.flat()
         if self.has_evaluation_weights:
             weights = self._trained or self.parameters
             state |= {f"{name}/{TRAINED}": tensor.detach() for name, tensor in weights.items()}
@@ -275,10 +264,7 @@ class Optimizer:
         stepped weights are missing although others are evaluated; RuntimeError inside `evaluated`.
         Nothing is then loaded.
         """
-        if self._trained is not None:
-            raise RuntimeError(
-                "a state loaded inside `evaluated` would lose its weights on exit; leave it first"
-            )
+        self._check_left("a state loaded inside `evaluated` would lose its weights on exit")
         names = {key: key.rpartition("/")[0] for key in state}
         for key in (key for key, name in names.items() if name not in self.parameters):
             raise KeyError(f"saved optimizer state {key!r} is for no parameter of this model")

@@ -14,7 +14,7 @@ from andiron import errors
 from andiron.gradients import Tensors
 from andiron.optim.foreign import torch_class
 from andiron.optim.own.flat_state import Groups, SlotState
-from andiron.optim.foreign.torch_step import TorchStep
+from andiron.optim.foreign.torch_step import TorchStep, set_rate
 from andiron.optim.foreign.whole_state import WholeState
 
 
@@ -33,7 +33,7 @@ class HeldClass:
         needs_rate: bool = False,
         keeps_rate: bool = False,
     ):
-        self._kind, self._groups, self._made = kind, groups, made
+        self.kind, self._groups, self._made = kind, groups, made
         self.name = torch_class.public_name(kind)
         self.is_own = torch_class.is_own(kind)
         self.needs_rate = needs_rate  # before its first step
@@ -46,7 +46,7 @@ class HeldClass:
         if not all("lr" in group for group in inner.param_groups):
             raise self._refusal("a group has no learning rate `lr`, which a run sets")
         self.inner = inner
-        self.step = TorchStep(self._kind, inner)
+        self.step = TorchStep(self.kind, inner)
         self.has_evaluation_weights = all(hasattr(inner, name) for name in ("eval", "train"))
         if self.has_evaluation_weights:
             inner.train()
@@ -66,10 +66,14 @@ class HeldClass:
         """The constructor's options of a group at the start."""
         group = self.slots.initial[number]
         options = {name: group.get(name) for name in self.inner.defaults}
-        return torch_class.public_options(self._kind, options)
+        return torch_class.public_options(self.kind, options)
 
     def set_rates(self, rates: Sequence[float]) -> Sequence[float]:
-        """The rates of the groups in the next step, which are set, of another package's class."""
+        """Sets the rates of the groups in the next step, and returns them."""
+        if self.is_own:
+            for group, rate in zip(self.inner.param_groups, rates):
+                set_rate(group, rate)
+            return rates
         if self.needs_rate:
             self.expect(rates)
         rates = [float(rate) * factor for rate, factor in zip(rates, self._factors)]
@@ -104,13 +108,13 @@ class HeldClass:
         return errors.MismatchError(f"{self.name}: {why}; choose another optimizer")
 
     def flat(self) -> dict[str, Tensor]:
-        """The state of another package's class as tensors by `<parameter>/<slot>`.
+        """The state as tensors by `<parameter>/<slot>`.
 
         Raises: ConfigError naming what no checkpoint can hold.
         """
-        if self._whole is None or self.needs_rate:
-            return {}
-        return self._whole.flat(self._rates)
+        if self._whole is None:
+            return self.slots.flat()
+        return {} if self.needs_rate else self._whole.flat(self._rates)
 
     def load(self, state: Tensors) -> None:
         """Continues from a saved state.

@@ -1,11 +1,10 @@
-"""Checks the slots of a saved optimizer state: their names, shapes and dtypes.
+"""Checks a saved optimizer state: for each parameter the slots that a step of its class leaves.
 
 A kernel addresses the slots of a parameter like the parameter itself: a slot of another shape or
-dtype makes it read and write out of bounds. A saved state must have the slots that one step leaves
-for a parameter of the same shape. A class of another package checks its own.
+dtype makes it read and write out of bounds. A class of another package checks its own slots. Those
+of LBFGS and SparseAdam, which no step with these gradients leaves, are taken as the file has them.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from typing import Any
@@ -16,9 +15,8 @@ from torch import Tensor, nn
 from andiron.gradients import Gradients, Tensors
 from andiron.optim import model_weights
 from andiron.optim.grouped import GroupedOptimizer
-from andiron.optim.own.flat_state import GROUP
 from andiron.optim.optimizer import TRAINED, Optimizer
-from andiron.optim.own.flat_state import COUNTERS, LENGTH, NUMBER, TEXT
+from andiron.optim.own.flat_state import COUNTERS, GROUP, LENGTH, NUMBER
 
 MOST_ITEMS = 10_000  # of a list in a slot; LBFGS has its history size
 MOST_STEPS = 2**53
@@ -37,12 +35,8 @@ def problems(
         yield from _slot_problems(inner, own)
     stateless = without_state(optimizer, state)
     yield from (f"{name!r} has no state" for name in stateless if name not in saved["stateless"])
-    groups = optimizer.groups
-    first_steps = [group.frozen_updates + group.every for group in groups.values()]
-    if not state and saved["updates"] > max(first_steps):
-        yield from (f"{o.name} has no state" for o in optimizer.optimizers if _needs_state(o))
-    frozen = {*saved["frozen"]}
-    if frozen - groups.keys() or not groups.keys() - frozen:
+    groups, frozen = optimizer.groups.keys(), {*saved["frozen"]}
+    if frozen - groups or not groups - frozen:
         yield f"frozen are {', '.join(sorted(frozen))}, of {', '.join(groups)}"
 
 
@@ -65,73 +59,41 @@ def _slot_problems(optimizer: Optimizer, state: Tensors) -> Iterator[str]:
     expected: dict[str, Tensor] = {}
     for key, tensor in state.items():
         name, _, slot = key.rpartition("/")
-        parameter = optimizer.parameters[name]
-        first, known = optimizer.group_of(name)
-        own_slots, group_slots = after_step(
-            first, parameter.shape, parameter.dtype, parameter.device
-        )
-        if slot.startswith(GROUP):
-            expected |= {key: tensor} if slot in known | group_slots else {}
-            continue
-        is_allowed = not own_slots and _is_plausible(tensor, parameter, optimizer)
-        expected |= {key: tensor} if is_allowed else {}
-        expected |= {f"{name}/{other}": each for other, each in own_slots.items()}
-        if slot.endswith(TEXT) and not (
-            slot in own_slots and torch.equal(tensor, own_slots[slot])
-        ):
-            yield f"{key!r} is not the text that a step leaves"
+        number, parameter = optimizer.number_of(name), optimizer.parameters[name]
+        slots = after_step(number, parameter.shape, parameter.dtype, parameter.device)
+        expected |= {f"{name}/{other}": each for other, each in slots.items()}
+        if slot in optimizer.option_slots(number) if slot.startswith(GROUP) else not slots:
+            expected[key] = tensor
+        yield from _count_problems(key, slot.removeprefix(GROUP), tensor)
     yield from model_weights.differences(state, expected)
-    for key, tensor in state.items():
-        yield from _count_problems(key, key.rpartition("/")[2].removeprefix(GROUP), tensor)
-
-
-def _needs_state(optimizer: Optimizer) -> bool:
-    """Whether a step leaves a state that only a step can create.
-
-    SGD creates a missing momentum, so that it can be switched on later.
-    """
-    if not optimizer.is_own:
-        return False
-    name, first = next(iter(optimizer.parameters.items()))
-    slots, _ = _slots_after_step(optimizer, name, first.shape, first.dtype, first.device)
-    return bool(slots) and optimizer.name != "torch.optim.SGD"
-
-
-def _is_plausible(tensor: Tensor, parameter: nn.Parameter, optimizer: Optimizer) -> bool:
-    """Whether each dimension is 1, one of the parameter's, or the total element count."""
-    total = sum(each.numel() for each in optimizer.parameters.values())
-    return {*tensor.shape} <= {*parameter.shape, 1, parameter.numel(), total}
 
 
 def _count_problems(key: str, slot: str, tensor: Tensor) -> Iterator[str]:
-    """A line for each counter or length that no step can have left."""
-    if slot.endswith((NUMBER, LENGTH)) and tensor.shape != ():
+    """A line for a number or length that is none, or that no step can have left."""
+    is_counter = slot.removesuffix(NUMBER) in COUNTERS
+    if not (is_counter or slot.endswith((NUMBER, LENGTH))):
+        return
+    if tensor.shape != ():
         yield f"{key!r} has the shape {list(tensor.shape)}; it is one number"
-    elif slot.endswith(LENGTH) or slot.removesuffix(NUMBER) in COUNTERS:
-        most = MOST_ITEMS if slot.endswith(LENGTH) else MOST_STEPS
-        value = float(tensor.real.double().max()) if tensor.numel() else 0.0
-        if not math.isfinite(value) or not 0 <= value <= most:
+    elif is_counter or slot.endswith(LENGTH):
+        value, most = float(tensor.real), MOST_STEPS if is_counter else MOST_ITEMS
+        if not 0 <= value <= most:
             yield f"{key!r} is {value:g}; it counts, from 0 to {most:,}"
 
 
 def _slots_after_step(
-    optimizer: Optimizer, name: str, shape: torch.Size, dtype: torch.dtype, device: torch.device
-) -> tuple[Tensors, set[str]]:
-    """The slots of such a parameter after a step, without values but of texts, and of its group.
+    optimizer: Optimizer, number: int, shape: torch.Size, dtype: torch.dtype, device: torch.device
+) -> Tensors:
+    """The slots, without values, of such a parameter of a group after a step.
 
     Empty if a step needs more than gradients. It costs the time and memory of a step.
     """
     if optimizer.needs_closure or optimizer.takes_sparse_gradients:
-        return {}, set()
+        return {}
     ones = torch.ones(shape, dtype=dtype, device=device)
     model = nn.Module()
     model.register_parameter("parameter", nn.Parameter(ones))
-    stepped = optimizer.like(model, name)
+    stepped = Optimizer(optimizer.kind, model, **optimizer.options_of(number))
     stepped.step(1.0, model, Gradients({"parameter": ones.clone()}, model))
-    slots = {key.rpartition("/")[2]: each for key, each in stepped.state_dict().items()}
-    group_slots = {slot for slot in slots if slot.startswith(GROUP)}
-    return {
-        slot: each if slot.endswith(TEXT) else each.to("meta")
-        for slot, each in slots.items()
-        if slot not in group_slots
-    }, group_slots
+    slots = stepped.state_dict().items()
+    return {key.rpartition("/")[2]: tensor.to("meta") for key, tensor in slots}

@@ -33,10 +33,15 @@ def is_own(kind: Kind) -> bool:
     return f"{kind.__module__}.".startswith(OWN)
 
 
-def takes_rate(kind: Kind) -> bool:
-    """Whether its constructor has a learning rate, or takes any option."""
-    takes = inspect.signature(kind).parameters
-    return "lr" in takes or any(each.kind is each.VAR_KEYWORD for each in takes.values())
+def takes(kind: Kind, option: str) -> bool:
+    """Whether its constructor has an option, or takes any."""
+    accepted = inspect.signature(kind).parameters
+    return option in accepted or any(p.kind is p.VAR_KEYWORD for p in accepted.values())
+
+
+def needs_rate(kind: Kind, options: Mapping[str, Any]) -> bool:
+    """Whether a class of another package takes the run's rate, and these options have none."""
+    return not is_own(kind) and "lr" not in options and takes(kind, "lr")
 
 
 def _is_plain(model: nn.Module, parameters: Mapping[str, nn.Parameter]) -> bool:
@@ -108,13 +113,7 @@ def _check_options(inner: Any, options: Sequence[Mapping[str, Any]]) -> None:
 
 def public_options(kind: Kind, defaults: Mapping[str, Any]) -> dict[str, Any]:
     """The constructor's options, without entries that the class adds for itself."""
-    accepted = inspect.signature(kind).parameters
-    is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in accepted.values())
-    return {
-        name: value
-        for name, value in defaults.items()
-        if name != "lr" and (is_open or name in accepted)
-    }
+    return {n: value for n, value in defaults.items() if n != "lr" and takes(kind, n)}
 
 
 def needs_closure(step: Callable[..., Any]) -> bool:

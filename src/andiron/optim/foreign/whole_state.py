@@ -40,7 +40,7 @@ class WholeState:
         tree, tensors = {**self._inner.state_dict()}, dict[str, Tensor]()
         keys, state = self._keys(tree.pop("param_groups", ())), []
         for key, slots in tree.pop("state", {}).items():
-            name = self._names.get(keys[key], self._first) if key in keys else self._first
+            name = self._names.get(keys.get(key), self._first)  # type: ignore[arg-type]
             state.append([key, state_trees.encoded(slots, tensors, name, f"{name}/{PREFIX}")])
         groups = [
             {key: value for key, value in _options(group).items()
