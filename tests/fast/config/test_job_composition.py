@@ -1,4 +1,4 @@
-"""Jobs composed together equal the jobs that Hydra composes one by one."""
+"""Jobs composed without Hydra equal those that it composes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from hydra.types import RunMode
 from omegaconf import OmegaConf
 
 from andiron.shell.config import composition
-from andiron.wings.sweep.job_configs import JobConfigs
+from andiron.wings.sweep.plain_jobs import plain_job
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 
@@ -25,51 +25,36 @@ def sweep() -> Iterator[SimpleNamespace]:
         yield SimpleNamespace(loader=loader, config=config)
 
 
-@pytest.mark.parametrize("jobs", [
-    [["seed=1", "lr=0.1"], ["seed=2", "lr=1e-3"]],
-    [["lr=0.1", "optimizer=adam"], ["lr=0.2", "optimizer=adam"], ["lr=0.1", "optimizer=sgd"]],
-    [["name=a b"], ["name='it\\'s'"], ["name='1'"], ["name=1"], ["name=null"], ["name=true"]],
-    [["lr=0.1", "lr=0.2"], ["lr=0.3", "lr=0.1"]],
-    [["optimizer.weight_decay=1", "optimizer={weight_decay: 3}"]],
-    [["optimizer={weight_decay: 3}", "optimizer.weight_decay=1"]],
-    [["model.hidden=[1,2]", "seed=1"], ["model.hidden=[3]", "seed=1"]],
-    [["seed=1", "lr=${seed}"], ["seed=2", "lr=0.1"]],
-    [["seed=1", "+extra.a=2"], ["seed=2", "+extra.a=2"], ["seed=2", "++extra.a=3"]],
-    [["seed=1", "~early_stopping"], ["seed=2", "~early_stopping"]],
-    [["hydra.job.name=a", "seed=1"], ["hydra.job.name=b", "seed=2"]],
-    [["num_epochs=null", "num_updates=3"], ["num_epochs=3", "num_updates=null"]],
-    [["jobs=2", "render=plain", "seed=3"], ["jobs=2", "render=plain", "seed=4"]],
-    [["seed=5"], []],
+@pytest.mark.parametrize(("overrides", "is_plain"), [
+    (["seed=1", "lr=0.1"], True),
+    (["seed=1", "lr=1e-3", "batch_size=7"], True),
+    (["name='it\\'s'"], True),
+    (["name='1'"], True),
+    (["name=true"], True),
+    (["optimizer.weight_decay=1", "seed=3"], True),
+    (["render.nonsense=1"], False),
+    (["name=null"], False),
+    (["lr=0.1", "optimizer=adam"], False),
+    (["lr=0.1", "lr=0.2"], False),
+    (["optimizer.weight_decay=1", "optimizer={weight_decay: 3}"], False),
+    (["model.hidden=[1,2]", "seed=1"], False),
+    (["seed=1", "lr=${seed}"], False),
+    (["seed=1", "+extra.a=2"], False),
+    (["seed=1", "~early_stopping"], False),
+    (["hydra.job.name=a", "seed=1"], False),
+    (["num_epochs=3", "num_updates=5"], True),
+    ([], True),
 ])  # fmt: skip
-def test_a_composed_job_equals_hydras_own(sweep, jobs):
-    jobs_together = JobConfigs(sweep.loader, sweep.config)
-    for overrides in jobs:
-        found = jobs_together.composed(overrides)
+def test_a_job_composed_without_hydra_equals_hydras_own(sweep, overrides, is_plain):
+    assert plain_job(sweep.config, overrides, sweep.loader) is None  # without what jobs share
+
+    overrides = ["jobs=2", *overrides]
+    job = plain_job(sweep.config, overrides, sweep.loader)
+    assert (job is not None) is is_plain
+    if job is not None:
         alone = sweep.loader.load_sweep_config(sweep.config, overrides)
-
-        assert OmegaConf.to_container(found) == OmegaConf.to_container(alone)
-        assert OmegaConf.get_cache(found) == OmegaConf.get_cache(alone)
+        assert OmegaConf.to_container(job) == OmegaConf.to_container(alone)
+        assert OmegaConf.get_cache(job) == OmegaConf.get_cache(alone)
         for name in ("struct", "readonly"):
-            assert found._get_flag(name) == alone._get_flag(name)
-            assert found.hydra._get_flag(name) == alone.hydra._get_flag(name)
-
-
-def test_jobs_that_differ_in_plain_values_are_composed_once(sweep, monkeypatch):
-    composed, by_hydra = [], sweep.loader.load_sweep_config
-    monkeypatch.setattr(
-        sweep.loader,
-        "load_sweep_config",
-        lambda config, overrides: composed.append(overrides) or by_hydra(config, overrides),
-    )
-    jobs_together = JobConfigs(sweep.loader, sweep.config)
-
-    for seed in range(4):
-        for optimizer in ("adam", "sgd"):
-            jobs_together.composed([f"seed={seed}", f"optimizer={optimizer}", f"lr=0.{seed}"])
-
-    assert composed == [["seed=0", "optimizer=adam", "lr=0"], ["seed=0", "optimizer=sgd", "lr=0"]]
-
-
-def test_a_job_that_cannot_be_composed_is_refused(sweep):
-    with pytest.raises(Exception, match="nonsense"):
-        JobConfigs(sweep.loader, sweep.config).composed(["seed=1", "model.nonsense=1"])
+            assert job._get_flag(name) == alone._get_flag(name)
+            assert job.hydra._get_flag(name) == alone.hydra._get_flag(name)

@@ -69,6 +69,16 @@ def test_a_job_folder_outside_of_the_sweep_is_refused(here, subdir, launcher):
     assert list(here.iterdir()) == []
 
 
+def test_an_invalid_job_fails_alone_and_a_problem_of_all_before_any_starts(here):
+    shared = swept("lr=-1")
+    assert shared.code == 2 and "lr=-1: should be greater than 0" in shared.errors
+    assert not (here / "sweep" / LEDGER).exists()
+
+    alone = swept("lr=0.1,-1", "seed=1", "overwrite=true")
+    assert alone.code == 1 and "lr=-1: should be greater than 0" in alone.errors
+    assert statuses(here / "sweep") == {0: "done", 1: "failed"}
+
+
 def test_a_sweep_inside_the_folder_of_a_run_is_refused(here):
     assert called(train.main, *SMALL, "hydra.run.dir=sweep").code == 0
     before = sorted((here / "sweep").rglob("*"))

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from hydra import version
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.utils import JobReturn, JobRuntime, run_job, setup_globals
 from hydra.types import HydraContext
-from omegaconf import open_dict
+from omegaconf import DictConfig, open_dict
 
 from andiron import errors
 from andiron.interrupter import Interrupter
@@ -27,7 +28,6 @@ from andiron.shell.run import resume_arguments, resume_policy, run_record, statu
 from andiron.shell.run.log_file import is_held
 from andiron.shell.training import train_run
 from andiron.wings.sweep import sweep_folder
-from andiron.wings.sweep.job_configs import ComposedJob
 from andiron.wings.sweep.ledger import Job
 
 SECONDS_FOR_LOCK = 90  # a job of a killed sweep may still be saving the state of its run
@@ -36,11 +36,14 @@ Reply = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True)
 class Request:
-    """A job to run, and Hydra's view of its sweep."""
+    """A job to run, and its sweep as Hydra has set it up."""
 
     job: Job
+    hydra: GlobalHydra
     hydra_context: HydraContext
-    composed: ComposedJob
+    sweep: DictConfig
+    config: DictConfig | None  # None: the job composes itself
+    check: composition.Check
     arguments: list[str]  # of the sweep
     command: list[str]  # repeats the job alone
 
@@ -80,12 +83,7 @@ def _report_failure(error: BaseException, reply: Reply) -> int:
 
 
 def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
-    version.setbase("1.3")
-    setup_globals()
-    composition.register_resolvers()
-    config, known, problems = request.composed
-    if config is None or problems:
-        raise errors.ConfigError(problems)
+    config = _composed(request)
     JobRuntime.instance().set("name", config.hydra.job.name)
     with open_dict(config):
         config.hydra.job.id = config.hydra.job.num = request.job.number
@@ -103,8 +101,7 @@ def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
             reply({"paused": str(error)})
             return _objective_so_far(config, folder)
 
-    check = composition.checked_config if known is None else lambda _: known
-    checked = partial(resume_arguments.checked_start, check=check)
+    checked = partial(resume_arguments.checked_start, check=request.check)
     return run_job(
         hydra_context=request.hydra_context,
         task_function=composition.Composed(train_job, checked, request.command),
@@ -112,6 +109,24 @@ def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
         job_dir_key="hydra.sweep.dir",
         job_subdir_key="hydra.sweep.subdir",
     )
+
+
+def _composed(request: Request) -> DictConfig:
+    """The job as Hydra composes it.
+
+    Raises: ConfigError if it cannot be composed.
+    """
+    version.setbase("1.3")
+    setup_globals()
+    GlobalHydra.set_instance(request.hydra)  # a fork is checked by more compositions
+    composition.register_resolvers()
+    if request.config is not None:
+        return request.config
+    loader = request.hydra_context.config_loader
+    try:
+        return loader.load_sweep_config(request.sweep, list(request.job.arguments))
+    except Exception as error:  # Hydra raises even AssertionError and TypeError
+        raise errors.ConfigError([str(error)]) from error
 
 
 def _objective_so_far(config: Train, folder: RunFolder) -> composition.Returned:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hydra.core.config_loader import ConfigLoader
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.utils import JobReturn, JobRuntime, JobStatus
 from hydra.errors import HydraException
 from hydra.plugins.launcher import Launcher as HydraLauncher
@@ -24,9 +25,8 @@ from andiron.shell.config import arguments as command_arguments, composition, vi
 from andiron.shell.run import resume_arguments
 from andiron.shell.training import train_run
 from andiron.wings.runs import objective, run_reader, run_search
-from andiron.wings.sweep import ledger, shares, sweep_folder, sweep_results
+from andiron.wings.sweep import ledger, plain_jobs, shares, sweep_folder, sweep_results
 from andiron.wings.sweep.job import Request, run_request
-from andiron.wings.sweep.job_configs import ComposedJob, JobConfigs
 from andiron.wings.sweep.job_process import JobProcess, Surroundings, start_clean_process
 from andiron.wings.sweep.ledger import Job, Ledger, Sweep
 from andiron.wings.sweep.scheduling import FixedJobs, JobScheduler, JobSource, Limits
@@ -43,7 +43,7 @@ class Launcher:
     context: HydraContext
     training: train_run.Training
     config: DictConfig
-    job_configs: JobConfigs
+    check: composition.Check
     limits: Limits
     threads: str | None  # of each job; None: as for a single run
 
@@ -84,7 +84,6 @@ class Launcher:
             self.announce(f"{len(unique)} jobs" if len(unique) != 1 else "1 job")
             if done := sum(job.status == State.DONE for job in unique):
                 print(f"{done} of {len(unique)} jobs are done already", flush=True)
-            self.job_configs.compose_ahead(job.arguments for job in unique if job.status is None)
             shared = ledger.shared_overrides(unique)
             view = SweepScreen(unique, shared, self.metric(), as_typed(self.folder))
             self.run(book, make_source(unique), view, by_identity)
@@ -95,8 +94,20 @@ class Launcher:
         if not overrides:
             raise errors.ConfigError(["the sweep has no job: no combination of values"])
         if len(overrides) > 1 and not self._environment(place=0):
-            if problems := self.job_configs.shared_problems(overrides):
-                raise errors.ConfigError(problems)
+            first, last = (self._problems(overrides[place]) for place in (0, -1))
+            if shared := [problem for problem in first if problem in last]:
+                raise errors.ConfigError(shared)
+
+    def _problems(self, overrides: Sequence[str]) -> Sequence[str]:
+        """The problems of the job with these overrides."""
+        try:
+            job = self.context.config_loader.load_sweep_config(self.config, list(overrides))
+            composition.checked_job(job, self.check)
+        except errors.ConfigError as error:
+            return error.problems
+        except Exception as error:  # Hydra raises even AssertionError and TypeError
+            return [str(error)]
+        return []
 
     def _environment(self, place: int) -> dict[str, str]:
         """The environment variables that the job at `place` does not share with the sweep."""
@@ -154,14 +165,13 @@ class Launcher:
         threads = {} if self.threads is None else {shares.THREADS: self.threads}
         gib = self.limits.job_gib
         flags = command_arguments.of_the_configuration(self.training.arguments)
-        composed = self.job_configs.of(job.arguments)
-        is_fork = composed.checked and composed.checked.fork_from
-        if environment and composed.config is not None and not is_fork:
-            composed = ComposedJob(composed.config)  # the job checks its references to it
         request = Request(
             job,
+            hydra=GlobalHydra.instance(),
             hydra_context=self.context,
-            composed=composed,
+            sweep=self.config,
+            config=plain_jobs.plain_job(self.config, job.arguments, self.context.config_loader),
+            check=self.check,
             arguments=self.training.arguments,
             command=[sys.argv[0], *job.overrides, *flags],
         )
@@ -236,8 +246,7 @@ def prepare(
     threads = start_clean_process(shares.threads(limits.jobs, os.environ))
     inherited = isinstance(task.check, resume_arguments.Inherited)
     check = task.check if inherited else composition.checked_config
-    job_configs = JobConfigs(context.config_loader, config, check)
-    return Launcher(context, task.task, config, job_configs, limits, threads)
+    return Launcher(context, task.task, config, check, limits, threads)
 
 
 @dataclass(frozen=True)
@@ -255,8 +264,6 @@ class HydraSweep:
 
     def compose(self, overrides: Sequence[str]) -> DictConfig:
         """The job with these overrides as Hydra composes it."""
-        if (own := self.own_launcher) is not None:
-            return own.job_configs.composed(overrides)
         return self.loader.load_sweep_config(self.config, list(overrides))
 
     def job_config(self, overrides: Sequence[str]) -> dict[str, Any]:
