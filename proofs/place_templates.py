@@ -27,10 +27,10 @@ def make_templates(folder: Path) -> None:
     made_run(folder / "other", *QUICK, "seed=7")
 
     def stopped() -> int:
-        def at(self: Interrupter, split: str, updates: int, batch: int) -> bool:
+        def at(self: Interrupter, split: str, updates: int, batch: int) -> BaseException | None:
             if updates >= 2:
                 self.stop("stopped")
-            return self.asked is not None
+            return self.asked
 
         sys.argv = ["train", *QUICK, f"hydra.run.dir={folder / 'interrupted'}"]
         with mock.patch.multiple(Interrupter, is_watched=True, at=at):

@@ -21,7 +21,7 @@ import torch
 
 from andiron import errors
 from andiron.distributed import Sliced, World
-from andiron.interrupter import Interrupter, SharedInterrupter
+from andiron.interrupter import Interrupter
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 from andiron.shell.training import experiment
@@ -89,8 +89,8 @@ def train(job: Job, world: World) -> None:
     quiet = {"render": None, "writers": config.writers if world.rank == 0 else {}}
     config = dataclasses.replace(config, **quiet)
     world = World(world.rank, world.size, config.slices, world.reports)
-    interrupter = Interrupter() if world.size == 1 else SharedInterrupter()
-    if isinstance(interrupter, SharedInterrupter):
+    interrupter = Interrupter(is_shared=world.size > 1)
+    if world.size > 1:
         interrupter.connect(world)
     options: dict[str, Any] = {"interrupter": interrupter, "world": world}
     run_dir = Path(job.folder)
@@ -118,7 +118,7 @@ def _stop_at(stop: Stop, made: experiment.Experiment, interrupter: Interrupter) 
     model: Any = made.learner.model
     ask, step, steps = interrupter.at, model.train_step, itertools.count(1)
 
-    def at(split: str, updates: int, batch: int) -> bool:
+    def at(split: str, updates: int, batch: int) -> errors.Interrupted | None:
         number = min(1, len(made.components.valid) - 1)
         if (split, updates, batch) == (stop.split, stop.updates, number):
             interrupter.stop(f"at {split}, update {updates}, batch {batch}")

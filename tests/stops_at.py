@@ -7,19 +7,14 @@ from unittest import mock
 from andiron.interrupter import Interrupter
 
 
-class StopsAt(Interrupter):
-    """Stops after `updates`, before one batch of a pass over `split`; None matches any."""
+def stops_at(place: str, after: int | None = None, before: int | None = None) -> Interrupter:
+    """Stops after updates, before one batch of a pass over a split; None matches any."""
 
-    is_watched = True
+    def rule(split: str, updates: int, batch: int) -> str | None:
+        is_there = split == place and after in (None, updates) and before in (None, batch)
+        return f"at {split}, update {updates}, batch {batch}" if is_there else None
 
-    def __init__(self, split: str, updates: int | None = None, batch: int | None = None):
-        super().__init__()
-        self.split, self.updates, self.batch = split, updates, batch
-
-    def at(self, split: str, updates: int, batch: int) -> bool:
-        if split == self.split and self.updates in (None, updates) and self.batch in (None, batch):
-            self.stop(f"at {split}, update {updates}, batch {batch}")
-        return super().at(split, updates, batch)
+    return Interrupter(stop_rule=rule)
 
 
 @contextlib.contextmanager
@@ -31,7 +26,7 @@ def stopping(updates: int, seed: int | None = None) -> Iterator[None]:
 
     def train(config, run_dir, record, interrupter, trusted, share):
         if seed in (None, config.seed):
-            interrupter = StopsAt("train", updates=updates)
+            interrupter = stops_at("train", updates)
         return whole(config, run_dir, record, interrupter, trusted)
 
     with mock.patch.object(train_run, "train", train):

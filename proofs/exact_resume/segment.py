@@ -46,26 +46,22 @@ class Ended:
     seconds: float
 
 
-class Watched(Interrupter):
-    """Records every moment at which it is asked, and stops at one, or calls `signalled` there."""
-
-    is_watched = True
+class Watched:
+    """A stop rule that records every moment: it stops at one, or calls `signalled` there."""
 
     def __init__(self, stop: Stop | None, signalled: Callable[[], object]):
-        super().__init__()
         self.moments: list[Moment] = []
         self._stop, self._signalled = stop, signalled
 
-    def at(self, split: str, updates: int, batch: int) -> bool:
-        """Whether to stop here."""
+    def __call__(self, split: str, updates: int, batch: int) -> str | None:
         moment = Moment(split, updates, batch)
         self.moments.append(moment)
-        if self._stop is not None and moment == self._stop.moment:
-            if self._stop.by_signal:
-                self._signalled()
-            else:
-                self.stop(f"at {moment}")
-        return super().at(split, updates, batch)
+        if self._stop is None or moment != self._stop.moment:
+            return None
+        if self._stop.by_signal:
+            self._signalled()
+            return None
+        return f"at {moment}"
 
 
 def run_here(piece: Piece) -> Ended:
@@ -81,7 +77,6 @@ def run_here(piece: Piece) -> Ended:
         except Exception as error:  # a process would exit with a traceback
             traceback.print_exception(error)
             code = EXIT_FAILED
-    watched.asked = None
     gc.collect()  # the exception holds frames, which hold the worker processes
     return Ended(code, watched.moments, said.getvalue(), time.perf_counter() - started)
 
@@ -115,12 +110,13 @@ def run_apart(piece: Piece) -> Ended:
 
 @process.command
 def _run(piece: Piece, watched: Watched) -> int:
-    task = functools.partial(train_run.train, interrupter=watched)
+    interrupter = Interrupter(stop_rule=watched)
+    task = functools.partial(train_run.train, interrupter=interrupter)
     command_line.main(
         task,
         piece.conf_dir,
         list(piece.arguments),
-        signals=Signals(watched),
+        signals=Signals(interrupter),
         forks=stored_checkpoints.fork_point,
     )
     return 0

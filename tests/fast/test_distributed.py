@@ -13,7 +13,7 @@ from andiron import errors
 from andiron.data import ArrayBatcher, ArrayDataset, DataLoaderBuilder
 from andiron.distributed import ALONE, Sliced, World
 from andiron.gradients import backward, loss_scaled
-from andiron.interrupter import SharedInterrupter
+from andiron.interrupter import Interrupter
 from andiron.metrics import Accuracy, AUROC, Loss, Tally
 from andiron.optim.divided import early_exchange
 from andiron.optim.divided.early_exchange import EarlyExchange
@@ -352,22 +352,22 @@ def test_a_window_that_lacks_a_slice_of_its_list_is_refused():
 
 def test_all_processes_stop_where_one_was_asked_to():
     def stopped(world):
-        interrupter = SharedInterrupter()
+        interrupter = Interrupter(is_shared=True)
         interrupter.connect(world)
         asked = [interrupter.at("train", 1, 1)]
         if world.rank == 1:
             interrupter.stop("SIGTERM", 143)
         own = world.wants_asking(), interrupter.asked
-        return [*asked, own, interrupter.at("train", 2, 2), str(interrupter.asked)]
+        return [*asked, own, str(interrupter.at("train", 2, 2))]
 
     first, second = in_threads(stopped, 2)
-    assert first == [False, (False, None), True, "SIGTERM to rank 1"]
-    assert second == [False, (True, None), True, "SIGTERM to rank 1"]
+    assert first == [None, (False, None), "SIGTERM to rank 1"]
+    assert second == [None, (True, None), "SIGTERM to rank 1"]
 
 
 def test_requests_of_rank_0_are_granted_by_all():
     def granted(world):
-        interrupter = SharedInterrupter()
+        interrupter = Interrupter(is_shared=True)
         interrupter.connect(world)
         if world.rank == 0:
             interrupter.request("save")
@@ -381,7 +381,7 @@ def test_requests_of_rank_0_are_granted_by_all():
 
 
 def test_a_signal_before_the_processes_are_connected_counts():
-    interrupter = SharedInterrupter()
+    interrupter = Interrupter(is_shared=True)
     interrupter.stop("SIGTERM", 143)
     assert interrupter.asked is not None
     interrupter.connect(World())
@@ -391,7 +391,7 @@ def test_a_signal_before_the_processes_are_connected_counts():
 
 def test_a_ctrl_c_that_torchrun_passes_on_is_no_second_one(monkeypatch):
     seconds = iter([10.0, 10.5, 13.0])
-    interrupter = SharedInterrupter()
+    interrupter = Interrupter(is_shared=True)
     interrupter.connect(World())
     monkeypatch.setattr("andiron.interrupter.time.monotonic", lambda: next(seconds))
     interrupter.stop("SIGINT", 130)
@@ -400,7 +400,7 @@ def test_a_ctrl_c_that_torchrun_passes_on_is_no_second_one(monkeypatch):
 
 def test_nor_is_one_while_the_processes_start(monkeypatch):
     seconds = iter([10.0, 10.5, 13.0])
-    interrupter = SharedInterrupter()
+    interrupter = Interrupter(is_shared=True)
     interrupter.start()
     monkeypatch.setattr("andiron.interrupter.time.monotonic", lambda: next(seconds))
     interrupter.stop("SIGINT", 130)

@@ -31,8 +31,8 @@ OWN = """
             if live == "stop" and step.updates == 7:
                 interrupter.stop("now")
             if live == "stop in validation" and step.updates == 8:
-                ask = lambda split, *at: split == "train" or interrupter.stop("now") is None
-                interrupter.at = lambda *at: ask(*at) and interrupter.asked is not None
+                stop = lambda: interrupter.stop("now") or interrupter.asked
+                interrupter.at = lambda split, *at: stop() if split != "train" else None
 
     class Noise:
         def __call__(self, raw, draws):

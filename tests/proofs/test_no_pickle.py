@@ -39,16 +39,11 @@ def train_py(*arguments):
     sys.argv = ["train.py", *arguments]
     return train.main()
 
-class Stops(Interrupter):
-    is_watched = True
-
-    def at(self, split, updates, batch):
-        if updates == 30:
-            self.stop("after 30 updates")
-        return super().at(split, updates, batch)
+def stop_rule(split, updates, batch):
+    return "after 30 updates" if updates == 30 else None
 
 whole = train_run.train
-train_run.train = lambda *arguments: whole(*arguments[:3], Stops())
+train_run.train = lambda *arguments: whole(*arguments[:3], Interrupter(stop_rule=stop_rule))
 options = "num_epochs=2", "averages=ema", "scheduler=plateau", "render=plain"
 assert train_py("hydra.run.dir=run", *options) == 130
 train_run.train = whole

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 from small_digits import BATCHES, LR, builder, classifier, loaders, same
-from stops_at import StopsAt
+from stops_at import stops_at
 
 from andiron.errors import Interrupted
 from andiron.optim import Optimizer
@@ -48,7 +48,7 @@ def test_the_updates_wanted_are_traced_across_epochs_and_a_resume(tmp_path):
     assert "aten::" in (folder / names[1]).read_text()
 
     with pytest.raises(Interrupted):
-        fitted(tmp_path / "two", {"updates": [first, last]}, StopsAt("train", first))
+        fitted(tmp_path / "two", {"updates": [first, last]}, stops_at("train", first))
     again = fitted(tmp_path / "two", {"updates": [first, last]}, resumes=True)
     assert same(plain, again)
     found = sorted(path.name for path in (tmp_path / "two" / "profile").glob("*.json"))

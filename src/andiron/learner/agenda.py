@@ -84,8 +84,8 @@ class Agenda:
         self, at: Position, interrupter: Interrupter, is_over: bool
     ) -> errors.Interrupted | None:
         """Why to stop here: a request, or a pause of an unfinished run after a validation."""
-        if interrupter.at("train", at.updates, at.batch) and interrupter.asked:
-            return interrupter.asked
+        if reason := interrupter.at("train", at.updates, at.batch):
+            return reason
         is_validated = self._validations["valid"].was_done(at.updates)
         return interrupter.pause(*self._progress(at)) if is_validated and not is_over else None
 

@@ -154,8 +154,8 @@ class Evaluator:
         def start_batch(batch: int, *slice_number: int) -> None:
             if slice_number:
                 randomness.start_stream(at.seed, split, at.updates, batch, *slice_number)
-            elif self.interrupter.at(split, at.updates, batch) and self.interrupter.asked:
-                raise self.interrupter.asked
+            elif reason := self.interrupter.at(split, at.updates, batch):
+                raise reason
 
         randomness.start_stream(at.seed, split, at.updates)  # independent of earlier draws
         options = {

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from andiron import errors
 from andiron.interrupter import Interrupter
+from andiron.learner import saving
 from andiron.learner.agenda import Agenda
 from andiron.learner.evaluation import Evaluator
 from andiron.learner.extras import lone_samples, mean_loss
@@ -100,7 +101,7 @@ class Loop:
                     yield from self._measured(self._end_epoch(sets))
                     self._saver.save_if_due(at.epoch)
             yield from self._measured(self._end_run(sets))
-            self._saver.save()
+            self._saver.save(saving.ENDS)
             with self._saved_if_interrupted():
                 self._evaluation.enter_context(self._state.optimizer.evaluated())
                 self._evaluation.enter_context(self._state.early_stopping.restored())
@@ -139,14 +140,15 @@ class Loop:
                 self._metric_log.start(train, length, epoch, at.updates, at.batch)
                 at_end.callback(self._metric_log.stop)
                 at_end.callback(self._saver.wait)
-                self._interrupter.is_heard = self.is_open = True
+                self.is_open = True
                 try:
-                    yield
+                    with self._interrupter.heard():
+                        yield
                 except BaseException:
                     at.batch = at.first_batch  # the current update was not made
                     raise
                 finally:
-                    self._interrupter.is_heard = self.is_open = False
+                    self.is_open = False
             if session is not None:
                 session.note = self.ending
                 self._finish()
@@ -271,7 +273,7 @@ class Loop:
     def _stop_if_asked(self) -> None:
         at, agenda = self._position, self._agenda
         if reason := agenda.reason_to_stop(at, self._interrupter, self.is_over):
-            self._saver.save()
+            self._saver.save(saving.STOPS)
             raise reason
         if agenda.is_time_over():
             self.end(f"max_time={agenda.max_time} is over")
@@ -282,7 +284,7 @@ class Loop:
         try:
             yield
         except GeneratorExit:
-            self._saver.save()
+            self._saver.save(saving.STOPS)
             raise
 
     @contextmanager
@@ -294,5 +296,5 @@ class Loop:
                 yield
         except errors.Interrupted:
             self._evaluation.close()
-            self._saver.save(before)
+            self._saver.save(saving.INTERRUPTED, before)
             raise

@@ -1,5 +1,6 @@
 """When the state of a learner is saved, and how it is loaded back."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -18,6 +19,10 @@ from andiron.optim import model_weights
 from andiron.plain.cadence import Cadence, Ticker
 from andiron.serialization import state_trees
 
+# why a state is saved: in the log, beside the name of the checkpoint
+BEGINS, DUE, REQUESTED, STOPS, ENDS = "the run begins", "due", "on request", "it stops", "it ends"
+INTERRUPTED = "from before a validation that was interrupted"
+log = logging.getLogger("andiron.epoch")  # for experiment.log; the terminal has a renderer
 CHECKPOINTER = "build it with with_file_checkpointer()"
 
 
@@ -53,14 +58,14 @@ class Saver:
         """Saves the state to resume from before the first epoch is over."""
         if self._checkpointer:
             self._state.user_states()  # refuses also if this position is saved
-        self.save()
+        self.save(BEGINS)
 
     def save_if_due(self, epochs: int | None = None) -> None:
         """Saves if the cadence is due; `epochs` is the number completed, at the end of one."""
         if self.ticker.due(updates=self._state.position.updates, epochs=epochs):
-            self.save()
+            self.save(DUE)
 
-    def save(self, measured: Measured | None = None) -> None:
+    def save(self, why: str, measured: Measured | None = None) -> None:
         """Saves the current state once; `measured` replaces the state of the metric log."""
         place = self._place
         if self._checkpointer is None or self._is_silent or place == self._saved:
@@ -72,6 +77,8 @@ class Saver:
             if measured is None and state.set_of(split) in self._measured
         }
         self._checkpointer.save(updates, state.capture(measured), values)
+        for newest in self._checkpointer.saved[-1:]:
+            log.info("saved %s: %s", newest.name, why)
         self._saved = place
         self.ticker.done(updates)
 
@@ -137,7 +144,7 @@ class Saver:
     def save_on_request(self) -> None:
         """Writes the current state to the disk; the cadence of checkpoints is unchanged."""
         before = self.ticker.state_dict()
-        self.save()
+        self.save(REQUESTED)
         self.ticker.load_state_dict(before)
         self.wait()  # a later state would replace one not yet written
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -91,6 +91,17 @@ class Updated:
     histograms: Mapping[str, Tensor] = field(default_factory=dict)
 
 
+@runtime_checkable
+class Instrument(Protocol):
+    """Sees how an update is computed; after it, the loop yields its `Step`."""
+
+    def before(self, batches: Sequence[Any], position: Position) -> None:
+        """The model has the weights that the update begins with, and is about to be called."""
+
+    def computed(self, gradients: Gradients, items: Sequence[Any]) -> None:
+        """The mean gradients are computed; transformations and the step come next."""
+
+
 class _RejectedError(Exception):
     """Non-finite gradients in a later evaluation of a step, which is then not made."""
 
@@ -112,8 +123,10 @@ class Updater:
     sam: float | None = None  # rho
     histograms: frozenset[str] = frozenset()  # of these parameters, at log points
     world: World = ALONE
+    instruments: list[Instrument] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.evaluations = 0  # of the gradients of the current update, with SAM's and the step's
         # the model's modules, and the children that each had when they were listed
         self._modules: list[nn.Module] = [self.model]
         self._children: list[dict[str, Any]] = []
@@ -144,7 +157,12 @@ class Updater:
             parameter.grad = None  # of a backward of the user's, between two updates
         rates = self.rates(updates)
         before = self._state_before() if self.nonfinite.checks else None
+        self.evaluations = 0
+        for instrument in self.instruments:
+            instrument.before(batches, position)
         gradients, items = self.gradients(batches, position, loader)
+        for instrument in self.instruments:
+            instrument.computed(gradients, items)
         if not self.nonfinite.passes(gradients):
             self._leave_out(gradients, before, position, batches, loader, snapshot)
             return None
@@ -211,6 +229,7 @@ class Updater:
 
         They are the same when recomputed for one update.
         """
+        self.evaluations += 1
         reduction = reduction_for(self.world, self.model, structures.size_or_one)
         model: Any = self.model
         items: list[Any] = []

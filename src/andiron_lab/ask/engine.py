@@ -210,11 +210,11 @@ class Recorded:
         """The updates of one session of the run, from its `state`, and how they compare."""
         goal = self._past.state_at(end)
         follows = Follows(
-            end, self.logged, goal and goal[1].state,
+            end, self.logged, goal and goal[1].state, self._past.why_saved(end),
             may_end=end in self._past.resumed or self._is_done and end == self.last,
             is_left=end == self.last and not self._is_done,
         )  # fmt: skip
-        made = self._past.learner(begin, state, again, follows)
+        made = self._past.learner(begin, state, again, follows.interrupter)
         with self._past.threads(begin, self.threads), made as (learner, built):
             watch = _Watch(shown, instruments, learner, built)
             is_early = follows.follow(learner, built, watch.saw)
@@ -264,32 +264,29 @@ class _Watch:
     ):
         self._shown, self._instruments = shown, instruments
         self._learner, self._built = learner, built
-        self._update: Update | None = None
-        self._compute = learner.updater.gradients
+        self._update: Update | None = None  # until it is made
         if instruments:
-            vars(learner.updater)["gradients"] = self._gradients
+            learner.updater.instruments.append(self)
+
+    def before(self, batches: Sequence[Any], position: Position) -> None:
+        """Shows the update that begins, if it is in the range."""
+        if position.updates + 1 in self._shown:
+            place = position.updates + 1, position.epoch, position.first_batch
+            built = self._built
+            self._update = Update(*place, self._learner, built.train, batches, built.splits)
+            for instrument in self._instruments:
+                instrument.before(self._update)
+
+    def computed(self, gradients: Gradients, items: Sequence[Any]) -> None:
+        """Shows its mean gradients."""
+        if self._update is not None:
+            self._update = dataclasses.replace(self._update, gradients=gradients, items=items)
+            for instrument in self._instruments:
+                instrument.computed(self._update)
 
     def saw(self, step: Step) -> None:
         """Shows what was made, if it is an update."""
         if self._update is not None and step.kind in ("update", "skipped"):
-            for each in self._instruments:
-                each.after(self._update)
+            for instrument in self._instruments:
+                instrument.after(self._update)
             self._update = None
-
-    def _gradients(
-        self, batches: Sequence[Any], position: Position, *given: Any, is_perturbed: bool = False
-    ) -> tuple[Gradients, list[Any]]:
-        """The mean gradients as the updater computes them, shown once for each update."""
-        is_shown = position.updates + 1 in self._shown
-        if is_perturbed or self._update is not None or not is_shown:  # or evaluated once more
-            return self._compute(batches, position, *given, is_perturbed=is_perturbed)
-        place = position.updates + 1, position.epoch, position.first_batch
-        built = self._built
-        update = Update(*place, self._learner, built.train, batches, built.splits)
-        for each in self._instruments:
-            each.before(update)
-        gradients, items = self._compute(batches, position, *given)
-        self._update = dataclasses.replace(update, gradients=gradients, items=items)
-        for each in self._instruments:
-            each.computed(self._update)
-        return gradients, items

@@ -6,36 +6,35 @@ from typing import Any
 
 from andiron import errors
 from andiron.interrupter import Interrupter
-from andiron.learner import Learner
+from andiron.learner import Learner, saving
 from andiron.learner.extras.observers import Step
 from andiron.shell.assembly.components import Components
 
 Logged = Mapping[tuple[int, str, str], int]  # lines by completed updates, split, window or epoch
 
 
-class Follows(Interrupter):
+class Follows:
     """Stops a learner after the update `last`, once it has the validations that a run `logged`.
 
-    `state` is what the run saved there. `may_end`: the run ended or was resumed there; `is_left`:
-    it was interrupted there, maybe during a validation, and not resumed.
+    `state` is what the run saved there, and `why`. `may_end`: the run ended or was resumed there;
+    `is_left`: it was interrupted there, maybe during a validation, and not resumed.
     """
-
-    is_watched = True
 
     def __init__(
         self,
         last: int,
         logged: Logged,
         state: Mapping[str, Any] | None,
+        why: str | None,
         *,
         may_end: bool,
         is_left: bool,
     ):
-        super().__init__()
-        self._last, self._logged, self._state = last, logged, state
+        self.interrupter = Interrupter(stop_rule=self._reason)
+        self._last, self._logged, self._state, self._why = last, logged, state, why
         self._may_end, self._is_left = may_end, is_left
         self._stops: Callable[[int], bool] = bool  # before which batch of an epoch
-        self._updates, self._is_over = 0, False
+        self._updates, self._is_over = -1, False
         self.nonfinite: int | None = None  # the update that could not be made
 
     def follow(self, learner: Learner, built: Components, saw: Callable[[Step], None]) -> bool:
@@ -45,10 +44,11 @@ class Follows(Interrupter):
         """
         splits, size = ("train", "valid", *built.more), len(built.train)
         is_closed = all(self._logged[self._last, split, "epoch"] for split in splits)
-        is_early = self._state is not None and self._is_early(self._state, size)
         at, nonfinite = learner.position, learner.updater.nonfinite
         may_skip = nonfinite.policy == "skip" or nonfinite.precision.has_loss_scale
-        goal = self._state and divmod(self._state["epoch"] * size + self._state["batch"], size)
+        saved = self._state and (self._state["epoch"], self._state["batch"])
+        is_early = saved is not None and (saved[1] == size or self._why == saving.INTERRUPTED)
+        goal = saved and divmod(saved[0] * size + saved[1], size)
         if goal is None or is_early:  # not where the epoch is not closed, or batches are skipped
             waits = may_skip and (is_early or is_closed)
             self._stops = lambda batch: batch != size and not waits
@@ -57,7 +57,7 @@ class Follows(Interrupter):
         with suppress(errors.Interrupted), self._nonfinite_noted(learner):
             for step in learner.steps(built.train, built.valid, more=built.more):
                 saw(step)
-                self._updates = step.updates
+                self._repeat_requests(step)
                 if step.kind == "update" and step.updates == self._last:
                     if is_early and learner.checkpointer is not None:
                         learner.checkpointer.save(self._last, learner.state(), {})
@@ -75,30 +75,26 @@ class Follows(Interrupter):
         except errors.NonFiniteError:
             self.nonfinite = learner.updates + 1
 
-    def _is_early(self, state: Mapping[str, Any], size: int) -> bool:
-        tickers = {"valid": state["parts"]["validation"], **state["parts"].get("sets", {})}
-        return state["batch"] == size or any(
-            self._logged[self._last, split, "epoch"] and ticker["last_update"] != self._last
-            for split, ticker in tickers.items()
-        )
-
-    def requests(self) -> Iterator[str]:
-        """The validations that the run made on request after this update, and its last save.
+    def _repeat_requests(self, step: Step) -> None:
+        """Requests the validations that the run made on request after an update, and its last save.
 
         A run that ended within an epoch may have saved its state before it closed the epoch.
         """
-        yield from ["validate"] * self._logged[self._updates, "valid", "window"]
-        tally = self._state["metric_log"]["tally"] if self._state else {}
-        is_open = tally.get("window") or any(each is not None for each in tally.get("epoch", ()))
-        if is_open and not tally.get("given") and self._updates == self._last:
-            yield "save"
+        if step.updates != self._updates:
+            self._updates = step.updates
+            for _ in range(self._logged[step.updates, "valid", "window"]):
+                self.interrupter.request("validate")
+        is_within = self._state is not None and self._state["batch"] > 0
+        is_early = is_within and self._why in (saving.DUE, saving.REQUESTED)
+        if is_early and step.updates == self._last:
+            self.interrupter.request("save")
 
-    def at(self, split: str, updates: int, batch: int) -> bool:
-        """Whether the run stopped here, or everything is made."""
+    def _reason(self, split: str, updates: int, batch: int) -> str | None:
+        """Why to stop: the run stopped here, or everything is made."""
         if split != "train":
             is_there = self._is_left and not self._logged[updates, split, "epoch"]
         else:  # a run that is over closes its epoch
             is_there = not self._is_over and self._stops(batch)
         if updates > self._last or updates == self._last and is_there:
-            self.stop("every update that was asked for is made")
-        return self.asked is not None
+            return "every update that was asked for is made"
+        return None

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
@@ -11,6 +12,7 @@ import torch
 
 from andiron import errors, randomness, serialization
 from andiron.checkpoint import Store, contents, directory
+from andiron.disk import files
 from andiron.distributed import World
 from andiron.interrupter import Interrupter
 from andiron.learner import Learner
@@ -32,10 +34,11 @@ from andiron.shell.run.resume_policy import applied
 from andiron.shell.training import joining, ranks
 from andiron.writers import JsonLinesWriter
 
+SAVED = re.compile(r" INFO saved (step-[0-9.]+): (.*)$")  # in the log
 BEGUN_FROM = ("start_from", "fork_from")
 AT_THE_END = {  # of a stretch, and nowhere else
     "_target_": "andiron.checkpoint.checkpointing", "metric": None, "last": 2,
-    "every_epochs": None, "every_updates": 2**53,
+    "every": 2**53,
 }  # fmt: skip
 
 
@@ -104,6 +107,26 @@ class PastSessions:
             return None
         run = run_record.identity(self._folder)
         return resume_point.of_run(self.store, self.saved[updates], run)
+
+    @cached_property
+    def _reasons(self) -> dict[str, str]:
+        """Why the run saved each of its checkpoints, by name."""
+        with files.opened(self._folder.log) as log:
+            lines = (line.decode(errors="replace").strip() for line in log)
+            return dict(match.groups() for match in map(SAVED.search, lines) if match)
+
+    def why_saved(self, updates: int) -> str | None:
+        """Why the run saved its state after this number of updates; None if it did not.
+
+        Raises: RunFolderError if the log does not say.
+        """
+        name = self.saved.get(updates)
+        if name is not None and name not in self._reasons:
+            raise errors.RunFolderError(
+                f"{self._folder.log}: does not say why {name} was saved, as the log of an earlier "
+                "version; ask a run that this version trained"
+            )
+        return name and self._reasons[name]
 
     def record_at(self, updates: int, *, is_begun: bool = True) -> dict[str, Any]:
         """The record of the session that made the update after `updates`.

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from andiron.data import structures
 from andiron.learner import Learner
+from andiron.learner.update import Updater
 from andiron.serialization.safetensors_codec import as_bytes, contiguous
 from andiron_lab.ask.engine import Instrument, Update
 from andiron_lab.ask import bit_comparison
@@ -55,46 +56,42 @@ class States(Instrument):
 class Trace(States):
     """Every tensor of an update: state, input, layers, result, gradients, rates, state after it."""
 
-    _evaluation = 1
-
     def before(self, update: Update) -> None:
-        """Keeps the state and the input, and watches the layers and the optimizer."""
+        """Keeps the state and the input, and watches the layers."""
         self.keep("before the update: ", _state(update.learner))
         for batch in update.batches:
             self.keep("input: ", _tensors(batch))
         for name, module in update.learner.model.named_modules():
-            module.register_forward_hook(partial(self._keep_output, name))
-        optimizer, updater = update.learner.optimizer, update.learner.updater
-        vars(optimizer)["step"] = partial(self._step, optimizer.step)
-        vars(updater)["gradients"] = partial(self._again, updater.gradients)
+            module.register_forward_hook(partial(self._keep_output, name, update.learner.updater))
 
     def computed(self, update: Update) -> None:
-        """Keeps the loss, what else the task returns, and the gradients."""
+        """Keeps the result of the task, the gradients, and what the step gets."""
         for item in update.items:
             self.keep("result: ", _tensors(item))
-        self.keep("gradient: ", reversed([*(update.gradients or {}).items()]))
+        learner, gradients = update.learner, update.gradients
+        if gradients is None:
+            return
+        self.keep("gradient: ", reversed([*gradients.items()]))
+        rates = learner.rates.items()
+        numbers = ((name, torch.tensor(rate, dtype=torch.float64)) for name, rate in rates)
+        self.keep("learning rate of group: ", numbers)
+        given = gradients.replaced({name: tensor.clone() for name, tensor in gradients.items()})
+        if learner.updater.transform is not None:
+            given = learner.updater.transform(given, learner.updates)
+        self.keep("clipped or transformed gradient: ", reversed([*given.items()]))
 
     def after(self, update: Update) -> None:
         """Keeps the state."""
         self.keep("", _state(update.learner))
 
-    def _keep_output(self, name: str, module: Any, inputs: Any, output: Any) -> None:
+    def _keep_output(
+        self, name: str, updater: Updater, module: Any, inputs: Any, output: Any
+    ) -> None:
         if not torch.is_inference_mode_enabled():  # a validation
-            later = f" in evaluation {self._evaluation}" * (self._evaluation > 1)
+            number = updater.evaluations
+            later = f" in evaluation {number}" * (number > 1)
             pairs = ((f"{name} {part}".strip(), each) for part, each in _tensors(output))
             self.keep(f"{LAYER}{later}: ", pairs)
-
-    def _again(self, compute: Any, *given: Any, **by: Any) -> Any:
-        self._evaluation += 1  # the first is under way
-        return compute(*given, **by)
-
-    def _step(
-        self, step: Any, rates: Any, model: Any, gradients: Any, *more: Any, **by: Any
-    ) -> Any:
-        numbers = ((name, torch.tensor(rate, dtype=torch.float64)) for name, rate in rates.items())
-        self.keep("learning rate of group: ", numbers)
-        self.keep("clipped or transformed gradient: ", reversed([*gradients.items()]))
-        return step(rates, model, gradients, *more, **by)
 
 
 def _state(learner: Learner) -> Iterator[tuple[str, Tensor]]:

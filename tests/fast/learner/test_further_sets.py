@@ -16,7 +16,7 @@ from andiron.metrics import Accuracy, Loss
 from andiron.optim import Optimizer
 from andiron.optim.own import averaging
 from andiron.plain.cadence import Cadence
-from stops_at import StopsAt
+from stops_at import stops_at
 from threaded_world import in_threads
 
 NIGHT = data.DataLoader(TEST, DIGITS.batcher, batch_size=4)
@@ -95,7 +95,7 @@ def test_stopping_in_any_pass_equals_never_stopping(tmp_path, change, place):
     def saved(b):
         return change(b).with_file_checkpointer(best("loss", "lowest"), Cadence(updates=100))
 
-    with made(tmp_path, again, change=lambda b: saved(b).interrupter(StopsAt(*place))) as learner:
+    with made(tmp_path, again, change=lambda b: saved(b).interrupter(stops_at(*place))) as learner:
         with pytest.raises(errors.Interrupted):
             learner.fit(*loaders(), more={"night": NIGHT})
     with made(tmp_path, again, change=saved) as learner:

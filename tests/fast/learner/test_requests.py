@@ -15,20 +15,16 @@ from andiron.optim import Ema, Optimizer
 from andiron.schedules import Plateau
 
 
-class Requesting(Interrupter):
-    """Makes requests after given numbers of updates."""
+def requesting(planned, stops_in_valid_after=None):
+    """An interrupter with requests after given numbers of updates."""
 
-    is_watched = True
+    def rule(split, updates, batch):
+        for name in planned.pop(updates, ()) if split == "train" else ():
+            interrupter.request(name)
+        return "for a test" if (split, updates) == ("valid", stops_in_valid_after) else None
 
-    def __init__(self, requests):
-        super().__init__()
-        self.planned = requests
-
-    def at(self, split, updates, batch):
-        if split == "train":
-            for name in self.planned.pop(updates, ()):
-                self.request(name)
-        return super().at(split, updates, batch)
+    interrupter = Interrupter(stop_rule=rule)
+    return interrupter
 
 
 class Kept(list):
@@ -71,7 +67,7 @@ def test_saving_and_validating_on_request_change_nothing_of_a_run(tmp_path):
     straight, points = made(tmp_path / "a")
     straight.fit(*loaders())
     requests = {2: ["validate"], 5: ["save"], BATCHES: ["validate"], 9: ["validate", "save"]}
-    asked, more = made(tmp_path / "b", Requesting(dict(requests)))
+    asked, more = made(tmp_path / "b", requesting(dict(requests)))
     asked.fit(*loaders())
     resumed, _ = made(tmp_path / "c")
     resumed.load(load(tmp_path / "b" / "checkpoints" / "step-10"))
@@ -92,17 +88,17 @@ def test_saving_and_validating_on_request_change_nothing_of_a_run(tmp_path):
 def test_a_paused_run_grants_requests_and_continues_with_the_same_bits(tmp_path):
     straight, _ = made(tmp_path / "a")
     straight.fit(*loaders())
-    requesting = Requesting({3: ["pause"]})
-    paused, points = made(tmp_path / "b", requesting)
+    asking = requesting({3: ["pause"]})
+    paused, points = made(tmp_path / "b", asking)
     training = threading.Thread(target=paused.fit, args=loaders())
     training.start()
-    while not requesting.is_paused:
+    while not asking.is_paused:
         threading.Event().wait(0.01)
-    requesting.request("validate")
+    asking.request("validate")
     while not any(point[:2] == ("valid", 4) for point in points):
         threading.Event().wait(0.01)
     assert paused.updates == 4 and training.is_alive()
-    requesting.request("pause")
+    asking.request("pause")
     training.join()
 
     assert same(straight.model.state_dict(), paused.model.state_dict())
@@ -110,13 +106,13 @@ def test_a_paused_run_grants_requests_and_continues_with_the_same_bits(tmp_path)
 
 
 def test_a_paused_run_that_is_asked_to_stop_saves_and_stops(tmp_path):
-    requesting = Requesting({3: ["pause"]})
-    learner, _ = made(tmp_path, requesting)
+    asking = requesting({3: ["pause"]})
+    learner, _ = made(tmp_path, asking)
 
     def stop():
-        while not requesting.is_paused:
+        while not asking.is_paused:
             threading.Event().wait(0.01)
-        requesting.stop("for a test")
+        asking.stop("for a test")
 
     threading.Thread(target=stop).start()
     with pytest.raises(errors.Interrupted, match="for a test"), learner:
@@ -127,13 +123,7 @@ def test_a_paused_run_that_is_asked_to_stop_saves_and_stops(tmp_path):
 
 
 def test_a_validation_on_request_that_is_interrupted_is_given_up(tmp_path):
-    class Stopping(Requesting):
-        def at(self, split, updates, batch):
-            if split == "valid" and updates == 3:
-                self.stop("for a test")
-            return super().at(split, updates, batch)
-
-    learner, points = made(tmp_path, Stopping({2: ["validate"]}))
+    learner, points = made(tmp_path, requesting({2: ["validate"]}, stops_in_valid_after=3))
     with pytest.raises(errors.Interrupted, match="for a test"), learner:
         learner.fit(*loaders())
 

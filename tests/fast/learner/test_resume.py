@@ -9,7 +9,7 @@ import torch
 from conftest import without_time
 from kept_points import Rewound
 from small_digits import BATCHES, DIGITS, LR, classifier, lengthen, loaders, same, two_optimizers
-from stops_at import StopsAt
+from stops_at import stops_at
 
 from andiron import errors
 from andiron.checkpoint import Cadence, KeepLast, load
@@ -130,20 +130,16 @@ PLACES = {  # in the order they come, by split, batch of the pass and epoch
 }
 
 
-class StopsIn(Interrupter):
-    """Stops once, at one of the places above."""
-
-    is_watched = True
+class StopsIn:
+    """A stop rule: one of the places above."""
 
     def __init__(self, place):
-        super().__init__()
         self.place, self.learner = place, None
 
-    def at(self, split, updates, batch):
+    def __call__(self, split, updates, batch):
         epoch = self.learner.position.epoch
-        if self.place in ((split, batch, epoch), (split, batch, None)):
-            self.stop("for a test")
-        return super().at(split, updates, batch)
+        is_there = self.place in ((split, batch, epoch), (split, batch, None))
+        return "for a test" if is_there else None
 
 
 def pieces(tmp_path, name, places, kept, **options):
@@ -155,7 +151,7 @@ def pieces(tmp_path, name, places, kept, **options):
         made = SETUPS[name](
             builder(tmp_path, kept, **options)
             .with_file_checkpointer(KeepLast(2))
-            .interrupter(stops),
+            .interrupter(Interrupter(stop_rule=stops)),
             classifier(),
         )
         stops.learner = made
@@ -196,7 +192,7 @@ def test_a_run_stopped_early_and_interrupted_in_its_test_names_its_epoch(tmp_pat
             builder(tmp_path, kept)
             .with_file_checkpointer()
             .early_stopping(rule=goal)
-            .interrupter(stops)
+            .interrupter(Interrupter(stop_rule=stops))
         )
         stops.learner = made = made.build(
             model := classifier(), Optimizer(torch.optim.Adam, model), LR
@@ -264,7 +260,7 @@ def test_a_checkpoint_within_an_epoch_does_not_change_the_metrics(tmp_path):
 
 
 def test_a_checkpoint_with_an_open_window_holds_what_it_has_seen(tmp_path):
-    stops = StopsAt("train", updates=5)
+    stops = stops_at("train", 5)
     made = SETUPS["adam"](
         builder(tmp_path).with_file_checkpointer().interrupter(stops), classifier()
     )

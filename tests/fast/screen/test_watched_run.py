@@ -51,7 +51,8 @@ def test_a_run_paused_by_a_key_is_paused_until_it_continues(tmp_path, monkeypatc
     folder.status.write_text(json.dumps({"status": "running", "started": STARTED.isoformat()}))
     states, lines = [], []
     for line in (
-        "paused on request", "save on request, after update 4", "continued on request",
+        "paused on request", "saved step-4: on request", "save on request, after update 4",
+        "continued on request",
         "paused on request", "interrupted: key q",
     ):  # fmt: skip
         lines.append(f"2026-01-02 12:00:00,123 INFO {line}")

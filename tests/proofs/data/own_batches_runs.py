@@ -11,8 +11,7 @@ from unittest import mock
 ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from stops_at import StopsAt  # noqa: E402
-
+from andiron.interrupter import Interrupter  # noqa: E402
 from andiron.shell.training import train, train_run  # noqa: E402
 
 RUN = ("--config-dir", "conf", "batch_size=8", "num_epochs=2", "render=plain", "log_every=1",
@@ -22,13 +21,6 @@ LIBRARIES = (
     "torch_geometric", "torchvision",
     "transformers.models.bert.modeling_bert", "transformers.models.gpt2.modeling_gpt2",
 )  # fmt: skip
-
-
-class Killed(StopsAt):
-    """Ends the process, as a lack of memory does."""
-
-    def stop(self, why):
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def trained(folder, *options):
@@ -51,8 +43,13 @@ def forked(folder, *options, at=None):
         return os.waitpid(child, 0)[1]
     whole = train_run.train
 
+    def kill(split, updates, batch):
+        """Ends the process, as a lack of memory does."""
+        if (split, updates) == ("train", at):
+            os.kill(os.getpid(), signal.SIGKILL)
+
     def killed(config, run_dir, record, interrupter, *rest):
-        return whole(config, run_dir, record, Killed("train", updates=at), *rest)
+        return whole(config, run_dir, record, Interrupter(stop_rule=kill), *rest)
 
     with mock.patch.object(train_run, "train", killed if at else whole):
         os._exit(trained(folder, *options) or 0)

@@ -29,7 +29,7 @@ from andiron.tasks import Classifier, CrossEntropy
 from andiron.wings.runs import run_reader, run_details
 from andiron_lab.ask import rerun
 from in_process import called
-from stops_at import StopsAt
+from stops_at import stops_at
 
 RUN = (
     "num_epochs=2", "data=partial", "data.fraction=0.1", "model.hidden=[8]", "batch_size=32",
@@ -185,7 +185,7 @@ def made(tmp_path_factory):
         door, folder = kind(), tmp_path_factory.mktemp("runs")
         door.start(folder / "finished")
         with pytest.raises(errors.Interrupted):
-            door.start(folder / "stopped", StopsAt("train", updates=STOPPED))
+            door.start(folder / "stopped", stops_at("train", STOPPED))
         door.resume(shutil.copytree(folder / "stopped", folder / "unchanged"))
         return door, folder
 
@@ -269,7 +269,7 @@ def test_a_change_stands_in_the_record_with_its_update_and_the_bits(runs, tmp_pa
     run = shutil.copytree(folder / "stopped", tmp_path / "run")
     before, old = record_of(run), [value(run, option) for option in options]
     with pytest.raises(errors.Interrupted):  # before the first new update
-        door.resume(run, changes, allow=True, interrupter=StopsAt("train", updates=STOPPED))
+        door.resume(run, changes, allow=True, interrupter=stops_at("train", STOPPED))
     logged = record_of(run)  # a validation may be due
     assert all(logged[name].startswith(before[name]) for name in before)
 

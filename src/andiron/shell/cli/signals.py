@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any
 
 from andiron import errors
-from andiron.interrupter import Interrupter
+from andiron.interrupter import Interrupter, Phase
 from andiron.plain.states import State
 from andiron.shell.cli import streams
 
@@ -53,7 +53,7 @@ class Signals:
             self.interrupter.stop(name, 128 + number)
             if not self.interrupter.is_heard and self.interrupter.asked:
                 raise self.interrupter.asked
-            if not self.interrupter.is_starting:
+            if self.interrupter.phase is not Phase.STARTING:
                 streams.notify(f"\n{name}: {SAVES if self.interrupter.has_begun else LEAVES}")
             elif hasattr(signal, "alarm"):  # Windows has none
                 signal.signal(signal.SIGALRM, self._end_start)
@@ -68,7 +68,7 @@ class Signals:
 
     def _end_start(self, number: int, frame: FrameType | None) -> None:
         """Ends a start that takes too long, such as that of a launcher other than Andiron's."""
-        if self.interrupter.is_starting and self.interrupter.asked:
+        if self.interrupter.phase is Phase.STARTING and self.interrupter.asked:
             raise self.interrupter.asked
 
     def _in_worker(self, number: int) -> None:

@@ -94,7 +94,7 @@ class Experiment:
         for step in learner.steps(built.train, built.valid, built.test, more=built.more):
             if not report.has_updated and step.kind in ("update", "skipped"):
                 learner.wait()
-                learner.interrupter.has_begun = True  # before: a signal meanwhile saves the run
+                learner.interrupter.mark_begun()  # before: a signal meanwhile saves the run
                 report.updated()
         if built.world.rank == 0:
             self._write_results()

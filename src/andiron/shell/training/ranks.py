@@ -165,7 +165,7 @@ def follow(signals: Signals, rank: int, size: int) -> int:
             with explained, devices.deterministic(config.deterministic):
                 run = method(quiet, run_dir, *args, **options, interrupter=interrupter, world=world)
                 interrupter.hear()
-                interrupter.has_begun = True
+                interrupter.mark_begun()
                 run.run()
     except errors.AndironError as error:
         log.error("%s", error)

@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from andiron.interrupter import Interrupter, SharedInterrupter
+from andiron.interrupter import Interrupter
 from andiron.plain import wings
 from andiron.shell.cli import process
 from andiron.shell.cli.signals import Signals, installed
@@ -18,7 +18,7 @@ def run(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
     Raises: AndironError; Interrupted.
     """
     shared, launcher = process.rank_and_size(os.environ), os.getppid()
-    arguments, interrupter = sys.argv[1:], SharedInterrupter() if shared else Interrupter()
+    arguments, interrupter = sys.argv[1:], Interrupter(is_shared=shared is not None)
     interrupter.start()
     signals = Signals(interrupter, until_exit=until_exit)
     with installed(signals):

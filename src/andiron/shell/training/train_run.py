@@ -114,7 +114,7 @@ def _resume(
             trusted=None if config.resume == "auto" else trusted.with_config(changed),
         )
         interrupter.hear()
-        interrupter.has_begun = True
+        interrupter.mark_begun()
         if resumed.is_done:
             resumed.run()
             finished_run.log_end(folder, recorded)

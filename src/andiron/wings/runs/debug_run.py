@@ -15,21 +15,6 @@ STOPPED_AFTER = 2  # updates, before the resume
 log = logging.getLogger("andiron")
 
 
-class _StopsEarly(Interrupter):
-    """Stops a run after its second update, or where the user's own interrupter asks to."""
-
-    is_watched = True
-
-    def __init__(self, outer: Interrupter):
-        super().__init__()
-        self._outer = outer
-
-    def at(self, split: str, updates: int, batch: int) -> bool:
-        if self._outer.asked or (split == "train" and updates >= STOPPED_AFTER):
-            self.stop("stopped by debug=true, to be resumed")
-        return super().at(split, updates, batch)
-
-
 def run(config: Train, run_dir: Path, train: Callable[..., None], outer: Interrupter) -> None:
     """Trains, validates, tests and saves on a few batches, then again with a stop and a resume.
 
@@ -48,8 +33,13 @@ def run(config: Train, run_dir: Path, train: Callable[..., None], outer: Interru
             log.info("debug: everything ran; without checkpoints, resuming was not tried")
             return
         again = dataclasses.replace(small, render=None)
+
+        def stop_early(split: str, updates: int, batch: int) -> str | None:
+            is_late = split == "train" and updates >= STOPPED_AFTER
+            return "stopped by debug=true, to be resumed" if is_late or outer.asked else None
+
         try:
-            train(again, resumed, interrupter=_StopsEarly(outer))
+            train(again, resumed, interrupter=Interrupter(stop_rule=stop_early))
         except errors.Interrupted:
             if outer.asked:
                 raise outer.asked from None
