@@ -69,6 +69,7 @@ PLAN = {
         "andiron.data": "__init__",
         "andiron.data.augment": WHOLE,
         "andiron.data.composed": WHOLE,
+        "andiron.data.kinds": WHOLE,
         "andiron.data.on_disk": WHOLE,
         "andiron.data.sources": WHOLE,
         "andiron.metrics": "__init__",

@@ -142,7 +142,7 @@ def test_one_sample_is_followed_and_the_hardest_have_the_means_of_their_losses(t
         asked.of_sample(5000)
     with pytest.raises(errors.SelectionError, match="30 updates have to be made again from the st"):
         SampleQuestions(RunFolder(tmp_path), LIST_ALONE).hardest(1)
-    assert andiron.load(tmp_path).sample_questions().of_update(3)["updates"] == [everything[2]]
+    assert andiron.load(tmp_path).ask.samples().of_update(3)["updates"] == [everything[2]]
 
 
 def test_a_spike_is_led_to_the_update_of_its_window_and_to_a_folder_of_nonfinite(tmp_path):

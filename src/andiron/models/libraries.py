@@ -5,7 +5,6 @@ options of `image_folder`, `mean` and `std` of pixels, and the files of a `token
 """
 
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,17 +12,12 @@ from typing import Any
 from torch import nn
 
 from andiron import errors
-from andiron.disk import checksums, files
+from andiron.disk import files, tokenizer_files
 from andiron.models import shapes, zoo
 from andiron.recording import keep_arguments
 
 # of a config.json: the dtype of the weights beside it, and code of its own
 NOT_READ = ("dtype", "torch_dtype", "auto_map", "quantization_config")
-# what tokenizers of transformers 5.24 read, by `vocab_files_names` of all its classes
-OF_TOKENIZERS = re.compile(
-    r"(tokenizer|.*vocab|merges|special_tokens|added_tokens|tekken|chat_template|normalizer|"
-    r"dict|emoji|byte_maps|word_).*|.*[.](model|spm|codes|tokenizer|tiktoken|jinja)"
-)
 FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}  # Pillow's numbers
 LARGE = 384  # ConvNeXt crops smaller pictures only
 log = logging.getLogger("andiron")
@@ -131,26 +125,11 @@ def hf(
     return network
 
 
-def tokenizer_files(folder: str) -> dict[str, str]:
-    """The SHA-256 of each file that the tokenizer in a folder of transformers reads; may be empty.
-
-    Among them is config.json, whose type of network decides on the class of the tokenizer.
-    """
-    found = [*Path(folder).glob("*"), *Path(folder).glob("additional_chat_templates/*")]
-    paths = [path for path in sorted(found) if OF_TOKENIZERS.fullmatch(path.name)]
-    paths += [Path(folder, "config.json")] if paths else []
-    return {
-        str(path.relative_to(folder)): checksums.entry(path)["sha256"]
-        for path in paths
-        if path.is_file()
-    }
-
-
 def _of_hf(name: str, config: Mapping[str, Any] | None = None, **_: Any) -> dict[str, Any]:
     own: dict[str, Any] = {}
     if not Path(name).is_absolute():
         return own
-    if names := tokenizer_files(name):
+    if names := tokenizer_files.checksums_in(name):
         own["tokenizer"] = {"folder": name, "files": names}
     path = Path(name, "processor_config.json")  # transformers 5 reads it first
     if not (pixels := _read(path).get("image_processor")):

@@ -18,9 +18,9 @@ from torch.nn import functional
 
 from andiron import randomness
 from andiron.data.dataset import Batch
-from andiron.metrics.sequence.decoded_text import BYTES, decoded
 from andiron.outputs import IGNORED, Scalar, SequenceOutput
 from andiron.plain.markdown import fenced
+from andiron.plain.token_texts import BYTES, decoded, encoded, start_of
 from andiron.ranges import Count, NonNegative
 from andiron.recording import keep_arguments
 from andiron.tasks import criterion, target_checks as checks
@@ -125,27 +125,3 @@ def nll_beside(loss: Criterion, logits: Tensor, targets: Tensor) -> Scalar | Non
     with torch.no_grad():
         flat = logits.flatten(0, -2), targets.flatten()
         return functional.cross_entropy(*flat, ignore_index=IGNORED)
-
-
-def start_of(vocabulary: Sequence[str] | None) -> str:
-    """A line break, or the first character of a vocabulary that has none."""
-    return "\n" if vocabulary is None or "\n" in vocabulary else vocabulary[0]
-
-
-def encoded(text: str, vocabulary: Sequence[str] | None, name: str = "prompt") -> list[int]:
-    """The tokens of a text.
-
-    Raises: ValueError with its `name` and the characters that the vocabulary lacks, or for no text.
-    """
-    if not text:
-        raise ValueError(f"{name}: should have at least one character, such as a line break")
-    if vocabulary is None:
-        return [*text.encode()]
-    numbers = {token: number for number, token in enumerate(vocabulary)}
-    unknown = sorted({*text} - numbers.keys())
-    if unknown:
-        raise ValueError(
-            f"{name}={text[:40]!r}: the vocabulary has no {', '.join(map(repr, unknown[:10]))}; "
-            "use characters that it has"
-        )
-    return [numbers[character] for character in text]

@@ -24,12 +24,12 @@ from strangers_tables import AMERICAN, AMERICAN_OPTIONS, CITIES, GERMAN, GERMAN_
 
 from andiron import data, errors
 from andiron.data import ArrayBatcher
+from andiron.data.kinds import recorded_kind
 from andiron.data.on_disk import image_tree
 from andiron.data.on_disk.column_values import finite, text_of, texts
-from andiron.data.on_disk.columns import DETECTED, Reading, places
+from andiron.data.on_disk.columns import Reading, places
 from andiron.data.on_disk.csv_file import csv, read
 from andiron.data.splitting.described import Described
-from andiron.wings.trained import raw_inputs
 from refusals import message_of
 
 
@@ -176,10 +176,10 @@ def test_rows_are_the_same_inputs_in_every_form(tmp_path):
     }).write_parquet(path)  # fmt: skip
     splits = load(path, "kind", missing="median", categories=["level"])
     data = Described("t", splits.batcher, splits.facts, 64, "float32")
-    expected = raw_inputs.of(path, data, DETECTED).dataset.inputs
+    expected = recorded_kind.of(data).samples(path).dataset.inputs
     assert expected.isfinite().all() and len(expected) == 60
     for rows in as_frames(path):
-        found = raw_inputs.of(rows, data, DETECTED).dataset.inputs
+        found = recorded_kind.of(data).samples(rows).dataset.inputs
         assert torch.equal(found, expected), type(rows)
 
 
@@ -187,10 +187,10 @@ def test_a_row_of_pandas_is_read_by_its_names(tmp_path):
     pandas = pytest.importorskip("pandas")
     data = Described("t", ArrayBatcher(), {"input_shape": (2,), "columns": ["a", "b"]}, 64)
     row = pandas.Series({"b": 2.0, "a": 1.0})
-    assert raw_inputs.of(row, data, DETECTED).dataset.inputs.tolist() == [[1, 2]]
+    assert recorded_kind.of(data).samples(row).dataset.inputs.tolist() == [[1, 2]]
     frame = pandas.DataFrame([[1.0, 2.0, 3.0]], columns=["a", "b", "b"])
     twice = "the data frame has the column 'b' twice; give each column a name of its own"
-    assert message_of(errors.DataError, raw_inputs.of, frame, data, DETECTED) == twice
+    assert message_of(errors.DataError, recorded_kind.of(data).samples, frame) == twice
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ def test_names_are_found_below_remarks_and_beside_spaces(tmp_path, top, row):
     assert sorted(all_inputs(splits).tolist()) == expected
     assert splits.facts["class_names"] == ["a", "b"]
     data = Described("t", splits.batcher, splits.facts, 64, "float32")
-    assert raw_inputs.of(path, data, DETECTED).dataset.inputs.tolist() == expected
+    assert recorded_kind.of(data).samples(path).dataset.inputs.tolist() == expected
 
 
 def test_a_row_of_values_is_not_taken_for_names(tmp_path):
@@ -470,7 +470,7 @@ def test_numbers_of_the_date_format_are_dates_if_all_are(tmp_path):
     assert {*all_inputs(splits)[:, 0].tolist()} == {19750.0, 19763.0}
     data = Described("t", splits.batcher, splits.facts, 64, "float32")
     for row in ({"day": 20240210, "x": 1}, {"day": "2024-02-10", "x": "1"}):
-        assert raw_inputs.of([row], data, DETECTED).dataset.inputs.tolist() == [[19763, 1]]
+        assert recorded_kind.of(data).samples([row]).dataset.inputs.tolist() == [[19763, 1]]
     path.write_text(path.read_text() + "20240230,1,1\n")
     assert "no column of" in refusal(path, date_format="%Y%m%d", missing="drop")
 
@@ -502,7 +502,7 @@ def test_a_number_far_from_zero_is_standardised_in_float64(tmp_path):
     expected = (of_train - of_train.mean()) / of_train.std(correction=0)
     assert (found - expected).abs().max() < 1e-6 and math.isclose(offset, of_train.mean())
     data = Described("t", splits.batcher, splits.facts, 64, "float32")
-    again = raw_inputs.of([{"time": each} for each in of_train.tolist()], data, DETECTED)
+    again = recorded_kind.of(data).samples([{"time": each} for each in of_train.tolist()])
     assert torch.equal(again.dataset.inputs, raw.inputs)
 
 
@@ -536,7 +536,7 @@ def test_bad_rows_and_numbers_beyond_float32_have_no_prediction(tmp_path):
     data = Described("t", ArrayBatcher(), facts, 64, "float32")
     path = tmp_path / "new.csv"
     path.write_text("a,b\n1,2\n,3\n4,1e39\nmany,5\n6,7,8\n8,9\n")
-    samples = raw_inputs.of(path, data, DETECTED)
+    samples = recorded_kind.of(data).samples(path)
     assert samples.dataset.inputs.tolist() == [[1, 2], [4, math.inf], [8, 9]]
     bad = "\n".join(samples.problems)
     for line, why in {3: "has no value", 5: "'many' is not a number", 6: "has 3 values"}.items():

@@ -17,11 +17,11 @@ from omegaconf import OmegaConf
 
 from andiron import errors
 from andiron.data import DataLoader
+from andiron.data.kinds.texts import LastTokens
 from andiron.data.on_disk import character_tokens
 from andiron.data.on_disk.stored import StoredArray, StoredFile
 from andiron.data.on_disk.text_file import TextBatcher, WindowDataset, text
 from andiron.disk import guarded_folders
-from andiron.wings.trained.input_datasets import Texts
 from refusals import message_of
 
 CPU = torch.device("cpu")
@@ -387,7 +387,7 @@ def test_a_byte_order_mark_is_no_character(tmp_path):
         parts.append((splits.facts["vocabulary"], splits.train.__getitems__(samples).inputs))
     (plain, inputs), (marked, same) = parts
     assert marked == plain and torch.equal(inputs, same)
-    prompts = Texts([tmp_path / "plain.txt", tmp_path / "marked.txt"], plain, 4)
+    prompts = LastTokens([tmp_path / "plain.txt", tmp_path / "marked.txt"], plain, 4)
     assert prompts.tokens[0].tolist() == prompts.tokens[1].tolist()
 
 

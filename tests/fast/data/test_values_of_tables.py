@@ -14,11 +14,11 @@ import torch
 import yaml
 
 from andiron import errors
-from andiron.data.on_disk.columns import DETECTED, places
+from andiron.data.kinds import recorded_kind
+from andiron.data.on_disk.columns import places
 from andiron.data.on_disk.csv_file import csv
 from andiron.data.splitting.described import Described
 from andiron.tasks import Regressor
-from andiron.wings.trained import raw_inputs
 from refusals import message_of
 
 CPU = torch.device("cpu")
@@ -71,7 +71,7 @@ def test_a_date_without_a_year_of_the_calendar_is_a_bad_row(tmp_path, dtype, odd
     assert splits.facts["skipped_lines"] == [7]
     frame = polars.read_parquet(path)
     data = Described("t", splits.batcher, splits.facts, 64, "float32")
-    samples = raw_inputs.of(frame, data, DETECTED)
+    samples = recorded_kind.of(data).samples(frame)
     assert len(samples.names) == 39 and "row 7, column 'until'" in samples.problems[0]
     as_text = load(path, categories=["until"]).facts["encoding"]["columns"][0]
     assert len(as_text["categories"]) > 20
@@ -157,16 +157,16 @@ def test_a_category_is_one_whatever_it_comes_from(tmp_path, values, written, oth
     frame.write_parquet(tmp_path / "t.parquet")
     splits = load(tmp_path / "t.parquet", categories=["c"])
     data = Described("t", splits.batcher, splits.facts, 64, "float32")
-    expected = raw_inputs.of(frame, data, DETECTED).dataset.inputs
+    expected = recorded_kind.of(data).samples(frame).dataset.inputs
     assert expected.sum() == len(frame)
     pandas = pytest.importorskip("pandas")
     tables = [frame.to_dicts(), [{"c": each} for each in written * number],
               [{"c": each} for each in others * number],
               pandas.DataFrame({"c": frame["c"].to_list()})]  # fmt: skip
     for table in tables:
-        assert torch.equal(raw_inputs.of(table, data, DETECTED).dataset.inputs, expected)
+        assert torch.equal(recorded_kind.of(data).samples(table).dataset.inputs, expected)
     frame.write_csv(tmp_path / "t.csv")
-    again = raw_inputs.of(tmp_path / "t.csv", data, DETECTED).dataset.inputs
+    again = recorded_kind.of(data).samples(tmp_path / "t.csv").dataset.inputs
     assert torch.equal(again, expected)
 
 

@@ -7,11 +7,11 @@ from foreign_metrics import LOSS, NUMBER, adapted, at_once, batches, restored, s
 from andiron import errors
 from andiron.data import Batch
 from andiron.metrics import Tally, Torchmetrics
-from andiron.metrics.sequence.decoded_text import decoded
 from andiron.models import GAN
 from andiron.outputs import (
     IGNORED, AdversarialOutput, ClassificationOutput, RegressionOutput, SequenceOutput,
 )  # fmt: skip
+from andiron.plain.token_texts import decoded
 from andiron.tasks import Adversarial
 from refusals import message_of
 

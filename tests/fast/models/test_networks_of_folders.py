@@ -9,10 +9,10 @@ import torch
 
 from andiron import errors, models
 from andiron.data import ArrayBatcher, ImageBatcher
-from andiron.data.on_disk.columns import DETECTED
+from andiron.data.kinds import recorded_kind
+from andiron.data.kinds.texts import tokenised as tokenised_by
 from andiron.data.splitting.described import Described
-from andiron.models import libraries
-from andiron.wings.trained import input_datasets, raw_inputs
+from andiron.disk import tokenizer_files
 from refusals import message_of
 
 transformers = pytest.importorskip("transformers")
@@ -34,8 +34,8 @@ def bert(tmp_path):
 
 
 def tokenised(folder, *texts, recorded=None):
-    files = libraries.tokenizer_files(str(folder)) if recorded is None else recorded
-    return input_datasets.tokenised(texts, {"folder": str(folder), "files": files})
+    files = tokenizer_files.checksums_in(str(folder)) if recorded is None else recorded
+    return tokenised_by(texts, {"folder": str(folder), "files": files})
 
 
 def test_every_file_that_a_tokenizer_of_transformers_names_is_recorded():
@@ -47,9 +47,10 @@ def test_every_file_that_a_tokenizer_of_transformers_names_is_recorded():
               "tekken.json", "tiktoken.model"}  # fmt: skip
 
     assert len(names) > 20
-    assert not [name for name in names | others if not libraries.OF_TOKENIZERS.fullmatch(name)]
+    is_read = tokenizer_files.OF_TOKENIZERS.fullmatch
+    assert not [name for name in names | others if not is_read(name)]
     for name in ("model.safetensors", "preprocessor_config.json", "README.md", "optimizer.pt"):
-        assert not libraries.OF_TOKENIZERS.fullmatch(name)
+        assert not is_read(name)
 
 
 CHANGES = {
@@ -66,7 +67,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_tokenizer_with_another_file_is_refused_by_its_name(change, bert):
-    recorded = libraries.tokenizer_files(str(bert))
+    recorded = tokenizer_files.checksums_in(str(bert))
     name, text = change(bert)
     (bert / name).unlink(missing_ok=True)
     if text is not None:
@@ -79,7 +80,7 @@ def test_a_tokenizer_with_another_file_is_refused_by_its_name(change, bert):
 
 
 def test_a_run_that_recorded_some_files_is_held_to_these(bert):
-    old = {name: sha256 for name, sha256 in libraries.tokenizer_files(str(bert)).items()
+    old = {name: sha256 for name, sha256 in tokenizer_files.checksums_in(str(bert)).items()
            if name != "config.json"}  # fmt: skip
     (bert / "added_tokens.json").write_text("{}")
     assert tokenised(bert, "good", recorded=old)
@@ -95,15 +96,15 @@ def test_texts_have_the_same_fields_whatever_stands_beside_them(bert):
     assert beside[1] == alone[0] and "position_ids" not in alone[0]
     assert len(beside[0]["input_ids"]) == 16  # the positions; its tokenizer has no limit on file
     data = Described("x", ArrayBatcher(), {"tokenizer": {
-        "folder": str(bert), "files": libraries.tokenizer_files(str(bert)),
+        "folder": str(bert), "files": tokenizer_files.checksums_in(str(bert)),
     }}, 8)  # fmt: skip
-    assert raw_inputs.of(["good", "bad film"], data, DETECTED).comes_alone
+    assert recorded_kind.of(data).samples(["good", "bad film"]).comes_alone
 
 
 def test_pictures_of_a_folder_with_a_tokenizer_are_pictures(bert):
     facts = {"input_shape": (3, 4, 4), "tokenizer": {"folder": str(bert), "files": {}}}
     data = Described("x", ImageBatcher(0.5, 0.5), facts, 8, "uint8")
-    assert type(raw_inputs.of(["a.png"], data, DETECTED).dataset).__name__ == "Pictures"
+    assert type(recorded_kind.of(data).samples(["a.png"]).dataset).__name__ == "PictureFiles"
 
 
 DECODERS = {

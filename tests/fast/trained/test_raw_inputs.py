@@ -8,12 +8,12 @@ from PIL import Image
 
 from andiron import errors
 from andiron.data import ArrayBatcher, Batch, ImageBatcher
-from andiron.data.on_disk.columns import DETECTED
+from andiron.data.kinds import recorded_kind
 from andiron.data.on_disk.text_file import TextBatcher
 from andiron.data.splitting.described import Described
 from andiron.metrics import HammingAccuracy
 from andiron.tasks import BinaryClassifier, Classifier, MultiLabelClassifier, Regressor
-from andiron.wings.trained import predictions, raw_inputs
+from andiron.wings.trained import predictions
 
 TABLE = Described(
     "houses", ArrayBatcher(), {"input_shape": (2,), "columns": ["rooms", "area"]}, 256, "float32"
@@ -30,7 +30,7 @@ TEXT = Described(
 
 
 def inputs_of(given, data):
-    samples = raw_inputs.of(given, data, DETECTED)
+    samples = recorded_kind.of(data).samples(given)
     return samples.dataset.__getitems__(range(len(samples.dataset))).inputs
 
 
@@ -49,7 +49,7 @@ def test_rows_have_the_columns_of_the_training_in_their_order(tmp_path):
 
 def test_all_wrong_rows_are_listed():
     rows = [{"rooms": "x", "area": 1}, {"rooms": 1, "area": 1}, {"rooms": 1, "are": 2}]
-    samples = raw_inputs.of(rows, TABLE, DETECTED)
+    samples = recorded_kind.of(TABLE).samples(rows)
     (problems,) = samples.problems
     head, first, second, remedy = problems.splitlines()
     assert samples.names == ["row 1"]
@@ -79,28 +79,28 @@ def test_rows_are_encoded_as_in_the_training(tmp_path):
         for row in rows
     ))  # fmt: skip
 
-    assert raw_inputs.of(rows, table, DETECTED).dataset.inputs.tolist() == expected
-    assert raw_inputs.of(path, table, DETECTED).dataset.inputs.tolist() == expected
-    content = raw_inputs.of(path.read_bytes(), table, DETECTED)  # of standard input
+    assert recorded_kind.of(table).samples(rows).dataset.inputs.tolist() == expected
+    assert recorded_kind.of(table).samples(path).dataset.inputs.tolist() == expected
+    content = recorded_kind.of(table).samples(path.read_bytes())  # of standard input
     assert content.dataset.inputs.tolist() == expected
     assert [*content.names] == ["stdin, line 2", "stdin, line 3", "stdin, line 4"]
     with pytest.raises(errors.DataError, match="^row 0, column 'sold': 'soon' is not a date YYYY"):
-        raw_inputs.of([{"area": 1, "town": "", "sold": "soon"}], table, DETECTED)
+        recorded_kind.of(table).samples([{"area": 1, "town": "", "sold": "soon"}])
     columns[0]["kind"] = "lambda"
     with pytest.raises(errors.DataError, match="^encoding: is malformed"):
-        raw_inputs.of(rows, table, DETECTED)
+        recorded_kind.of(table).samples(rows)
 
 
 def test_pictures_become_pixels_of_the_shape_of_the_data():
     grey = torch.arange(16, dtype=torch.uint8).view(4, 4)
     picture = Image.fromarray(grey.numpy())
 
-    samples = raw_inputs.of([picture, picture.resize((8, 8))], GREY, DETECTED)
+    samples = recorded_kind.of(GREY).samples([picture, picture.resize((8, 8))])
     assert torch.equal(samples.dataset.__getitems__([0]).inputs[0, 0], grey)
     assert samples.dataset.__getitems__([1]).inputs.shape == (1, 1, 4, 4)
     assert samples.batcher.scale == 255.0  # of pictures; the data set stores sixteenths
     assert inputs_of(picture.resize((8, 4)), WIDE).shape == (1, 1, 4, 8)
-    narrow = raw_inputs.of(picture, WIDE, DETECTED)
+    narrow = recorded_kind.of(WIDE).samples(picture)
     narrow.dataset.__getitems__([0])
     assert "4x4 pixels where the run has 8x4" in narrow.unreadable[0]
     assert picture.size == (4, 4)
@@ -119,13 +119,13 @@ def test_pictures_become_pixels_of_the_shape_of_the_data():
 ])  # fmt: skip
 def test_what_is_no_sample_is_refused_with_what_is(given, data, words):
     with pytest.raises(errors.DataError, match=words):
-        raw_inputs.of(given, data, DETECTED)
+        recorded_kind.of(data).samples(given)
 
 
 def test_texts_are_their_last_tokens_and_uneven_ones_come_alone():
     assert inputs_of("aabbab", TEXT).tolist() == [[1, 1, 0, 1]]
-    assert raw_inputs.of(["ab", "b"], TEXT, DETECTED).comes_alone
-    assert not raw_inputs.of(["ab", "ba"], TEXT, DETECTED).comes_alone
+    assert recorded_kind.of(TEXT).samples(["ab", "b"]).comes_alone
+    assert not recorded_kind.of(TEXT).samples(["ab", "ba"]).comes_alone
 
 
 def test_each_task_says_its_own():

@@ -47,14 +47,14 @@ def test_two_processes_ask_what_two_trained(run):
 
 
 def test_bisect_starts_as_many_processes_as_trained_the_run(run):
-    asked = andiron.load(run).bisect("optimizer.eps=1e-6", updates=(12, 14))
+    asked = andiron.load(run).ask.bisect("optimizer.eps=1e-6", updates=(12, 14))
     first = asked.first
     assert (asked.start, first.updates, first.where) == (10, 11, "weight of rank 0")
     assert first.what.startswith("network.features.0.weight[0], ") and not asked.notes
-    same = andiron.load(run).bisect("log_every=2", updates=(12, 14))
+    same = andiron.load(run).ask.bisect("log_every=2", updates=(12, 14))
     assert (same.equal, same.agreed, same.notes) == (True, 14, [])
     with pytest.raises(errors.RunFolderError, match="2 processes cannot .* again: .*\n.*'lr'\\?"):
-        andiron.load(run).bisect("optimizer.lr=2", updates=(12, 14))
+        andiron.load(run).ask.bisect("optimizer.lr=2", updates=(12, 14))
 
 
 def test_each_process_has_its_own_part_of_an_update(run):
@@ -73,7 +73,7 @@ def test_a_forged_number_of_processes_is_refused(run, tmp_path, number):
     (copy / "provenance.json").write_text(json.dumps(record | {"processes": number}))
     run_record.accept(RunFolder(copy))
     with pytest.raises(errors.RunFolderError, match=f"{number} processes trained it"):
-        andiron.load(copy).bisect("optimizer.eps=1e-6", updates=(12, 12))
+        andiron.load(copy).ask.bisect("optimizer.eps=1e-6", updates=(12, 12))
 
 
 def _in_two(*command: str | Path | int) -> str:

@@ -133,7 +133,7 @@ def test_a_sample_of_yes_or_no_has_a_label_and_is_learned(project):
     binary = *OWN[:3], "loss=binary_cross_entropy", "metrics=binary", *OWN[5:], "lr=0.1"
     sizes = "+data.train.classes=2", "data.num_classes=2", "+model.outputs=1"
     weights(project, "own", *binary, *sizes)
-    asked = andiron.load(project / "own", trust=["own_parts"]).sample_questions(from_start=True)
+    asked = andiron.load(project / "own", trust=["own_parts"]).ask.samples(from_start=True)
     followed = asked.of_sample(0)
     right = [each["samples"][0]["true"] == each["samples"][0]["predicted"]
              for each in followed["updates"]]  # fmt: skip

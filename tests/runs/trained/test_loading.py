@@ -167,9 +167,9 @@ def test_preprocessing_that_no_run_writes_is_refused(wrong):
 
 
 @pytest.mark.parametrize(("name", "number", "why"), [
-    ("std", [1.0, 0.0], "std of column 'b' is 0.0, not from 1.4e-45 to 3.4e+38"),
-    ("std", [1e-320, 1.0], "std of column 'a' is 1e-320, not from 1.4e-45 to 3.4e+38"),
-    ("mean", [float("nan"), 0.0], "mean of column 'a' is nan, not from -3.4e+38 to 3.4e+38"),
+    ("std", [1.0, 0.0], "number 1 of std is 0.0, not from 1.4e-45 to 3.4e+38"),
+    ("std", [1e-320, 1.0], "number 0 of std is 1e-320, not from 1.4e-45 to 3.4e+38"),
+    ("mean", [float("nan"), 0.0], "number 0 of mean is nan, not from -3.4e+38 to 3.4e+38"),
 ])  # fmt: skip
 def test_numbers_that_inputs_cannot_be_divided_by_are_refused(name, number, why):
     batcher = {"kind": "ArrayBatcher", "mean": [0.0, 0.0], "std": [1.0, 1.0]} | {name: number}

@@ -10,7 +10,7 @@ It is enough to build and feed a network without the training samples.
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
@@ -29,6 +29,7 @@ class Described:
     """A data set without its samples; the fields are as in `Splits`.
 
     `input_dtype` is the type of the stored inputs, such as uint8; None if it is not known.
+    `options` are those of the data set in the configuration, if it has one.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Described:
     evaluation_batch_size: int
     input_dtype: str | None = None
     class_counts: list[int] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def offered(self) -> dict[str, Any]:

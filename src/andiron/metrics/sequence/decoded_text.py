@@ -1,10 +1,4 @@
-"""Tokens as text.
-
->>> decoded([*b"to be"])
-'to be'
->>> decoded([1, 0, 1], vocabulary=["an", "b"])
-'banb'
-"""
+"""The texts of a language model's predictions and of their targets."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,15 +8,7 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.outputs import IGNORED
-
-BYTES = 256  # the tokens there are without a vocabulary
-
-
-def decoded(tokens: Sequence[int], vocabulary: Sequence[str] | None = None) -> str:
-    """The text of the tokens; without a `vocabulary` of their texts, a token is a byte."""
-    if vocabulary is not None:
-        return "".join(vocabulary[token] for token in tokens)
-    return bytes(tokens).decode(errors="replace")
+from andiron.plain.token_texts import BYTES, decoded
 
 
 def predictions_and_targets(

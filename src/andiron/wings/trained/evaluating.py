@@ -16,7 +16,7 @@ from andiron.learner import evaluation
 from andiron.metrics import Tally
 from andiron.metrics.classification import pictures
 from andiron.metrics.classification.class_tables import ClassScores
-from andiron.metrics.sequence.decoded_text import decoded
+from andiron.plain.token_texts import decoded
 from andiron.protocols import Values
 from andiron.shell.assembly import configured_learner
 from andiron.tasks import LanguageModel, MultiLabelClassifier, Regressor

@@ -20,7 +20,7 @@ def generate(options: argparse.Namespace) -> None:
     """
     run = run_arguments.loaded(options)
     prompt = _read_stdin() if options.prompt == "-" else options.prompt
-    from andiron.tasks.language import start_of
+    from andiron.plain.token_texts import start_of
     from andiron.wings.trained import text_generation
 
     if prompt is None:

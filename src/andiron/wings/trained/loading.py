@@ -124,8 +124,9 @@ def _described_data(folder: RunFolder, config: Train) -> Described:
         raise errors.DataError(f"{folder.data}: is not a JSON object; restore it from a copy")
     recorded = recorded_data.from_plain(f"{folder.data}", plain)
     if recorded is not None:
-        return dataclasses.replace(recorded, name=name)
+        return dataclasses.replace(recorded, name=name, options=config.data)
     if not config.data:  # a data set and a batcher of the user's own code
         return Described(name, ArrayBatcher(), plain, max(config.batch_size, 1))
     with components.unwritten():
-        return described.of_splits(components.data(config))
+        made = described.of_splits(components.data(config))
+    return dataclasses.replace(made, options=config.data)

@@ -52,18 +52,15 @@ def predict(options: argparse.Namespace) -> None:
 
 def _inputs(arguments: list[str], run: Any) -> Iterator[Any]:
     """The inputs for `Run.samples`: texts, the content of a table, or paths of files."""
-    facts = run.preprocessing.facts
-    is_text = bool({"vocabulary_size", "tokenizer"} & facts.keys())
+    from andiron.data.kinds import recorded_kind
+
+    kind = recorded_kind.of(run.preprocessing)
     for argument in arguments:
-        if argument != STDIN:
-            is_file = is_text and Path(argument).is_file()
-            yield Path(argument) if is_file else argument
-        elif is_text:
-            yield sys.stdin.read()
-        elif "columns" in facts:
-            yield sys.stdin.buffer.read()
+        if argument == STDIN:
+            yield from kind.read_stdin()
         else:
-            yield from filter(None, sys.stdin.read().split("\n"))
+            is_file = kind.takes_texts and Path(argument).is_file()
+            yield Path(argument) if is_file else argument
 
 
 def _row(prediction: Any, top: int, *, as_json: bool) -> Row:

@@ -17,7 +17,6 @@ from typing_extensions import TypedDict
 
 from andiron import errors
 from andiron.data.dataset import Batcher
-from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.splitting.described import BATCHERS, Described, PREPROCESSING
 from andiron.data.splitting.standardisation import FLOAT32
 from andiron.ranges import Number, Resizing
@@ -90,7 +89,7 @@ def from_plain(name: str, plain: Mapping[str, Any]) -> Described | None:
         if settings.keys() != {field.name for field in dataclasses.fields(kind)}:
             raise ValueError(f"{kind.__name__} has not the settings {', '.join(settings)}")
         batcher = _validated(kind, settings)
-        _check_numbers(batcher, facts, typed_facts.input_shape)
+        _check_numbers(batcher, typed_facts.input_shape)
     except (ValueError, KeyError, TypeError) as error:  # pydantic's is a ValueError
         why = errors.one_line(error)[:200]
         raise errors.DataError(
@@ -103,9 +102,7 @@ def from_plain(name: str, plain: Mapping[str, Any]) -> Described | None:
     )
 
 
-def _check_numbers(
-    batcher: Batcher, facts: Mapping[str, Any], shape: tuple[int, ...] | None
-) -> None:
+def _check_numbers(batcher: Batcher, shape: tuple[int, ...] | None) -> None:
     """Refuses numbers that float32 inputs cannot be divided by or centred on, or too many."""
     channels = shape[0] if shape else 1
     for name, lowest in {"mean": -FLOAT32.max, "std": SMALLEST, "scale": SMALLEST}.items():
@@ -115,10 +112,9 @@ def _check_numbers(
             raise ValueError(f"{name} has {len(numbers)} numbers for {channels} channels")
         for place, number in enumerate(numbers):
             if not lowest <= number <= FLOAT32.max:
-                names = TableEncoding.of_facts(facts).names if "columns" in facts else []
-                column = f" of column {names[place]!r}" if len(names) == len(numbers) else ""
                 raise ValueError(
-                    f"{name}{column} is {number}, not from {lowest:.1e} to {FLOAT32.max:.1e}"
+                    f"number {place} of {name} is {number}, not from {lowest:.1e} to "
+                    f"{FLOAT32.max:.1e}"
                 )
 
 

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from andiron import errors
-from andiron.metrics.sequence.decoded_text import BYTES
-from andiron.tasks.language import LanguageModel, encoded
+from andiron.plain.token_texts import BYTES, encoded
+from andiron.tasks.language import LanguageModel
 
 
 def pieces(

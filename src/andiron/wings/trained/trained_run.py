@@ -13,7 +13,8 @@ from torch import nn
 from andiron import errors
 from andiron.data import DataLoader, Splits
 from andiron.data.composed.torch_samples import SampleBySample
-from andiron.data.on_disk.columns import DETECTED, Layout
+from andiron.data.kinds import recorded_kind
+from andiron.data.kinds.new_samples import NewSamples
 from andiron.data.splitting.described import Described
 from andiron.learner.precision import Precision
 from andiron.plain import wings
@@ -24,9 +25,8 @@ from andiron.shell.config.schema import Train
 from andiron.shell.run import run_record
 from andiron.tasks import Adversarial
 from andiron.wings.runs import logged_lines
-from andiron.wings.trained import predictions, raw_inputs, text_generation
+from andiron.wings.trained import predictions, text_generation
 from andiron.wings.trained.predictions import Prediction
-from andiron.wings.trained.raw_inputs import Samples
 
 NOT_FINITE = "the network's output is NaN or infinite; choose other weights, or check the input"
 NOT_TAKEN = "the network does not take this text"
@@ -75,14 +75,19 @@ class Run:
             raise errors.DataError("\n".join(samples.problems))
         return predictions
 
-    def samples(self, inputs: Any, keep: Sequence[str] = ()) -> Samples:
+    def samples(self, inputs: Any, keep: Sequence[str] = ()) -> NewSamples:
         """The inputs as samples of the run's data set; pictures are read later.
 
         `keep` is as in `predict`.
 
         Raises: DataError for unsuitable inputs, listing all wrong rows.
         """
-        samples = raw_inputs.of(inputs, self.preprocessing, _layout(self.config.data), keep)
+        samples = recorded_kind.of(self.preprocessing).samples(inputs, keep)
+        if keep and not samples.kept:
+            raise errors.DataError(
+                f"keep={', '.join(keep)}: these inputs are not rows of a table with columns; "
+                "leave it out"
+            )
         for *_, node in trust.nodes({"data": self.config.data}):
             if isinstance(samples.dataset, SampleBySample) and node.get("collate"):
                 own = {"_target_": "andiron.data.from_torch", "collate": node["collate"]}
@@ -90,7 +95,9 @@ class Run:
                 samples = dataclasses.replace(samples, dataset=collated)
         return samples
 
-    def predictions(self, samples: Samples, batch_size: int | None = None) -> Iterator[Prediction]:
+    def predictions(
+        self, samples: NewSamples, batch_size: int | None = None
+    ) -> Iterator[Prediction]:
         """As `predict`, one at a time; omits the samples in `samples.unreadable`.
 
         Predictions that are NaN or infinite are added there.
@@ -142,51 +149,15 @@ class Run:
         )
         return "".join(pieces)
 
-    def updates(self, first: int, last: int, *instruments: Any, from_start: bool = False) -> Any:
-        """Makes the updates `first` to `last` again, from the nearest checkpoint, bit for bit.
+    @property
+    def ask(self) -> Any:
+        """Questions to the run, if `andiron_lab` is there: its class `Questions` has their names.
 
-        Counted from 1; each is shown to the `instruments`, subclasses of
-        `andiron_lab.ask.engine.Instrument`. The run is only read. Without a checkpoint before
-        `first`, `from_start` allows to begin at the start of the run. Returns a `Stretch`:
-        `differences` from what the run logged and saved, none if all bits are the same.
-        Raises: SelectionError for updates that the run has not made or that need `from_start`;
-        RunFolderError, ConfigError or DataError if the run cannot be made again here.
+        Raises: AndironError without the lab.
         """
-        run = _asking("engine").Recorded(self.folder, self.trusted)
-        return run.updates(first, last, *instruments, from_start=from_start)
-
-    def sample_questions(self, *, from_start: bool = False) -> Any:
-        """Questions about the samples of the run, with the answers of `andiron samples`.
-
-        Methods: `of_update(number)`, `spikes(number)`, `of_sample(index or name)`,
-        `hardest(number)`. `from_start` allows to make updates again from the start of the run.
-        Raises: as `updates`.
-        """
-        questions = _asking("sample_questions").SampleQuestions
-        return questions(self.folder, self.trusted, from_start=from_start)
-
-    def recheck(self, segments: int = 20, seed: int = 0, *, from_start: bool = False) -> Any:
-        """Makes random stretches between checkpoints again, and compares every byte: a `Recheck`.
-
-        Raises: as `updates`; RunFolderError for a run without a stretch.
-        """
-        again = _asking("recheck").recheck
-        return again(self.folder.path, segments, seed, self.trusted, from_start=from_start)
-
-    def bisect(self, *overrides: str, other: "Run | None" = None, **conditions: Any) -> Any:
-        """Where this run parts from another, or from itself with `overrides`: a `Parting`.
-
-        Conditions, as of `andiron bisect`: `threads`, `code` (the folder of a checkout), `commits`
-        ("good..bad"), `tolerance`, `updates` (first and last), `from_start`.
-        Raises: as `updates`; SelectionError for a question that cannot be asked.
-        """
-        side, parted = _asking("conditions").Side, _asking("bisect").parted
-        one, two = (
-            side(str(run.folder.path), run.trusted.packages) for run in (self, other or self)
-        )
-        by_side = {name: conditions.pop(name, None) for name in ("threads", "code")}
-        two = dataclasses.replace(two, overrides=overrides, **by_side)
-        return parted(one, two, **conditions)
+        if (lab := wings.optional("andiron_lab.ask.questions")) is None:
+            raise errors.AndironError(wings.missing_lab("a question to a run"))
+        return lab.Questions(self)
 
     @property
     def precision(self) -> Precision:
@@ -230,18 +201,3 @@ class Run:
             )
         with components.unwritten():
             return components.data(self.config)
-
-
-def _asking(module: str) -> Any:
-    """A module of the lab."""
-    if (found := wings.optional(f"andiron_lab.ask.{module}")) is None:
-        raise errors.AndironError(wings.missing_lab("a question to a run"))
-    return found
-
-
-def _layout(node: Mapping[str, Any]) -> Layout:
-    """The layout of the CSV files, also of data sets inside another."""
-    if "delimiter" in node:
-        return Layout.of(node)
-    inner = [_layout(value) for value in node.values() if isinstance(value, Mapping)]
-    return next((layout for layout in inner if layout != DETECTED), DETECTED)

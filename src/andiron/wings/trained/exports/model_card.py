@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from andiron.data import structures
-from andiron.data.on_disk.table_encoding import TableEncoding
+from andiron.data.kinds import recorded_kind
 from andiron.data.splitting.described import Described
 from andiron.plain import markdown, readable
 from andiron.plain.plain_values import or_nan
@@ -147,10 +147,7 @@ On inputs of the run's data: {agreement}; at most {TOLERANCE:g} of the largest o
         batcher = repr(self.described.batcher)
         if type(self.model).__name__ == "Adversarial":
             return "independent normal numbers"
-        facts = self.described.facts
-        columns = TableEncoding.of_facts(facts).columns if "columns" in facts else ()
-        has_offset = any(column.offset for column in columns)
-        first = "minus the `offset` of their column in the facts below, " if has_offset else ""
+        first = recorded_kind.of(self.described).card
         if is_stored:
             how = f"as they are stored: the program has the preprocessing `{_plain(batcher)}`"
             return first + how

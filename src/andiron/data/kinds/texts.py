@@ -1,58 +1,28 @@
-"""Data sets of raw inputs without targets: pictures, decoded by the batch, and texts."""
+"""Texts: the last tokens of each, by the data set's vocabulary or a tokenizer of transformers."""
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from andiron import errors
+from andiron.data.batchers import ImageBatcher
+from andiron.data.composed.torch_samples import from_torch
 from andiron.data.dataset import Indices, RawBatch
-from andiron.data.on_disk import image_decoding
-from andiron.disk import files
-from andiron.models import libraries
-from andiron.ranges import Resizing
-from andiron.tasks.language import encoded
+from andiron.data.kinds.new_samples import Kind, NewSamples
+from andiron.data.on_disk.text_file import TextBatcher
+from andiron.data.splitting.described import Described
+from andiron.disk import files, tokenizer_files
+from andiron.plain.token_texts import encoded
 
 MOST_TEXT_BYTES = 2**26
 
 
-@dataclass
-class Pictures:
-    """Files and PIL images as uint8 [channels, height, width], decoded as in training.
-
-    Unreadable pictures are black; `unreadable` has the reasons by index.
-    """
-
-    pictures: Sequence[Any]
-    names: Sequence[str]
-    shape: tuple[int, ...]
-    resizing: Resizing
-    unreadable: dict[int, str] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.pictures)
-
-    def __getitems__(self, indices: Indices) -> RawBatch:
-        """The pictures at `indices`, in this order; all targets are 0."""
-        return _batch([self._pixels(index) for index in torch.as_tensor(indices).tolist()])
-
-    def _pixels(self, index: int) -> Tensor:
-        picture = self.pictures[index]
-        try:
-            if isinstance(picture, str | Path):
-                return image_decoding.of_file(Path(picture), self.shape, self.resizing)
-            name = self.names[index]
-            return image_decoding.of_picture(picture, name, self.shape, self.resizing)
-        except errors.DataError as error:
-            self.unreadable[index] = str(error)
-            return torch.zeros(self.shape, dtype=torch.uint8)
-
-
-class Texts:
+class LastTokens:
     """The last `context_length` tokens of each text; a `Path` is a text file.
 
     Texts of different lengths come one at a time, since networks may not support padding.
@@ -62,7 +32,6 @@ class Texts:
     def __init__(
         self, texts: Sequence[str | Path], vocabulary: Sequence[str] | None, context_length: int
     ):
-        self.names = [str(text) for text in texts]
         self.tokens = [_tokens(text, vocabulary)[-context_length:] for text in texts]
         self.is_even = len({len(tokens) for tokens in self.tokens}) == 1
 
@@ -71,7 +40,39 @@ class Texts:
 
     def __getitems__(self, indices: Indices) -> RawBatch:
         """The tokens of the texts at `indices`, all of one length; all targets are 0."""
-        return _batch([self.tokens[index] for index in torch.as_tensor(indices).tolist()])
+        tokens = [self.tokens[index] for index in torch.as_tensor(indices).tolist()]
+        return RawBatch(torch.stack(tokens), torch.zeros(len(tokens), dtype=torch.long))
+
+
+@dataclass(frozen=True)
+class Texts(Kind):
+    """Texts or files of text: as characters or bytes, or by the network's own tokenizer."""
+
+    data: Described
+    takes_texts: ClassVar[bool] = True
+
+    @staticmethod
+    def is_of(data: Described) -> bool:
+        has_tokenizer = "tokenizer" in data.facts and not isinstance(data.batcher, ImageBatcher)
+        return has_tokenizer or isinstance(data.batcher, TextBatcher)
+
+    @property
+    def expected(self) -> str:
+        return "texts, or arrays of tokens [number, time]"
+
+    def own_samples(self, inputs: Sequence[Any], keep: Sequence[str]) -> NewSamples | None:
+        if not isinstance(inputs[0], str | Path):
+            return None
+        batcher, facts, names = self.data.batcher, self.data.facts, [*map(str, inputs)]
+        if not isinstance(batcher, TextBatcher):
+            fields = from_torch(tokenised(inputs, facts["tokenizer"]))
+            return NewSamples(fields, names, batcher, comes_alone=True)
+        tokens = LastTokens(inputs, facts.get("vocabulary"), int(facts["context_length"]))
+        return NewSamples(tokens, names, batcher, comes_alone=not tokens.is_even)
+
+    def read_stdin(self) -> list[Any]:
+        """One text."""
+        return [sys.stdin.read()]
 
 
 def tokenised(texts: Sequence[str | Path], recorded: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -83,7 +84,7 @@ def tokenised(texts: Sequence[str | Path], recorded: Mapping[str, Any]) -> list[
     import transformers
 
     folder, then = recorded["folder"], recorded["files"]
-    now = libraries.tokenizer_files(folder)
+    now = tokenizer_files.checksums_in(folder)
     names = {*then, *(now if "config.json" in then else ())}  # older records have some files only
     if changed := sorted(name for name in names if then.get(name) != now.get(name)):
         raise errors.DataError(
@@ -101,10 +102,6 @@ def tokenised(texts: Sequence[str | Path], recorded: Mapping[str, Any]) -> list[
         return [dict(tokenizer(one, truncation=True, max_length=longest)) for one in contents]
     except (OSError, ValueError) as error:
         raise errors.DataError(f"{folder}: {errors.first_line(error)}") from error
-
-
-def _batch(inputs: list[Tensor]) -> RawBatch:
-    return RawBatch(torch.stack(inputs), torch.zeros(len(inputs), dtype=torch.long))
 
 
 def _tokens(text: str | Path, vocabulary: Sequence[str] | None) -> Tensor:

@@ -1,0 +1,95 @@
+"""Rows of a table, with the columns used in training, encoded as then."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from andiron.data.kinds.new_samples import Kind, NewSamples, of_tensor
+from andiron.data.on_disk import csv_file
+from andiron.data.on_disk.columns import DETECTED, Layout, is_frame
+from andiron.data.on_disk.table_encoding import TableEncoding
+from andiron.data.splitting.described import Described
+
+TO_PYTHON = ("collect", "to_pylist", "to_dict", "_asdict")  # methods of frames and of their rows
+
+
+@dataclass(frozen=True)
+class Rows(Kind):
+    """CSV files (their content as bytes), data frames, or mappings by column."""
+
+    data: Described
+
+    @staticmethod
+    def is_of(data: Described) -> bool:
+        return "columns" in data.facts
+
+    @property
+    def expected(self) -> str:
+        columns = ", ".join(map(str, self.data.facts["columns"]))
+        number = self.data.facts["input_shape"][0]
+        return f"a CSV file, or mappings with the columns {columns}, or arrays [number, {number}]"
+
+    @property
+    def card(self) -> str:
+        has_offset = any(column.offset for column in self._encoding.columns)
+        return "minus the `offset` of their column in the facts below, " if has_offset else ""
+
+    @property
+    def _encoding(self) -> TableEncoding:
+        return TableEncoding.of_facts(self.data.facts)
+
+    def samples(self, inputs: Any, keep: Sequence[str] = ()) -> NewSamples:
+        return super().samples(_converted(inputs), keep)
+
+    def own_samples(self, inputs: Sequence[Any], keep: Sequence[str]) -> NewSamples | None:
+        if not (is_frame(inputs[0]) or isinstance(inputs[0], str | Path | bytes | Mapping)):
+            return None
+        sources = [Path(source) if isinstance(source, str) else source
+                   for source in inputs if not isinstance(source, Mapping)]  # fmt: skip
+        mappings = [row for row in inputs if isinstance(row, Mapping)]
+        sources += [mappings] if mappings else []
+        encoding = self._encoding
+        options: dict[str, Any] = {
+            "features": [feature.column for feature in encoding.columns], "texts": (),
+            "kept": keep, "reading": encoding.reading, "missing": encoding.missing,
+            "layout": layout_of(self.data.options), "is_partial": True,
+        }  # fmt: skip
+        tables = [csv_file.read(source, **options) for source in sources]
+        for table in tables:
+            encoding.warn_of_unknown_categories(table)
+        encoded = torch.cat([encoding.inputs(table) for table in tables]).float()
+        names = [table.row_name(row) for table in tables for row in range(len(table.numbers))]
+        return replace(
+            of_tensor(encoded, self.data.batcher, names),
+            kept={name: [text for table in tables for text in table.kept[name]] for name in keep},
+            refused=[table.refused for table in tables if table.refused],
+            unreadable={
+                int(row): f"{names[row]}: input {encoding.names[column]!r} is too large for "
+                "float32; correct it, or remove the row"
+                for row, column in (~encoded.isfinite()).nonzero().flip(0).tolist()
+            },
+        )
+
+    def read_stdin(self) -> list[Any]:
+        """The content of a CSV file."""
+        return [sys.stdin.buffer.read()]
+
+
+def layout_of(options: Mapping[str, Any]) -> Layout:
+    """The layout of CSV files in the options of a data set, also of one inside another."""
+    if "delimiter" in options:
+        return Layout.of(options)
+    inner = [layout_of(value) for value in options.values() if isinstance(value, Mapping)]
+    return next((layout for layout in inner if layout != DETECTED), DETECTED)
+
+
+def _converted(inputs: Any) -> Any:
+    """Lazy and Arrow tables as frames and mappings, rows of pandas as mappings by column."""
+    if isinstance(inputs, list):
+        return [*map(_converted, inputs)]
+    methods = [] if is_frame(inputs) else TO_PYTHON
+    return next((getattr(inputs, name)() for name in methods if hasattr(inputs, name)), inputs)
