@@ -58,4 +58,4 @@ def test_a_run_paused_by_a_key_is_paused_until_it_continues(tmp_path, monkeypatc
         lines.append(f"2026-01-02 12:00:00,123 INFO {line}")
         folder.log.write_text("\n".join(lines))
         states.append(WatchedRun(folder).view().state)
-    assert states == ["paused", "paused", "running", "paused", "running"]
+    assert states == ["paused", "paused", "paused", "running", "paused", "running"]

@@ -104,7 +104,7 @@ class WatchedRun:
         if state != State.RUNNING:
             return f"{state or 'unknown'}{f': {reason}' if reason else ''}"
         # a paused run still saves and validates on request
-        others = [line for line in log if not ("on request, after" in line or "saved step-" in line)]
+        others = [line for line in log if not re.search("on request, after|INFO saved step-", line)]
         if others[-1:] and others[-1].endswith(PAUSED):
             return State.PAUSED
         try:
