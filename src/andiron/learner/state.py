@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,6 @@ from andiron.optim import model_weights
 from andiron.optim.foreign import slot_checks
 from andiron.optim.grouped import GroupedOptimizer
 from andiron.optim.own.averaging import WeightAverage
-from andiron.plain import readable
 from andiron.plain.cadence import Ticker
 from andiron.protocols import Loader
 from andiron.schedules.single_curve import Schedule, stateful
@@ -141,12 +141,11 @@ class LearnerState:
         for name, average in self.averages.items():
             average.load_state_dict(saved.averages[name], state["averages"][name])
         for number, (schedule, own_state) in enumerate(self._saved_schedules(state)):
-            try:
+            with _blamed(saved.place(contents.STATE), f"schedules[{number}]"):
                 schedule.load_state_dict(own_state)
-            except ValueError as error:
-                _refuse(saved.place(contents.STATE), [f"schedules[{number}]: {error}"])
         self.early_stopping.load_state_dict(state["early_stopping"], saved.averages)
-        randomness.restore_global_generators(state["random"])
+        with _blamed(saved.place(contents.STATE), "random"):
+            randomness.restore_global_generators(state["random"])
         self.position.load_state_dict(state)
         if self.observers:
             self.observers.load_state_dict(state.get("observers", {}))
@@ -228,11 +227,15 @@ class LearnerState:
             history = logged["history"].get(split, {})
             if missing := values.keys() - history if split != "train" or is_epochs_end else ():
                 yield f"metric_log.history.{split}: {', '.join(sorted(missing))} is missing"
-        for number, (schedule, saved) in enumerate(self._saved_schedules(state)):
-            kind = type(schedule).__name__
-            is_shipped = type(schedule).__module__.startswith("andiron.")
-            if is_shipped and not state_format.is_alike(saved, schedule.state_dict()):
-                yield f"schedules[{number}] is {readable.shortened(str(saved))}, no state of {kind}"
+
+
+@contextmanager
+def _blamed(file: str, where: str) -> Iterator[None]:
+    """A context that blames errors on a value in the file. Raises: DataError."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+        _refuse(file, [f"{where}: {errors.one_line(error)}"])
 
 
 def _refuse(file: str, problems: Iterable[str]) -> None:

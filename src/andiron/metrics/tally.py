@@ -127,7 +127,7 @@ class Tally:
             saved = f"saved while {', '.join(plain['metrics'])[:MOST_SHOWN]} were measured"
             raise errors.MismatchError(f"{saved}, not {', '.join(names)}; measure the same")
         self._items = []
-        tally_checks.check(self.metrics, plain)
+        tally_checks.check(self.metrics, plain, tensors)
         with tally_checks.failures_explained():
             self._window, self._epoch = (
                 _restored(plain[part], tensors, device) for part in ("window", "epoch")

@@ -96,7 +96,7 @@ class TorchSchedule:
         _restore(self.scheduler, state["torch"])
         # states of earlier versions have no epochs
         steps = getattr(self.scheduler, "last_epoch", 0)
-        self._updates, self._epochs = state["updates"], state.get("epochs", steps)
+        self._updates, self._epochs = int(state["updates"]), int(state.get("epochs", steps))
         self._before = rates(self.scheduler.optimizer)
 
 
@@ -162,7 +162,7 @@ class OwnRates:
         before = state.get("initial", self._initial)  # states of earlier versions have none
         ratios = zip(groups, state["rates"], before, self._initial, strict=True)
         for group, rate, was, now in ratios:
-            set_rate(group, rate if was == now or not was else rate * now / was)
+            set_rate(group, float(rate if was == now or not was else rate * now / was))
 
 
 @dataclass(frozen=True, repr=False)

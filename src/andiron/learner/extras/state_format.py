@@ -9,7 +9,6 @@ andiron.errors.DataError: state.json: format is 3, not 2
 """
 
 import math
-import string
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -24,8 +23,7 @@ from andiron.ranges import kind
 
 FORMAT: Literal[2] = 2
 MOST = 2**53  # of a counter: larger integers are not exact in a float
-ADDED = {"initial_lr", "epochs"}  # keys of a schedule's state that earlier versions did not write
-WORDS = 624  # words of the Mersenne twister's state, and its position
+WORDS = 624  # words of the Mersenne twister's state: the largest position in it
 
 
 def _is_scale(value: Any) -> bool:
@@ -36,15 +34,6 @@ def _is_last(value: Any) -> bool:
     return value is None or is_number(value) or value in ("nan", "inf", "-inf")
 
 
-def _are_words(value: Any, number: int) -> bool:
-    """Whether the text is 32-bit words in hexadecimal: a generator's state, then its position."""
-    if not isinstance(value, str) or len(value) != 8 * number:
-        return False
-    is_hex = set(value) <= set(string.hexdigits)
-    position = bytes.fromhex(value)[4 * WORDS :] if is_hex else b""
-    return is_hex and int.from_bytes(position, "little") <= WORDS
-
-
 Count = Annotated[int, Field(ge=0, lt=MOST)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Plain = Annotated[Any, kind("a list or an object", lambda v: isinstance(v, list | dict), Any)]
@@ -52,25 +41,10 @@ AS_LIST = Strict(False)  # a tuple that is a list in JSON
 
 
 class Random(TypedDict):
-    """The state of Python's and NumPy's generators."""
+    """The state of Python's and NumPy's generators; NumPy does not check its position."""
 
-    python: Annotated[
-        tuple[
-            Annotated[int, Field(ge=3, le=3)],
-            Annotated[Any, kind("625 words", lambda value: _are_words(value, WORDS + 1), str)],
-            Finite | None,
-        ],
-        AS_LIST,
-    ]
-    numpy: Annotated[
-        tuple[
-            Annotated[Any, kind("624 words", lambda value: _are_words(value, WORDS), str)],
-            Annotated[int, Field(ge=0, le=WORDS)],
-            Annotated[int, Field(ge=0, le=1)],
-            Finite,
-        ],
-        AS_LIST,
-    ]
+    python: Annotated[tuple[int, str, Finite | None], AS_LIST]
+    numpy: Annotated[tuple[str, Annotated[int, Field(ge=0, le=WORDS)], int, Finite], AS_LIST]
 
 
 class Observed(TypedDict):
@@ -223,16 +197,6 @@ def checked(state: Any, file: str = contents.STATE) -> dict[str, Any]:
         allowed = "known" if first["type"] == "extra_forbidden" else first["msg"]
         allowed = allowed.removeprefix("Input should be ")
         raise wrong(file, where[1:], first["input"], allowed) from error
-    parts = state["parts"]
-    made = state["updates"] + parts["nonfinite"]["skipped"]
-    if state["epoch"] > made:
-        allowed = f"at most {made}, the updates that were made or left out"
-        raise wrong(file, "epoch", state["epoch"], allowed)
-    sets = {f"sets.{name}": ticker for name, ticker in parts.get("sets", {}).items()}
-    for name, ticker in {"validation": parts["validation"], **sets}.items():
-        if ticker["last_update"] > state["updates"]:
-            allowed = f"at most {state['updates']}, the completed updates"
-            raise wrong(file, f"parts.{name}.last_update", ticker["last_update"], allowed)
     return state
 
 
@@ -240,25 +204,6 @@ def wrong(file: str, where: str, value: Any, allowed: str) -> errors.DataError:
     """The error of a value that is not allowed at a place."""
     shown = readable.shortened(repr(value))
     return errors.DataError(f"{file}: {where or 'it'} is {shown}, not {allowed}")
-
-
-def is_alike(saved: Any, own: Any) -> bool:
-    """Whether a saved value has the keys and types of `own`, with finite numbers."""
-    if isinstance(own, dict):
-        same_keys = isinstance(saved, dict) and saved.keys() | (ADDED & own.keys()) == own.keys()
-        return same_keys and all(is_alike(saved[key], own[key]) for key in saved)
-    if isinstance(own, list | tuple):
-        # the states of a torch scheduler and its groups were a text
-        was_text = isinstance(saved, str) and any(isinstance(each, dict) for each in own)
-        return was_text or isinstance(saved, list | tuple)
-    if own is None or saved is None:
-        return saved is None or isinstance(saved, str | list | dict) or is_finite(saved)
-    if isinstance(own, bool) or not isinstance(own, int | float):
-        return isinstance(saved, type(own))
-    is_count = type(own) is int and own >= 0
-    return is_finite(saved) and (
-        not is_count or (type(saved) is int and 0 <= saved < MOST)
-    )
 
 
 @cache

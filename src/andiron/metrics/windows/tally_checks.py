@@ -4,19 +4,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from torch import Tensor
+
 from andiron import errors
 
 WHERE = "state.json: metric_log.tally"
 FAILURES = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RuntimeError)
 
 
-def check(metrics: Sequence[Any], state: Mapping[str, Any]) -> None:
-    """Raises: DataError for a batch that has not one entry for each metric, or a wrong slice."""
+def check(
+    metrics: Sequence[Any], state: Mapping[str, Any], tensors: Mapping[str, Tensor]
+) -> None:
+    """Raises: DataError for complex sums, wrong slices, or a batch without a part of each metric.
+    """
     if sum(map(len, state.get("slices", []))) not in (0, len(state["window"])):
         raise errors.DataError(f"{WHERE}.slices does not fit its window")
     for batch in (*state["window"], state["epoch"]):
         if not isinstance(batch, list) or len(batch) != len(metrics):
             raise errors.DataError(f"{WHERE}: no list of the parts of {len(metrics)} metrics")
+    for name, tensor in tensors.items():
+        if tensor.is_complex():
+            raise errors.DataError(f"metrics.safetensors: {name!r} is {tensor.dtype}, and no sum")
 
 
 @contextmanager

@@ -101,4 +101,4 @@ class Plateau:
         is_same = before == self.initial_lr
         self.lr = min(lr, before) if is_same else max(self.initial_lr * (lr / before), self.min_lr)
         self.best = best
-        self.validations_without_gain = state["epochs_without_gain"]
+        self.validations_without_gain = int(state["epochs_without_gain"])
