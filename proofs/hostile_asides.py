@@ -15,24 +15,22 @@ from proofs.hostile_case import (
     ACCEPT, AGAIN, CHANGED, OVERWRITE, REMOVE, REQUEUED, RESUME, Case, Change,
 )  # fmt: skip
 
-BESIDE = "run.replaced-01234567"  # beside the folder, as a run that was replaced once was named
-INSIDE = ".replaced-01234567"  # in the folder
+ASIDE = ".run.replaced"  # beside the folder, as a run that is being replaced
 COMMANDS = CHANGED, OVERWRITE, REQUEUED, REMOVE
 OTHERS = "config.json", "model.safetensors", "metrics.jsonl", "tensorboard/events", "checkpoints/a"
 
 
 def cases() -> Iterator[Case]:
     """Asides, which any of the commands may ignore; and foreign folders, which all refuse."""
-    for name in (BESIDE, INSIDE):
-        for kind, make in ASIDES.items():
-            change = functools.partial(_with_aside, name, make)
-            # a copy with the identity of the run may have been moved aside by it
-            beside = (BESIDE,) if make is _manifest_that_leads_out else ()
-            yield Case(f"{name}: {kind}", change, (), True, only=COMMANDS, beside=beside)
-            # a run that was killed before it began leaves the run that it replaces there
-            begun = functools.partial(_without_checkpoints, change)
-            again = OVERWRITE, REQUEUED
-            yield Case(f"{name}: {kind}, nothing saved", begun, (), True, only=again, beside=beside)
+    for kind, make in ASIDES.items():
+        change = functools.partial(_with_aside, make)
+        # a copy with the identity of the run may have been moved aside by it
+        beside = (ASIDE,) if make is _manifest_that_leads_out else ()
+        yield Case(f"{ASIDE}: {kind}", change, (), True, only=COMMANDS, beside=beside)
+        # a run that was killed before it began leaves the run that it replaces there
+        begun = functools.partial(_without_checkpoints, change)
+        again = OVERWRITE, REQUEUED
+        yield Case(f"{ASIDE}: {kind}, nothing saved", begun, (), True, only=again, beside=beside)
     refusing = RESUME, CHANGED, AGAIN, OVERWRITE, REQUEUED, REMOVE
     for kind, mark in MARKS.items():
         change = functools.partial(_foreign, mark)
@@ -54,9 +52,9 @@ def _mine(folder: Path) -> Path:
     return mine
 
 
-def _with_aside(name: str, make: Callable[[Path, Path], object], folder: Path) -> None:
+def _with_aside(make: Callable[[Path, Path], object], folder: Path) -> None:
     mine = _mine(folder)
-    make((folder if name == INSIDE else folder.parent) / name, mine)
+    make(folder.with_name(ASIDE), mine)
 
 
 def _without_checkpoints(change: Change, folder: Path) -> None:

@@ -322,11 +322,6 @@ def _folders() -> Iterator[Case]:
             (folder / "status.json").write_text("{}")
             (folder / "manifest.json").write_bytes(manifest)
 
-    def replaced(folder: Path) -> None:
-        run = json.loads((folder / "manifest.json").read_text())["run"]
-        shutil.copytree(folder, folder / f".replaced-{run}")
-        (folder / f".replaced-{run}" / "wandb").symlink_to("/")
-
     def named(folder: Path) -> None:
         (folder / f"{ESCAPES}.txt").touch()
         shutil.copytree(folder / ".hydra", folder / ESCAPES.replace("/", ""))
@@ -340,8 +335,6 @@ def _folders() -> Iterator[Case]:
     yield Case("tensorboard is a link to the run", linked("tensorboard", "."), ())
     yield Case("nonfinite is a link to /", linked("nonfinite", "/"), ())
     yield Case("a folder that is the folder above", linked("again", ".."), ())
-    yield Case("a run aside that is the folder above", linked(f".replaced-{'0' * 16}", ".."), ())
-    yield Case("a run aside with a link", replaced, ())
     yield Case("checkpoints of odd numbers", numbered, ())
     yield Case("ten thousand checkpoints", many, ())
     yield Case("runs in runs in runs", nested, ())

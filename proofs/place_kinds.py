@@ -156,12 +156,12 @@ def _runs() -> Iterator[Kind]:
     def with_aside(at: Ground) -> None:
         at.copy("done")
         shutil.copytree(at.templates / "other", at.work / "mine")
-        at.here.joinpath(f"{at.place.name}.replaced-01234567").symlink_to(at.work / "mine")
+        at.here.joinpath(f".{at.place.name}.replaced").symlink_to(at.work / "mine")
 
     def with_aside_of_links(at: Ground) -> None:
         at.copy("done")
         shutil.copytree(at.templates / "other", at.work / "mine")
-        aside = at.here / f"{at.place.name}.replaced-01234567"
+        aside = at.here / f".{at.place.name}.replaced"
         for name in ("checkpoints", "tensorboard"):
             (aside / name).parent.mkdir(exist_ok=True)
             (aside / name).symlink_to(at.work / "mine" / name)

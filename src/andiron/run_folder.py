@@ -7,7 +7,6 @@
 (True, False)
 """
 
-import re
 from datetime import datetime
 from fnmatch import fnmatch
 from pathlib import Path
@@ -15,9 +14,6 @@ from pathlib import Path
 NUMBERED = ("model-*.safetensors", "dirty*.patch")  # one for each average, for each repository
 HYDRA_FILES = (".hydra/config.yaml", ".hydra/hydra.yaml", ".hydra/overrides.yaml")
 LEDGER = "sweep.jsonl"  # in the folder of a sweep
-# an earlier run, by its identity, until the new one has begun and while it is removed
-REPLACED, REMOVED = ".replaced-", ".removed-"
-ASIDE = re.compile(rf"({REPLACED}|{REMOVED})[0-9a-f]{{16}}(.2)*".replace(".", r"\."))
 CSV_HEADER = b"split,updates,epoch,over,metric,value\n"  # of metrics.csv
 MOST_IN_A_LINE = 2**22  # bytes of metrics.jsonl
 # in tensorboard/<split>/, for the Projector tab, which looks for the last one

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SLICES = {
     "of all": ["--step", "1201"],
     "of sweeps, searches and what passes for a run": ["--step", "87", "--only",
-                                                      "study:|sweep again:|replaced-|another tool"],
+                                                      "study:|sweep again:|replaced:|another tool"],
     "that lead to a user's files": [
         "--only", "names a user's file|link to a user's run|in place of the trials",
     ],

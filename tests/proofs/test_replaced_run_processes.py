@@ -45,7 +45,7 @@ def whole_run(folder, *unwritten):
     It may have been killed before it wrote those that are `unwritten`.
     """
     claim.settle(folder)
-    assert not replaced_run.asides(folder)
+    assert not replaced_run.is_aside(folder)
     assert not {*run_record.changed(folder)} - {*unwritten} and run_record.unlisted(folder) == []
     assert (folder.tensorboard / "notes.txt").read_text() == "mine"
     return run_record.identity(folder)
@@ -76,14 +76,11 @@ def test_of_runs_that_replace_each_other_one_is_whole_after_any_kill(tmp_path):
 
 
 def _is_moving(folder):
-    return [*folder.path.glob(".replaced-*")]
+    return folder.path.with_name(".run.replaced").exists()
 
 
 def _has_new_manifest(folder):
-    return (
-        _is_moving(folder)
-        and not folder.path.joinpath(f".replaced-{run_record.identity(folder)}").exists()
-    )
+    return _is_moving(folder) and folder.manifest.exists()
 
 
 def _has_started(folder):

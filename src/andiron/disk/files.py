@@ -213,6 +213,11 @@ def remove_folder(path: Path, names: Iterable[str]) -> list[str]:
     return left
 
 
+def is_partial(path: Path) -> bool:
+    """Whether the name is that of a half-written or half-removed entry."""
+    return PARTIAL.fullmatch(path.name) is not None
+
+
 def partials(folder: Path) -> dict[Path, str]:
     """Half-written or half-removed entries of killed processes, with their final names."""
     matches = {path: PARTIAL.fullmatch(path.name) for path in sorted(folder.iterdir())}

@@ -1,10 +1,13 @@
 """A run folder belongs to one process, and its status is correct however the run ends."""
 
+import errno
 import json
 import logging
 import multiprocessing
 import os
 import shutil
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from runs_made import content, make_run
@@ -75,7 +78,7 @@ def test_a_folder_that_holds_a_run_is_refused_untouched(tmp_path):
 
 def test_overwriting_removes_what_a_run_writes_and_nothing_else(tmp_path):
     run = tmp_path / "run"
-    identity = make_run(run)
+    make_run(run)
     foreign = [
         "notes.txt", "checkpoints/best/weights.pt", "tensorboard/notes.txt", "metrics.csv",
         "tensorboard/mine/events.out.tfevents.1.host.2.0", "tensorboard/events.out.tfevents.1.h.2",
@@ -88,13 +91,39 @@ def test_overwriting_removes_what_a_run_writes_and_nothing_else(tmp_path):
         (run / name).write_text("mine")
     foreign.append("checkpoints/my-favourite/manifest.json")
     with claim.claimed(RunFolder(run), overwrite=True) as begins:
-        before = {path.name for path in run.iterdir()} - {f".replaced-{identity}"}
+        before = {path.name for path in run.iterdir()}
         begins()
         after = {path.relative_to(run).as_posix() for path in content(run)}
-    assert before == {"notes.txt", "status.json", "experiment.log", "manifest.json"}
+    assert before == {"status.json", "experiment.log", "manifest.json"}
     assert after == before | {*foreign}
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
-    assert not [*run.glob(".re*")]
+
+
+def test_a_folder_that_cannot_be_renamed_is_refused_untouched(tmp_path, monkeypatch):
+    folder = RunFolder(tmp_path / "run")
+    make_run(folder.path)
+    before = content(folder.path)
+    with monkeypatch.context() as patch:
+        patch.chdir(folder.path)
+        refused(claim.claimed(folder, overwrite=True), r"is the working directory\); .*runs rm")
+    busy = OSError(errno.EBUSY, "Device or resource busy")  # a mount point
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", Mock(side_effect=busy))
+        refused(claim.claimed(folder, overwrite=True), r"cannot be renamed, .*busy\); choose")
+    (tmp_path / ".run.replaced").touch()
+    refused(claim.claimed(folder, overwrite=True), "run.replaced is in the way; move it elsewhere")
+    assert content(folder.path) == before
+
+
+def test_a_run_behind_a_link_is_replaced_at_its_place(tmp_path):
+    (tmp_path / "disk").mkdir()
+    link = tmp_path / "run"
+    link.symlink_to(tmp_path / "disk" / "run")
+    make_run(tmp_path / "disk" / "run")
+    with claim.claimed(RunFolder(link), overwrite=True) as begins:
+        begins()
+    assert link.is_symlink() and not RunFolder(link).summary.exists()
+    assert [path.name for path in (tmp_path / "disk").iterdir()] == ["run"]
 
 
 def test_overwriting_removes_traces_and_points_of_the_projector_tab(tmp_path):
@@ -218,12 +247,16 @@ def test_a_run_does_not_lie_among_the_files_of_another(tmp_path, name):
     refused(claim.claimed(RunFolder(tmp_path / name)), "is among the files of the run in")
     assert content(tmp_path) == before
 
-    (tmp_path / "mine").mkdir()  # but a folder of the user's own may hold one
-    make_run(tmp_path / "mine" / "run")
-    with claim.claimed(RunFolder(tmp_path), overwrite=True):
-        pass
-    make_run(tmp_path / "checkpoints" / "step-9")
-    refused(claim.claimed(RunFolder(tmp_path), overwrite=True), "step-9: is another run, among")
+
+def test_runs_that_lie_in_the_folder_of_a_replaced_run_come_back(tmp_path):
+    """In a folder of the user's own, or moved among the files of the run."""
+    inner = [tmp_path / "run" / "mine" / "run", tmp_path / "run" / "checkpoints" / "step-9"]
+    for path in (tmp_path / "run", *inner):
+        make_run(path)
+    before = list(map(content, inner))
+    with claim.claimed(RunFolder(tmp_path / "run"), overwrite=True) as begins:
+        begins()
+    assert list(map(content, inner)) == before
 
 
 def test_the_number_of_a_killed_process_may_be_anothers_by_now(tmp_path):

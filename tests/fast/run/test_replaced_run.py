@@ -1,6 +1,7 @@
 """Which folders count as replaced runs, and which never do: links and folders of others."""
 
 import json
+import shutil
 
 import pytest
 from runs_made import EVENTS, content, make_run
@@ -15,55 +16,63 @@ def replace(folder):
         begins()
 
 
-@pytest.mark.parametrize("name", [".replaced-", ".removed-"])
-def test_a_folder_with_the_manifest_of_another_run_is_left_alone(tmp_path, name, caplog):
-    """A folder with such a name counts only if it holds the run with that identity."""
-    folder = RunFolder(tmp_path / "run")
-    make_run(folder.path)
-    place = folder.path / f"{name}0123456789abcdef"
-    make_run(place)
+@pytest.mark.parametrize("kind", ["a link", "a file", "a folder"])
+def test_what_is_no_run_in_the_place_of_a_replaced_one_is_left_alone(tmp_path, kind):
+    folder, mine = RunFolder(tmp_path / "run"), tmp_path / "mine"
+    for path in (folder.path, mine):
+        make_run(path)
+    aside = tmp_path / ".run.replaced"
+    if kind == "a link":
+        aside.symlink_to(mine)
+    elif kind == "a file":
+        aside.write_text("mine")
+    else:
+        shutil.copytree(mine / "tensorboard", aside / "tensorboard")
     before = content(tmp_path)
-
     claim.settle(folder)
-    assert "left alone: its manifest is not that of the run 0123456789abcdef" in caplog.text
+    with pytest.raises(errors.RunFolderError, match="run.replaced is in the way"):
+        replace(folder)
     assert content(tmp_path) == before
-    replace(folder)
-    assert content(place).items() <= before.items()
 
 
-@pytest.mark.parametrize("inner", ["", "checkpoints/step-1", "tensorboard/train", "wandb"])
-def test_no_link_is_a_run_that_was_replaced_and_none_is_in_it(tmp_path, inner):
-    """Neither the folder nor its content leads to the files of another run."""
+@pytest.mark.parametrize("inner", ["checkpoints", "checkpoints/step-1", "tensorboard/train"])
+def test_nothing_is_removed_through_a_link(tmp_path, inner):
+    """Neither the folder of a run to be removed nor its content leads to another run."""
+    folder, mine = RunFolder(tmp_path / "run"), tmp_path / "mine"
+    for path in (folder.path, mine):
+        make_run(path)
+    aside = tmp_path / ".run.replaced"
+    shutil.copytree(mine, aside)
+    shutil.rmtree(aside / inner)
+    (aside / inner).symlink_to(mine / inner)
+    before = content(mine)
+    claim.settle(folder)
+    assert content(mine) == before and not (aside / "config.json").exists()
+
+
+def test_no_listed_file_is_removed_through_a_link(tmp_path):
+    """W&B has links in its folder, so that those there are not refused."""
     folder, mine = RunFolder(tmp_path / "run"), tmp_path / "mine"
     make_run(folder.path)
-    identity = make_run(mine)
-    (mine / "wandb").mkdir()
-    link = folder.path / f".replaced-{identity}" / inner
-    if inner:
-        link.parent.mkdir(parents=True)
-        (link.parents[inner.count("/")] / "manifest.json").write_bytes(
-            (mine / "manifest.json").read_bytes()
-        )
-    link.symlink_to(mine / inner)
-    before = content(tmp_path)
-    for act in (claim.settle, replace):
-        with pytest.raises(errors.RunFolderError, match="a link, through which nothing is written"):
-            act(folder)
-    assert content(tmp_path) == before
+    mine.mkdir()
+    (mine / "file").write_text("mine")
+    folder.wandb.mkdir()
+    (folder.wandb / "latest").symlink_to(mine)
+    run_record.list_written(folder, ["wandb/latest/file"])
+    replace(folder)
+    assert (mine / "file").read_text() == "mine"
 
 
-def test_other_files_are_not_put_back_through_a_link(tmp_path):
+def test_other_files_do_not_come_back_through_a_link(tmp_path):
     folder, mine = RunFolder(tmp_path / "run"), tmp_path / "mine"
     mine.mkdir()
     make_run(folder.path)
-    aside = folder.path / ".removed-0123456789abcdef"
-    (aside / "wandb" / "latest").mkdir(parents=True)
-    (aside / "wandb" / "latest" / "file").write_text("a stranger's")
-    (aside / "notes").mkdir()
-    (aside / "notes" / "file").write_text("a stranger's")
-    folder.wandb.mkdir()
-    (folder.wandb / "latest").symlink_to(mine)  # W&B has such links itself
-    (folder.path / "notes").symlink_to(mine)
+    aside = tmp_path / ".run.replaced"
+    for name in ("wandb/latest", "notes"):
+        (aside / name).mkdir(parents=True)
+        (aside / name / "file").write_text("a stranger's")
+        (folder.path / name).parent.mkdir(exist_ok=True)
+        (folder.path / name).symlink_to(mine)
 
     claim.settle(folder)
     assert not [*mine.iterdir()] and (aside / "wandb" / "latest" / "file").exists()
@@ -90,14 +99,15 @@ def test_of_a_run_without_a_list_what_it_surely_wrote_is_removed(tmp_path, caplo
     assert "the manifest of the replaced run does not list them: metrics.csv, ranks" in caplog.text
 
 
-@pytest.mark.parametrize("name", [".replaced-", ".removed-"])
-def test_leftovers_of_a_replacement_do_not_stop_the_next(tmp_path, name):
-    """Files that could not be put back, beside a run of that same identity."""
+def test_files_that_cannot_come_back_are_kept_and_named(tmp_path, caplog):
     folder = RunFolder(tmp_path / "run")
-    leftover = folder.path / f"{name}{make_run(folder.path)}" / "metrics.csv"
-    leftover.parent.mkdir()
-    leftover.write_text("mine")
-    (folder.path / "metrics.csv").write_text("mine too")
-    replace(folder)
-    assert leftover.read_text() == "mine"
-    assert (folder.path / "metrics.csv").read_text() == "mine too"
+    make_run(folder.path)
+    (folder.path / "metrics.csv").write_text("mine")
+    with claim.claimed(folder, overwrite=True) as begins:
+        (folder.path / "metrics.csv").write_text("the new run's")
+        begins()
+    aside = tmp_path / ".run.replaced"
+    assert f"{aside}: kept, because the run has files of these names" in caplog.text
+    assert content(aside) == {aside / "metrics.csv": b"mine"}
+    with pytest.raises(errors.RunFolderError, match="run.replaced is in the way; move it"):
+        replace(folder)

@@ -136,34 +136,27 @@ def test_a_file_of_another_tool_in_a_runs_folder_is_not_removed(finished, name):
     assert content(finished) == theirs
 
 
-@pytest.mark.parametrize("options", [("resume=got/run", "num_epochs=2"), (*GOT, "overwrite=true")])
-@pytest.mark.parametrize("is_link", [True, False])
-def test_what_lies_beside_a_run_is_not_a_run_that_it_replaced(finished, is_link, options):
-    """Under any name: an earlier run waits inside of the folder."""
+@pytest.mark.parametrize("name", ["run.replaced-01234567", ".run.replaced"])
+def test_what_links_lead_to_beside_a_run_is_not_removed(finished, name):
+    """Under any name, also that of a run which is being removed."""
     got = finished.parent / "got"
     shutil.copytree(finished, got / "run")
-    beside = got / "run.replaced-01234567"
-    if is_link:
-        beside.symlink_to(finished)
-    else:
-        (beside / "checkpoints").mkdir(parents=True)
-        step = next(finished.glob("checkpoints/step-*"))
-        (beside / "checkpoints" / step.name).symlink_to(step)
+    (got / name / "checkpoints").mkdir(parents=True)
+    step = next(finished.glob("checkpoints/step-*"))
+    (got / name / "checkpoints" / step.name).symlink_to(step)
     before = content(finished)
-    ended = trained(finished.parent, *options)
+    ended = trained(finished.parent, "resume=got/run", "num_epochs=2")
     assert ended.code == 0, ended.errors
-    assert content(finished) == before and beside.exists()
+    assert content(finished) == before
 
 
-@pytest.mark.parametrize("options", [("resume=got/run", "num_epochs=2"), (*GOT, "overwrite=true")])
-def test_a_link_named_as_a_replaced_run_is_refused(finished, options):
-    mine = json.loads((finished / "manifest.json").read_text())
+def test_a_link_in_the_place_of_a_replaced_run_is_refused(finished):
     got = finished.parent / "got" / "run"
     shutil.copytree(finished, got)
-    (got / f".replaced-{mine['run']}").symlink_to(finished)
+    got.with_name(".run.replaced").symlink_to(finished)
     before = content(finished)
-    ended = trained(finished.parent, *options)
-    assert ended.code == 1 and "a link, through which nothing is written" in ended.errors
+    ended = trained(finished.parent, *GOT, "overwrite=true")
+    assert ended.code == 1 and ".run.replaced is in the way" in ended.errors
     assert content(finished) == before
 
 

@@ -30,21 +30,19 @@ def claimed(
     Raises: RunFolderError if the folder cannot be written, or holds files that no run wrote or a
     run that `overwrite` does not allow replacing.
     """
-    replaced: Path | None = None
 
     def begin() -> None:
         if report.is_untrained:
             report.is_untrained = False
             report.write(folder)
-            if replaced is not None:
-                replaced_run.discard(folder, replaced)
+            replaced_run.discard(folder)
 
     report = status.Report(begin, is_untrained=True)
     _refuse_inside(folder)
     with ExitStack() as stack:
         with alone_in(folder.path):
-            replaced = _claim(folder, overwrite=overwrite, opened=opened)
-            stack.enter_context(_undo_on_error(folder, replaced, report))
+            _claim(folder, overwrite=overwrite, opened=opened)
+            stack.enter_context(_undo_on_error(folder, report))
             try:
                 stack.enter_context(written_files.guarded(folder))
             except FileExistsError as error:
@@ -74,9 +72,7 @@ def check(folder: RunFolder, *, may_hold_run: bool) -> None:
 
 
 @contextmanager
-def _undo_on_error(
-    folder: RunFolder, replaced: Path | None, report: status.Report
-) -> Iterator[None]:
+def _undo_on_error(folder: RunFolder, report: status.Report) -> Iterator[None]:
     """After an error before the first update, restores the run that was there, or leaves nothing.
 
     The logs of other processes that failed, and a saved non-finite update, stay until the next
@@ -86,13 +82,12 @@ def _undo_on_error(
     try:
         yield
     except BaseException as error:
-        # the identity: not another folder in its place
-        if report.is_untrained and run_record.holds_run(folder, run):
-            with suppress(OSError):  # the next command that claims the folder settles the rest
-                if replaced is not None:
-                    replaced_run.restore(folder, replaced)
-                elif not isinstance(error, errors.PeerError | errors.NonFiniteError):
-                    replaced_run.remove(folder)
+        leaves_files = isinstance(error, errors.PeerError | errors.NonFiniteError)
+        if report.is_untrained and (replaced_run.is_aside(folder) or not leaves_files):
+            # the next command that claims the folder settles the rest
+            with suppress(OSError, errors.RunFolderError), alone_in(folder.path):
+                if run_record.holds_run(folder, run):  # not another folder in its place
+                    replaced_run.undo(folder)
         raise
 
 
@@ -100,9 +95,9 @@ def settle(folder: RunFolder) -> None:
     """Restores a run that a killed process was replacing, or removes it if the new run had begun.
 
     For commands that read the run before they claim the folder.
-    Raises: RunFolderError if a process still trains there, or a link leads out of the folder.
+    Raises: RunFolderError if a process still trains there.
     """
-    if os.path.isdir(folder.path) and replaced_run.asides(folder):
+    if replaced_run.is_aside(folder):
         with alone_in(folder.path):
             _settle(folder)
 
@@ -144,25 +139,25 @@ def refuse_if_running(folder: RunFolder) -> None:
         )
 
 
-def _claim(folder: RunFolder, *, overwrite: bool, opened: Collection[Path]) -> Path | None:
-    """Writes the new run's manifest; returns the folder to which an earlier run was moved."""
+def _claim(folder: RunFolder, *, overwrite: bool, opened: Collection[Path]) -> None:
+    """Writes the new run's manifest, after an earlier run was moved aside."""
     path = folder.path
     try:
         _settle(folder)
+        _refuse_links(folder)
         _refuse_run(folder, overwrite)
         _refuse_foreign(folder, opened)
         if not run_record.holds_run(folder):
             run_record.begin(folder)
-            return None
+            return
         refuse_if_running(folder)
         is_untrained = status.is_untrained(folder)
         _refuse_run(folder, overwrite)  # again: its process may have ended just now
-        replaced_run.refuse_inner_runs(folder)
-        if not is_untrained:
-            return replaced_run.replace(folder)
-        replaced_run.remove(folder, keeps_manifest=True)
+        if is_untrained:
+            replaced_run.remove(folder, keeps_manifest=True)
+        else:
+            replaced_run.replace(folder)
         run_record.begin(folder, files.write)
-        return None
     except FileExistsError:  # begun by another process meanwhile
         raise _taken(path) from None
     except OSError as error:
@@ -191,8 +186,7 @@ def _refuse_inside(folder: RunFolder) -> None:
 
 
 def _settle(folder: RunFolder) -> None:
-    _refuse_links(folder)
-    if replaced_run.asides(folder) and run_record.holds_run(folder):
+    if replaced_run.is_aside(folder):
         refuse_if_running(folder)
         replaced_run.settle(folder)
 

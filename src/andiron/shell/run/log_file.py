@@ -5,7 +5,7 @@ import logging
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from andiron import errors
@@ -71,22 +71,20 @@ def unwritable(path: Path, error: OSError) -> errors.RunFolderError:
 def alone_in(folder: Path) -> Iterator[None]:
     """Makes the folder and keeps others from claiming it, until the lock of its log takes over.
 
-    Raises: RunFolderError if it cannot be made or read.
+    The folder above is locked, since the folder itself may be renamed meanwhile.
+    Raises: RunFolderError if it cannot be made.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        descriptor = None if fcntl is None else os.open(folder, os.O_RDONLY)
     except OSError as error:
         raise unwritable(folder, error) from error
-    if descriptor is None:
+    with ExitStack() as at_end:
+        if fcntl is not None:
+            with suppress(OSError):  # an unreadable folder, or a file system without locks
+                descriptor = os.open(os.path.dirname(os.path.realpath(folder)), os.O_RDONLY)
+                at_end.callback(os.close, descriptor)
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
-        return
-    try:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -1,15 +1,15 @@
-"""An earlier run that a new one replaces: moved aside, then removed or put back.
+"""An earlier run that a new one replaces: its folder is renamed aside whole, then comes back.
 
-It is kept in a hidden folder inside the run's, named by its identity. A kill leaves one of three:
-- the manifest in the folder is the earlier run's: it was being moved, and is put back;
-- that manifest is the new run's, which has not begun: the earlier run is put back in its place;
-- the hidden folder is named as being removed: the new run has begun, and stays.
-Only files of the run are removed; other files among them are put back.
+It waits beside its place, as `.NAME.replaced`, until the new run has begun. Then the files of the
+earlier run are removed, never through a link, and all others come back. After an earlier error or
+kill the whole folder comes back.
 """
 
+import errno
 import logging
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,67 +17,69 @@ from pathlib import Path
 from andiron import errors
 from andiron.disk import checksums, files
 from andiron.plain import readable
-from andiron.run_folder import ASIDE, REMOVED, REPLACED, RunFolder
-from andiron.shell.run import run_record, written_files
+from andiron.run_folder import RunFolder
+from andiron.shell.run import run_record, status, written_files
 
 CHECKPOINT_MANIFEST, LATEST = "manifest.json", "latest.json"  # read here without importing torch
 SET_ASIDE = r"(\.(damaged|unused)(\.[0-9]+)?)?"  # after the name that its manifest has
-SAVED, PLAIN = ("step-", "update-"), (CHECKPOINT_MANIFEST, "state.json")
+PLAIN = CHECKPOINT_MANIFEST, "state.json"
 log = logging.getLogger("andiron")
 
 
-def replace(folder: RunFolder) -> Path:
-    """Moves the run in the folder aside and begins a new one; returns where it was moved.
+def replace(folder: RunFolder) -> None:
+    """Renames the folder with the run in it aside, and makes an empty one in its place.
 
-    Raises: OSError if the folder cannot be written; the run is then put back.
+    Raises: RunFolderError if it cannot be renamed, as a mount point cannot.
     """
-    aside = RunFolder(_free(folder.path / f"{REPLACED}{run_record.identity(folder)}"))
-    aside.path.mkdir()
+    place, aside = _places(folder)
     try:
-        for entry in own_entries(folder):
-            if entry != folder.manifest:
-                entry.rename(aside.path / entry.name)
-        # the folder has a manifest at every moment, and so a run
-        files.write(aside.manifest, folder.manifest.read_bytes())
-        run_record.begin(folder, files.write)
-    except BaseException:
-        restore(folder, aside.path)
-        raise
-    return aside.path
+        if os.path.lexists(aside):
+            raise OSError(errno.EEXIST, f"{aside} is in the way; move it elsewhere")
+        if Path.cwd().is_relative_to(place):
+            raise OSError(errno.EBUSY, "it is the working directory")
+        if not os.access(place, os.W_OK):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        place.rename(aside)
+    except OSError as error:
+        raise errors.RunFolderError(
+            f"{folder.path}: cannot be renamed, to keep its run until the new one has begun "
+            f"({files.reason(error)}); choose another hydra.run.dir, or remove the run first: "
+            f"`andiron runs rm {folder.path}`"
+        ) from error
+    place.mkdir(exist_ok=True)  # made by another process that waits to claim it
+    shutil.copymode(aside, place)
 
 
-def discard(folder: RunFolder, aside: Path) -> None:
-    """Removes the files of the replaced run, so that the new run stays.
-
-    Other files in its folders are put back, with a warning that names them.
-    """
-    if aside.name.startswith(REPLACED):
-        aside = aside.rename(_free(aside.with_name(aside.name.replace(REPLACED, REMOVED))))
-    removed = RunFolder(aside)
-    if removed.manifest.exists():
-        remove(removed)
-        if paths := sorted(path for path in aside.rglob("*") if not path.is_dir()):
-            names = readable.joined([path.relative_to(aside).as_posix() for path in paths])
-            why = "the manifest of the replaced run does not list them"
-            log.warning("%s: left there, since %s: %s", folder.path, why, names)
-    _move_back(folder, removed)
+def is_aside(folder: RunFolder) -> bool:
+    """Whether an earlier run, or what is left of its folder, waits beside this one."""
+    return _is_folder(_places(folder)[1])
 
 
-def _free(path: Path) -> Path:
-    """The path, with a number if it is taken by what is left of an earlier replacement."""
-    while os.path.lexists(path):
-        path = path.with_name(f"{path.name}.2")
-    return path
-
-
-def restore(folder: RunFolder, aside: Path) -> None:
-    """Puts the replaced run back, in place of a new one that has not begun."""
+def discard(folder: RunFolder) -> None:
+    """Removes the files of the replaced run, so that the new run stays; others come back."""
+    place, aside = _places(folder)
     replaced = RunFolder(aside)
-    if replaced.manifest.exists():
-        if not run_record.holds_run(folder, run_record.identity(replaced)):
-            remove(folder, keeps_manifest=True)
-        replaced.manifest.replace(folder.manifest)
-    _move_back(folder, replaced)
+    if run_record.holds_run(replaced):
+        remove(replaced)
+    if not is_aside(folder):
+        return
+    left = [path for path in _inside(own_entries(replaced)) if not path.is_dir()]
+    if names := readable.joined([path.relative_to(aside).as_posix() for path in left]):
+        why = "the manifest of the replaced run does not list them"
+        log.warning("%s: left there, since %s: %s", place, why, names)
+    _merge(aside, place)
+    if aside.exists():
+        log.warning("%s: kept, because the run has files of these names", aside)
+
+
+def undo(folder: RunFolder) -> None:
+    """Removes a run that has not begun; the run that it replaced comes back."""
+    place, aside = _places(folder)
+    if run_record.holds_run(folder):
+        remove(folder)
+    if is_aside(folder) and run_record.holds_run(RunFolder(aside)):
+        _merge(place, aside)
+        aside.rename(place)
 
 
 def settle(folder: RunFolder) -> None:
@@ -85,33 +87,30 @@ def settle(folder: RunFolder) -> None:
 
     Never call it while a process trains there.
     """
-    for path in asides(folder):
-        aside, run = RunFolder(path), path.name.partition("-")[2][: 2 * run_record.IDENTITY_BYTES]
-        is_removed, is_here = path.name.startswith(REMOVED), run_record.holds_run(folder, run)
-        if aside.manifest.exists() and not run_record.holds_run(aside, run):
-            log.warning("%s: left alone: its manifest is not that of the run %s", path, run)
-        elif aside.manifest.exists() and is_removed and is_here:
-            log.warning("%s: left alone: the run %s is not replaced", path, run)
-        elif is_removed:
-            discard(folder, path)
-        else:
-            restore(folder, path)
+    if is_aside(folder):
+        has_begun = run_record.holds_run(folder) and not status.is_untrained(folder)
+        (discard if has_begun else undo)(folder)
 
 
-def asides(folder: RunFolder) -> list[Path]:
-    """The folders inside this one that hold replaced runs, and links with such names."""
-    paths = sorted(path for path in folder.path.iterdir() if ASIDE.fullmatch(path.name))
-    return [path for path in paths if path.is_symlink() or path.is_dir()]
+def _places(folder: RunFolder) -> tuple[Path, Path]:
+    """The folder itself, and the place of the run that it replaces."""
+    place = Path(os.path.realpath(folder.path))
+    return place, place.parent / f".{place.name}.replaced"
 
 
-def _move_back(folder: RunFolder, aside: RunFolder) -> None:
-    _remove_empty(aside.path)
-    if aside.path.is_dir():
-        for entry in own_entries(aside):
-            _move(entry, folder.path / entry.name)
-        _remove_empty(aside.path)
-    if aside.path.exists():
-        log.warning("%s: kept, because the run has files of these names", aside.path)
+def _merge(source: Path, place: Path) -> None:
+    """Moves a file or folder unless its place is taken; merges a folder into a folder."""
+    with suppress(OSError):
+        if not os.path.lexists(place):
+            source.rename(place)
+        elif _is_folder(source) and _is_folder(place):
+            for entry in sorted(source.iterdir()):
+                _merge(entry, place / entry.name)
+            source.rmdir()
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 def own_entries(folder: RunFolder) -> list[Path]:
@@ -126,68 +125,51 @@ def own_entries(folder: RunFolder) -> list[Path]:
 
 def own_links(folder: RunFolder) -> list[str]:
     """The names of links among a run's own files, except inside W&B's and MLflow's folders."""
-    links = list(_links(folder))
-    for aside in asides(folder):
-        links += [aside] if aside.is_symlink() else _links(RunFolder(aside))
-    return [path.relative_to(folder.path).as_posix() for path in links]
-
-
-def _links(folder: RunFolder) -> Iterator[Path]:
-    for entry in own_entries(folder):
-        if entry.is_symlink():  # its target is not searched
-            yield entry
-        elif entry not in (folder.wandb, folder.mlflow):
-            yield from filter(Path.is_symlink, entry.rglob("*"))
-
-
-def refuse_inner_runs(folder: RunFolder) -> None:
-    """Raises: RunFolderError if another run lies among the files of this one."""
-    for entry in own_entries(folder):
-        for path in entry.rglob(folder.manifest.name):
-            if run_record.holds_run(RunFolder(path.parent)):
-                raise errors.RunFolderError(
-                    f"{path.parent}: is another run, among the files of this one; move it "
-                    "elsewhere first"
-                )
+    links = [path for path in _inside(own_entries(folder)) if path.is_symlink()]
+    places = [path for path in links if not {folder.wandb, folder.mlflow} & {*path.parents}]
+    return [path.relative_to(folder.path).as_posix() for path in places]
 
 
 def remove(folder: RunFolder, *, keeps_manifest: bool = False) -> None:
-    """Removes the files of a run, and then its empty folders.
+    """Removes the files of a run to which no link leads, and its folders that are empty then.
 
-    The manifest, which lists the files, is removed last, and only if all others could be. Call it
-    only if `own_links` is empty: files would be removed through a link.
+    The manifest, which lists the files, is removed last, and only if all others could be.
     """
+    real = Path(os.path.realpath(folder.path))
     written = sorted(_run_files(folder), key=folder.status.__eq__)  # it says that nothing is lost
     for path in written:
+        above = path.parent.relative_to(folder.path)
         with suppress(OSError, ValueError):  # ValueError: a manifest may list a name with a NUL
-            path.unlink()
+            if Path(os.path.realpath(path.parent)) == real / above:
+                path.unlink()
+    for entry in filter(_is_folder, own_entries(folder)):
+        for inner, _, _ in os.walk(entry, topdown=False):
+            with suppress(OSError):
+                os.rmdir(inner)
     if not (keeps_manifest or any(map(os.path.lexists, written))):
         with suppress(OSError):
             folder.manifest.unlink()
-    for entry in own_entries(folder):
-        _remove_empty(entry)
-    with suppress(OSError):
-        folder.path.rmdir()
+            folder.path.rmdir()
 
 
 def _run_files(folder: RunFolder) -> Iterator[Path]:
     """The files of the run except its manifest.
 
     The manifest lists them, and the checkpoints' own manifests, which carry the run's identity,
-    list theirs.
+    list theirs. A killed process left half-written ones.
     """
     manifest = run_record.manifest_of(folder)
     for name in {*manifest.entries, *written_files.names(folder)}:
         if folder.owns(name.partition("/")[0]):
             yield folder.path / name
-    yield from (path for path, name in files.partials(folder.path).items() if folder.owns(name))
-    for parent, owner in ((folder.checkpoints, manifest.run), (folder.nonfinite, None)):
-        if parent.is_dir():
-            yield parent / LATEST
-            for saved in parent.iterdir():
-                yield from _checkpoint_files(saved, owner)
-            for partial, name in files.partials(parent).items():
-                yield from _partial_files(partial, name)
+    for parent, run in ((folder.checkpoints, manifest.run), (folder.nonfinite, None)):
+        yield parent / LATEST
+        for saved in parent.glob("*"):
+            yield from _checkpoint_files(saved, run)
+    for path in _inside(own_entries(folder)):
+        is_in_half = files.is_partial(path.parent) and _is_in_checkpoint(path.name)
+        if (is_in_half or files.is_partial(path)) and not path.is_dir():
+            yield path
 
 
 def _checkpoint_files(saved: Path, run: str | None) -> list[Path]:
@@ -204,33 +186,14 @@ def _checkpoint_files(saved: Path, run: str | None) -> list[Path]:
     return [saved / name for name in names]
 
 
-def _partial_files(partial: Path, name: str) -> list[Path]:
-    """The files that a killed process left of a checkpoint or of latest.json."""
-    if name == LATEST:
-        return [partial]
-    if not partial.is_dir() or not name.startswith(SAVED):
-        return []
-    return [path for path in partial.iterdir() if _is_in_checkpoint(path.name)]
-
-
 def _is_in_checkpoint(name: str) -> bool:
     """Whether a file of a checkpoint can have that name."""
     return Path(name).name == name and (name.endswith(".safetensors") or name in PLAIN)
 
 
-def _move(source: Path, place: Path) -> None:
-    """Moves a file or folder unless its place is taken; merges a folder into a folder."""
-    if not os.path.lexists(place):
-        with suppress(OSError):
-            source.rename(place)
-    elif not (source.is_symlink() or place.is_symlink()) and source.is_dir() and place.is_dir():
-        for entry in sorted(source.iterdir()):
-            _move(entry, place / entry.name)
-
-
-def _remove_empty(path: Path) -> None:
-    """Removes a folder and those inside it that hold no file."""
-    if not path.is_symlink():
-        for folder, _, _ in os.walk(path, topdown=False):  # of a file: nothing
-            with suppress(OSError):
-                os.rmdir(folder)
+def _inside(entries: list[Path]) -> Iterator[Path]:
+    """The entries, and all that is in those that are folders and no links."""
+    for entry in entries:
+        yield entry
+        if not entry.is_symlink():
+            yield from sorted(entry.rglob("*"))

@@ -71,8 +71,8 @@ def _confirm(runs: Sequence[Run]) -> bool:
 def _remove_files(folder: RunFolder) -> list[str]:
     """Removes the run's files, and the folder if empty; returns the names of remaining files.
 
-    Raises: RunFolderError for a running run, for links or another run among its files, or for a
-    path through a link; DataError without a valid manifest. Nothing is removed then.
+    Raises: RunFolderError for a running run, for links among its files, or for a path
+    through a link; DataError without a valid manifest. Nothing is removed then.
     """
     path, real = folder.path, Path(os.path.realpath(folder.path))
     run_record.manifest_of(folder)
@@ -93,7 +93,6 @@ def _remove_files(folder: RunFolder) -> list[str]:
             except BlockingIOError as error:
                 raise errors.RunFolderError(f"{path}: is still training; end it first") from error
         replaced_run.settle(folder)
-        replaced_run.refuse_inner_runs(folder)
         replaced_run.remove(folder)
         if folder.manifest.exists():
             why = "could not be removed; make it writable and try again"
