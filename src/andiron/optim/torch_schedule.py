@@ -24,7 +24,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from andiron import errors
 from andiron.optim.foreign.torch_step import set_rate
 from andiron.plain import improvement, private_torch
-from andiron.schedules import Schedule
+from andiron.schedules import Constant, Linear, Schedule
 
 FUNCTIONS = (FunctionType, BuiltinFunctionType, type)
 MOVED = re.compile("lr|momentum|betas")  # settings of a group that schedulers change
@@ -137,11 +137,19 @@ class OwnRates:
     steps, may change them between two updates. State: the rates, now and at the start.
     """
 
-    def __init__(self, optimizer: Any, groups_at_start: list[Schedule]):
+    def __init__(self, optimizer: Any):
         self.optimizer = optimizer
-        self.groups_at_start = groups_at_start  # for the record
-        self.at_start = groups_at_start[0]
         self._initial = rates(optimizer)
+
+    @property
+    def at_start(self) -> Schedule:
+        """For the record: the first group's rate when the run began."""
+        return self.group_at_start(0)
+
+    def group_at_start(self, group: int) -> Schedule:
+        """For the record: a group's rate, which may be 0, when the run began."""
+        lr = self._initial[group]
+        return Constant(lr) if lr else Linear(lr, lr, num_updates=1)
 
     def __call__(self, updates: int) -> float:
         """The current rate of the first group."""
@@ -178,7 +186,8 @@ class OfGroup:
     @property
     def at_start(self) -> Schedule:
         """For the record: the rate that the group began with, if the user's loop may change it."""
-        return self.whole.groups_at_start[self.group] if isinstance(self.whole, OwnRates) else self
+        is_own = isinstance(self.whole, OwnRates)
+        return self.whole.group_at_start(self.group) if is_own else self  # type: ignore[union-attr]
 
     def __repr__(self) -> str:
         """For the record of the run, without an address in memory."""

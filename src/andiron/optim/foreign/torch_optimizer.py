@@ -12,7 +12,7 @@ from andiron.optim.optimizer import Optimizer
 from andiron.optim.owners.group import Group
 from andiron.optim.owners.ownership import BASE
 from andiron.optim.torch_schedule import OfGroup, OwnRates, TorchPlateau, TorchSchedule
-from andiron.schedules import Constant, Linear, Schedule, from_value
+from andiron.schedules import Schedule, from_value
 
 
 def adapted(
@@ -22,39 +22,33 @@ def adapted(
 
     Without `lr` each group has its own rate, also where the user's loop changes it; a number or a
     schedule replaces the first group's, and the others keep their ratio to it, times `lr_scale`.
-    Raises: MismatchError for parameters that the model lacks, or another optimizer's scheduler.
+    Raises: MismatchError for parameters that the model lacks, a group without a rate, or another
+    optimizer's scheduler.
     """
-    for number, group in enumerate(optimizer.param_groups):
-        if group.get("lr") is None:
-            why = f"group {number} has no learning rate `lr`, which a run sets"
-            raise errors.MismatchError(f"{type(optimizer).__name__}: {why}; give it one")
-    schedule = _schedule(lr, optimizer)
     trained = [_trained(optimizer, group, model) for group in optimizer.param_groups]
-    keeps_rate = isinstance(schedule, OwnRates)
-    whole = Optimizer.around(optimizer, model, trained, keeps_rate=keeps_rate)
+    whole = Optimizer.around(optimizer, model, trained, keeps_rate=lr is None)
+    schedule = _schedule(lr, optimizer)
     groups = [_group(optimizer, n, whole, own, schedule) for n, own in enumerate(trained)]
     return GroupedOptimizer(model, groups), schedule
 
 
 def _schedule(lr: Any, optimizer: torch.optim.Optimizer) -> Schedule:
-    of_timm = hasattr(lr, "step_update") or getattr(lr, "counts_both", False)
+    if isinstance(lr, ReduceLROnPlateau):
+        lr = TorchPlateau(lr)
+    elif isinstance(lr, LRScheduler) or hasattr(lr, "step_update"):  # torch's, or timm's
+        lr = TorchSchedule(lr)
     scales = {group.get("lr_scale", 1.0) for group in optimizer.param_groups}
-    if scales != {1.0} and not of_timm and not isinstance(lr, int | float):
+    multiplies = isinstance(lr, int | float) or isinstance(lr, TorchSchedule) and lr.counts_both
+    if scales != {1.0} and not multiplies:
         raise errors.MismatchError(
             f"{type(optimizer).__name__}: its groups have an lr_scale, which torch ignores; give "
             "`build` the rate as lr, or a scheduler of timm, which multiply by it; or remove it"
         )
-    if lr is None:
-        return OwnRates(optimizer, [*map(_kept, optimizer.param_groups)])
-    if isinstance(lr, ReduceLROnPlateau):
-        lr = TorchPlateau(lr)
-    elif isinstance(lr, LRScheduler) or of_timm and not isinstance(lr, TorchSchedule):
-        lr = TorchSchedule(lr)
     if isinstance(lr, TorchSchedule | TorchPlateau) and lr.scheduler.optimizer is not optimizer:
         raise errors.MismatchError(
             f"{type(lr.scheduler).__name__} was made for another optimizer; give `build` that one"
         )
-    return from_value(lr)
+    return OwnRates(optimizer) if lr is None else from_value(lr)
 
 
 def _trained(
@@ -96,9 +90,3 @@ def _group(
         lr_scale=scale,
         schedule=own if several else None,
     )
-
-
-def _kept(group: dict[str, Any]) -> Schedule:
-    """The group's own rate, which may be 0, for all updates."""
-    lr = float(group["lr"])
-    return Constant(lr) if lr else Linear(lr, lr, num_updates=1)
