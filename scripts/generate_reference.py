@@ -22,9 +22,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "scripts")]
 
 import answer_schemas  # noqa: E402
+import shipped_signatures  # noqa: E402
 from andiron import ranges  # noqa: E402
 from andiron.options import LearnerOptions  # noqa: E402
-from andiron.shell.config import node_checks, schema  # noqa: E402
+from andiron.shell.config import node_checks, schema, signatures  # noqa: E402
 from andiron.shell.config.rules import ParamGroup  # noqa: E402
 from andiron.shell.config.signatures import signature  # noqa: E402
 
@@ -114,7 +115,11 @@ def main() -> int:
 
 def generated() -> dict[Path, str]:
     """The text of every generated file."""
+    table = shipped_signatures.table()
+    signatures.shipped = lambda: table  # of which the others are made
+    lines = (f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in table.items())
     return {
+        CONF / "signatures.json": "{\n" + ",\n".join(lines) + "\n}\n",
         CONF / "train.yaml": _page((CONF / "train.yaml").read_text(encoding="utf-8")),
         HELP: _help(HELP.read_text(encoding="utf-8")),
         CONF / "schema.json": json.dumps(_editor_schema(), indent=1) + "\n",
@@ -328,16 +333,16 @@ def _choice(path: Path, shown: set[str]) -> str:
     `shown` has the arguments that earlier files of the group describe.
     """
     text = path.read_text(encoding="utf-8")
-    comments = [
+    about = [
         line.removeprefix("# ")
         for line in text.splitlines()
         if line.startswith("# ") and not re.match("# (@package|yaml-language)", line)
     ]
-    parts = [f"### {path.parent.name}={path.stem}\n", " ".join(comments) + "\n"]
-    meanings = {
-        match[1]: match[2] for match in re.finditer(r"^\s*(\w+):.*? # (.*)$", text, re.MULTILINE)
-    }
-    for node in _nodes(yaml.safe_load(text)):
+    parts = [f"### {path.parent.name}={path.stem}\n", " ".join(about) + "\n"]
+    comments = shipped_signatures.comments(text)
+    for node in shipped_signatures.nodes(yaml.safe_load(text)):
+        is_own = node["_target_"] not in shipped_signatures.of_other_libraries()
+        meanings = comments if is_own else shipped_signatures.meanings(comments)
         found = signature(node["_target_"])
         supplied = node_checks.SUPPLIED.get(path.parent.name, set())
         lines = [
@@ -371,13 +376,6 @@ def _stated(node: dict[str, Any], name: str) -> str:
         return ""
     is_nested = "_target_" in json.dumps(node[name])
     return "" if is_nested else f"`{as_yaml(node[name])}`"
-
-
-def _nodes(value: Any) -> list[dict[str, Any]]:
-    """The nodes in a file, the outer before the inner."""
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    own = [value] if isinstance(value, dict) and "_target_" in value else []
-    return own + [node for item in items for node in _nodes(item)]
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
@@ -418,7 +416,7 @@ def _group(group: str) -> dict[str, Any]:
     """What a group's node may say: the arguments of any of its choices."""
     kinds: dict[str, list[Any]] = {}
     for path in sorted((CONF / group).glob("*.yaml")):
-        for node in _nodes(yaml.safe_load(path.read_text(encoding="utf-8"))):
+        for node in shipped_signatures.nodes(yaml.safe_load(path.read_text(encoding="utf-8"))):
             found = signature(node["_target_"])
             for name, parameter in (found.parameters if found else {}).items():
                 kind = json_schema(parameter.kind)

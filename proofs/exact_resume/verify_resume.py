@@ -18,7 +18,7 @@ from andiron.disk import files
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers, process
 from andiron.shell.cli.signals import exit_code
-from andiron.shell.config import arguments as command_arguments, quoting, trust
+from andiron.shell.config import arguments as command_arguments, quoting
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 from andiron_lab.ask.bit_comparison import Difference
@@ -160,8 +160,9 @@ def _going_on(run_dir: Path, num_workers: int | None, overrides: Sequence[str]) 
 
 def _packages(run_dir: Path) -> list[str]:
     """The packages that the record names: this user's command has written it."""
-    names = trust.names(files.read_json(RunFolder(run_dir).config))
-    return sorted({name.partition(".")[0] for _, name in names} - trust.KNOWN_PACKAGES)
+    names = Trust().with_config(files.read_json(RunFolder(run_dir).config)).packages
+    known = {"andiron", "torch", "torchvision", *sys.stdlib_module_names}
+    return sorted({name.partition(".")[0] for name in names} - known)
 
 
 def _cause(

@@ -47,6 +47,9 @@ Layers = Annotated[int, Field(ge=1, le=10_000)]  # ten times the deepest: arXiv:
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Validation = Proportion | Literal["test"]  # fraction of the training data, or the test set itself
 Direction = Literal["lowest", "highest"]
+Betas = tuple[Fraction, Fraction]  # of running means
+Factor = NonNegative | tuple[NonNegative, NonNegative]  # a spread around 1, or from one to another
+AdjustLr = Literal["original", "match_rms_adamw", "spectral_unclamped"]  # of torch.optim.Muon
 Average = Literal["micro", "macro", "weighted", "none"]  # of a metric over classes
 
 EPOCHS = re.compile(r"(\d+(?:\.\d+)?)epochs?")  # 2epochs, 0.5epochs, 1epoch

@@ -21,7 +21,7 @@ from andiron import errors, serialization
 from andiron.disk import files
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers, command_line, process
-from andiron.shell.config import composition, diagnosis, quoting, user_files
+from andiron.shell.config import composition, diagnosis, project, quoting
 from andiron.shell.run import code_origin, resume_arguments, resume_policy, run_record
 from andiron_lab.ask import scratch
 from andiron_lab.ask.engine import Recorded
@@ -52,7 +52,7 @@ class Side:
         if not self.overrides:
             return own
         folder, trusted, changed = own.folder, own.trusted, list[Any]()
-        conf_dir = user_files.default_conf_dir()
+        conf_dir = project.default_conf_dir()
         before = asdict(run_record.config(folder, trusted))
         conf_dirs = [conf_dir, *diagnosis.user_dirs([])]
         given = resume_arguments.recorded_overrides(folder, conf_dirs, trusted, OF_A_PROJECT)

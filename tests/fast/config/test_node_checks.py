@@ -7,7 +7,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from andiron.shell.config import node_checks, schema
-from andiron.shell.config.signatures import Unchecked, signature
+from andiron.shell.config.signatures import signature
 
 ROOT = Path(__file__).resolve().parents[3]
 OF_PYTHON = {"name", "console"}  # arguments that only callers in Python give
@@ -90,7 +90,7 @@ def test_every_argument_of_andirons_own_in_conf_has_a_type():
         f"{where}: {name}"
         for where, node in CONF_NODES.items()
         for name, parameter in settable(where, node["_target_"]).items()
-        if parameter.kind in (Unchecked, Any)
+        if parameter.kind is Any
     ]
 
     assert offenders == []

@@ -23,6 +23,8 @@ def test_there_are_26_names():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_project_there_is_checked_and_its_mistakes_are_named(here, monkeypatch, name):
     monkeypatch.setattr(sys, "path", [*sys.path])
+    for module in [name for name in sys.modules if name.partition(".")[0] == "mine"]:
+        del sys.modules[module]  # of the project before
     folder = here / name / "mine"
     assert called(new_project.main, folder, cwd=here).code == 0
     for place, where in ((folder, ()), (here, ("--config-dir", folder / "conf"))):

@@ -13,7 +13,7 @@ import yaml
 from in_process import called
 
 from andiron import __main__
-from andiron.shell.config import user_files
+from andiron.shell.config import project
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_the_schema_has_the_projects_arguments_variables_and_groups(mine):
         assert list(validator.iter_errors(right)) == []
     for wrong in ({"widht": 8}, {"model": {"width": 0}}, {"data": {"noise": -1}}):
         assert list(validator.iter_errors(wrong))
-    shipped = json.loads((user_files.default_conf_dir() / "schema.json").read_text())
+    shipped = json.loads((project.default_conf_dir() / "schema.json").read_text())
     validator.check_schema(validator.schema)
     assert validator.schema["properties"].keys() == {*shipped["properties"], "width", "paths"}
 

@@ -7,13 +7,14 @@
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from andiron.plain import private_torch
+from andiron.ranges import Betas, Fraction, NonNegative
 
 Params = Iterable[Tensor] | Iterable[dict[str, Any]]
 Closure = Callable[[], Tensor]
@@ -79,9 +80,9 @@ class Adan(Adaptive):
         self,
         params: Params,
         lr: float = 1e-3,
-        betas: Sequence[float] = (0.98, 0.92, 0.99),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
+        betas: tuple[Fraction, Fraction, Fraction] = (0.98, 0.92, 0.99),
+        eps: NonNegative = 1e-8,
+        weight_decay: NonNegative = 0.0,
     ):
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         super().__init__(params, options)
@@ -126,9 +127,9 @@ class Lamb(Adaptive):
         self,
         params: Params,
         lr: float = 1e-3,
-        betas: Sequence[float] = (0.9, 0.999),
-        eps: float = 1e-6,
-        weight_decay: float = 0.01,
+        betas: Betas = (0.9, 0.999),
+        eps: NonNegative = 1e-6,
+        weight_decay: NonNegative = 0.01,
         always_adapt: bool = False,
     ):
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}

@@ -21,8 +21,8 @@ from andiron.optim.transformations import Transformation
 from andiron.schedules import Schedule
 from andiron.shell.assembly import adapters, targets
 from andiron.shell.config import rules
-from andiron.shell.config.foreign_ranges import ALSO_NEEDED
 from andiron.shell.config.schema import Train
+from andiron.shell.config.signatures import shipped
 
 log = logging.getLogger("andiron")
 SHOWN = ("clip", "gradients", "every", "frozen", "statistics", "adapter")  # in param_groups.json
@@ -197,7 +197,7 @@ def _chosen(name: str, node: targets.Node, chosen: targets.Node) -> tuple[Any, d
     kind = targets.resolve(f"{option}._target_", chosen["_target_"])
     if not (isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)):
         raise targets.refused(option, chosen, "not a torch.optim.Optimizer class")
-    needed = ALSO_NEEDED.get(chosen["_target_"])
+    needed = shipped().get(chosen["_target_"], {}).get("needs")
     if needed and importlib.util.find_spec(needed) is None:
         reason = f"{kind.__name__} needs {needed}{targets.installation(needed)}"
         raise targets.refused(option, chosen, reason)

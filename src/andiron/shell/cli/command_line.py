@@ -14,11 +14,9 @@ from andiron.shell.cli.signals import Signals, installed
 from andiron.shell.config import (
     arguments as command_arguments,
     composition,
-    diagnosis,
     flags,
     project,
     trust,
-    user_files,
 )
 from andiron.shell.config.trust import Trust
 from andiron.shell.run import resume_arguments
@@ -43,11 +41,10 @@ def main(
     if flags.prints_only(arguments, ["--version"]):
         print(f"andiron {__version__}")  # Hydra would print its own
         return
-    conf_dir = conf_dir or user_files.default_conf_dir()
+    conf_dir = conf_dir or project.default_conf_dir()
     show_log()
     arguments = sys.argv[1:] = command_arguments.in_order(arguments)  # Hydra reads them there
     with installed(signals or Signals(Interrupter())):
-        user_files.check(diagnosis.user_dirs(arguments))
         if forks is not None:
             resume_arguments.run(task, conf_dir, arguments, forks)
         else:
@@ -77,7 +74,7 @@ def count(text: str) -> int:
 def trusted(options: argparse.Namespace) -> Trust:
     """The trust of the user: packages of `--trust` and the project, classes that `conf/` names."""
     own = project.current()
-    conf_dirs, packages = [user_files.default_conf_dir(), *own.conf], [*options.trust, *own.trust]
+    conf_dirs, packages = [project.default_conf_dir(), *own.conf], [*options.trust, *own.trust]
     return dataclasses.replace(trust.of_user(conf_dirs, packages), spelling="--trust {}")
 
 

@@ -1,8 +1,7 @@
 """Checks the nodes of a configuration, each a `_target_` and its arguments."""
 
 from andiron.shell.config import trust, violations
-from andiron.shell.config.foreign_ranges import FOREIGN_RANGES
-from andiron.shell.config.signatures import signature
+from andiron.shell.config.signatures import shipped, signature
 from andiron.shell.config.violations import Options, Problems
 
 FACTS = {  # about the data, known once it is read: `Splits.offered`
@@ -31,7 +30,7 @@ SUPPLIED = {  # by place: arguments that the run fills in where a node omits the
 
 def is_shipped(target: str) -> bool:
     """Whether a target is Andiron's, or another library's with known ranges."""
-    return target.startswith("andiron.") or target in FOREIGN_RANGES
+    return target.startswith("andiron.") or target in shipped()
 
 
 def problems(plain: Options) -> Problems:
@@ -41,8 +40,6 @@ def problems(plain: Options) -> Problems:
         target = node["_target_"]
         if not isinstance(target, str):
             lines |= no_target(path, target)
-        elif reason := trust.misplacement(place, target):
-            lines[f"{path}._target_"] = f"{path}._target_={target}: {reason}"
         else:
             own = ("_target_", "_partial_")
             arguments = {key: value for key, value in node.items() if key not in own}

@@ -42,6 +42,13 @@ class Project:
 NONE = Project(Path(), (), ())
 
 
+def default_conf_dir() -> Path:
+    """The folder `conf`: inside the package in a wheel, at the top of a checkout."""
+    package = Path(__file__).resolve().parents[2]
+    installed = package / "conf"
+    return installed if installed.is_dir() else package.parents[1] / "conf"
+
+
 def current() -> Project:
     """The user's own project around the working folder, or `NONE`.
 

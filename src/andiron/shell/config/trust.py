@@ -1,16 +1,16 @@
 """Which classes a run folder may name: the folder is untrusted data.
 
-The user's command line and `conf/` are trusted. A `_target_` that only the folder's record names is
-built if it is on the list below, or in a package that `trust=[package]` names.
+The user's command line and `conf/` are trusted. What only the folder's record names is built if it
+is shipped, or torch's, whose objects `andiron.shell.assembly.target_kinds` checks; anything else
+needs `trust=[package]`.
 
->>> Trust().allows("model", "torch.nn.Linear"), Trust().allows("scheduler", "torch.nn.Linear")
+>>> Trust().allows("torch.nn.Linear"), Trust().allows("mine.networks.Net")
 (True, False)
->>> Trust(packages=("mine",)).allows("model", "mine.networks.Net")
+>>> Trust(packages=("mine",)).allows("mine.networks.Net")
 True
 """
 
 import importlib.util
-import itertools
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,258 +20,156 @@ from typing import Any
 
 import yaml
 
-from andiron import errors
+from andiron import errors, ranges
 from andiron.plain import readable
-from andiron.ranges import DOTTED_NAME
-from andiron.shell.config.signatures import class_constant
+from andiron.shell.config.leaves import leaves
+from andiron.shell.config.signatures import shipped, signature
 
-CLASS, FUNCTION = r"[A-Z]\w*", r"[a-z]\w*"
-TRANSFORMATIONS = ("centralise", "clip_global_norm", "clip_norm", "clip_value", "noise")
-# allowed names by place and module; a pattern for other libraries, whose objects the build checks
-# again (`andiron.shell.assembly.target_kinds`)
-LISTED: dict[str, dict[str, str | Sequence[str]]] = {
-    "data": {
-        "andiron.data": (
-            "balanced", "cifar10", "cifar100", "csv", "diabetes", "digit_pairs", "digits",
-            "fashion_mnist", "image_folder", "kfold", "mnist", "partial", "safetensors",
-            "synthetic", "text", "torch_dataset",
-        ),
-        "torchvision.transforms.v2": CLASS,
-    },
-    "augmentation": {
-        "andiron.data": ("Crop", "Cutout", "Flip", "Mixup", "OnFields", "Rotate", "Shift",
-                         "Torchvision"),
-        "torchvision.transforms.v2": CLASS,
-    },
-    "task": {
-        "andiron.tasks": (
-            "Adversarial", "BinaryClassifier", "Classifier", "Forward", "LanguageModel",
-            "MultiLabelClassifier", "Regressor",
-        ),
-    },
-    "loss": {
-        "andiron.tasks": ("BinaryCrossEntropy", "CrossEntropy", "MeanSquaredError"),
-        "torch.nn": CLASS,
-        "torch.nn.functional": FUNCTION,
-    },
-    "model": {
-        "andiron.models": f"{CLASS}|torchvision|timm|hf",
-        "torch.nn": CLASS,
-        "torch.nn.functional": FUNCTION,
-        "torchvision.models": FUNCTION,
-    },
-    "metrics": {
-        "andiron.metrics": CLASS,
-        "andiron.tasks.adversarial": ("discriminator_loss", "judged_generated", "judged_real"),
-        "torch.nn.functional": FUNCTION,
-    },
-    "optimizer": {"andiron.optim": ("Adan", "Lamb"), "torch.optim": CLASS},
-    "scheduler": {"andiron.schedules": CLASS, "torch.optim.lr_scheduler": CLASS},
-    "param_groups": {"andiron.optim": ("layerwise",)},
-    "gradients": {
-        "andiron.optim": TRANSFORMATIONS,
-        "andiron.optim.transformations": TRANSFORMATIONS,
-    },
-    "averages": {"andiron.optim": ("Ema", "Swa")},
-    "early_stopping": {"andiron.learner": ("EarlyStopping",)},
-    "observers": {},  # only classes of the user's own
-    "checkpoint": {
-        "andiron.checkpoint": (
-            "AnyOf", "KeepBest", "KeepEvery", "KeepLast", "checkpointing", "last_and_best",
-        ),
-    },
-    "writers": {"andiron.writers": CLASS},  # with `sends_data = False`
-    "render": {"andiron.render": ("Dashboard", "Live", "Plain", "auto")},
-}  # fmt: skip
-OURS = ("andiron.", "torch.", "torchvision.")  # restricted to the list, also for names in `conf/`
-KNOWN_PACKAGES = {"andiron", "torch", "torchvision", *sys.stdlib_module_names}  # not the user's own
-NAMED = re.compile(r":\s*[\"']?([^\W\d]\w*(?:\.[^\W\d]\w*)+)")  # a dotted name as a value in YAML
-Option = tuple[str, str, Any]  # an option's name, its place, and its node or value
+OURS = ("andiron.", "torch.", "torchvision.")  # restricted also where `conf/` names them
+OF_TORCH = (
+    "torch.nn", "torch.nn.functional", "torch.optim", "torch.optim.lr_scheduler",
+    "torchvision.models", "torchvision.transforms.v2",
+)  # fmt: skip
+Node = tuple[str, str, Mapping[str, Any]]  # after its option and its place: metrics.f1, metrics
 
 
 @dataclass(frozen=True)
 class Trust:
-    """Names allowed besides the list: from trusted packages, or given by the user."""
+    """Packages and names that are allowed besides those that are shipped, or torch's."""
 
-    packages: tuple[str, ...] = ()
-    said: frozenset[tuple[str, str]] = frozenset()  # place and target
+    packages: tuple[str, ...] = ()  # or names of single classes and functions
     spelling: str = "trust=[{}]"  # of the option that trusts packages, in messages
     builds_writers: bool = True  # else one that sends data may be named
 
-    def allows(self, place: str, name: str) -> bool:
-        """Whether a record may name the callable of this dotted name at this place."""
-        if DOTTED_NAME.fullmatch(name) is None:  # an interpolation, a path
-            return False
-        matches = (name == package or name.startswith(f"{package}.") for package in self.packages)
-        is_unbuilt = place == "writers" and not self.builds_writers
+    def allows(self, name: Any) -> bool:
+        """Whether a record may name the callable of this dotted name."""
+        if not _is_name(name):
+            return False  # such as an interpolation
+        sends_data = shipped().get(name, {}).get("sends_data", False)
+        is_known = name in shipped() or name.rpartition(".")[0] in OF_TORCH
         return (
-            (place, name) in self.said
-            or any(matches)
-            or _is_listed(place, name)
-            or (is_unbuilt and class_constant(name, "sends_data") is True)
-        )
-
-    def trusting(self, packages: Iterable[str]) -> str:
-        """The option that trusts these packages."""
-        between = {"[": ",", "'": "', '"}.get(self.spelling.partition("{}")[0][-1:], " ")
-        return self.spelling.replace("{}", between.join(packages))
+            is_known and not (sends_data and self.builds_writers)
+            or any(name == each or name.startswith(f"{each}.") for each in self.packages)
+        )  # fmt: skip
 
     def with_config(self, plain: Mapping[str, Any]) -> "Trust":
         """This trust, extended by every name in a configuration that the user composed."""
-        return replace(self, said=self.said | {*names(plain)})
+        values = (value for _, value in leaves(plain, opens_lists=True))
+        return replace(self, packages=(*self.packages, *filter(_is_name, values)))
 
     def check(self, plain: Mapping[str, Any]) -> None:
         """Refuses a recorded configuration that names what is not allowed; imports nothing.
 
-        Raises: ConfigError with every such name, and texts that may name functions of the user's,
-        and the option that trusts their packages.
+        Raises: ConfigError with every such class and function, and the option that trusts them.
         """
-        refused = [
-            (f"{option}._target_", place, node["_target_"])
-            for option, place, node in nodes(plain)
-            if not isinstance(node["_target_"], str) or not self.allows(place, node["_target_"])
-        ]
+        refused = {
+            f"{option}.{key}": node[key]
+            for option, _, node in nodes(plain)
+            for key in ("_target_", *self._functions(node))
+            if not self.allows(node[key])
+        }
         if refused:
-            raise refusal([*refused, *self._own_functions(plain)], self)
+            raise refusal(refused, self)
 
-    def _own_functions(self, plain: Mapping[str, Any]) -> Iterator[Option]:
-        for option, place, node in nodes(plain):
-            for key, value in node.items():
-                is_name = key != "_target_" and isinstance(value, str) and bool(_package(value))
-                if is_name and not self.allows(place, value):
-                    if importlib.util.find_spec(_package(value)):  # which imports nothing
-                        yield f"{option}.{key}", place, value
+    def _functions(self, node: Mapping[str, Any]) -> list[str]:
+        """The arguments that name functions; of a class that is refused those that may."""
+        target, given = node["_target_"], [key for key in node if _is_name(node[key])]
+        if _is_name(target) and target in shipped():
+            kinds = {name: each.kind for name, each in signature(target).parameters.items()}
+            functions = (ranges.Function, ranges.Function | None)
+            return [key for key in given if kinds.get(key) in functions]
+        packages = {key: node[key].partition(".")[0] for key in given if not self.allows(target)}
+        return [key for key in packages if importlib.util.find_spec(packages[key])]  # no import
 
 
 LIST_ALONE = Trust()
 
 
-def refusal(refused: Iterable[Option], trusted: Trust) -> errors.ConfigError:
-    """The error for names in a record that are not allowed, a line for each remedy."""
-    named: dict[str, list[str]] = {}  # by the option to give, empty for packages to trust
-    packages = dict[str, str]()
-    for option, _, name in refused:
-        package = _package(str(name))
-        packages |= {package: ""} if package else {}
-        by = "" if package else option.partition(".")[0]
-        named.setdefault(by, []).append(f"{option}={name!r}")
+def refusal(refused: Mapping[str, Any], trusted: Trust) -> errors.ConfigError:
+    """The error for names in a record that are not allowed, by option; a line for each remedy."""
+    remedies: dict[str, list[str]] = {}
+    of_user = {option: name for option, name in refused.items() if _package(name)}
+    packages = list(dict.fromkeys(map(_package, of_user.values())))
+    between = {"[": ",", "'": "', '"}.get(trusted.spelling.partition("{}")[0][-1:], " ")
+    trusts = trusted.spelling.replace("{}", between.join(packages))
     what = "these packages" if len(packages) > 1 else "that package"
-    trusts = f"{trusted.trusting(packages)} trusts {what}, as naming the class in conf/ does"
+    for option, name in refused.items():
+        remedy = f"to allow it, give {option.partition('.')[0]}=... and its options here"
+        if option in of_user:
+            remedy = f"{trusts} trusts {what}, as naming the class in conf/ does"
+        remedies.setdefault(remedy, []).append(f"{option}={name!r}")
     return errors.ConfigError(
-        f"{readable.joined(names, readable.MOST_LISTED)}: recorded in a run folder, from which "
-        "only listed classes are built; "
-        f"{f'to allow it, give {option}=... and its options here' if option else trusts}"
-        for option, names in named.items()
+        f"{readable.joined(named, readable.MOST_LISTED)}: recorded in a run folder, from which "
+        f"only listed classes are built; {remedy}"
+        for remedy, named in remedies.items()
     )
 
 
-def _package(name: str) -> str:
-    """The package of a name, if the user may trust it."""
-    package = name.partition(".")[0]
-    return "" if package in KNOWN_PACKAGES or not DOTTED_NAME.fullmatch(name) else package
+def _package(name: Any) -> str:
+    """The package of a name, or its whole name in torch, if the user may trust it."""
+    if not _is_name(name) or name.partition(".")[0] in sys.stdlib_module_names:
+        return ""
+    return name if name.startswith(OURS) else name.partition(".")[0]
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and ranges.DOTTED_NAME.fullmatch(value) is not None
 
 
 def of_user(
     conf_dirs: Sequence[Path], packages: Iterable[str] = (), arguments: Iterable[str] = ()
 ) -> Trust:
-    """The trust of the user: `packages`, and the targets that the user names.
+    """The trust of the user: `packages`, and the names that the user gives.
 
-    These are the targets of other libraries in `conf/`, whose train.yaml may list packages too, and
-    all targets that the `arguments` choose.
+    These are the names of other libraries in `conf/`, whose train.yaml may list packages too, and
+    all names that the `arguments` have or choose.
     """
     trusted = list(packages)
-    said = {pair for argument in arguments for pair in _names_in_override(argument, conf_dirs)}
+    for argument in arguments:
+        group, _, value = argument.lstrip("+").partition("=")
+        choices = re.findall(r"[\w-]+", value)
+        paths = [folder / group / f"{each}.yaml" for folder in conf_dirs for each in choices]
+        for text in [value, *(_text(path) for path in paths if path.is_file())]:
+            trusted += _dotted(text)
     for folder in conf_dirs:
         for path in folder.rglob("*.yaml"):
-            text = path.read_text(encoding="utf-8", errors="replace")
             if path == folder / "train.yaml":
-                listed = mapping_in(text).get("trust")
+                listed = mapping_in(_text(path)).get("trust")
                 trusted += map(str, listed if isinstance(listed, list) else ())
-            if any(not name.startswith(OURS) for name in NAMED.findall(text)):
-                pairs = _names_in_file(path, text, folder)
-                said |= {pair for pair in pairs if not pair[1].startswith(OURS)}
-    return Trust(tuple(dict.fromkeys(trusted)), frozenset(said))
+            elif not path.is_relative_to(folder / "hydra"):
+                trusted += [name for name in _dotted(_text(path)) if not name.startswith(OURS)]
+    return Trust(tuple(dict.fromkeys(trusted)))
 
 
-def nodes(plain: Mapping[str, Any]) -> Iterator[Option]:
+def _text(path: Path) -> str:
+    return re.sub("#.*", "", path.read_text(encoding="utf-8", errors="replace"))
+
+
+def _dotted(text: str) -> list[str]:
+    return [match[0] for match in ranges.DOTTED_NAME.finditer(text)]
+
+
+def nodes(plain: Mapping[str, Any]) -> Iterator[Node]:
     """Every node of a configuration with its option and its place."""
-    for option, place, value in _placed(plain):
-        for inner, node in _inside(value, option):
-            if isinstance(node, Mapping) and "_target_" in node:
-                yield inner, place, node
+    for path, value in _mappings(plain):
+        if "_target_" in value and path[0] != "variables":  # which is never built
+            yield ".".join(path), _place(path), value
 
 
-def _placed(plain: Mapping[str, Any]) -> Iterator[Option]:
-    """Every option with its place and its value; the settings of a group each have their own."""
-    for name, value in plain.items():
-        if name == "variables":  # never built: what interpolates one has its value
-            continue
-        if name != "param_groups":
-            yield name, name, value
-            continue
-        for group, options in (value if isinstance(value, dict) else {}).items():
-            if isinstance(options, dict) and "_target_" not in options:
-                for key, inner in options.items():
-                    yield f"{name}.{group}.{key}", _place_of_setting(key), inner
-            else:
-                yield f"{name}.{group}", name, options
+def _place(path: Sequence[str]) -> str:
+    """The first name of a path; each setting of a parameter group has its own."""
+    name = path[2] if path[0] == "param_groups" and len(path) > 2 else path[0]
+    return "scheduler" if name == "schedule" else name
 
 
-def misplacement(place: str, name: str) -> str | None:
-    """Why one of Andiron's own classes or functions does not belong at a place."""
-    places = [each for each in LISTED if _is_listed(each, name)]
-    if not name.startswith("andiron.") or not places or place in places:
-        return None
-    modules = sorted(LISTED.get(place, {}), key=lambda module: not module.startswith("andiron."))
-    there = f"what is in {' or '.join(modules[:2])}" if modules else "something else"
-    return f"is for {' or '.join(places)}; {place} takes {there}, or a class of your own"
-
-
-def _place_of_setting(setting: str) -> str:
-    return {"schedule": "scheduler"}.get(setting, setting if setting in LISTED else "param_groups")
-
-
-def _inside(value: Any, option: str) -> Iterator[tuple[str, Any]]:
-    """A value and all inside it, with their options."""
-    yield option, value
-    pairs = enumerate(value) if isinstance(value, list) else ()
-    for key, inner in value.items() if isinstance(value, Mapping) else pairs:
-        yield from _inside(inner, f"{option}.{key}")
-
-
-def names(plain: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Every text that may name a class or a function, with its place: of a node, or of a part."""
-    for option, place, value in _placed(plain):
-        for _, text in _inside(value, option):
-            if isinstance(text, str) and DOTTED_NAME.fullmatch(text):
-                yield place, text
-
-
-def _is_listed(place: str, name: str) -> bool:
-    module, _, last = name.rpartition(".")
-    names = LISTED.get(place, {}).get(module, ())
-    is_named = re.fullmatch(names, last, re.ASCII) if isinstance(names, str) else last in names
-    # the source of a class is read last: those of torch take longer to parse than all other checks
-    return bool(is_named) and (place != "writers" or class_constant(name, "sends_data") is False)
-
-
-def _names_in_file(path: Path, text: str, folder: Path) -> Iterator[tuple[str, str]]:
-    group = path.relative_to(folder).parts[0]
-    content = mapping_in(text)
-    placed = {group: content} if group in LISTED and "@package _global_" not in text else content
-    yield from names(placed)
-
-
-def _names_in_override(argument: str, conf_dirs: Sequence[Path]) -> Iterator[tuple[str, str]]:
-    """The names in an override: `writers=[tensorboard,wandb]`, or `model._target_=mine.Net`."""
-    option, _, value = argument.lstrip("+").partition("=")
-    group = option.partition("@")[0].partition(".")[0]
-    yield from names(mapping_in(f"{group}: {value}"))
-    if group in LISTED:
-        for choice, folder in itertools.product(re.findall(r"[\w-]+", value), conf_dirs):
-            path = folder / group / f"{choice}.yaml"
-            if path.is_file():
-                yield from _names_in_file(path, path.read_text(encoding="utf-8"), folder)
+def _mappings(value: Any, path: tuple[str, ...] = ()) -> Iterator[
+    tuple[tuple[str, ...], Mapping[str, Any]]
+]:
+    items = dict(enumerate(value)) if isinstance(value, list) else value
+    if isinstance(items, Mapping):
+        yield path, items
+        for key, inner in items.items():
+            yield from _mappings(inner, (*path, str(key)))
 
 
 def mapping_in(text: str) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str], forks: F
         command_arguments.check(arguments, lambda: diagnosis.groups(*conf_dirs))
         trusted, remedy = _with_config_dir(trusted, str(parent), conf_dirs)
         folder, config, point = forks(str(parent), trusted)
-        names = [*trusted.packages, *(name for _, name in trusted.said)]
+        names = [*trusted.packages]
         recorded = recorded_overrides(folder, conf_dirs, trusted, remedy)
         overrides = [*_without(given, "fork_from"), quoting.override("fork_from", point)]
         inherited = Inherited(asdict(config), recorded, overrides, names)

@@ -6,7 +6,7 @@ from andiron import errors
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers, process
 from andiron.shell.config import (
-    arguments as command_arguments, composition, diagnosis, user_files
+    arguments as command_arguments, composition, project
 )  # fmt: skip
 from andiron.shell.config.schema import Train
 from andiron.shell.run import claim, resume_arguments
@@ -20,16 +20,15 @@ def main(conf_dir: Path | None = None) -> int:
         "memory. Other arguments are overrides, as for train.py. Nothing is written.",
         allow_abbrev=False,
     )
-    alone = "check the options alone, without reading data or importing torch"
+    alone = "check the options alone, without reading data"
     parser.add_argument("--options", action="store_true", help=alone)
     options, arguments = parser.parse_known_args()
     arguments = command_arguments.in_order(arguments)
     if command_arguments.parsed(arguments).multirun:
         raise errors.ConfigError(["-m: one run is checked; leave it out, with one value each"])
     resume_arguments.refuse(arguments)
-    user_files.check(diagnosis.user_dirs(arguments))
     with errors.preventing("nothing was checked"):
-        config = composition.composed(conf_dir or user_files.default_conf_dir(), arguments)
+        config = composition.composed(conf_dir or project.default_conf_dir(), arguments)
         _check_folder(arguments, config)
         answer = {"checked": ["options"]}
         if not options.options:

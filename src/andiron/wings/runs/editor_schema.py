@@ -14,7 +14,7 @@ from andiron.disk import files
 from andiron.plain import readable
 from andiron.plain.plain_values import strict_json
 from andiron.shell.cli import answers, process
-from andiron.shell.config import project, schema, trust, user_files, violations
+from andiron.shell.config import project, schema, trust, violations
 from andiron.shell.config.signatures import signature
 
 FILE = "schema.json"
@@ -23,7 +23,7 @@ INTERPOLATION = {"type": "string", "pattern": r"\$\{"}
 
 def schema_of(conf: Path) -> dict[str, Any]:
     """The schema of experiments, and of `project/default.yaml`, in this folder."""
-    whole: dict[str, Any] = files.read_json(user_files.default_conf_dir() / FILE)
+    whole: dict[str, Any] = files.read_json(project.default_conf_dir() / FILE)
     properties = whole["properties"]
     for path in filter(Path.is_file, sorted(conf.rglob("*.yaml"))):
         text, group = path.read_text("utf-8", "replace"), path.relative_to(conf).parts[0]
@@ -48,7 +48,7 @@ def main() -> int:
     about = f"Write {FILE} for editors into the folder of your configuration."
     parser = answers.Parser(description=about)
     parser.add_argument("--config-dir", type=Path, help="the folder (default: the project's conf)")
-    folder = user_files.default_conf_dir() / "answers"
+    folder = project.default_conf_dir() / "answers"
     commands = sorted(path.stem for path in folder.glob("*.json"))
     about = "print the schema of the lines that this command prints with --json instead"
     parser.add_argument("--answers", metavar="COMMAND", choices=commands, help=about)
@@ -61,7 +61,6 @@ def main() -> int:
         raise errors.ConfigError(["--config-dir: not given, and there is no project here; give it"])
     if not conf.is_dir():
         raise errors.ConfigError([f"--config-dir={conf}: no such folder"])
-    user_files.check([conf])
     _write(conf / FILE, schema_of(conf))
     if not answers.give({"path": str(conf / FILE)}):
         print(readable.printable(f"{conf / FILE} is written"))

@@ -16,7 +16,7 @@ from andiron.protocols import ValidStep
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import adapters, components, devices, network, target_kinds
 from andiron.shell.assembly.network import SizeLimit
-from andiron.shell.config import from_python, trust as trusted_names, user_files
+from andiron.shell.config import from_python, project, trust as trusted_names
 from andiron.shell.config.from_python import Unrecorded
 from andiron.shell.config.schema import FROM_PYTHON, Train
 from andiron.shell.config.trust import Trust
@@ -80,7 +80,7 @@ def load(
 
 def _trust_of_caller(packages: Sequence[str]) -> Trust:
     packages = [packages] if isinstance(packages, str) else packages
-    user_trust = trusted_names.of_user([user_files.default_conf_dir()], packages)
+    user_trust = trusted_names.of_user([project.default_conf_dir()], packages)
     return dataclasses.replace(user_trust, spelling="trust=['{}']")
 
 

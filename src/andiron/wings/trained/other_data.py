@@ -21,7 +21,7 @@ from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.splitting import described, fingerprint
 from andiron.data.splitting.described import Described
 from andiron.shell.assembly import components
-from andiron.shell.config import arguments, composition, schema, user_files
+from andiron.shell.config import arguments, composition, project, schema
 from andiron.shell.config.leaves import leaves, nested
 from andiron.shell.config.schema import Train
 
@@ -45,7 +45,7 @@ def splits(
     """
     is_chosen = any(text.partition("=")[0] == "data" for text in overrides)
     if is_chosen:
-        node = composition.composed(user_files.default_conf_dir(), [*overrides]).data
+        node = composition.composed(project.default_conf_dir(), [*overrides]).data
         other = dataclasses.replace(config, data=node)
     else:
         other = _with_overrides(config, overrides)
