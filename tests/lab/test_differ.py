@@ -52,7 +52,7 @@ def test_an_unfinished_seed_is_resumed_and_another_run_is_not_replaced(folder):
     saved = stopped / "checkpoints"
     saved.rename(stopped.with_name("moved"))
     lost = called(seeds.main, "b/0", "--add", "1", cwd=folder)
-    assert lost.code == 1 and f"`andiron runs rm {stopped}` removes it" in lost.errors
+    assert lost.code == 1 and f"runs rm {stopped}` removes it" in lost.errors
     stopped.with_name("moved").rename(saved)
     assert other.code == called(seeds.main, "b/0", "--add", "1", cwd=folder).code == 0
     assert '"done"' in status.read_text()

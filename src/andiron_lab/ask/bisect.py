@@ -19,6 +19,7 @@ from andiron_lab.ask import conditions, traced
 from andiron_lab.ask.conditions import Side
 from andiron_lab.ask.engine import Recorded
 from andiron.wings.runs import run_details
+from andiron.wings.runs.run_reader import RunReader
 from andiron_lab.ask import bit_comparison
 from andiron_lab.ask.bit_comparison import MISSING, Difference
 
@@ -234,8 +235,7 @@ def _saved(run: Recorded, updates: int, tolerance: float | None) -> traced.Named
 
 def _causes(runs: Sequence[Recorded]) -> list[str]:
     """The options and the origin of two runs that differ."""
-    details = (run_details.details(run.folder) for run in runs)
-    options = run_details.differences_of(*details)["options"]
+    options = run_details.differences_of(*(RunReader(run.folder) for run in runs))["options"]
     origin = provenance.differences(*(provenance.read(run.folder) for run in runs))
     pairs = {**options, **origin}.items()
     return [f"{name}: {sides[0]} in A, {sides[1]} in B" for name, sides in pairs]

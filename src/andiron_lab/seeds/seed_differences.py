@@ -8,12 +8,12 @@ from andiron.plain.readable import number
 from andiron.wings.runs import text_table
 from andiron_lab.seeds import differences
 from andiron_lab.seeds.differences import Difference
-from andiron.wings.runs.run_reader import Run
+from andiron.wings.runs.run_reader import RunReader
 from andiron.wings.runs.run_values import comparable
-from andiron.wings.runs.seed_groups import ENDED, result_of
+from andiron.wings.runs.seed_groups import ENDED
 
 
-def values(runs: Iterable[Run], metric: str, notes: list[str]) -> dict[Hashable, float]:
+def values(runs: Iterable[RunReader], metric: str, notes: list[str]) -> dict[Hashable, float]:
     """The metric by seed, NaN for a diverged run; `notes` gets a line for each run left out.
 
     A run that has not ended would count with fewer updates, and a repeated one twice.
@@ -21,7 +21,7 @@ def values(runs: Iterable[Run], metric: str, notes: list[str]) -> dict[Hashable,
     by_seed: dict[Hashable, float] = {}
     for run in runs:
         status, seed = run.facts["status"], comparable(run.options.get("seed", str(run.path)))
-        value = result_of(run, metric)
+        value = run.result(metric)
         if status in ENDED and value is not None and seed not in by_seed:
             by_seed[seed] = value
         else:

@@ -1,27 +1,23 @@
 """Comparisons that filter runs."""
 
-from pathlib import Path
-
 import pytest
 
 from andiron import errors
-from andiron.run_folder import RunFolder
 from andiron.wings.runs.run_filter import chosen
-from andiron.wings.runs.run_reader import Run, Standing
 from andiron.wings.runs.run_values import best_first, differing
+from andiron.wings.runs.untrusted_files import Standing
 from refusals import message_of
+from seed_runs import run_with
 
 
 def run(name, *, accuracy=None, status="done", nodes=("optimizer", "model"), **options):
     metrics = {} if accuracy is None else {"valid/accuracy": Standing(accuracy / 2, 2, accuracy, 1)}
-    return Run(
-        RunFolder(Path(name)),
-        {"status": status, "started": f"2026-11-2{name}T07:00:00+00:00"},
-        {option.replace("__", "."): value for option, value in options.items()},
-        frozenset(nodes),
-        metrics,
-        {"accuracy": "highest"},
-    )
+    return run_with(
+        name,
+        facts={"status": status, "started": f"2026-11-2{name}T07:00:00+00:00"},
+        options={option.replace("__", "."): value for option, value in options.items()},
+        nodes=nodes, metrics=metrics, directions={"accuracy": "highest"},
+    )  # fmt: skip
 
 
 RUNS = [
@@ -99,6 +95,6 @@ def test_the_best_comes_first_and_what_has_no_value_last():
     assert [str(each.path) for each in best_first(RUNS, "lr")] == ["1", "2", "0"]
     nan = run("3", accuracy=float("nan"))
     assert best_first([nan, *RUNS], "valid/accuracy")[-2:] == [nan, RUNS[1]]
-    without = Run(RunFolder(Path("4")), {}, metrics={"valid/f1": Standing(0.5, 1, 0.5, 1)})
+    without = run_with("4", facts={}, metrics={"valid/f1": Standing(0.5, 1, 0.5, 1)})
     with pytest.raises(errors.SelectionError, match="give --direction highest or lowest"):
         best_first([without], "valid/f1")

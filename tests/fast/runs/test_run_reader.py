@@ -11,7 +11,7 @@ from andiron.plain.plain_values import strict_json
 from andiron.run_folder import RunFolder
 from andiron.shell.run import run_record, status as run_status
 from andiron.wings.runs import logged_lines, run_list, run_search, seed_groups
-from andiron.wings.runs.run_reader import changes, read
+from andiron.wings.runs.run_reader import RunReader, read
 
 CONFIG = {"lr": 0.1, "seed": 1, "model": {"_target_": "andiron.models.MLP", "hidden": [8]}}
 ROW = {"split": "valid", "metric": "loss", "best": 0.25, "epoch_of_best": 1, "last": 0.5,
@@ -183,7 +183,7 @@ def test_what_was_changed_when_a_run_was_resumed_is_known(resumes, found, tmp_pa
         ]
     (tmp_path / "provenance.json").write_text(json.dumps({"resumes": resumes}))
 
-    assert [*changes(RunFolder(tmp_path)).values()] == found
+    assert [*RunReader(RunFolder(tmp_path)).changes().values()] == found
 
 
 def test_runs_that_differ_in_seed_and_name_only_are_one_group(tmp_path):

@@ -1,6 +1,5 @@
 """Groups of runs that differ in the seed: when their best is in doubt, and what they differ in."""
 
-import dataclasses
 import json
 
 from andiron.run_folder import RunFolder
@@ -28,7 +27,8 @@ def test_runs_of_different_code_are_named(tmp_path):
         folder.path.mkdir()
         git = {"root": f"/{number}", "revision": "b" if number == 3 else "a"}
         folder.provenance.write_text(json.dumps({"git": git, "projects": {}}))
-        every.append(dataclasses.replace(run, folder=folder))
+        run.folder = folder
+        every.append(run)
 
     assert unlike(every[:3]) == []
     said = "the runs have different code: it may be what a difference shows"

@@ -26,7 +26,8 @@ from andiron.run_folder import RunFolder
 from andiron.schedules import Exponential
 from andiron.shell.training import train, train_run
 from andiron.tasks import Classifier, CrossEntropy
-from andiron.wings.runs import run_reader, run_details
+from andiron.wings.runs import run_details
+from andiron.wings.runs.run_reader import RunReader
 from andiron_lab.ask import rerun
 from in_process import called
 from stops_at import stops_at
@@ -213,7 +214,7 @@ def same(one, other):
 
 
 def value(folder, option):
-    (run,) = run_reader.read([RunFolder(folder)])
+    run = RunReader(RunFolder(folder))
     return {name: run.options[name] for name in run.options if name.startswith(option)}
 
 
@@ -295,7 +296,7 @@ def test_a_change_stands_in_the_record_with_its_update_and_the_bits(runs, tmp_pa
 
     same_run = folder / "unchanged"
     assert same(weights(same_run), weights(run)) is not any(each.trains for each in changes)
-    shown = [run_details.details(RunFolder(each)) for each in (same_run, run)]
+    shown = [RunReader(RunFolder(each)) for each in (same_run, run)]
     differing = run_details.differences_of(*shown)["options"]
     assert any(f", from update {STOPPED} " in str(other) for _, other in differing.values())
     assert f", from update {STOPPED} " in " ".join(run_details.as_text_of(shown[1]).split())

@@ -14,13 +14,13 @@ from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers
 from andiron.shell.run import replaced_run, run_record
 from andiron.shell.run.log_file import alone_in, locked
-from andiron.wings.runs.run_reader import Run
+from andiron.wings.runs.run_reader import RunReader
 from andiron.wings.runs.text_table import cell
 
 EXIT_DONE, EXIT_FAILED = 0, 1
 
 
-def remove(runs: Sequence[Run], *, is_agreed: bool) -> int:
+def remove(runs: Sequence[RunReader], *, is_agreed: bool) -> int:
     """Removes the files of the runs one by one; returns the exit code.
 
     Raises: RunFolderError with each failure, after the others were removed.
@@ -51,7 +51,7 @@ def reason(error: errors.AndironError | OSError) -> str:
     return readable.printable(f"{prefix}{files.reason(error)}")
 
 
-def _confirm(runs: Sequence[Run]) -> bool:
+def _confirm(runs: Sequence[RunReader]) -> bool:
     """Whether the user confirms at the terminal.
 
     Raises: SelectionError without a terminal.

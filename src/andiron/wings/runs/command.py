@@ -18,7 +18,7 @@ from andiron.wings.runs import (
     clearing, epoch_curves, lineage, run_details, run_filter, run_list, run_reader, run_search,
     run_values, seed_groups, text_table,
 )  # fmt: skip
-from andiron.wings.runs.run_reader import Run
+from andiron.wings.runs.run_reader import RunReader
 from andiron.wings.sweep import sweep_results
 from andiron.wings.trained import named_output
 
@@ -48,9 +48,9 @@ def list_runs(options: Options) -> None:
 
 def show(options: Options) -> None:
     """Prints one run in full."""
-    details = run_details.details(_run_folder(options.run))
-    if not answers.give(run_details.plain(details)):
-        print(run_details.as_text_of(details))
+    run = RunReader(_run_folder(options.run))
+    if not answers.give(run_details.plain(run)):
+        print(run_details.as_text_of(run))
 
 
 def compare(options: Options) -> None:
@@ -111,7 +111,7 @@ def best(options: Options) -> None:
     valued = [
         run
         for run in runs
-        if run.facts["status"] == State.DONE and is_finite(run_values.value_of(run, metric))
+        if run.facts["status"] == State.DONE and is_finite(run.value(metric))
     ]
     if not valued:
         raise errors.SelectionError(
@@ -123,7 +123,7 @@ def best(options: Options) -> None:
     path = str(run.path)
     if readable.printable(path) != path or "\n" in path:
         raise errors.SelectionError(f"{path}: has control characters in its name; rename it")
-    value = run_values.value_of(run, metric)
+    value = run.value(metric)
     selection = {"metric": metric, "direction": direction, "value": value, "runs": len(valued)}
     if not answers.give({**run_list.plain(run), "chosen_by": selection}):
         print(path)
@@ -131,7 +131,7 @@ def best(options: Options) -> None:
 
 def diff(options: Options) -> None:
     """Prints the options, provenance and metrics that differ between two runs."""
-    one, other = (run_details.details(_run_folder(path)) for path in (options.a, options.b))
+    one, other = (RunReader(_run_folder(path)) for path in (options.a, options.b))
     differences = run_details.differences_of(one, other)
     if not answers.give(differences):
         print(run_details.as_text_of_differences(one, other, differences))
@@ -156,7 +156,7 @@ def _run_folder(name: Path) -> RunFolder:
     return RunFolder(Path(os.path.relpath(named_folder.run_folder_of(str(name)).path)))
 
 
-def _filtered_runs(options: Options, given: Sequence[Path] = ()) -> list[Run]:
+def _filtered_runs(options: Options, given: Sequence[Path] = ()) -> list[RunReader]:
     given = given or options.folders
     named = [_run_folder(path).path if path == LATEST else path for path in given]
     folders = named or filter(Path.is_dir, DEFAULT_FOLDERS)
@@ -164,7 +164,7 @@ def _filtered_runs(options: Options, given: Sequence[Path] = ()) -> list[Run]:
     return run_filter.chosen(runs, options.where)
 
 
-def require_runs(options: Options, given: Sequence[Path] = ()) -> list[Run]:
+def require_runs(options: Options, given: Sequence[Path] = ()) -> list[RunReader]:
     """The runs that a command names, or those in `given`.
 
     Raises: SelectionError if there is none.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from andiron.plain import readable
-from andiron.wings.runs import figures, run_reader
+from andiron.wings.runs import figures
 from andiron.wings.runs.seed_groups import Row, label
 
 MARKS = "123456789abcdefghijklmnopqrstuvwxyz"  # of the curves in a chart, in order
@@ -33,7 +33,7 @@ def curves(rows: Sequence[Row], metric: str) -> list[Curve]:
     for row in rows:
         values: dict[int, list[float]] = {}
         for run in row.runs:
-            for update, value in run_reader.validations(run.folder, metric):
+            for update, value in run.validations(metric):
                 finite = value if abs(value) < MOST_VALUE else math.nan
                 values.setdefault(update, []).append(finite)
         if values:

@@ -12,7 +12,7 @@ from andiron.plain.readable import printable_line
 from andiron.run_folder import RunFolder
 from andiron.shell.config.leaves import leaves
 from andiron.shell.run import applied_changes, run_record
-from andiron.wings.runs.run_reader import Run, origin_of, read
+from andiron.wings.runs.run_reader import RunReader
 
 Row = dict[str, Any]
 KINDS = {
@@ -22,7 +22,7 @@ KINDS = {
 ORIGIN = {"git.revision": ("git", "revision"), "data.sha256": ("data", "sha256")}
 
 
-def rows(runs: Iterable[Run]) -> list[Row]:
+def rows(runs: Iterable[RunReader]) -> list[Row]:
     """A plain row for each run: the options that resumes changed, and its `parent` or None.
 
     The changes of a parent are what differs in options, commit and data; those on record, if it
@@ -37,7 +37,7 @@ def rows(runs: Iterable[Run]) -> list[Row]:
             "parent": _parent(run),
         }
         for run in runs
-        for resumes in [origin_of(run).get("resumes")]
+        for resumes in [run.provenance.get("resumes")]
     ]
 
 
@@ -66,9 +66,9 @@ def as_text_of(found: Iterable[Row]) -> str:
     return "\n".join(lines)
 
 
-def _parent(run: Run) -> Row | None:
+def _parent(run: RunReader) -> Row | None:
     start = run.options.get("start_from", run.options.get("start_from.path"))
-    origin = {**origin_of(run), "start_from": {"path": start}}
+    origin = {**run.provenance, "start_from": {"path": start}}
     for kind in KINDS:
         match record := origin.get(kind, {}):
             case {"path": str(path)} if isinstance(record.get("changes", {}), dict):
@@ -82,7 +82,7 @@ def _parent(run: Run) -> Row | None:
         folder = RunFolder(run_record.enclosing_run(Path(path)) or Path(path))
         identity = run_record.identity(folder)
         if record.get("run", identity) == identity:
-            then, now = map(_facts, (read([folder])[0], run))
+            then, now = map(_facts, (RunReader(folder), run))
             names = (then | now).keys() - {"fork_from"}
             pairs = {name: [then.get(name), now.get(name)] for name in sorted(names)}
             changes = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
@@ -90,6 +90,6 @@ def _parent(run: Run) -> Row | None:
     return parent
 
 
-def _facts(run: Run) -> Row:
-    flat = dict(leaves(origin_of(run)))
+def _facts(run: RunReader) -> Row:
+    flat = dict(leaves(run.provenance))
     return {**run.options, **{name: flat.get(path) for name, path in ORIGIN.items()}}

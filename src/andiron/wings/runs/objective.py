@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from andiron.plain.plain_values import is_finite
 from andiron.run_folder import RunFolder
-from andiron.wings.runs import run_reader, run_list, run_values
+from andiron.wings.runs import run_list, run_reader
 
 
 def values(
@@ -27,5 +27,5 @@ def value(
     """
     (run,) = run_reader.read([folder], directions)
     metric = run.followed if name is None else run_list.metric_of([run], name)
-    number = None if metric is None else run_values.value_of(run, metric)
+    number = None if metric is None else run.value(metric)
     return float(number) if is_finite(number) else None

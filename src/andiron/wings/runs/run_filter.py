@@ -11,8 +11,8 @@ from typing import Any
 
 from andiron import errors
 from andiron.plain.plain_values import as_text, is_number
-from andiron.wings.runs.run_reader import Run
-from andiron.wings.runs.run_values import Names, value_of
+from andiron.wings.runs.run_reader import RunReader
+from andiron.wings.runs.run_values import Names
 
 TEXT = r"\s*([^=<>!]*[^=<>!\s])\s*"
 COMPARISON = re.compile(f"{TEXT}(==|!=|<=|>=|[=<>]){TEXT}")
@@ -22,7 +22,7 @@ SIGNS: dict[str, Callable[[Any, Any], bool]] = {
 }  # fmt: skip
 
 
-def chosen(runs: Sequence[Run], comparisons: Iterable[str]) -> list[Run]:
+def chosen(runs: Sequence[RunReader], comparisons: Iterable[str]) -> list[RunReader]:
     """The runs for which all comparisons hold.
 
     Raises: SelectionError for a comparison that cannot be read, or a name that no run has.
@@ -34,11 +34,11 @@ def chosen(runs: Sequence[Run], comparisons: Iterable[str]) -> list[Run]:
             raise _comparison_error(text, "is not one comparison")
         name, sign, value = match.groups()
         name = Names(runs).resolved(name)
-        run_values = [own for run in runs if (own := value_of(run, name)) is not None]
+        run_values = [own for run in runs if (own := run.value(name)) is not None]
         is_text = number_in(value) is None and value != "null"
         if is_text and run_values and all(map(is_number, run_values)):
             raise _comparison_error(text, f"{name} is a number, but {value[:200]!r} is not")
-        remaining = [run for run in remaining if _holds(value_of(run, name), sign, value)]
+        remaining = [run for run in remaining if _holds(run.value(name), sign, value)]
     return remaining
 
 

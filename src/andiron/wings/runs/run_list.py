@@ -10,14 +10,14 @@ from andiron.plain.plain_values import moment
 from andiron.plain.readable import duration
 from andiron.plain.states import State
 from andiron.shell.run import status
-from andiron.wings.runs.run_reader import Run
-from andiron.wings.runs.run_values import Names, differing, value_of
+from andiron.wings.runs.run_reader import RunReader
+from andiron.wings.runs.run_values import Names, differing
 from andiron.wings.runs.text_table import measured, table
 
 DEFAULT_METRIC = "valid/loss"
 
 
-def metric_of(runs: Sequence[Run], name: str | None = None) -> str:
+def metric_of(runs: Sequence[RunReader], name: str | None = None) -> str:
     """The full name of the metric `name`, or of the metric that most runs' checkpoints follow.
 
     Raises: SelectionError if no run has measured `name`.
@@ -28,7 +28,7 @@ def metric_of(runs: Sequence[Run], name: str | None = None) -> str:
     return str(followed.most_common(1)[0][0]) if followed else DEFAULT_METRIC
 
 
-def as_table(runs: Sequence[Run], metric: str, columns: Sequence[str] | None = None) -> str:
+def as_table(runs: Sequence[RunReader], metric: str, columns: Sequence[str] | None = None) -> str:
     """A row for each run: status, differing options and the metric; or the given columns.
 
     Raises: SelectionError for a column that no run has.
@@ -45,7 +45,7 @@ def as_table(runs: Sequence[Run], metric: str, columns: Sequence[str] | None = N
     return table(["path", *(titles.get(name, name) for name in fields)], rows)
 
 
-def plain(run: Run) -> dict[str, Any]:
+def plain(run: RunReader) -> dict[str, Any]:
     """Everything recorded about a run, as plain values."""
     metrics = {name: dict(vars(standing)) for name, standing in run.metrics.items()}
     return {
@@ -57,24 +57,26 @@ def plain(run: Run) -> dict[str, Any]:
     }
 
 
-def started(run: Run) -> str | None:
-    """When the run began, in local time."""
-    start = moment(run.facts.get("started"))
+def local_time(recorded: Any) -> str | None:
+    """A recorded moment in local time; None if it is none."""
+    start = moment(recorded)
     try:
         return None if start is None else start.astimezone().strftime("%Y-%m-%d %H:%M")
     except (OverflowError, ValueError):  # a year that this machine's clock does not have
         return None
 
 
-def seconds(run: Run) -> str | None:
+def seconds(run: RunReader) -> str | None:
     """How long the run has trained; until now if it is running."""
     is_running = run.facts.get("status") == State.RUNNING
     spent = status.seconds(run.facts, datetime.now(UTC)) if is_running else run.facts.get("seconds")
     return None if spent is None else duration(spent)
 
 
-def _cell_value(run: Run, name: str, names: Names) -> Any:
-    value = value_of(run, name)
+def _cell_value(run: RunReader, name: str, names: Names) -> Any:
+    value = run.value(name)
     if name.removesuffix(LAST) in names.metrics:
         return measured(value)
-    return started(run) if name == "started" else seconds(run) if name == "seconds" else value
+    if name == "started":
+        return local_time(value)
+    return seconds(run) if name == "seconds" else value

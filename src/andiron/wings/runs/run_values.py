@@ -8,33 +8,16 @@ from andiron import errors
 from andiron.plain import improvement, readable
 from andiron.plain.improvement import LAST
 from andiron.plain.plain_values import as_text
-from andiron.wings.runs.run_reader import NUMBERS, Run, directions
+from andiron.wings.runs.run_reader import FACTS, RunReader, directions
 
-FACTS = ("path", "problem", "status", "reason", "started", "ended", *NUMBERS)
 MOST_NEAREST = 5
 MOST_COLUMNS = 30  # an untrusted run may have thousands of options
-
-
-def value_of(run: Run, name: str) -> Any:
-    """The run's value for `name`; None if it has none."""
-    if name == "path":
-        return str(run.path)
-    if name == "problem":
-        return "; ".join(run.problems) or None
-    if name in FACTS:
-        return run.facts.get(name)
-    if name in run.options:
-        return run.options[name]
-    standing = run.metrics.get(name.removesuffix(LAST))
-    if standing is None:
-        return None
-    return standing.last if name.endswith(LAST) else standing.best
 
 
 class Names:
     """The names of all values that any of the runs has."""
 
-    def __init__(self, runs: Sequence[Run]):
+    def __init__(self, runs: Sequence[RunReader]):
         self.options = list(dict.fromkeys(name for run in runs for name in run.options))
         self.metrics = list(dict.fromkeys(name for run in runs for name in run.metrics))
         with_last = [f"{name}{LAST}" for name in self.metrics]
@@ -68,7 +51,7 @@ def _match(name: str, names: Sequence[str]) -> str:
     raise errors.SelectionError(f"{name}: no run here has it; {remedy}")
 
 
-def differing(runs: Sequence[Run]) -> list[str]:
+def differing(runs: Sequence[RunReader]) -> list[str]:
     """The options that differ between runs, in the order of their configurations; at most 30.
 
     A missing option counts as null, except arguments of a class: the run may use another class.
@@ -90,7 +73,9 @@ def comparable(value: Any) -> Any:
     return as_text(value) if isinstance(value, list | dict) else value
 
 
-def best_first(runs: Sequence[Run], name: str, direction: str | None = None) -> list[Run]:
+def best_first(
+    runs: Sequence[RunReader], name: str, direction: str | None = None
+) -> list[RunReader]:
     """The runs sorted by the value `name`: best metric first, otherwise lowest value first.
 
     Runs with NaN or without a value come last, in their previous order.
@@ -100,8 +85,8 @@ def best_first(runs: Sequence[Run], name: str, direction: str | None = None) -> 
         direction = direction or direction_of(name, runs)
     sign = -1 if direction == "highest" else 1
 
-    def rank(run: Run) -> tuple[int, Any]:
-        value = value_of(run, name)
+    def rank(run: RunReader) -> tuple[int, Any]:
+        value = run.value(name)
         if isinstance(value, str):
             return 1, value
         is_number = isinstance(value, int | float) and value == value  # NaN is not equal to itself
@@ -110,7 +95,7 @@ def best_first(runs: Sequence[Run], name: str, direction: str | None = None) -> 
     return sorted(runs, key=rank)
 
 
-def direction_of(name: str, runs: Iterable[Run]) -> str:
+def direction_of(name: str, runs: Iterable[RunReader]) -> str:
     """Whether the lowest or highest value of a metric such as `valid/loss` is best.
 
     Raises: SelectionError if no run has recorded it.
@@ -124,6 +109,6 @@ def direction_of(name: str, runs: Iterable[Run]) -> str:
     return direction
 
 
-def known_direction(name: str, runs: Iterable[Run]) -> str | None:
+def known_direction(name: str, runs: Iterable[RunReader]) -> str | None:
     """`direction_of`, or None if no run has recorded it."""
     return improvement.direction_of(improvement.split_and_metric(name)[1], directions(runs))

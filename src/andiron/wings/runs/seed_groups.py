@@ -13,9 +13,8 @@ from typing import Any
 from andiron.plain import readable, wings
 from andiron.plain.readable import number
 from andiron.plain.states import State
-from andiron.wings.runs import run_reader
-from andiron.wings.runs.run_reader import Run
-from andiron.wings.runs.run_values import Names, comparable, differing, value_of
+from andiron.wings.runs.run_reader import RunReader
+from andiron.wings.runs.run_values import Names, comparable, differing
 from andiron.wings.runs.text_table import cell, table
 
 APART = ("seed", "name")  # options in which runs of one group may differ
@@ -48,25 +47,25 @@ def spread(values: Sequence[float]) -> Spread | None:
     return Spread(statistics.fmean(values), statistics.stdev(values), len(values))
 
 
-def by_seed(runs: Iterable[Run]) -> list[list[Run]]:
+def by_seed(runs: Iterable[RunReader]) -> list[list[RunReader]]:
     """The runs in groups whose configurations are equal apart from seed and name."""
-    groups: dict[frozenset[Any], list[Run]] = {}
+    groups: dict[frozenset[Any], list[RunReader]] = {}
     for run in runs:
         groups.setdefault(_configuration(run), []).append(run)
     return list(groups.values())
 
 
-def sides(named: Iterable[Sequence[Run]]) -> list[list[Run]]:
+def sides(named: Iterable[Sequence[RunReader]]) -> list[list[RunReader]]:
     """The groups of each argument; runs named one by one form groups too, if their code is equal.
 
     A shell names runs one by one for `runs/wide-*`.
     """
-    groups: list[list[Run]] = []
-    alone: list[tuple[Any, list[Run]]] = []
+    groups: list[list[RunReader]] = []
+    alone: list[tuple[Any, list[RunReader]]] = []
     for runs in named:
         found = by_seed(runs)
         if len(runs) == 1:
-            recipe = _configuration(runs[0]), run_reader.code_of(run_reader.origin_of(runs[0]))
+            recipe = _configuration(runs[0]), code_of(runs[0].provenance)
             if same := [group for known, group in alone if known == recipe]:
                 same[0].extend(runs)
                 continue
@@ -75,7 +74,7 @@ def sides(named: Iterable[Sequence[Run]]) -> list[list[Run]]:
     return groups
 
 
-def _configuration(run: Run) -> frozenset[Any]:
+def _configuration(run: RunReader) -> frozenset[Any]:
     return frozenset(
         (name, comparable(value))
         for name, value in run.options.items()
@@ -88,13 +87,13 @@ class Row:
     """A table row of a group: place, options that differ between groups, metrics' spreads."""
 
     place: int
-    runs: Sequence[Run]
+    runs: Sequence[RunReader]
     options: Mapping[str, Any]
     metrics: Mapping[str, Spread | None]
 
 
 def compared(
-    runs: Sequence[Run], metric: str, direction: str | None, beside: Sequence[Run] = ()
+    runs: Sequence[RunReader], metric: str, direction: str | None, beside: Sequence[RunReader] = ()
 ) -> list[Row]:
     """A row for each group of runs that differ only in the seed, best `metric` first.
 
@@ -103,7 +102,7 @@ def compared(
     """
     sign = {"highest": -1, "lowest": 1}.get(direction or "", 0)  # 0 sorts nothing
 
-    def rank(group: Sequence[Run]) -> tuple[bool, float]:
+    def rank(group: Sequence[RunReader]) -> tuple[bool, float]:
         metric_spread = spread(_values(group, metric))
         mean = metric_spread.mean if metric_spread else math.nan
         return math.isnan(mean), sign * mean
@@ -111,7 +110,9 @@ def compared(
     return as_rows(sorted(by_seed(runs), key=rank), metric, beside)
 
 
-def as_rows(groups: Sequence[Sequence[Run]], metric: str, beside: Sequence[Run] = ()) -> list[Row]:
+def as_rows(
+    groups: Sequence[Sequence[RunReader]], metric: str, beside: Sequence[RunReader] = ()
+) -> list[Row]:
     """A row for each group, in this order, as in `compared`."""
     runs = [run for group in groups for run in group]
     held_out = (name for name in Names(runs).metrics if not name.startswith("train/"))
@@ -121,7 +122,7 @@ def as_rows(groups: Sequence[Sequence[Run]], metric: str, beside: Sequence[Run] 
         Row(
             place,
             group,
-            {name: value_of(group[0], name) for name in options if name not in APART},
+            {name: group[0].value(name) for name in options if name not in APART},
             {name: spread(_values(group, name)) for name in metrics},
         )
         for place, group in enumerate(groups, 1)
@@ -134,11 +135,11 @@ def label(row: Row) -> str:
     return " ".join([f"{row.place}:", *options])
 
 
-def unlike(runs: Sequence[Run], names: Sequence[str] = UNLIKE) -> list[str]:
+def unlike(runs: Sequence[RunReader], names: Sequence[str] = UNLIKE) -> list[str]:
     """A line for each of the names in which the runs are not all the same."""
-    origins = [*map(run_reader.origin_of, runs)]
+    origins = [run.provenance for run in runs]
     facts = {
-        "code": [*map(run_reader.code_of, origins)],
+        "code": [*map(code_of, origins)],
         "data": [origin.get("data") for origin in origins],
         "numbers of updates": [run.facts.get("updates") for run in runs],
     }
@@ -196,11 +197,17 @@ def plain(rows: Sequence[Row]) -> list[dict[str, Any]]:
     ]
 
 
-def result_of(run: Run, metric: str) -> float | None:
-    """The run's value of a metric; NaN if it diverged, None if it has none."""
-    return math.nan if run.facts["status"] == State.DIVERGED else value_of(run, metric)
-
-
-def _values(runs: Iterable[Run], name: str) -> list[float]:
-    values = (result_of(run, name) for run in runs)
+def _values(runs: Iterable[RunReader], name: str) -> list[float]:
+    values = (run.result(name) for run in runs)
     return [value for value in values if value is not None]
+
+
+def code_of(origin: Mapping[str, Any]) -> Any:
+    """The commits, uncommitted changes and other modules with which a run was trained."""
+    projects = origin.get("projects")
+    repositories = [origin.get("git"), *(projects.values() if isinstance(projects, dict) else ())]
+    return origin.get("modules"), [
+        (each.get("revision"), each.get("uncommitted"))
+        for each in repositories
+        if isinstance(each, dict)
+    ]

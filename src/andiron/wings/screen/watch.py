@@ -15,7 +15,7 @@ from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers, process
 from andiron.shell.run import finished_run, log_file, named_folder, status
 from andiron.wings.runs.logged_lines import Line
-from andiron.wings.runs.run_reader import read_object
+from andiron.wings.runs.untrusted_files import read_object
 from andiron.wings.screen import layout, terminal
 from andiron.wings.screen.curves import Curves
 from andiron.wings.screen.followed_values import FollowedValues, tail

@@ -10,7 +10,8 @@ from typing import Any
 from andiron import errors
 from andiron.plain.states import State
 from andiron.shell.config import optuna_package
-from andiron.wings.runs import objective, run_reader
+from andiron.wings.runs import objective
+from andiron.wings.runs.run_reader import RunReader
 from andiron.wings.sweep import launching, ledger, sweep_folder
 from andiron.wings.sweep.launching import HydraSweep
 from andiron.wings.sweep.ledger import Job, Ledger
@@ -123,7 +124,7 @@ class Proposals(JobSource):
             return False
         self._sizes[job.identity] = size
         try:
-            logged = list(run_reader.validations(folder, self.study.objectives[0].name))
+            logged = list(RunReader(folder).validations(self.study.objectives[0].name))
         except errors.DataError as error:  # too large, or damaged: the run continues
             log.debug("not pruned: %s", error)
             return False

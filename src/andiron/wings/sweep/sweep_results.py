@@ -20,7 +20,7 @@ from andiron.plain import readable
 from andiron.plain.plain_values import as_text
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
-from andiron.wings.runs import run_reader, run_list, run_values, seed_groups
+from andiron.wings.runs import run_list, run_reader, run_values, seed_groups
 from andiron.wings.runs.seed_groups import Row
 from andiron.wings.sweep import ledger, shares
 from andiron.wings.sweep.ledger import Job
@@ -116,10 +116,10 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     rows = seed_groups.compared(done, name, direction, measured)
     rows.sort(key=lambda row: ledger.configuration(by_path[row.runs[0].path]) in out)
     rows = [replace(row, place=place) for place, row in enumerate(rows, 1)]
-    values = {by_path[run.path].identity: run_values.value_of(run, name) for run in measured}
+    values = {by_path[run.path].identity: run.value(name) for run in measured}
     compared = [replace(job, objective=values.get(job.identity)) for job in jobs]
     best = run_values.best_first(rows[0].runs, name, direction)[0] if direction else None
-    changes = run_reader.changes(best.folder) if best else {}
+    changes = best.changes() if best else {}
     best_job = by_path[best.path] if best else None
     command = _command(sweep.facts)
     return Results(folder, compared, name, rows, best_job, command, changes, is_by_objective)
