@@ -38,7 +38,7 @@ class Described:
     evaluation_batch_size: int
     input_dtype: str | None = None
     class_counts: list[int] | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def offered(self) -> dict[str, Any]:

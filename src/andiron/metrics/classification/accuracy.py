@@ -43,11 +43,6 @@ def _wide(loss: Tensor) -> Tensor:
     return loss.float() if loss.dtype.itemsize < 4 else loss
 
 
-def _is_right(logits: Tensor, targets: Tensor) -> Tensor:
-    largest, classes = logits.max(-1)
-    return (classes == targets) & ~largest.isnan()
-
-
 class Accuracy:
     """The fraction of targets that have the largest logit; IGNORED targets do not count.
 
@@ -65,13 +60,13 @@ class Accuracy:
                 f"accuracy: no logit for each class (output {list(item.output.shape)}, targets "
                 f"{list(item.targets.shape)}); use HammingAccuracy for yes-or-no answers"
             )
-        return _is_right(item.output, item.targets), outputs.num_targets(item)
+        return outputs.likeliest(item.output) == item.targets, outputs.num_targets(item)
 
     def count_items(self, items: Sequence[ClassificationOutput]) -> Parts:
         """As `__call__` for several items without IGNORED targets, in one operation."""
         logits = torch.cat([item.output for item in items])
         targets = torch.cat([item.targets for item in items])
-        return _is_right(logits, targets), len(targets)
+        return outputs.likeliest(logits) == targets, len(targets)
 
 
 @dataclass(kw_only=True)

@@ -8,9 +8,8 @@
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -31,6 +30,7 @@ from andiron.tasks import (
 )
 
 Facts = Mapping[str, Any]
+Names = Sequence[str] | None
 OF_LABELS = (BinaryCrossEntropy, nn.BCEWithLogitsLoss)  # losses of several yes-or-no answers
 
 
@@ -97,63 +97,50 @@ def of_batch(
         )
     # out of inference mode: a normal tensor; at least float32, as NumPy has no bfloat16
     rows = criterion.at_least_float32(outputs.cpu()).clone()
-    readers = [read for kind, read in READERS.items() if isinstance(task, kind)]
-    if isinstance(task, Forward) and isinstance(getattr(task.loss, "loss", None), OF_LABELS):
-        readers = [partial(_forward_fields, of_each=_label_fields)]
-    read: Fields = readers[0](rows, facts) if readers else iter([{}] * len(names))
-    for name, output, fields in zip(names, rows, read, strict=True):
+    for name, output, fields in zip(names, rows, _fields(task, rows, facts), strict=True):
         yield Prediction(name, output, **fields)
 
 
-Fields = Iterator[dict[str, Any]]  # the fields of each prediction
-
-
-def _class_fields(logits: Tensor, facts: Facts) -> Fields:
-    return _likeliest(logits, named(facts.get("class_names"), logits.shape[-1]))
-
-
-def _forward_fields(
-    outputs: Tensor, facts: Facts, of_each: Callable[[Tensor, Facts], Fields] = _class_fields
-) -> Fields:
-    """`of_each` if there is an output for each class of the data, a binary answer if one for two.
+def _fields(task: nn.Module, outputs: Tensor, facts: Facts) -> Iterable[dict[str, Any]]:
+    """The fields of each prediction; none if the outputs of a task of one's own mean nothing here.
     """
-    if outputs.dim() == 1 and facts.get("num_classes") == 2:
-        return _binary_fields(outputs, facts)
-    is_class = outputs.shape[1:] == (facts.get("num_classes"),)
-    return of_each(outputs, facts) if is_class else iter([{}] * len(outputs))
+    size, number = outputs.shape[-1] if outputs.dim() > 1 else 1, facts.get("num_classes")
+    if isinstance(task, Regressor):
+        names = named(facts.get("target_columns"), outputs.shape[1])
+        is_plain = outputs.dim() == 2  # not images
+        return [{"values": dict(zip(names, row))} if is_plain else {} for row in outputs.tolist()]
+    if isinstance(task, LanguageModel):  # the token after the last one
+        return _likeliest(outputs[:, -1], facts.get("vocabulary") or [*map(_byte, range(size))])
+    is_forward = isinstance(task, Forward)
+    is_of_classes = is_forward and outputs.shape[1:] == (number,)
+    if isinstance(task, BinaryClassifier) or is_forward and outputs.dim() == 1 and number == 2:
+        return _answers(outputs, facts.get("class_names"))
+    is_of_labels = is_of_classes and isinstance(getattr(task.loss, "loss", None), OF_LABELS)
+    if isinstance(task, MultiLabelClassifier) or is_of_labels:
+        return _labels(outputs, facts.get("class_names"))
+    if isinstance(task, Classifier) or is_of_classes:
+        return _likeliest(outputs, facts.get("class_names"))
+    return [{}] * len(outputs)
 
 
-def _binary_fields(logits: Tensor, facts: Facts) -> Fields:
-    no, yes = named(facts.get("class_names"), 2)
+def _answers(logits: Tensor, class_names: Names) -> Iterator[dict[str, Any]]:
+    no, yes = named(class_names, 2)
     for logit, p in zip(logits.tolist(), logits.sigmoid().tolist(), strict=True):
         # by the logit, as in the metrics, also where the probability is rounded to 0.5
         label = None if math.isnan(p) else yes if logit > 0 else no
         yield {"label": label, "probabilities": {no: 1 - p, yes: p}}
 
 
-def _label_fields(logits: Tensor, facts: Facts) -> Fields:
-    names = named(facts.get("class_names"), logits.shape[-1])
+def _labels(logits: Tensor, class_names: Names) -> Iterator[dict[str, Any]]:
+    names = named(class_names, logits.shape[-1])
     for row, of_row in zip(logits.tolist(), logits.sigmoid().tolist(), strict=True):
         labels = tuple(name for name, logit in zip(names, row, strict=True) if logit > 0)
         yield {"labels": labels, "probabilities": dict(zip(names, of_row, strict=True))}
 
 
-def _value_fields(outputs: Tensor, facts: Facts) -> Fields:
-    names = named(facts.get("target_columns"), outputs.shape[1])
-    for row in outputs:
-        is_plain = row.dim() == 1  # not an image
-        yield {"values": dict(zip(names, row.tolist(), strict=True))} if is_plain else {}
-
-
-def _token_fields(logits: Tensor, facts: Facts) -> Fields:
-    """The token after the last one."""
-    vocabulary, size = facts.get("vocabulary"), logits.shape[-1]
-    names = named(vocabulary or [*map(_byte, range(size))], size)
-    return _likeliest(logits[:, -1], names)
-
-
-def _likeliest(logits: Tensor, names: Sequence[str]) -> Fields:
+def _likeliest(logits: Tensor, class_names: Names) -> Iterator[dict[str, Any]]:
     """The name with the largest logit of each row, and the probability of every name."""
+    names = named(class_names, logits.shape[-1])
     # by logits, as in the metrics: different ones may have the same probability
     labels = outputs.likeliest(logits).tolist()
     for row, best in zip(logits.softmax(-1).tolist(), labels, strict=True):
@@ -161,7 +148,7 @@ def _likeliest(logits: Tensor, names: Sequence[str]) -> Fields:
         yield {"label": label, "probabilities": dict(zip(names, row, strict=True))}
 
 
-def named(names: Sequence[str] | None, number: int) -> list[str]:
+def named(names: Names, number: int) -> list[str]:
     """The names of `number` classes or values, by default their indices.
 
     Raises: MismatchError for another number of names.
@@ -174,13 +161,3 @@ def named(names: Sequence[str] | None, number: int) -> list[str]:
 
 def _byte(token: int) -> str:
     return chr(token) if token < 128 else f"\\x{token:02x}"
-
-
-READERS: dict[type[nn.Module], Callable[[Tensor, Facts], Fields]] = {
-    Classifier: _class_fields,
-    Forward: _forward_fields,
-    BinaryClassifier: _binary_fields,
-    MultiLabelClassifier: _label_fields,
-    Regressor: _value_fields,
-    LanguageModel: _token_fields,
-}
