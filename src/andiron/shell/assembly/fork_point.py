@@ -6,17 +6,14 @@ import re
 from typing import Any
 
 from andiron import errors
-from andiron.checkpoint import Store, contents, directory, strategies
-from andiron.checkpoint.checkpointer import KEPT_WITH_IT
-from andiron.checkpoint.on_disk import manifest
+from andiron.checkpoint import Store, contents, directory
 from andiron.disk import checksums
 from andiron.distributed import World
 from andiron.learner import Learner
-from andiron.learner.extras import state_format
 from andiron.plain import readable
 from andiron.plain.plain_values import as_text
 from andiron.run_folder import RunFolder
-from andiron.shell.assembly import components, configured_learner, configured_store, resume_point
+from andiron.shell.assembly import best_checkpoint, components, configured_store, resume_point
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.config import leaves
 from andiron.shell.config.leaves import Differences
@@ -120,21 +117,13 @@ def _is_at(at: str, store: Store, name: str) -> bool:
     """Whether a checkpoint is after `at`: updates, `epoch:3`; or any, for the `latest`."""
     kind, _, epoch = at.partition(":")
     if epoch:
-        state = _state(store, name)
+        state = best_checkpoint.state_of(store.fetch(name))
         return [kind, str(state["epoch"]), state["batch"]] == ["epoch", epoch, 0]
     return name.partition(".")[0] == f"step-{at}" or at == named_folder.LATEST
 
 
 def _best(folder: RunFolder, parent: Train, store: Store, names: list[str]) -> str | None:
     """The name of the best checkpoint, as the newest one lists their values."""
-    facts = run_record.read_json(folder, folder.data)
-    metrics = configured_learner.measured(parent.metrics, facts).values()
-    strategy = configured_learner.checkpointing(parent.checkpoint or {}, [*metrics]).strategy
-    listed = map(strategies.Saved.from_plain, _state(store, names[-1]).get(KEPT_WITH_IT, []))
-    best = strategies.best(strategy, [saved for saved in listed if saved.name in names])
-    return best.name if best else None
-
-
-def _state(store: Store, name: str) -> dict[str, Any]:
-    file = store.fetch(name) / contents.STATE
-    return state_format.checked(manifest.read_json(file), str(file))
+    facts, newest = run_record.read_json(folder, folder.data), store.fetch(names[-1])
+    saved, _ = best_checkpoint.best(parent, facts, newest, names)
+    return saved.name if saved else None

@@ -2,17 +2,14 @@
 
 import logging
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 from andiron import checkpoint, errors
-from andiron.checkpoint import LocalStore, Saved, Store, contents, strategies
+from andiron.checkpoint import LocalStore, Store, contents
 from andiron.checkpoint.on_disk import manifest
-from andiron.checkpoint.checkpointer import KEPT_WITH_IT
 from andiron.data.splitting.described import Described
-from andiron.learner.extras import state_format
 from andiron.run_folder import RunFolder
-from andiron.shell.assembly import configured_learner, configured_store
+from andiron.shell.assembly import best_checkpoint, configured_store
 from andiron.shell.config.schema import Train
 from andiron.shell.run import run_record
 
@@ -33,13 +30,19 @@ def file_of(folder: RunFolder, config: Train, name: str, data: Described) -> Pat
     if name == BEST:
         file = _best_file(folder, config, store, data)
     else:
-        file = _final_file(folder, name) or _checkpoint_file(folder, store, name)
+        file_name = contents.MODEL if name == LAST else contents.AVERAGE.format(name)
+        file = _final_file(folder, name, file_name) or _checkpoint_file(folder, store, file_name)
     if file is None:
-        available = ", ".join(_available(folder, config, store, data)) or "none yet"
+        files = {path.name for path in folder.path.glob("model*.safetensors")}
+        files |= {name for _, record in _newest(folder, store) for name in record.entries}
+        names = [LAST] * (contents.MODEL in files)
+        names += [BEST] if _best_file(folder, config, store, data) else []
+        names += sorted(filter(None, map(contents.average_in, files)))
         has_best = name != BEST or (config.checkpoint or {}).get("metric")
         why = "" if has_best else " (checkpoint.metric is null: it kept no best checkpoint)"
         raise errors.RunFolderError(
-            f"weights={name}: {folder.path} has no such weights{why}; available: {available}"
+            f"weights={name}: {folder.path} has no such weights{why}; available: "
+            f"{', '.join(names) or 'none yet'}"
         )
     is_local = isinstance(store, LocalStore) and store.folder == folder.checkpoints
     is_fetched = file.parent != folder.path and not is_local  # by a user's own store
@@ -50,21 +53,19 @@ def file_of(folder: RunFolder, config: Train, name: str, data: Described) -> Pat
     return file
 
 
-def _final_file(folder: RunFolder, name: str) -> Path | None:
+def _final_file(folder: RunFolder, name: str, file_name: str) -> Path | None:
     """The file of a finished run; None if it has no such file."""
-    path = folder.model if name == LAST else folder.path / contents.AVERAGE.format(name)
+    path = folder.model if name == LAST else folder.path / file_name
     if not contents.is_own(path.name) or not os.path.lexists(path):
         return None
     run_record.check(folder, path)
     return path
 
 
-def _checkpoint_file(folder: RunFolder, store: Store, name: str) -> Path | None:
+def _checkpoint_file(folder: RunFolder, store: Store, file_name: str) -> Path | None:
     """The file in the newest whole checkpoint; None without such a checkpoint or file."""
-    file = contents.MODEL if name == LAST else contents.AVERAGE.format(name)
-    for path, record in _whole_checkpoints(folder, store):
-        return path / file if file in record.entries else None
-    return None
+    newest = _newest(folder, store)
+    return next((path / file_name for path, saved in newest if file_name in saved.entries), None)
 
 
 def _best_file(folder: RunFolder, config: Train, store: Store, data: Described) -> Path | None:
@@ -72,33 +73,18 @@ def _best_file(folder: RunFolder, config: Train, store: Store, data: Described) 
 
     None if the run selected none.
     """
-    if config.checkpoint is None:
-        return None
-    metrics = configured_learner.measured(config.metrics, data.offered)
-    strategy = configured_learner.checkpointing(config.checkpoint, [*metrics.values()]).strategy
-    best = strategies.best(strategy, _existing_checkpoints(folder, store))
-    if best is None:
-        return None
-    path = store.fetch(best.name)
-    record, average = manifest.verified(path), strategies.judged_average(strategy)
-    file = contents.AVERAGE.format(average) if average else contents.MODEL
-    return path / (file if file in record.entries else contents.MODEL)
+    for newest, _ in _newest(folder, store) if config.checkpoint is not None else ():
+        names = checkpoint.names(store)
+        best, average = best_checkpoint.best(config, data.offered, newest, names)
+        if best is not None:
+            path, file = store.fetch(best.name), contents.AVERAGE.format(average)
+            entries = manifest.verified(path).entries
+            return path / (file if average and file in entries else contents.MODEL)
+    return None
 
 
-def _existing_checkpoints(folder: RunFolder, store: Store) -> list[Saved]:
-    """The existing checkpoints, with their values as the newest whole one records them."""
-    path, _ = next(_whole_checkpoints(folder, store), (None, None))
-    if path is None:
-        return []
-    file = path / contents.STATE
-    state = state_format.checked(manifest.read_json(file), str(file))
-    names = set(checkpoint.names(store))
-    recorded = map(Saved.from_plain, state.get(KEPT_WITH_IT, []))
-    return [saved for saved in recorded if saved.name in names]
-
-
-def _whole_checkpoints(folder: RunFolder, store: Store) -> Iterator[tuple[Path, manifest.Manifest]]:
-    """The whole checkpoints of this run, newest first; unlike a resume, renames nothing."""
+def _newest(folder: RunFolder, store: Store) -> list[tuple[Path, manifest.Manifest]]:
+    """The newest whole checkpoint of this run, if any; unlike a resume, renames nothing."""
     run = run_record.identity(folder)
     for name in reversed(checkpoint.names(store)):
         path = store.fetch(name)
@@ -108,16 +94,5 @@ def _whole_checkpoints(folder: RunFolder, store: Store) -> Iterator[tuple[Path, 
             log.warning("checkpoint %s is damaged and ignored: %s", path, error)
             continue
         if record.run in (None, run):
-            yield path, record
-
-
-def _available(folder: RunFolder, config: Train, store: Store, data: Described) -> Iterator[str]:
-    """The names for which `file_of` finds a file."""
-    newest = next(_whole_checkpoints(folder, store), None)
-    files = {path.name for path in folder.path.glob("model*.safetensors")}
-    files |= set() if newest is None else set(newest[1].entries)
-    if contents.MODEL in files:
-        yield LAST
-    if _best_file(folder, config, store, data):
-        yield BEST
-    yield from sorted(filter(None, map(contents.average_in, files)))
+            return [(path, record)]
+    return []

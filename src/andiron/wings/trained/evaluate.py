@@ -54,15 +54,16 @@ def _settings(options: argparse.Namespace) -> tuple[str, list[str]]:
     part, overrides, problems = "test", list[str](), list[str]()
     for text in options.settings:
         name, equals, value = text.partition("=")
-        if name.lstrip("+").partition(".")[0] == "data" and equals:
-            overrides.append(text)
-        elif name == "split" and equals:
-            part = value
-        elif name == "weights" and equals:
-            options.weights = value
-        else:
-            hint = errors.nearest(name, ("split", "weights", "data"))
-            problems.append(f"{text}: should be split=..., weights=... or data...=...{hint}")
+        match name.lstrip("+").partition(".")[0] if equals else "":
+            case "data":
+                overrides.append(text)
+            case "split":
+                part = value
+            case "weights":
+                options.weights = value
+            case _:
+                hint = errors.nearest(name, ("split", "weights", "data"))
+                problems.append(f"{text}: should be split=..., weights=... or data...=...{hint}")
     if problems:
         raise errors.ConfigError(problems)
     return part, overrides
@@ -131,18 +132,15 @@ def _write_pictures(folder: Path, evaluation: Any) -> None:
 
     Raises: OutputError if they cannot be written; DataError if there is no picture.
     """
-    pictures = {
-        f"worst-{place}-{_sample_text(worst)}-true-{worst.true}-"
-        f"predicted-{worst.prediction.text}": worst.picture
-        for place, worst in enumerate(evaluation.worst, 1)
-        if worst.picture is not None
-    }
     from andiron.writers.fanout import AcceptedNames  # imports torch
 
     file_name = AcceptedNames("--pictures", r"[^A-Za-z0-9_-]|\A\Z", 120)
-    pictures = {re.sub(r"[^A-Za-z0-9_-]", "_", name)[:120]: picture  # each has its place
-                for name, picture in pictures.items()}  # fmt: skip
-    pictures |= {file_name[name]: picture for name, picture in evaluation.pictures.items()}
+    pictures = {file_name[name]: picture for name, picture in evaluation.pictures.items()}
+    for place, error in enumerate(evaluation.worst, 1):
+        name = f"worst-{place}-{_sample_text(error)}-true-{error.true}-predicted-"
+        if error.picture is not None:
+            name = re.sub(r"[^A-Za-z0-9_-]", "_", name + error.prediction.text)[:120]
+            pictures[name] = error.picture
     if not pictures:
         raise errors.DataError("--pictures: the data have no images of 1 or 3 channels; omit it")
     try:

@@ -63,35 +63,29 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
     Raises: DataError for an unknown part, or samples that cannot be evaluated.
     """
     dataset = _part_of(splits, part, run.config.valid_sets_every or {})
-    run = _in_range(run, splits.batcher)
-    data, precision = run.preprocessing, run.precision
-    by_name = configured_learner.measured(run.config.metrics, data.offered)
+    data, precision, batcher = run.preprocessing, run.precision, run.preprocessing.batcher
+    if isinstance(batcher, ImageBatcher) and isinstance(splits.batcher, ImageBatcher):
+        batcher = replace(batcher, scale=splits.batcher.scale)  # other data's range of pixels
     for option in run.unrecorded:
         if option.startswith("metrics."):
             log.warning("%s is not measured: %s", option, run.unrecorded[option])
+    by_name = configured_learner.measured(run.config.metrics, data.offered)
     metrics = configured_learner.metrics_of(part, by_name, run.config.valid_sets_metrics)
     details, tally = Details(), Tally(metrics)
-    loader = DataLoader(dataset, data.batcher, batch_size=run.batch_size, device=run.device)
+    loader = DataLoader(dataset, batcher, batch_size=run.batch_size, device=run.device)
     precision.apply()
     randomness.start_stream(run.config.seed, part)  # for networks that sample, such as a GAN
     values = evaluation.measure(
         run.model, loader, tally, autocast=precision.autocast, after=details.add
     )
     classes = details.scores(data.facts.get("class_names"))
-    worst_errors = [_worst_error(run, dataset, *pair) for pair in details.worst(worst)]
+    worst_errors = [
+        _worst_error(run, batcher, dataset, index, loss) for index, loss in details.worst(worst)
+    ]
     return Evaluation(
         part, len(dataset), values, classes, worst_errors, dict(tally.texts), dict(tally.images),
         details.sample_scores(),
     )  # fmt: skip
-
-
-def _in_range(run: Run, batcher: Batcher) -> Run:
-    """The run for images with the pixel range of `batcher`, the other data's."""
-    own = run.preprocessing.batcher
-    if not (isinstance(own, ImageBatcher) and isinstance(batcher, ImageBatcher)):
-        return run
-    preprocessing = replace(run.preprocessing, batcher=replace(own, scale=batcher.scale))
-    return replace(run, preprocessing=preprocessing)
 
 
 def _part_of(splits: Splits, part: str, sets: Container[str]) -> Dataset:
@@ -99,28 +93,29 @@ def _part_of(splits: Splits, part: str, sets: Container[str]) -> Dataset:
 
     Raises: DataError for an unknown part.
     """
-    if part in splits.by_name:
-        return splits.by_name[part]
-    if part != "all":
-        known = [*splits.by_name, "all"]
-        hint = errors.nearest(part, known)
-        reason = f"should be one of {', '.join(known)}{hint}"
-        if part in sets:
-            reason = (
-                "the run measured this set, but its code gave the samples to fit: they are not on "
-                f"record; there is {', '.join(known)}, and other data: data=<name> ... split=all"
-            )
-        raise errors.DataError(f"split={part}: {reason}")
-    if splits.train is splits.test:
-        return splits.train
-    rest = [] if splits.validates_on_test else [splits.valid]
-    return joined([splits.train, *rest, splits.test])
+    if part == "all":
+        if splits.train is splits.test:
+            return splits.train
+        rest = [] if splits.validates_on_test else [splits.valid]
+        return joined([splits.train, *rest, splits.test])
+    known = ", ".join([*splits.by_name, "all"])
+    if part in sets and part not in splits.by_name:
+        raise errors.DataError(
+            f"split={part}: the run measured this set, but its code gave the samples to fit: they "
+            f"are not on record; there is {known}, and other data: data=<name> ... split=all"
+        )
+    if part not in splits.by_name:
+        hint = errors.nearest(part, [*splits.by_name, "all"])
+        raise errors.DataError(f"split={part}: should be one of {known}{hint}")
+    return splits.by_name[part]
 
 
-def _worst_error(run: Run, dataset: Dataset, index: int, loss: float) -> WorstError:
+def _worst_error(
+    run: Run, batcher: Batcher, dataset: Dataset, index: int, loss: float
+) -> WorstError:
     """The sample at `index`, read and predicted again."""
     raw = dataset.__getitems__([index])
-    batch = run.preprocessing.batcher(raw, run.device)
+    batch = batcher(raw, run.device)
     with inference.valid(run.model), run.precision.autocast():
         item = run.model.valid_step(batch)  # type: ignore[operator]
     facts = run.preprocessing.facts
@@ -136,21 +131,21 @@ def target_text(
     model: nn.Module, facts: Mapping[str, Any], target: Tensor, prediction: Prediction
 ) -> str:
     """A target as text, with the class names of its prediction, or tokens."""
-    names = [*prediction.probabilities]
+    names, is_one = [*prediction.probabilities], target.dim() == 0
+    if isinstance(model, LanguageModel):
+        return decoded(target[-1:].tolist(), facts.get("vocabulary"))
     if isinstance(model, Regressor) or target.is_floating_point() and not names:
         return ", ".join(f"{value:.6g}" for value in target.reshape(-1)[:8].tolist())
     if isinstance(model, MultiLabelClassifier):
         return ";".join(name for name, value in zip(names, target, strict=True) if value >= 0.5)
-    if isinstance(model, LanguageModel):
-        return decoded(target[-1:].tolist(), facts.get("vocabulary"))
-    if target.dim() == 0 and not target.is_floating_point() and 0 <= int(target) < len(names):
+    if is_one and not target.is_floating_point() and 0 <= int(target) < len(names):
         return names[int(target)]
-    return str(target.item()) if target.dim() == 0 else ""
+    return str(target.item()) if is_one else ""
 
 
 def _picture(raw: Any) -> Tensor | None:
     """The picture of one stored sample; None if it has none, or several."""
-    if len(found := pictures.images_in(raw)) != 1:
+    if len(images := pictures.images_in(raw)) != 1:
         return None
-    images: Tensor = pictures.pixels(found[0].float(), largest=max(found[0].shape[2:]))
-    return images[0].to(torch.uint8).cpu()
+    pixels: Tensor = pictures.pixels(images[0].float(), largest=max(images[0].shape[2:]))
+    return pixels[0].to(torch.uint8).cpu()

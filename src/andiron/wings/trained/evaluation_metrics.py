@@ -43,7 +43,7 @@ class Details:
         scores = -losses
         if isinstance(item, ONE_CLASS):
             is_binary = item.output.shape == item.targets.shape
-            predicted = item.output > 0 if is_binary else item.output.argmax(-1)
+            predicted = item.output > 0 if is_binary else outputs.likeliest(item.output)
             scores = (predicted == item.targets).float().cpu()
         self._scores.append(scores.where(losses > -torch.inf, torch.nan))
 
@@ -52,8 +52,7 @@ class Details:
 
         NaN where the loss is, or where all targets of a sample are ignored.
         """
-        scores: list[float] = torch.cat(self._scores).tolist()
-        return scores
+        return torch.cat(self._scores).tolist()
 
     def scores(self, class_names: Sequence[str] | None) -> list[ClassScores]:
         """Precision, recall, F1 and support of every class; empty if nothing was counted."""

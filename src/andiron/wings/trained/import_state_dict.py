@@ -26,17 +26,9 @@ def import_state_dict(
     """
     named_output.check(target, [source])
     loaded, values = _load(source)
-    content = _select(loaded, key, source)
+    content = _state_dict(loaded, key, source)
     tensors = weight_files.tensors_of(content)
-    left_out = [
-        f"{name} ({_type_name(value)})" for name, value in content.items() if name not in tensors
-    ]
-    if not tensors:
-        others = [*weight_files.dicts_with_tensors(content)]
-        hint = f"there are tensors under {joined(others)}: name one with --key"
-        holds = hint if others else f"it holds {joined(left_out) or 'nothing'}"
-        place = f" under {key!r}" if key else ""
-        raise errors.DataError(f"{source}: not a plain state_dict{place}; {holds}")
+    left_out = _listed({name: content[name] for name in content if name not in tensors})
     weight_files.check_sizes(tensors, source)
     record = serialization.Record(module_file.renamed(tensors, rename or {}), values)
     write = functools.partial(named_output.write, inputs=[source])
@@ -54,21 +46,23 @@ def _load(path: Path) -> tuple[Any, dict[str, str]]:
     return record.tensors, {} if layout == "torch" else {module_file.LAYOUT: layout}
 
 
-def _select(loaded: Any, key: str | None, path: Path) -> Mapping[Any, Any]:
-    content, above = loaded, ""
-    for part in key.split(".") if key else []:
-        inner = content if isinstance(content, Mapping) else {}
-        if part not in inner:
-            names = list(map(str, inner))
-            raise errors.DataError(
-                f"{path}: no key {part!r} {f'under {above!r}' if above else 'in it'}; there are "
-                f"{joined(names) or 'none'}{errors.nearest(part, names)}"
-            )
-        content, above = inner[part], f"{above}.{part}".lstrip(".")
-    if not isinstance(content, Mapping):
-        place = f" under {key!r}" if key else ""
-        raise errors.DataError(f"{path}: holds {_type_name(content)}{place}, not a state_dict")
-    return content
+def _state_dict(loaded: Any, key: str | None, path: Path) -> Mapping[Any, Any]:
+    """The dict with tensors at the path `key` in nested dicts."""
+    if not isinstance(loaded, Mapping):
+        raise errors.DataError(f"{path}: holds {_type_name(loaded)}, not a state_dict")
+    inner = weight_files.dicts_with_tensors(loaded)
+    content = inner.get(key, {}) if key else loaded
+    if weight_files.tensors_of(content):
+        return content
+    holds = f"it holds {joined(_listed(loaded)) or 'nothing'}"
+    if inner:
+        holds = f"there are tensors under {joined([*inner])}: name one with --key"
+    place = f" under {key!r}" if key else ""
+    raise errors.DataError(f"{path}: not a plain state_dict{place}; {holds}")
+
+
+def _listed(entries: Mapping[Any, Any]) -> list[str]:
+    return [f"{name} ({_type_name(value)})" for name, value in entries.items()]
 
 
 def _type_name(value: Any) -> str:

@@ -26,18 +26,6 @@ WEIGHTS = ("safetensors", "adapter")  # no programs, whose input is one tensor
 CHUNK_BYTES = 2**24
 
 
-class Preprocessed(nn.Module):
-    """`model` applied to inputs as stored."""
-
-    def __init__(self, preprocessing: nn.Module, model: nn.Module):
-        super().__init__()
-        self.preprocessing = preprocessing
-        self.model = model
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        return self.model(self.preprocessing(inputs))
-
-
 def export(
     model: nn.Module,
     described: Described,
@@ -57,26 +45,26 @@ def export(
     raw, inputs = _inputs(model, described, stored, kind)
     exported_inputs, module = inputs, model
     if with_preprocessing:
-        module = _add_preprocessing(model, described, raw, kind)
-        exported_inputs = raw
-    axes, name, output = _axes(model, described), path.name, path.parent
+        exported_inputs, module = raw, _with_preprocessing(model, described, raw, kind)
+    axes = _axes(model, described)
     expected = _outputs(model, _batches(inputs, axes))
     if kind != "adapter":
         adapters.merge(model)
-    titles = {axis: title for axis, (title, _) in axes.items()}
     try:
         with tempfile.TemporaryDirectory() as folder:
-            program = _write_program(kind, module, exported_inputs, axes, Path(folder, name))
+            file = Path(folder, path.name)
+            program = _write_program(kind, module, exported_inputs, axes, file)
             with inference.valid(model):
-                agreement = measured(program, _batches(exported_inputs, axes), expected, name)
+                agreement = measured(program, _batches(exported_inputs, axes), expected, path.name)
             text = card.text(
-                name, agreement, exported_inputs, expected[0],
-                axes=titles, is_stored=with_preprocessing,
+                path.name, agreement, exported_inputs, expected[0],
+                axes={axis: title for axis, (title, _) in axes.items()},
+                is_stored=with_preprocessing,
             )  # fmt: skip
             contents = {file.name: _chunks(file) for file in sorted(Path(folder).iterdir())}
-            files.write_folder(output.absolute(), contents | {README: [text.encode()]})
+            files.write_folder(path.parent.absolute(), contents | {README: [text.encode()]})
     except OSError as error:
-        raise errors.RunFolderError(f"{output}: cannot be written ({error})") from error
+        raise errors.RunFolderError(f"{path.parent}: cannot be written ({error})") from error
     return agreement
 
 
@@ -104,13 +92,21 @@ def _inputs(model: nn.Module, described: Described, stored: Any, kind: str) -> t
     return raw, inputs
 
 
-def _add_preprocessing(model: nn.Module, described: Described, raw: Tensor, kind: str) -> nn.Module:
-    if kind in WEIGHTS or isinstance(model, Adversarial):
+def _with_preprocessing(
+    model: nn.Module, described: Described, raw: Tensor, kind: str
+) -> nn.Module:
+    """The model for inputs as stored.
+
+    Raises: DataError for weights, for a generator, and for a batcher of the user's own.
+    """
+    problem = ""
+    if kind in WEIGHTS:
+        problem = f"{kind} has weights and no program; choose --format torch or onnx"
+    elif isinstance(model, Adversarial):
         problem = "a generator's inputs are latents, which are not preprocessed"
-        if kind in WEIGHTS:
-            problem = f"{kind} has weights and no program; choose --format torch or onnx"
+    if problem:
         raise errors.DataError(f"--preprocessing: {problem}, or leave it out")
-    return Preprocessed(stored_inputs.preprocessing(described.batcher, raw), model).eval()
+    return nn.Sequential(stored_inputs.preprocessing(described.batcher, raw), model).eval()
 
 
 def _outputs(model: nn.Module, batches: list[Any]) -> list[Tensor]:

@@ -6,6 +6,7 @@
 [[[[-2.0, 2.0]]]]
 """
 
+import dataclasses
 from typing import Any
 
 import torch
@@ -13,8 +14,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from andiron import errors
-from andiron.data.batchers import ArrayBatcher, ImageBatcher
-from andiron.data.on_disk.text_file import TextBatcher
+from andiron.data.splitting.described import BATCHERS
 
 
 class Scaled(nn.Module):
@@ -44,19 +44,18 @@ def preprocessing(batcher: Any, stored: Shaped[Tensor, "batch ..."]) -> nn.Modul
 
     Raises: DataError for a user's own batcher.
     """
-    is_scaled = stored.is_floating_point() or stored.dtype == torch.uint8
-    if isinstance(batcher, TextBatcher) or (isinstance(batcher, ArrayBatcher) and not is_scaled):
+    if type(batcher) not in BATCHERS.values():
+        raise errors.DataError(
+            f"{type(batcher).__name__}: your own batcher is not exported; leave out --preprocessing"
+        )
+    settings = dataclasses.asdict(batcher)
+    is_scaled = stored.is_floating_point() or stored.dtype == torch.uint8 or "scale" in settings
+    if not is_scaled or not settings:  # tokens have no settings
         return Integers()
-    if isinstance(batcher, ArrayBatcher | ImageBatcher):
-        mean, std = (_vector(numbers, stored.dim() - 1) for numbers in (batcher.mean, batcher.std))
-        scale = batcher.scale if isinstance(batcher, ImageBatcher) else 1.0
-        return Scaled(1 / (scale * std), -mean / std)
-    raise errors.DataError(
-        f"{type(batcher).__name__}: your own batcher is not exported; leave out --preprocessing"
+    # one number, or one for each entry of the first dimension of a sample
+    shape = -1, *[1] * max(stored.dim() - 2, 0)
+    mean, std, scale = (
+        torch.tensor(settings.get(name, 1.0), dtype=torch.float64).view(shape)
+        for name in ("mean", "std", "scale")
     )
-
-
-def _vector(numbers: float | tuple[float, ...], rank: int) -> Float[Tensor, "..."]:
-    """Shape [1], or one number for each entry of the first dimension of samples of this rank."""
-    shape = (-1, *[1] * (rank - 1)) if isinstance(numbers, tuple) else (1,)
-    return torch.tensor(numbers, dtype=torch.float64).view(shape)
+    return Scaled(1 / (scale * std), -mean / std)
