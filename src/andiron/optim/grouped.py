@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from operator import attrgetter, is_
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from torch import Tensor, nn
@@ -64,8 +64,7 @@ class GroupedOptimizer:
         without = {name for name, group in self.groups.items() if group.optimizer is None}
         self.frozen_modules = FrozenModules(model)
         self._frozen: set[str] = set()
-        self._rated, self._rates = list[Any](), Rates()  # the rate and groups that gave the rates
-        self._shared = Rates()  # also of frozen groups beside others in one optimizer
+        self._rates = Rates()  # also of frozen groups, which may share an optimizer with others
         self._freeze(without | self.waiting)
 
     @classmethod
@@ -85,18 +84,11 @@ class GroupedOptimizer:
 
     def learning_rates(self, lr: float, updates: int) -> Rates:
         """Each group's learning rate if the run's is `lr`; frozen groups have no entry."""
-        rated = [lr, *self.groups.values()]
-        if len(rated) == len(self._rated) and all(map(is_, rated, self._rated)):
-            return self._rates
-        self._shared = {
+        self._rates = {
             name: (lr if group.schedule is None else group.schedule(updates)) * group.lr_scale
             for name, group in self.groups.items()
-            if name not in self._frozen
-            or group.optimizer and len(self._owned[group.optimizer]) > 1
         }
-        rates = {n: rate for n, rate in self._shared.items() if n not in self._frozen}
-        self._rated, self._rates = [] if self.schedules else rated, rates
-        return rates
+        return {n: rate for n, rate in self._rates.items() if n not in self._frozen}
 
     def step(
         self,
@@ -139,7 +131,7 @@ class GroupedOptimizer:
             if closure is not None and optimizer.needs_closure:
                 again = partial(recomputed_part, closure, stepped, updates)
             lr: Any = rates[groups[0].name] if len(groups) == 1 else [
-                rates.get(name, self._shared.get(name, 0.0)) for name in map(NAME, groups)
+                rates.get(name, self._rates.get(name, 0.0)) for name in map(NAME, groups)
             ]  # fmt: skip
             model = optimizer.step(lr, model, part, again)
         return model
@@ -271,7 +263,7 @@ class GroupedOptimizer:
 
     def _freeze(self, names: set[str]) -> None:
         changed = names ^ self._frozen  # a flag that the user set on another group stays
-        self._frozen, self._rated = names, []
+        self._frozen = names
         for name in changed:
             for tensor in self.groups[name].parameters.values():
                 tensor.requires_grad_(name not in names)

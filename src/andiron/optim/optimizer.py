@@ -90,7 +90,6 @@ class Optimizer:
         self._groups = groups
         # the owned parameters
         self.parameters = {name: each for group in groups for name, each in group.items()}
-        self._names = list(self.parameters)
         self.kind, self._held = held.kind, held
         self._model: nn.Module = model
         self.name, self.is_own = held.name, held.is_own
@@ -151,9 +150,8 @@ class Optimizer:
             return model
         held, groups = self._held, self._groups
         rates = held.set_rates(lr if isinstance(lr, list) else [lr] * len(groups))
-        if len(groups) > 1 and held.is_own and gradients.keys() == self.parameters.keys():
-            gradients = gradients.replaced({name: gradients[name] for name in self._names})
-        tensors, is_whole = [*gradients.values()], [*gradients] == self._names
+        is_whole = gradients.keys() == self.parameters.keys()
+        tensors = [gradients[name] for name in self.parameters] if is_whole else []
         try:
             self._lend(gradients)  # torch checks their shapes, dtypes and devices
             with torch.set_grad_enabled(False):

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import safetensors
-import torch
 
 from andiron import errors
 from andiron.disk import files
@@ -91,7 +90,7 @@ class Recorder:
             )
         try:
             pieces = _pieces(self.format, _stored(record, self))
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise errors.DataError(str(error)) from error
         if self.gzip:
             pieces = [gzip.compress(b"".join(pieces), GZIP_LEVEL, mtime=0)]
@@ -119,13 +118,8 @@ def load(path: Path | str, *, most_numbers: int = MOST_NUMBERS) -> Record:
             tensors = safetensors_codec.load_tensors(path)
             return number_formats.restored(_with_metadata(tensors, metadata))
         content = _content(path, SMALLEST_LIMIT + LARGEST_NUMBER * most_numbers, is_compressed)
-        most_values = files.VALUES_LIMIT + 4 * most_numbers
-        readers = {"msgpack": messagepack.read, "json": json_format.read}
-        if format == "safetensors":
-            return number_formats.restored(_read_unmapped(content))
-        if format == "burnpack":
-            return number_formats.restored(burnpack.read(content, files.VALUES_LIMIT))
-        return number_formats.restored(readers[format](content, most_values))
+        stored = _READERS[format](content, files.VALUES_LIMIT + 4 * most_numbers)
+        return number_formats.restored(stored)
     except WRONG_CONTENT as error:
         what = "gzip of a " if is_compressed else ""
         raise errors.DataError(
@@ -170,41 +164,32 @@ def check(path: Path) -> tuple[str, bool]:
     return kind
 
 
-def is_record(path: Path) -> bool:
-    """Whether the name of a file has the suffix of a record."""
-    suffixes = [*SUFFIXES.values(), *READ_ONLY.values()]
-    return path.name.removesuffix(".gz").endswith(tuple(suffixes))
+def format_of(path: Path) -> str | None:
+    """The format of a record, by the suffix of its name; None for another file."""
+    name, suffixes = path.name.removesuffix(".gz"), SUFFIXES | READ_ONLY
+    return next((format for format in suffixes if name.endswith(suffixes[format])), None)
 
 
 def _kind(path: Path) -> tuple[str, bool]:
     """The format and whether the file is compressed, by its name."""
-    for format, suffix in (SUFFIXES | READ_ONLY).items():
-        if path.name.endswith((suffix, f"{suffix}.gz")):
-            return format, path.name.endswith(".gz")
+    if format := format_of(path):
+        return format, path.name.endswith(".gz")
     raise errors.DataError(
         f"{path}: no record format has this suffix; "
         f"use one of {', '.join(SUFFIXES.values())}, with .gz if compressed"
     )
 
 
-def _stored(found: Record, recorder: Recorder) -> Stored:
-    problems = [
-        f"tensor {name!r} is {tensor.layout if tensor.layout != torch.strided else tensor.dtype}"
-        for name, tensor in found.tensors.items()
-        if tensor.layout != torch.strided or tensor.dtype not in safetensors_codec.DTYPES
-    ]
-    if problems:
-        allowed = ", ".join(record.NAMED_DTYPES)
-        raise errors.DataError(
-            f"{'; '.join(problems)}; records store dense tensors of {allowed}: convert it first"
-        )
-    record.check_plain(found.values)
-    record.check_plain(list(found.tensors), "tensors")
-    plain = {name: safetensors_codec.contiguous(t) for name, t in found.tensors.items()}
+def _stored(given: Record, recorder: Recorder) -> Stored:
+    record.check_plain(given.values)
+    record.check_plain(list(given.tensors), "tensors")
+    for name, tensor in given.tensors.items():
+        safetensors_codec.check(name, tensor)
+    plain = {name: safetensors_codec.contiguous(t) for name, t in given.tensors.items()}
     tensors, dtypes = number_formats.converted(
         plain, precision=recorder.precision, narrow=recorder.narrow
     )
-    return Stored(tensors, found.values, dtypes)
+    return Stored(tensors, given.values, dtypes)
 
 
 def _pieces(format: str, stored: Stored) -> files.Pieces:
@@ -218,15 +203,14 @@ def _pieces(format: str, stored: Stored) -> files.Pieces:
     return safetensors_codec.chunks(stored.tensors, {"format": "pt"} | metadata)
 
 
-def _read_unmapped(content: bytes) -> Stored:
-    _, metadata = safetensors_codec.read_header(
+def _read_unmapped(content: bytes, most_values: int) -> Stored:
+    """The record in a safetensors file that was compressed."""
+    entries, metadata = safetensors_codec.read_header(
         lambda offset, length: content[offset : offset + length], len(content)
     )
-    tensors = {  # safetensors.torch.load lacks float8_e8m0fnu
-        name: safetensors_codec.from_bytes(
-            entry["data"], safetensors_codec.DTYPES_BY_NAME[entry["dtype"]], entry["shape"]
-        )
-        for name, entry in safetensors.deserialize(content)  # type: ignore[no-untyped-call]
+    tensors = {
+        name: safetensors_codec.from_bytes(bytearray(content[e.begin : e.end]), e.dtype, e.shape)
+        for name, e in entries.items()
     }
     return _with_metadata(tensors, metadata)
 
@@ -237,3 +221,10 @@ def _with_metadata(tensors: dict[str, Any], metadata: dict[str, str]) -> Stored:
     keys = (record.VERSION_KEY, "dtypes", "values")
     head = {key: files.parsed_json(metadata[key].encode()) for key in keys}
     return record.stored(tensors, head)
+
+
+# the record in the content of a file with at most so many values
+_READERS: dict[str, Callable[[bytes, int], Stored]] = {
+    "safetensors": _read_unmapped, "msgpack": messagepack.read, "json": json_format.read,
+    "burnpack": burnpack.read,
+}  # fmt: skip

@@ -131,7 +131,7 @@ def chunks(
     ValueError for the name `__metadata__`.
     """
     for name, tensor in tensors.items():
-        _check(name, tensor)
+        check(name, tensor)
     # widest first: the header ends on a multiple of 8, so every tensor is aligned to its dtype
     ranks = list(DTYPES)
     names = sorted(tensors, key=lambda name: (-ranks.index(tensors[name].dtype), name))
@@ -218,7 +218,8 @@ def _entry(name: str, stated: Mapping[str, Any], data: int) -> Entry:
     return Entry(dtype, shape, data + begin, data + end)
 
 
-def _check(name: str, tensor: Tensor) -> None:
+def check(name: str, tensor: Tensor) -> None:
+    """Raises: TypeError for a dtype or layout that files lack; ValueError for a reserved name."""
     if name == METADATA:
         raise ValueError(f"the format reserves the name {METADATA!r}; rename the tensor")
     if tensor.layout != torch.strided:

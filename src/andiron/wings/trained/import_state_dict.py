@@ -38,7 +38,7 @@ def import_state_dict(
 
 def _load(path: Path) -> tuple[Any, dict[str, str]]:
     """The content of a file, and its layout if it is a record of another than torch's."""
-    if not recorder.is_record(path):
+    if not recorder.format_of(path):
         return weight_files.unpickled(path), {}
     size = path.stat().st_size if path.exists() else 0
     record = serialization.load(path, most_numbers=size)
