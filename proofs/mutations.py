@@ -29,7 +29,7 @@ from proofs.hostile_case import sign
 SMALL = [
     "data=synthetic", "data.num_samples=200", "data.input_shape=[1,4,4]", "model.hidden=[8]",
     "optimizer=adam", "averages=ema", "batch_size=32", "render=plain", "log_every=2",
-    "checkpoint.every_updates=2",
+    "checkpoint.every=2",
 ]  # fmt: skip
 STOPPED_AT, END = 1, 3  # epochs
 VALUES: list[Any] = [

@@ -8,7 +8,7 @@ from proofs.rank_runs import Job, Stop
 
 # 196 samples in batches of 13: the last batch, and so the last update of an epoch, has a single one
 SMALL = ("batch_size=13", "device=cpu", "log_every=1", "test_weights=last", "num_epochs=10")
-ACCUMULATED = (*SMALL, "grads_accumulation=3", "clip=1.0", "checkpoint.every_updates=15")
+ACCUMULATED = (*SMALL, "grads_accumulation=3", "clip=1.0", "checkpoint.every=15")
 LONG = (*ACCUMULATED, "num_updates=50", "validate_every=20")
 SLICED = (*ACCUMULATED, "num_updates=30", "validate_every=10")
 DIGITS = ("data=partial", "data.data.valid=test", "data.fraction=0.136")

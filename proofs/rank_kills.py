@@ -27,7 +27,7 @@ from proofs.sweep_kills import MARK, processes
 ROOT = Path(__file__).resolve().parents[1]
 RUN = (
     "slices=2", "num_epochs=6", "model.hidden=[32]", "model.dropout=0.2", "batch_size=20",
-    "averages=ema", "log_every=1", "checkpoint.every_updates=5", "device=cpu", "render=plain",
+    "averages=ema", "log_every=1", "checkpoint.every=5", "device=cpu", "render=plain",
     "restart=requeued", "peer_timeout=60",
 )  # fmt: skip
 SIZE = 2  # processes of a run

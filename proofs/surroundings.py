@@ -25,7 +25,7 @@ from andiron_lab.ask import bit_comparison
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS_AT_MOST = 300
 OVERRIDES = (
-    "model.hidden=[32] batch_size=20 num_epochs=6 log_every=10 checkpoint.every_updates=20 "
+    "model.hidden=[32] batch_size=20 num_epochs=6 log_every=10 checkpoint.every=20 "
     "restart=requeued device=cpu"
 )
 SAME, RESUMED, REFUSED = "same bits", "same bits once resumed", "a clear error"

@@ -21,7 +21,7 @@ from pathlib import Path
 PROGRAM = "import sys; from andiron.shell.training import train; sys.exit(train.script())"
 SWEEP = (
     "-m", "seed=1,2,3", "jobs=2", "num_epochs=3", "model.hidden=[32]", "batch_size=20",
-    "checkpoint.every_updates=1", "device=cpu", "render=plain",
+    "checkpoint.every=1", "device=cpu", "render=plain",
 )  # fmt: skip
 MARK = "ANDIRON_SWEEP_KILLED"  # in the environment of every process of a trial
 # signals to the process of the sweep, one shortly after the other

@@ -13,7 +13,7 @@ from train_processes import Training, lines, status, trained, updates_saved
 
 RUN = (
     "model.hidden=[64]", "batch_size=20", "num_epochs=60", "log_every=10",
-    "checkpoint.every_updates=1", "checkpoint.last=3", "device=cpu", "render=plain",
+    "checkpoint.every=1", "checkpoint.last=3", "device=cpu", "render=plain",
 )  # fmt: skip
 LAST_UPDATE = 65 * 60
 LAST_WORDS = (

@@ -23,14 +23,14 @@ pytestmark = pytest.mark.usefixtures("preloaded_processes")
 
 SCRIPT = ROOT / "scripts" / "kill_test.py"
 LONG = (
-    "model.hidden=[32]", "batch_size=20", "num_epochs=25", "checkpoint.every_updates=1",
+    "model.hidden=[32]", "batch_size=20", "num_epochs=25", "checkpoint.every=1",
     "device=cpu", "render=plain",
 )  # fmt: skip
 SHORT = (
     "data=partial", "model.hidden=[32]", "batch_size=20", "num_epochs=2", "log_every=1",
     "device=cpu", "render=plain",
 )  # fmt: skip
-HELD = (*SHORT, "checkpoint.every_updates=1", "model._target_=parts.Held")
+HELD = (*SHORT, "checkpoint.every=1", "model._target_=parts.Held")
 PARTS = """
 import time
 from pathlib import Path

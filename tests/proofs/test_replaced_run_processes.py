@@ -112,7 +112,7 @@ def test_the_command_that_overwrites_leaves_the_old_run_or_the_new_one(tmp_path)
         now = content(folder.path).items()
         assert {path: text for path, text in now if path not in half_written} == before
 
-    with Training(tmp_path, *RUN, "num_epochs=40", "checkpoint.every_updates=1") as process:
+    with Training(tmp_path, *RUN, "num_epochs=40", "checkpoint.every=1") as process:
         process.until(lambda: _has_begun(folder) and len(checkpoint.names(folder.checkpoints)) > 1)
     assert whole_run(folder) != old
     trained(tmp_path, "resume=run")

@@ -85,7 +85,7 @@ def ranks_of(process):
 
 
 def test_a_run_stopped_with_two_is_resumed_with_four_then_one(tmp_path):
-    options = (*RUN, "slices=4", "num_epochs=4", "checkpoint.every_updates=7", "model.dropout=0.2")
+    options = (*RUN, "slices=4", "num_epochs=4", "checkpoint.every=7", "model.dropout=0.2")
     trained("train.py", *options, "hydra.run.dir=straight", processes=1, cwd=tmp_path)
     run = tmp_path / "run"
     long = (*options, "hydra.run.dir=run", "restart=requeued")
@@ -120,7 +120,7 @@ def updates(run):
 
 
 def test_a_killed_rank_is_started_again_by_torchrun(tmp_path):
-    options = (*RUN, "slices=2", "num_epochs=12", "checkpoint.every_updates=5")
+    options = (*RUN, "slices=2", "num_epochs=12", "checkpoint.every=5")
     trained("train.py", *options, "hydra.run.dir=straight", processes=1, cwd=tmp_path)
     run = tmp_path / "run"
     arguments = (*options, "hydra.run.dir=run", "restart=requeued")
@@ -276,7 +276,7 @@ def test_the_fault_of_another_rank_is_the_reason_on_record(tmp_path, fault):
 def test_a_disk_that_is_full_ends_all_processes_with_what_to_do(tmp_path):
     with small_disks.mounted(tmp_path / "disk", mebibytes=4) as disk:
         run = disk / "run"
-        options = (*RUN, "num_epochs=4", f"hydra.run.dir={run}", "checkpoint.every_updates=20")
+        options = (*RUN, "num_epochs=4", f"hydra.run.dir={run}", "checkpoint.every=20")
         process = started("train.py", *options, processes=2, cwd=tmp_path)
         until(lambda: updates(run) > 5, process, tmp_path)
         filler = small_disks.fill(disk)
@@ -355,7 +355,7 @@ def test_a_package_that_holds_the_group_in_its_defaults_leaves_no_threads_of_it(
 
 
 def test_an_unchanged_fork_of_two_processes_has_its_parents_bits(tmp_path):
-    every = "checkpoint.last=9", "checkpoint.every_updates=40", "averages=ema", "num_epochs=2"
+    every = "checkpoint.last=9", "checkpoint.every=40", "averages=ema", "num_epochs=2"
     trained("train.py", *RUN, *every, "hydra.run.dir=parent", processes=2, cwd=tmp_path)
     fork = "fork_from=parent@80", "hydra.run.dir=fork"
     trained("train.py", *fork, processes=2, cwd=tmp_path)

@@ -12,7 +12,7 @@ from pathlib import Path
 from andiron.checkpoint.store import LocalStore, Store
 from andiron.checkpoint.strategies import AnyOf, KeepBest, KeepEvery, KeepLast, Strategy
 from andiron.plain.cadence import Cadence
-from andiron.ranges import Count, Direction, Every, Positive
+from andiron.ranges import Count, Direction, Every
 
 EVERY_EPOCH = Cadence(epochs=1)
 
@@ -35,10 +35,7 @@ def checkpointing(
     best: Count = 1,
     also_best: dict[str, Direction] | None = None,
     keep_every_updates: Count | None = None,
-    every: Every | None = None,
-    every_updates: Count | None = None,
-    every_epochs: Count | None = 1,
-    every_minutes: Positive | None = None,
+    every: Every = "1epochs",
     store: Callable[[Path], Store] | None = None,
 ) -> Checkpointing:
     """Keeps the `last` checkpoints, the `best` by `metric` on `split`, and one at intervals.
@@ -46,13 +43,10 @@ def checkpointing(
     A null `metric` keeps no best one; `also_best` has the direction of each further metric whose
     `best` are kept; it chooses no weights. The newest is always kept, to resume from. `every` is
     the interval in updates, epochs or minutes: 500, 2epochs, 10minutes, or {updates: 500,
-    minutes: 10} for whichever comes first. every_updates, every_epochs and every_minutes mean the
-    same and count only without `every`. `store` is called with the folder of the checkpoints and
-    returns a Store: a dotted name, or a node with `_partial_: true`; null is a local disk.
+    minutes: 10} for whichever comes first. `store` is called with the folder of the checkpoints
+    and returns a Store: a dotted name, or a node with `_partial_: true`; null is a local disk.
     Raises: ValueError for a number out of range, or `also_best` without `metric`.
     """
-    if every is None:
-        every = {"updates": every_updates, "epochs": every_epochs, "minutes": every_minutes}
     rules: tuple[Strategy, ...] = (KeepLast(last),)
     if also_best and metric is None:
         raise ValueError(f"also_best={also_best}: metric is null; move one of these there")

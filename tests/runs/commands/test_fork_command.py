@@ -22,7 +22,7 @@ from stops_at import stopping
 
 ROOT = Path(__file__).resolve().parents[3]
 RUN = (
-    "hydra.run.dir=parent", "num_epochs=3", "checkpoint.last=30", "checkpoint.every_updates=1",
+    "hydra.run.dir=parent", "num_epochs=3", "checkpoint.last=30", "checkpoint.every=1",
     "render=plain", "model.hidden=[8]",
 )  # fmt: skip
 DIGITS = "data=partial", "data.fraction=0.2", "log_every=2"

@@ -135,7 +135,7 @@ def made(tmp_path_factory):
 
 
 def make(here):
-    kept = "num_epochs=2", "log_every=1", "checkpoint.every_updates=2", "checkpoint.last=9"
+    kept = "num_epochs=2", "log_every=1", "checkpoint.every=2", "checkpoint.last=9"
     for name, *options in (
         ("run", *kept), ("few", "checkpoint=last", "checkpoint.last=1"), ("changed",), ("twice",),
     ):  # fmt: skip

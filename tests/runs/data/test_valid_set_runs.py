@@ -30,7 +30,7 @@ def test_a_set_is_in_every_record_and_decides(here):
         here, "run", *RUN, NIGHT, "hydra.run.dir=run", "num_epochs=3", "averages=ema",
         "averages.ema.decay=0.5", "valid_sets_every={night: 3}",
         "valid_sets_metrics={night: [accuracy]}", "checkpoint.split=night",
-        "checkpoint.metric=accuracy", "checkpoint.every_updates=3", "early_stopping=patience",
+        "checkpoint.metric=accuracy", "checkpoint.every=3", "early_stopping=patience",
         "early_stopping.patience.split=night", "early_stopping.patience.metric=accuracy",
         "early_stopping.patience.patience=20", "test_weights=best",
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """The right place of a misplaced option: `optimizer.lr` is `lr`."""
 
 from andiron.errors import Problem
-from andiron.shell.config import node_checks, trust
+from andiron.shell.config import former_options, node_checks, trust
 from andiron.shell.config.signatures import Signature, signature
 from andiron.shell.config.violations import Options, Problems, UNKNOWN
 
@@ -31,8 +31,11 @@ def corrected(problems: Problems, options: Signature, plain: Options) -> Problem
                 places.setdefault(name, []).append(f"{path}.{name}")
     hints = {}
     for option in unknown:
-        name = option.rpartition(".")[2]
-        if right := places.get(name) or places.get(OTHER_NAMES.get(name, "")):
+        group, _, name = option.rpartition(".")
+        if remedy := former_options.remedy(option, plain.get(group, {}).get(name)):
+            fields = {"kind": "unknown_option", "option": option}
+            hints[option] = Problem(f"{option}{UNKNOWN}; {remedy}", **fields)
+        elif right := places.get(name) or places.get(OTHER_NAMES.get(name, "")):
             line = f"{option}{UNKNOWN}; did you mean {' or '.join(map(repr, right))}?"
             near = right[0] if len(right) == 1 else None
             fields = {"kind": "unknown_option", "option": option, "nearest": near}

@@ -18,7 +18,7 @@ from andiron.disk import files
 from andiron.options import LearnerOptions, Resume, option
 from andiron.plain import readable
 from andiron.ranges import Count, Device, Every, Index, Positive, RunName, SetName, StartFrom
-from andiron.shell.config import misplaced, node_checks, rules, violations
+from andiron.shell.config import former_options, misplaced, node_checks, rules, violations
 from andiron.shell.config.trust import LIST_ALONE, Trust
 from andiron.shell.config.violations import Options, Problems, fields_of
 
@@ -221,7 +221,8 @@ class Train(LearnerOptions):
             reason = f"a run started from Python; run its code again{code}, {remedy}"
             raise errors.ConfigError([f"{path}: {reason}"])
         trust.check(plain)
-        recorded = {name: value for name, value in plain.items() if name not in INSTRUCTIONS}
+        kept = {name: value for name, value in plain.items() if name not in INSTRUCTIONS}
+        recorded = former_options.current(kept)
         lines = problems(recorded)
         if lines:
             raise errors.ConfigError(f"{path}: {line}" for line in lines.values())

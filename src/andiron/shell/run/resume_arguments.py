@@ -18,6 +18,7 @@ from andiron.shell.config import (
     arguments as command_arguments,
     composition,
     diagnosis,
+    former_options,
     leaves,
     project,
     quoting,
@@ -251,7 +252,7 @@ def recorded_overrides(
             f"{path}: cannot be read ({error}); give resume=<run folder> alone: "
             f"{folder.config.name} is enough for that; instead of a rerun, fork what it repeats"
         ) from error
-    kept = _without(overrides, *schema.INSTRUCTIONS)
+    kept = _without(overrides, *schema.INSTRUCTIONS, *former_options.NAMES)
     hydra_overrides.check(path, kept, diagnosis.groups(*conf_dirs), trusted, remedy)
     return kept
 
