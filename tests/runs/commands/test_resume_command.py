@@ -11,7 +11,7 @@ import pytest
 from andiron import checkpoint
 from andiron.run_folder import RunFolder
 from andiron.shell.config.schema import Train
-from andiron.shell.run import provenance, run_record, status as run_status
+from andiron.shell.run import metadata, run_record, status as run_status
 from andiron.shell.training import train
 from andiron.wings.runs import plan
 from conftest import status
@@ -350,17 +350,17 @@ def test_an_allowed_option_that_cannot_be_trained_leaves_the_record(here, finish
 
 
 def test_uncommitted_code_changes_are_reported_and_kept(stopped, monkeypatch):
-    gather = provenance.gather
+    gather = metadata.Facts.origin
 
     def with_patch(patch):
         name = f"dirty-{patch}.patch" if patch else None
 
-        def gathered(*facts):
-            origin, _ = gather(*facts)
+        def gathered(facts):
+            origin, _ = gather(facts)
             origin["git"]["uncommitted"] = name
             return origin, {name: patch.encode()} if patch else {}
 
-        monkeypatch.setattr(provenance, "gather", gathered)
+        monkeypatch.setattr(metadata.Facts, "origin", gathered)
 
     for number, (patch, is_new) in enumerate(
         [("one", True), ("one", False), ("two", True), ("", True)], start=1

@@ -191,8 +191,7 @@ class FolderHost:
         if self.folder.config.exists():
             return Record(facts, others, at.updates, leaves.by_name(changes))
         others |= {self.folder.config: files.as_indented_json(facts.plain)}
-        # without checkpoints a run that is killed is not resumed, so its record may come later
-        return Record(facts, others, awaits_code=self._checkpointer is not None)
+        return Record(facts, others)
 
 
 @contextmanager

@@ -153,10 +153,10 @@ def _claim(folder: RunFolder, *, overwrite: bool, opened: Collection[Path]) -> N
         refuse_if_running(folder)
         is_untrained = status.is_untrained(folder)
         _refuse_run(folder, overwrite)  # again: its process may have ended just now
-        if is_untrained:
-            replaced_run.remove(folder, keeps_manifest=True)
-        else:
+        if not is_untrained:
             replaced_run.replace(folder)
+            return
+        replaced_run.remove(folder, keeps_manifest=True)
         run_record.begin(folder, files.write)
     except FileExistsError:  # begun by another process meanwhile
         raise _taken(path) from None

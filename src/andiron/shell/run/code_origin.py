@@ -12,9 +12,8 @@ import sysconfig
 from collections.abc import Collection, Iterable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import cache
 from itertools import islice
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import andiron
@@ -23,7 +22,7 @@ from andiron.run_folder import RunFolder, is_sweep
 from andiron.shell.config import project
 
 MOST_MODULES, MOST_UNTRACKED = 200, 1000
-MOST_FOLDERS = 1000  # looked at for runs in an untracked folder
+MOST_INSIDE = 100  # entries of an untracked folder that are looked at for runs
 GENERATED = ("outputs", "multirun", "__pycache__")
 PLACES = [f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "scripts")]
 UNSET = "ANDIRON_UNSET"  # an empty variable, as the value of settings
@@ -50,7 +49,8 @@ COMMANDS = 4  # at once in one repository
 class Gathering:
     """`gather` in a thread: git takes 0.1 s for each repository, in which a run starts.
 
-    Call it for the code; it waits. Modules of the user that are imported until `fix` count.
+    Call it for the code; it waits. Modules of the user that are imported until the first call
+    count.
     """
 
     def __init__(self) -> None:
@@ -58,19 +58,10 @@ class Gathering:
         self._is_fixed = False
         self._start()
 
-    @property
-    def is_done(self) -> bool:
-        """Whether a call does not wait."""
-        return self._code.done()
-
-    def fix(self) -> None:
-        """From here on, modules that are imported do not count."""
+    def __call__(self) -> Gathered:
         if not self._is_fixed and own_modules(self._known):
             self._start()
         self._is_fixed = True
-
-    def __call__(self) -> Gathered:
-        self.fix()
         return self._code.result()
 
     def _start(self) -> None:
@@ -176,36 +167,19 @@ def _uncommitted_changes(
     """The changes since the commit of a repository; its patch is added to `patches`."""
     file = f"dirty-{hashlib.sha256(patch).hexdigest()[:16]}.patch" if patch else None
     patches |= {file: patch} if file and patch else {}
-    generated = cache(_is_generated)
-    names = [
-        name
-        for name in others
-        if not any(generated(Path(root, place)) for place in _with_folders(name))
-    ]
+    names = [name for name in others if not _is_generated(Path(root, name))]
     return {"dirty": patch != b"", "uncommitted": file, "untracked": names[:MOST_UNTRACKED]}
 
 
-def _with_folders(name: str) -> list[PurePath]:
-    """A name in a repository, and the folders above it."""
-    return [PurePath(name), *PurePath(name).parents][:-1]
-
-
-def _is_generated(path: Path) -> bool:
+def _is_generated(path: Path, levels: int = 3) -> bool:
     """Whether a path is a run or a sweep, or a folder that contains nothing else."""
-    waiting, looked_at = [path], 0
-    while waiting:
-        place = waiting.pop()
-        if place.name in GENERATED or os.path.exists(RunFolder(place).status) or is_sweep(place):
-            continue
-        try:
-            inside = [Path(entry.path) for entry in islice(os.scandir(place), MOST_FOLDERS)]
-        except OSError:  # a file
-            return False
-        looked_at += len(inside)
-        if not inside or looked_at >= MOST_FOLDERS:
-            return False
-        waiting += inside
-    return True
+    if path.name in GENERATED or os.path.exists(RunFolder(path).status) or is_sweep(path):
+        return True
+    if not levels or not path.is_dir():
+        return False
+    inside = islice(path.iterdir(), MOST_INSIDE)
+    is_all = [_is_generated(place, levels - 1) for place in inside]
+    return bool(is_all) and all(is_all)
 
 
 def _list_files(root: str, arguments: str = "") -> list[str]:

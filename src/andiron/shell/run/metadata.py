@@ -4,7 +4,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from andiron.disk import files
 from andiron.optim.owners import group_table
 from andiron.plain import readable
 from andiron.plain.markdown import fenced
-from andiron.protocols import Sessions, ShowsPages
+from andiron.protocols import Sessions
 from andiron.run_folder import RunFolder
 from andiron.shell.config import schema
 from andiron.shell.config.leaves import Changes, leaves
@@ -32,7 +32,6 @@ DECISIVE = re.compile(  # parts of the code and the machine that can change resu
     r"|hardware\.(threads|device|device_name|cuda)"
 )
 MOST_NAMED = 20  # changes in a warning; `rerun` and `runs diff` list all
-PROVENANCE = "provenance"  # the name of its page
 Plain = bool | int | float | str
 Files = Mapping[Path, bytes]
 log = logging.getLogger("andiron")
@@ -50,49 +49,38 @@ class Facts:
     code: Gathering | None = None  # if it is gathered beside
     started: Mapping[str, Any] = field(default_factory=dict)  # the weights of `start_from`
 
-    def origin(self) -> Callable[[], Gathered]:
-        """The content of provenance.json as of now, and patches by file name.
-
-        A call of the result waits until the code is gathered.
-        """
-        code, splits = self.code or Gathering(), self.splits
-        code.fix()
+    def origin(self) -> Gathered:
+        """The content of provenance.json as of now, and patches by file name; waits for git."""
+        splits = self.splits
         data: dict[str, Any] = {"name": splits.name, "sha256": None}
         if isinstance(splits, Splits):
             data |= {"sha256": splits.fingerprint, "sizes": _sizes(splits)}
             if splits.more_fingerprints:
                 data["valid_sets"] = dict(splits.more_fingerprints)
-        seed = self.plain["seed"]
-        known = provenance.surroundings(seed, data, self.device, self.processes)
-        return lambda: provenance.gather({**known, **self.started}, code())
+        code, patches = (self.code or Gathering())()
+        seed, world = self.plain["seed"], self.processes
+        known = provenance.surroundings(seed, data, self.device, world) | dict(self.started)
+        return {name: known[name] for name in ("command", "andiron")} | code | known, patches
 
 
-def record_start(
-    folder: RunFolder, facts: Facts, session: Sessions, others: Files, code: Gathered | None
-) -> None:
+def record_start(folder: RunFolder, facts: Facts, session: Sessions, others: Files) -> None:
     """Writes provenance, data facts and parameter owners, as files and to `session`.
 
-    Writes `others` with them. Without the `code`, `record_code` writes the provenance later.
+    Writes `others` with them.
     """
-    contents = {folder.data: described.as_plain(facts.splits), folder.param_groups: facts.groups}
-    texts = {
-        "config": fenced(json.dumps(facts.plain, indent=2), "json"),
-        "param_groups": group_table.as_markdown(facts.groups),
+    origin, patches = facts.origin()
+    contents = {
+        folder.provenance: origin,
+        folder.data: described.as_plain(facts.splits),
+        folder.param_groups: facts.groups,
     }
-    patches = Patches()
-    if code is not None:
-        origin, patches = code
-        contents = {folder.provenance: origin} | contents
-        texts[PROVENANCE] = _page(origin)
+    texts = {
+        "config": _as_page(facts.plain),
+        "param_groups": group_table.as_markdown(facts.groups),
+        "provenance": _as_page(origin),
+    }
     run_record.write(folder, {**others, **_as_files(folder, contents, patches)})
     session.start_session(hyperparameters(facts.plain), texts)
-
-
-def record_code(folder: RunFolder, code: Gathered, pages: ShowsPages) -> None:
-    """Writes the provenance of a run that trains already, as files and to `pages`."""
-    origin, patches = code
-    run_record.write(folder, _as_files(folder, {folder.provenance: origin}, patches))
-    pages.show_page(PROVENANCE, _page(origin), 0)
 
 
 def check_data(folder: RunFolder, splits: Splits, changes: Changes) -> None:
@@ -160,7 +148,7 @@ def resumed(folder: RunFolder, facts: Facts, updates: int, changes: Changes) -> 
     """
     before = provenance.read(folder)
     resumes = before["resumes"]
-    origin, patches = facts.origin()()
+    origin, patches = facts.origin()
     others = {
         name: value
         for name, value in origin.items()
@@ -222,8 +210,8 @@ def _sizes(splits: Splits) -> dict[str, int]:
     return {part: len(dataset) for part, dataset in splits.by_name.items()}
 
 
-def _page(origin: Mapping[str, Any]) -> str:
-    return fenced(json.dumps(origin, indent=2), "json")
+def _as_page(plain: Mapping[str, Any]) -> str:
+    return fenced(json.dumps(plain, indent=2), "json")
 
 
 def _as_files(folder: RunFolder, contents: Mapping[Path, Any], patches: Patches) -> Files:

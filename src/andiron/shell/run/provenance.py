@@ -16,7 +16,6 @@ from andiron import errors
 from andiron.run_folder import RunFolder
 from andiron.shell.config import leaves
 from andiron.shell.run import run_record
-from andiron.shell.run.code_origin import Gathered
 
 CODE = ("git", "projects", "modules")
 COMPARED = ("andiron", "python", "packages", "hardware", "data", "start_from", "fork_from")
@@ -40,16 +39,6 @@ def surroundings(
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "data": data,
     }
-
-
-def gather(known: dict[str, Any], code: Gathered) -> Gathered:
-    """The content of provenance.json, and patches from the commits to the code that ran.
-
-    `known` are the `surroundings`. Gather the code once everything is built, so that the user's own
-    modules are imported.
-    """
-    origin, patches = code
-    return {name: known[name] for name in ("command", "andiron")} | origin | known, patches
 
 
 def read(folder: RunFolder) -> dict[str, Any]:

@@ -27,9 +27,10 @@ log = logging.getLogger("andiron")
 
 
 def replace(folder: RunFolder) -> None:
-    """Renames the folder with the run in it aside, and makes an empty one in its place.
+    """Renames the folder with the run in it aside, and begins a new run in its place.
 
-    Raises: RunFolderError if it cannot be renamed, as a mount point cannot.
+    Raises: RunFolderError if it cannot be renamed, as a mount point cannot; OSError if the new run
+    cannot be written. The folder is then as before.
     """
     place, aside = _places(folder)
     try:
@@ -37,8 +38,6 @@ def replace(folder: RunFolder) -> None:
             raise OSError(errno.EEXIST, f"{aside} is in the way; move it elsewhere")
         if Path.cwd().is_relative_to(place):
             raise OSError(errno.EBUSY, "it is the working directory")
-        if not os.access(place, os.W_OK):
-            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
         place.rename(aside)
     except OSError as error:
         raise errors.RunFolderError(
@@ -46,8 +45,13 @@ def replace(folder: RunFolder) -> None:
             f"({files.reason(error)}); choose another hydra.run.dir, or remove the run first: "
             f"`andiron runs rm {folder.path}`"
         ) from error
-    place.mkdir(exist_ok=True)  # made by another process that waits to claim it
-    shutil.copymode(aside, place)
+    try:
+        place.mkdir(exist_ok=True)  # made by another process that waits to claim it
+        shutil.copymode(aside, place)
+        run_record.begin(folder)
+    except BaseException:
+        undo(folder)
+        raise
 
 
 def is_aside(folder: RunFolder) -> bool:

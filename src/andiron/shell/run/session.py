@@ -6,19 +6,17 @@ manifest and the status (`claim`), the record, after the first update the status
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from torch import Tensor
 
-from andiron.protocols import Point
 from andiron.run_folder import RunFolder
 from andiron.serialization.safetensors_codec import save_tensors
 from andiron.shell.config.leaves import Changes
 from andiron.shell.run import applied_changes, metadata, provenance, run_record, status
-from andiron.shell.run.code_origin import Gathering
 from andiron.shell.run.metadata import Facts, Files
 from andiron.writers import Writers
 
@@ -31,15 +29,13 @@ Weights = Mapping[str, Mapping[str, Tensor]]  # by name: `model`, and each avera
 class Record:
     """The record of a run that starts, or resumes after `updates` with other options.
 
-    `others` are files that are written with it. Where `awaits_code` is false, training does not
-    wait for git: the provenance of a new run is written at the first log point that has it.
+    `others` are files that are written with it.
     """
 
     facts: Facts
     others: Files = field(default_factory=dict)
     updates: int | None = None  # of a resumed run
     changes: Changes = field(default_factory=dict)
-    awaits_code: bool = True
 
 
 @contextmanager
@@ -52,22 +48,15 @@ def training(
     records nothing.
     Raises: RunFolderError if the record cannot be written.
     """
-    late = None
     if record is not None:
         with status.write_errors_explained(folder):
-            late = _record(folder, report, writers, record)
+            _record(folder, report, writers, record)
     with writers.session():
         try:
             yield
         except BaseException:
             report.has_logged = writers.has_written
-            if late is not None and not report.is_untrained:
-                with suppress(OSError):  # the error of the run stays
-                    late.record()
             raise
-        if late is not None:
-            with status.write_errors_explained(folder):
-                late.record()
         report()
 
 
@@ -93,47 +82,16 @@ def write_results(folder: RunFolder, summary: Summary, show: Show, weights: Weig
 
 def _record(
     folder: RunFolder, report: status.Report, writers: Writers, record: Record
-) -> "LateCode | None":
+) -> None:
     """Records a new run now, and a resumed one after its first update."""
     facts = record.facts
-    if record.updates is not None:
+    if record.updates is None:
+        metadata.record_start(folder, facts, writers, record.others)
+    else:
         resumed = metadata.resumed(folder, facts, record.updates, record.changes)
         report.record = partial(_write, folder, {**record.others, **resumed})
-        return None
-    origin, is_late = facts.origin(), not record.awaits_code
-    metadata.record_start(folder, facts, writers, record.others, None if is_late else origin())
-    if facts.code is None or not is_late:
-        return None
-    late = LateCode(facts.code, lambda: metadata.record_code(folder, origin(), writers))
-    writers.add(metadata.PROVENANCE, late)
-    return late
 
 
 def _write(folder: RunFolder, contents: Files) -> None:
     with status.write_errors_explained(folder):
         run_record.write(folder, contents)
-
-
-class LateCode:
-    """A writer that records where the code comes from, at the first log point after git answered.
-    """
-
-    sends_data = False
-
-    def __init__(self, code: Gathering, record: Callable[[], None]):
-        self._code = code
-        self._record: Callable[[], None] | None = record
-
-    def record(self) -> None:
-        """Records the code unless it is recorded; waits for git."""
-        if self._record is not None:
-            self._record()
-            self._record = None
-
-    def write(self, point: Point) -> None:
-        """Records the code if git has answered."""
-        if self._code.is_done:
-            self.record()
-
-    def close(self) -> None:
-        """Does nothing: the session has recorded the code, or the run has left nothing."""
