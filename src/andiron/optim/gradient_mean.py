@@ -62,10 +62,6 @@ class GradientsAccumulator:
     _sum: Gradients | None = None
     _weights: tuple[Weight, ...] = ()
 
-    def __len__(self) -> int:
-        """The number of micro-batches added."""
-        return len(self._weights)
-
     def steps(self, batches: Sequence[Any]) -> Iterable[tuple[int, tuple[int, ...], Any]]:
         """Number and batch of each micro-batch, which is not sliced."""
         return zip(count(), repeat(()), batches)

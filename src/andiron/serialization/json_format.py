@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import numpy
 import torch
 from torch import Tensor
 
@@ -90,11 +91,9 @@ def _flatten(data: Any, shape: torch.Size) -> Iterator[Any]:
 
 def _whole(flat: list[Any], dtype: torch.dtype) -> Tensor:
     kind = bool if dtype == torch.bool else int
-    limits = torch.iinfo(torch.uint8 if kind is bool else dtype)
-    for value in flat:
-        if type(value) is not kind or not limits.min <= value <= limits.max:
-            raise ValueError(f"has {value!r}, which is not of {dtype}")
-    return torch.tensor(flat, dtype=dtype)
+    if wrong := [value for value in flat if type(value) is not kind]:
+        raise ValueError(f"has {wrong[0]!r}, which is not of {dtype}")
+    return torch.from_numpy(numpy.array(flat, str(dtype).removeprefix("torch.")))
 
 
 def _floating(flat: list[Any], dtype: torch.dtype) -> Tensor:

@@ -49,25 +49,22 @@ def encoded(value: Any, tensors: dict[str, Tensor], place: str = "", prefix: str
             return value.item()
         case None | bool() | int() | float() | str():
             return value
-        case list() if kind is list:
-            return [own(each, f"[{number}]") for number, each in enumerate(value)]
-        case deque() if name:
-            return {name: own([*value]), "most": value.maxlen}
-        case dict() if kind is dict and all(type(k) is str and k[:1] != "$" for k in value):
-            return {key: own(each, f".{key}") for key, each in value.items()}
-        case defaultdict() if name and str(value.default_factory) in FACTORIES:
-            factory = str(value.default_factory)
-            return {name: own([[*pair] for pair in value.items()]), "of": factory}
-        case dict() if name and kind is not defaultdict:
-            return {name: own([[*pair] for pair in value.items()])}
         case numpy.ndarray() if value.dtype.kind in "biufc":
             return {"$array": own(torch.tensor(value))}
         case Tensor() if value.dtype in DTYPES and value.layout is torch.strided and (
             kind in (Tensor, nn.Parameter)
         ):
             return _stored(value.detach(), tensors, f"{prefix}{len(tensors)}")
+    if kind is list:
+        return [own(each, f"[{number}]") for number, each in enumerate(value)]
+    if kind is dict and all(type(key) is str and key[:1] != "$" for key in value):
+        return {key: own(each, f".{key}") for key, each in value.items()}
     if name in SEQUENCES:
-        return {name: own([*value])}
+        return {name: own([*value])} | ({"most": value.maxlen} if kind is deque else {})
+    factory = str(value.default_factory) if kind is defaultdict else "None"
+    if name and factory in FACTORIES:
+        named = {name: own([[*pair] for pair in value.items()])}
+        return named | ({"of": factory} if kind is defaultdict else {})
     shown = readable.shortened(" ".join(repr(value).split()))
     why = f"is {shown} of type {kind.__name__}"
     raise errors.ConfigError([f"{place.lstrip('.')}: {why}; a checkpoint holds {ALLOWED}"])

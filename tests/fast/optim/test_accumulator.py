@@ -33,7 +33,6 @@ def accumulated(model, inputs, targets, weight=float):
     accumulator = GradientsAccumulator()
     for x, y in zip(inputs.split(SIZES), targets.split(SIZES), strict=True):
         accumulator.add(taken(model, x, y), weight(len(y)))
-    assert len(accumulator) == len(SIZES)
     return accumulator.mean()
 
 
@@ -64,7 +63,6 @@ def test_one_micro_batch_comes_back_as_it_was():
     given = taken(model, *data())
     accumulator.add(given, 3)
     assert accumulator.mean() is given
-    assert len(accumulator) == 0
 
 
 def test_a_micro_batch_adds_nothing_to_parameters_it_does_not_reach():

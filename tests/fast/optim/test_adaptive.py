@@ -102,7 +102,7 @@ def test_lamb_steps_from_zero_weights_and_stays_at_zero_gradients() -> None:
 
 
 @pytest.mark.parametrize("kind, options, said", [
-    (Adan, {"betas": (0.9, 0.999)}, "betas=(0.9, 0.999): should be 3 numbers from 0 to"),
+    (Adan, {"betas": (0.9, 0.9, 1.0)}, "betas=(0.9, 0.9, 1.0): should be 3 numbers from 0 to"),
     (Adan, {"eps": -1e-8}, "eps=-1e-08: should be at least 0"),
     (Lamb, {"betas": (0.9, 1.0)}, "betas=(0.9, 1.0): should be 2 numbers from 0 to below 1"),
     (Lamb, {"weight_decay": float("nan")}, "weight_decay=nan: should be at least 0"),

@@ -43,16 +43,16 @@ def value_of(name: str, metric: Any, result: Any) -> Result:
 def _numbers(name: str, place: str, result: Any) -> Iterator[tuple[str, float]]:
     """Every number of the result by its place; the place of a single number is empty."""
     if isinstance(result, Tensor) and result.numel() == 1:
-        result = result.reshape(())
-    if isinstance(result, int | float) or (isinstance(result, Tensor) and result.ndim == 0):
+        result = result.item()
+    if isinstance(result, int | float):
         yield place, float(result)
         return
-    is_shown = isinstance(result, Mapping | list | tuple | Tensor)
-    size = len(result) if is_shown else 0
-    if not is_shown or (result.numel() if isinstance(result, Tensor) else size) > MOST_NUMBERS:
-        kind = (
-            f"a tensor {[*result.shape]}" if isinstance(result, Tensor) else type(result).__name__
-        )
+    kind, size = type(result).__name__, math.inf
+    if isinstance(result, Tensor):
+        kind, size = f"a tensor {[*result.shape]}", result.numel()
+    elif isinstance(result, Mapping | list | tuple):
+        size = len(result)
+    if size > MOST_NUMBERS:
         raise TypeError(
             f"{name}: torchmetrics computes {kind}; only numbers can be logged: change its "
             "arguments"

@@ -23,8 +23,8 @@ def innermost(owners: Sequence[Any]) -> tuple[Any, Parameters]:
     for owner in owners:
         parameters = inspect.signature(owner.update).parameters.values()
         if not any(p.kind is p.VAR_POSITIONAL for p in parameters):
-            needed = (p for p in parameters if p.kind is not p.VAR_KEYWORD)
-            return owner, {p.name: p for p in needed if p.default is p.empty}
+            needs = (p for p in parameters if p.default is p.empty)
+            return owner, {p.name: p for p in needs if p.kind is not p.VAR_KEYWORD}
     return owners[0], {}
 
 

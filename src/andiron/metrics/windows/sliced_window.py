@@ -38,14 +38,14 @@ def merged(
         for number, entry in batch.items()
         if any(gathers)
     ]
-    of_all = world.gathered((sums, _to_host(rows)))
+    of_all = world.gathered((sums, _moved(rows)))
     by_slice = {number: entry for sums, _ in of_all for number, entry in sums.items()}
     if not by_slice:
         return None
     most = max(world.num_slices, max(by_slice) + 1)  # saved with another number of slices
     total: list[Any] = _tree([by_slice.get(number) for number in range(most)])
     ordered = sorted((row for _, rows in of_all for row in rows), key=operator.itemgetter(0, 1))
-    columns = iter(zip(*(_to_device(row[2]) for row in ordered), strict=True))
+    columns = iter(zip(*(_moved(row[2]) for row in ordered), strict=True))
     return [
         merge(metric, next(columns)) if gathering else parts
         for metric, gathering, parts in zip(metrics, gathers, total, strict=True)
@@ -54,9 +54,9 @@ def merged(
 
 def of_all(window: Sequence[Sliced], world: World) -> list[Sliced]:
     """The window of all processes: for each batch the parts of its slices, in order."""
-    by_rank = world.gathered(_to_host([*window]))
+    by_rank = world.gathered(_moved([*window]))
     return [
-        Sliced(sorted((n, _to_device(parts)) for batch in batches for n, parts in batch.items()))
+        Sliced(sorted((n, _moved(parts)) for batch in batches for n, parts in batch.items()))
         for batches in zip(*by_rank, strict=True)
     ]
 
@@ -97,19 +97,12 @@ def _tree(slices: Sequence[list[Any] | None]) -> Any:
     ]
 
 
-def _to_host(value: Any) -> Any:
+def _moved(value: Any) -> Any:
+    """The value with its tensors on the CPU, on their way; those on their way on their device."""
     if isinstance(value, Tensor):
         return _Carried(value.detach().cpu(), value.device.type)
-    if isinstance(value, Mapping):
-        return {key: _to_host(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [*map(_to_host, value)] if isinstance(value, list) else (*map(_to_host, value),)
-    return value
-
-
-def _to_device(value: Any) -> Any:
     if isinstance(value, _Carried):
         return value.tensor.to(torch.device(value.device))
-    if isinstance(value, list | tuple):
-        return [*map(_to_device, value)] if isinstance(value, list) else (*map(_to_device, value),)
-    return value
+    if isinstance(value, Mapping):
+        return {key: _moved(inner) for key, inner in value.items()}
+    return type(value)(map(_moved, value)) if isinstance(value, list | tuple) else value

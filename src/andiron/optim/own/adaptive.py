@@ -16,7 +16,9 @@ from torch import Tensor
 from andiron.plain import private_torch
 from andiron.ranges import Betas, Fraction, NonNegative
 
-Params = Iterable[Tensor] | Iterable[dict[str, Any]]
+Options = dict[str, Any]
+Tensors = list[Tensor]
+Params = Iterable[Tensor] | Iterable[Options]
 Closure = Callable[[], Tensor]
 
 
@@ -27,7 +29,7 @@ class Adaptive(torch.optim.Optimizer):
     # of a group, then of its parameters the states, weights, gradients, and tensors of each slot
     _update: Callable[..., None]
 
-    def __init__(self, params: Params, options: dict[str, Any]):
+    def __init__(self, params: Params, options: Options):
         super().__init__(params, options)
         for group in self.param_groups:
             betas = group["betas"]
@@ -88,9 +90,8 @@ class Adan(Adaptive):
         super().__init__(params, options)
 
     def _update(
-        self, group: dict[str, Any], states: list[dict[str, Any]], weights: list[Tensor],
-        grads: list[Tensor], means: list[Tensor], mean_differences: list[Tensor],
-        mean_squares: list[Tensor],
+        self, group: Options, states: list[Options], weights: Tensors, grads: Tensors,
+        means: Tensors, mean_differences: Tensors, mean_squares: Tensors,
     ) -> None:  # fmt: skip
         lr, (b1, b2, b3) = group["lr"], group["betas"]
         for state, grad in zip(states, grads):
@@ -136,8 +137,8 @@ class Lamb(Adaptive):
         super().__init__(params, options | {"always_adapt": always_adapt})
 
     def _update(
-        self, group: dict[str, Any], states: list[dict[str, Any]], weights: list[Tensor],
-        grads: list[Tensor], means: list[Tensor], mean_squares: list[Tensor],
+        self, group: Options, states: list[Options], weights: Tensors, grads: Tensors,
+        means: Tensors, mean_squares: Tensors,
     ) -> None:  # fmt: skip
         b1, b2 = group["betas"]
         private_torch.foreach_lerp_(means, grads, 1 - b1)
@@ -153,8 +154,8 @@ class Lamb(Adaptive):
 
 
 def _roots(
-    mean_squares: list[Tensor], grads: list[Tensor], beta: float, eps: float, states: list[Any]
-) -> list[Tensor]:
+    mean_squares: Tensors, grads: Tensors, beta: float, eps: float, states: list[Options]
+) -> Tensors:
     """sqrt(n') + eps, after `grads` are counted in the running means of squares n."""
     private_torch.foreach_mul_(mean_squares, beta)
     private_torch.foreach_addcmul_(mean_squares, grads, grads, 1 - beta)

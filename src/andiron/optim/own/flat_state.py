@@ -33,10 +33,8 @@ class SlotState:
         flat = dict[str, Tensor]()
         for number, group in enumerate(self._groups):
             for name, parameter in group.items():
-                slots = flattened(self._inner.state.get(parameter, {}), parameter)
-                flat |= {f"{name}/{slot}": value for slot, value in slots.items()}
-            shared = flattened(self._changed(number))
-            flat |= {f"{[*group][0]}/{GROUP}{slot}": value for slot, value in shared.items()}
+                flat |= flattened(self._inner.state.get(parameter, {}), parameter, f"{name}/")
+            flat |= flattened(self._changed(number), prefix=f"{[*group][0]}/{GROUP}")
         return flat
 
     def load(self, state: Tensors) -> None:
@@ -46,6 +44,7 @@ class SlotState:
             name, _, slot = key.rpartition("/")
             slots.setdefault(name, {})[slot] = value
         self._inner.state.clear()
+        on_device = any(self.initial[0].get(option) for option in ("fused", "capturable"))
         for number, named in enumerate(self._groups):
             group, shared = self._inner.param_groups[number], dict[str, Tensor]()
             for name, parameter in named.items():
@@ -53,7 +52,9 @@ class SlotState:
                 of_group = [slot for slot in own if slot.startswith(GROUP)]
                 shared |= {slot.removeprefix(GROUP): own.pop(slot) for slot in of_group}
                 if own:
-                    self._inner.state[parameter] = self._placed(own, parameter)
+                    self._inner.state[parameter] = restored(
+                        {slot: placed(slot, own[slot], parameter, on_device) for slot in own}
+                    )
             for name in self._changed(number):
                 del group[name]
             kept = {name: each for name, each in self.initial[number].items() if name != "lr"}
@@ -61,16 +62,7 @@ class SlotState:
 
     def option_slots(self, number: int) -> set[str]:
         """The slots of a group's numeric options, which may change between steps."""
-        return {f"{GROUP}{slot}" for slot in flattened(self._numbers(number))}
-
-    def _placed(self, slots: Tensors, parameter: nn.Parameter) -> dict[str, Any]:
-        """The state of a parameter, on its device and in its memory layout."""
-        group = self.initial[0]
-        on_device = bool(group.get("fused") or group.get("capturable"))
-        return restored({
-            slot: placed(slot, tensor, parameter, on_device)
-            for slot, tensor in slots.items()
-        })  # fmt: skip
+        return {*flattened(self._numbers(number), prefix=GROUP)}
 
     def _changed(self, number: int) -> dict[str, Any]:
         """A group's numeric options that have changed, without the learning rate."""
@@ -87,14 +79,17 @@ class SlotState:
         }
 
 
-def flattened(state: Mapping[str, Any], parameter: Tensor | None = None) -> dict[str, Tensor]:
+def flattened(
+    state: Mapping[str, Any], parameter: Tensor | None = None, prefix: str = ""
+) -> dict[str, Tensor]:
     """Tensors, numbers, texts, and lists of them with gaps, each under a name that tells which.
 
     None is left out. `placed` restores the layout of tensors that have their parameter's.
     Raises: TypeError for anything else.
     """
     flat: dict[str, Tensor] = {}
-    for name, value in state.items():
+    for slot, value in state.items():
+        name = prefix + slot
         if isinstance(value, Tensor):
             in_columns = _in_columns(value, parameter)
             flat |= {name + TRANSPOSED: value.t()} if in_columns else {name: value}

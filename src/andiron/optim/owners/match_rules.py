@@ -60,12 +60,7 @@ class Match:
     def of(cls, match: str | Mapping[str, Any]) -> Self:
         """The criteria as a configuration gives them; a text is the `name`."""
         criteria: Mapping[str, Any] = {"name": match} if isinstance(match, str) else match
-        given: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in criteria.items()
-            if value is not None
-        }
-        return cls(**given)
+        return cls(**{name: value for name, value in criteria.items() if value is not None})
 
     def __str__(self) -> str:
         criteria = {name: value for name, value in vars(self).items() if value not in (None, ())}
