@@ -8,8 +8,8 @@
 4
 """
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
 
 import torch
 from pydantic import Field
@@ -92,20 +92,36 @@ class LanguageModel(Supervised):
 
         Empty for a network without `generate`, or if the text of the tokens is unknown.
         """
-        generate = getattr(self.network, "generate", None)
-        is_text = self.vocabulary is not None or self.bytes_per_token is None
-        if generate is None or not is_text:
+        if not self.has_text or getattr(self.network, "generate", None) is None:
             return {}
-        device = next(self.network.parameters()).device
-        generator = torch.Generator(device=device).manual_seed(randomness.derive(0, "sample"))
-        prompt = torch.tensor([self.prompt], device=device)
-        tokens = generate(prompt, self.sample_length, generator=generator, **self.settings)
-        text = decoded([*self.prompt, *tokens[0].tolist()], self.vocabulary)
+        seed, settings = randomness.derive(0, "sample"), self.settings
+        tokens = self.continued(self.prompt, self.sample_length, seed, **settings)
+        text = decoded([*self.prompt, *tokens], self.vocabulary)
         shown = "".join(
             each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}"
             for each in text
         )
         return {"sample": fenced(shown, "text")}
+
+    @property
+    def has_text(self) -> bool:
+        """Whether the text of the tokens is known."""
+        return self.vocabulary is not None or self.bytes_per_token is None
+
+    def continued(
+        self, prompt: Sequence[int], number: int, seed: int, **settings: float | None
+    ) -> Iterator[int]:
+        """The next `number` tokens, sampled by the network with `settings` and its own seed.
+
+        One after the other if the network can `stream` them, else all at once.
+        """
+        device, network = next(self.network.parameters()).device, self.network
+        generator = torch.Generator(device=device).manual_seed(seed)
+        draw: Any = getattr(network, "stream", network.generate)
+        start = torch.tensor([[*prompt]], device=device)
+        drawn = draw(start, number, generator=generator, **settings)
+        for tokens in [drawn] if isinstance(drawn, Tensor) else drawn:
+            yield from tokens[0].tolist()
 
     def _num_bytes(self, logits: Tensor, targets: Tensor) -> Tensor | int | None:
         """The number of bytes of the targets; None without a vocabulary and 256 classes."""

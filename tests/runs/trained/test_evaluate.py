@@ -141,7 +141,7 @@ def test_bytes_are_not_measured_by_a_run_on_floats(finished_digits, here):
 
 def test_data_and_settings_that_do_not_fit_are_refused(flowers, finished_digits):
     for arguments, code, words in (
-        (("run", "data.path=other.csv"), 1, "class_names is ['a', 'z'], where the run has"),
+        (("run", "data.path=other.csv"), 1, "'z' is not a class of the training data; correct it, or"),
         (("run", "data=diabetes"), 1, "input_shape is [10], where the run has [1]"),
         (("run", "data.targt=kind"), 2, "data.targt: no such option; did you mean 'target'?"),
         (("run", "data=cvs"), 2, "data=cvs: no such data; did you mean 'csv'?"),

@@ -17,8 +17,7 @@ from andiron import errors
 from andiron.data import ArrayBatcher, ImageBatcher, Mapped, RawBatch, Splits
 from andiron.data.on_disk import csv_file, table_splits
 from andiron.data.on_disk.columns import Layout
-from andiron.data.on_disk.table_encoding import TableEncoding
-from andiron.data.splitting import described, fingerprint
+from andiron.data.splitting import described, fingerprint, splits as division
 from andiron.data.splitting.described import Described
 from andiron.shell.assembly import components
 from andiron.shell.config import arguments, composition, project, schema
@@ -57,33 +56,33 @@ def splits(
 
 def _encoded_table(node: schema.Node, data: Described, part: str) -> Splits:
     """The rows of a CSV file, encoded as the training rows were."""
-    encoding = TableEncoding.of_facts(data.facts)
     targets = [node["target"]] if isinstance(node["target"], str) else [*node["target"]]
-    path = Path(node["path"])
-    same = {"missing": node.get("missing"), "max_bad_lines": node.get("max_bad_lines", 0)}
-    same["layout"] = Layout.of(node)
-    table = csv_file.read_as(path, data.facts, targets, **same)
-    named: dict[str, Any] = {"name": path.name, "fingerprint": fingerprint.of_file(path)}
-    test = node.get("test", 0.1)
+    path, test, facts = Path(node["path"]), node.get("test", 0.1), dict(data.facts)
+    options = {
+        "missing": node.get("missing"),
+        "max_bad_lines": node.get("max_bad_lines", 0),
+        "layout": Layout.of(node),
+    }
+    rows = table_splits.further_set(
+        csv_file.read_as(path, facts, targets, **options), targets, facts
+    )
+    if "target_columns" in facts:
+        facts["target_columns"] = targets
+    described = {"name": path.name, "fingerprint": fingerprint.of_file(path), "facts": facts}
     if part == "all":
-        rows = table_splits.further_set(table, targets, data.facts)
-        return Splits(
-            train=rows, valid=rows, test=rows, batcher=data.batcher, facts=data.facts, **named
-        )
+        return Splits(train=rows, valid=rows, test=rows, batcher=data.batcher, **described)
     try:
-        other = table_splits.of_columns(
-            table,
-            targets,
-            kind="classification" if "class_names" in data.facts else "regression",
-            encoding=encoding,
-            target_offset=data.facts.get(table_splits.OFFSET),
+        parts = division.parts(
+            len(rows),
+            valid=node["valid"],
             test=None if isinstance(test, str) else test,
-            **{name: node[name] for name in ("valid", "split_seed") if name in node},
-            **named,
+            split_seed=node["split_seed"],
+            classes=rows.targets if "class_names" in facts else None,
         )
     except errors.DataError as error:
         raise errors.DataError(f"{error}; split=all measures all rows") from error
-    return csv_file.with_files(other, targets, test, node.get(schema.SETS), **same)
+    other = division.of_parts(rows.subset, parts, batcher=data.batcher, **described)
+    return csv_file.with_files(other, targets, test, node.get(schema.SETS), **options)
 
 
 def _with_overrides(config: Train, overrides: Sequence[str]) -> Train:

@@ -47,30 +47,24 @@ class Tokenizer(TypedDict):
     files: dict[str, str]
 
 
-@dataclass(frozen=True)
-class _Facts:
+class _Facts(TypedDict, total=False):
     """The facts that Andiron's data sets give; a user's own facts are not checked."""
 
-    input_shape: Annotated[tuple[Positive, ...], Field(max_length=MOST_DIMENSIONS)] | None = None
-    num_classes: Positive | None = None
-    num_outputs: Positive | None = None
-    vocabulary_size: Positive | None = None
-    context_length: Positive | None = None
-    class_names: list[str] | None = None
-    columns: list[str] | None = None
-    target_columns: list[str] | None = None
-    vocabulary: list[str] | None = None
-    bytes_per_token: list[Positive] | None = None
-    resizing: Resizing | None = None
-    tokenizer: Tokenizer | None = None
-    target_mean: list[Number] | None = None
-    target_std: list[Number] | None = None
-    target_offset: list[Number] | None = None
-
-    def __post_init__(self) -> None:
-        sizes = [self.num_classes, *([len(self.class_names)] if self.class_names else [])]
-        if len({size for size in sizes if size is not None}) > 1:
-            raise ValueError(f"class_names has {sizes[1]} names for {sizes[0]} classes")
+    input_shape: Annotated[tuple[Positive, ...], Field(max_length=MOST_DIMENSIONS)]
+    num_classes: Positive
+    num_outputs: Positive
+    vocabulary_size: Positive
+    context_length: Positive
+    class_names: list[str]
+    columns: list[str]
+    target_columns: list[str]
+    vocabulary: list[str]
+    bytes_per_token: list[Positive]
+    resizing: Resizing
+    tokenizer: Tokenizer
+    target_mean: list[Number]
+    target_std: list[Number]
+    target_offset: list[Number]
 
 
 def from_plain(name: str, plain: Mapping[str, Any]) -> Described | None:
@@ -82,21 +76,25 @@ def from_plain(name: str, plain: Mapping[str, Any]) -> Described | None:
     if PREPROCESSING not in plain:
         return None
     try:
-        typed_facts = _validated(_Facts, facts)
+        given = {fact: value for fact, value in facts.items() if value is not None}
+        typed = _validated(_Facts, given)
+        names, number = typed.get("class_names"), typed.get("num_classes")
+        if names and number not in (None, len(names)):
+            raise ValueError(f"class_names has {len(names)} names for {number} classes")
         stored = _validated(_Preprocessing, plain[PREPROCESSING])
         settings = dict(stored.batcher)
         kind = BATCHERS[settings.pop("kind")]
         if settings.keys() != {field.name for field in dataclasses.fields(kind)}:
             raise ValueError(f"{kind.__name__} has not the settings {', '.join(settings)}")
         batcher = _validated(kind, settings)
-        _check_numbers(batcher, typed_facts.input_shape)
+        _check_numbers(batcher, typed.get("input_shape"))
     except (ValueError, KeyError, TypeError) as error:  # pydantic's is a ValueError
         why = errors.one_line(error)[:200]
         raise errors.DataError(
             f"{name}: is malformed ({why}); restore it from a copy"
         ) from error
-    if typed_facts.input_shape is not None:
-        facts["input_shape"] = typed_facts.input_shape  # a tuple, as data sets give it
+    if "input_shape" in typed:
+        facts["input_shape"] = typed["input_shape"]  # a tuple, as data sets give it
     return Described(
         name, batcher, facts, stored.evaluation_batch_size, stored.input_dtype, stored.class_counts
     )

@@ -11,10 +11,8 @@
 
 import codecs
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from andiron import errors
 from andiron.plain.token_texts import BYTES, encoded
@@ -41,15 +39,9 @@ def pieces(
         raise errors.DataError(f"length={length}: should be 0 tokens or more")
     if not -(2**63) <= seed < 2**64:  # torch's
         raise errors.DataError(f"seed={seed}: should be a whole number of 64 bits")
-    device = next(task.network.parameters()).device
-    generator = torch.Generator(device=device).manual_seed(seed)
-    settings = {"temperature": temperature, "top_k": top_k, "generator": generator}
-    draw: Any = getattr(task.network, "stream", task.network.generate)
     try:
-        start = torch.tensor([encoded(prompt, task.vocabulary)], device=device)
-        drawn: Iterator[Tensor] | Tensor = draw(start, length, **settings)
-        several = [drawn] if isinstance(drawn, Tensor) else drawn
-        tokens = (token for some in several for token in some[0].tolist())
+        start = encoded(prompt, task.vocabulary)
+        tokens = task.continued(start, length, seed, temperature=temperature, top_k=top_k)
         yield from _texts(tokens, task.vocabulary)
     except ValueError as error:
         raise errors.DataError(str(error)) from error
@@ -57,12 +49,12 @@ def pieces(
 
 def _of_text(model: nn.Module) -> LanguageModel:
     if not isinstance(model, LanguageModel):
-        found = f"{type(model).__name__} generates no text"
-        raise errors.DataError(f"{found}; choose a run with task=language_model")
+        problem = f"{type(model).__name__} generates no text"
+        raise errors.DataError(f"{problem}; choose a run with task=language_model")
     if getattr(model.network, "generate", None) is None:
-        found = f"{type(model.network).__name__} has no generate(tokens, number, ...)"
-        raise errors.DataError(f"{found}; add one, as andiron.models.GPT has")
-    if model.vocabulary is None and model.bytes_per_token is not None:
+        problem = f"{type(model.network).__name__} has no generate(tokens, number, ...)"
+        raise errors.DataError(f"{problem}; add one, as andiron.models.GPT has")
+    if not model.has_text:
         raise errors.DataError("the data did not give the text of its tokens, only their lengths")
     return model
 
