@@ -699,8 +699,6 @@ def _yaml() -> Iterator[Case]:
     }.items():  # fmt: skip
         yield Case(f"--config-dir=mine {choice}", words)
     yield Case("--config-dir=harmful model=deep", "deep.yaml")
-    yield Case("--config-dir=harmful model=fifo", "fifo.yaml")
-    yield Case("--config-dir=harmful model=mlp", "fifo.yaml")
     yield Case("--config-dir=mine -m model=mlp,bracket", "bracket.yaml")
     yield Case("-cd mine model=bracket", "bracket.yaml")
     yield Case("'hydra.searchpath=[file://mine]' model=bracket", "bracket.yaml")
@@ -885,7 +883,6 @@ def prepare(work: Path, finished: Path) -> None:
     (work / "mine/model/binary.yaml").write_bytes(b"\xff\xfe\x00_target_")
     (work / "mine/model/folder.yaml").mkdir()
     (work / "harmful/model/deep.yaml").write_text(f"{node}hidden: {'[' * 5000}\n")
-    os.mkfifo(work / "harmful/model/fifo.yaml")
     for name, text in {
         "unknown": "# @package _global_\nnothing: 1\n",
         "absent": "# @package _global_\ndefaults: [override /model: absent]\n",

@@ -211,6 +211,7 @@ def test_a_sweep_names_its_one_bad_job_and_runs_the_others(bad, words, command, 
 def test_a_sweep_over_a_choice_that_is_not_there_starts_no_job(command, here):
     said = command("-m", "optimizer=adam,adamm", "hydra.sweep.dir=sweep")
 
-    assert said.problems == REFUSED["optimizer=adamm"]
+    (problem,) = said.problems
+    assert problem.startswith(*REFUSED["optimizer=adamm"])
     assert said.code == 2
     assert list(here.rglob("status.json")) == []

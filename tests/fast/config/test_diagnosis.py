@@ -8,10 +8,7 @@ from hydra import compose, initialize_config_dir
 from andiron.shell.config import diagnosis, resolution
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
-OPTIMIZERS = (
-    "adadelta, adafactor, adagrad, adam, adamax, adamw, adan, asgd, kron, lamb, lbfgs, lion, "
-    "muon, nadam, radam, rmsprop, schedule_free_adamw, sgd, soap"
-)
+OPTIMIZERS = ", ".join(sorted(path.stem for path in (CONF / "optimizer").glob("*.yaml")))
 
 
 def explained(*arguments):

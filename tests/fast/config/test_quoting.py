@@ -57,10 +57,8 @@ def test_of_an_unreadable_value_that_no_quotes_help_the_reason_is_named():
     given = ["data.separator=;", "data.delimiter=a;b", "data.target=y"]
     with pytest.raises(errors.ConfigError) as refused:
         composition.composed(ROOT / "conf", [*CSV, *given])
-    unknown, long = refused.value.problems
-    unreadable = "cannot be read as option=value: token recognition error at: ';'; as a text, "
-    assert unknown.startswith(f"{given[0]}: {unreadable}data.separator: no such option; allowed")
-    assert long.startswith(f"{given[1]}: {unreadable}data.delimiter=a;b: ") and REMEDY not in long
+    unreadable = "cannot be read as option=value: token recognition error at: ';'"
+    assert refused.value.problems == tuple(f"{text}: {unreadable}" for text in given[:2])
 
 
 def test_the_error_of_hydra_and_of_the_schema_is_the_cause_of_the_one_with_the_quotes(monkeypatch):
@@ -76,13 +74,6 @@ def test_the_error_of_hydra_and_of_the_schema_is_the_cause_of_the_one_with_the_q
     monkeypatch.setattr(composition, "checked_config", lambda config: config.no_such_option)
     with pytest.raises(ConfigAttributeError):  # a fault of Andiron's is no mistake of the user
         composition.composed(ROOT / "conf", [*CSV, "data.target=y"])
-
-
-def test_a_list_in_place_of_a_text_is_named_once_the_data_have_that_text():
-    error = errors.DataError("no column 'a'; there are: b, [a]")
-    shown = diagnosis.with_quoting(error, ["lr=0.1", "x=[a]"], [ROOT / "conf"])
-    assert str(shown) == f"{error}{REMEDY}'x=\"[a]\"'" and isinstance(shown, errors.DataError)
-    assert diagnosis.with_quoting(error, ["lr=0.1", "x=[b]"], [ROOT / "conf"]) is error
 
 
 def test_items_and_names_that_are_numbers_are_shown_as_texts():

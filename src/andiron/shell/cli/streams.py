@@ -4,15 +4,13 @@ Training continues: a full disk, a closed terminal or a vanished reader loses on
 because a run has its own log. A command whose output is its result ends.
 """
 
-import errno
 import os
 import select
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
-PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EAGAIN)  # later text may find room
 SECONDS_FOR_A_READER = 1.0
 EXIT_LOST, EXIT_NO_READER = 1, 141  # 128 + SIGPIPE, as a shell reports other programs
 
@@ -26,9 +24,9 @@ class ResultLost(BaseException):
 
 
 class SafeStream:
-    """A text stream that drops text that cannot be written.
+    """A text stream that drops text once it cannot be written, and escapes what has no encoding.
 
-    With `has_result`, it raises ResultLost instead; with `is_apart`, it reports the first loss.
+    With `has_result`, it raises ResultLost instead; with `is_apart`, it reports the loss.
     """
 
     def __init__(self, stream: Any, *, has_result: bool = False, is_apart: bool = False):
@@ -36,45 +34,35 @@ class SafeStream:
         self._has_result = has_result
         self._is_reported = has_result or is_apart
         self.exit_code_if_lost = 0  # of a command whose answer is incomplete
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
 
     def write(self, text: str) -> int:
-        """Writes the text; characters that the encoding lacks are escaped."""
-        try:
-            self._stream.write(text)
-        except UnicodeEncodeError:
-            encoding = self._stream.encoding
-            self.write(text.encode(encoding, errors="backslashreplace").decode(encoding))
-        except (OSError, ValueError) as error:  # ValueError: it was closed
-            self._handle_error(error)
+        """Writes the text."""
+        self._attempt(self._stream.write, text)
         return len(text)
 
-    def flush(self, *, at_end: bool = False) -> None:
-        """Writes the buffered text, or discards it `at_end`, so that nothing can fail at exit."""
-        try:
-            self._stream.flush()
-        except (OSError, ValueError) as error:
-            if at_end:
-                self._discard()
-            self._handle_error(error)
+    def flush(self) -> None:
+        """Writes the buffered text."""
+        self._attempt(self._stream.flush)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
-    def _handle_error(self, error: Exception) -> None:
-        if self._has_result or getattr(error, "errno", None) not in PASSING:
-            self._discard()
-        has_reader = not isinstance(error, BrokenPipeError)
-        if has_reader and self._is_reported and not self.exit_code_if_lost:
-            reason = getattr(error, "strerror", None) or "it is closed"
-            message = f"error: standard output cannot be written ({reason}); it is incomplete"
-            print(message, file=sys.stderr)
-        self.exit_code_if_lost = EXIT_LOST if has_reader else EXIT_NO_READER
-        if self._has_result:
-            raise ResultLost(self.exit_code_if_lost)
-
-    def _discard(self) -> None:
-        with suppress(OSError, ValueError):  # it has no descriptor
-            discard(self._stream.fileno())
+    def _attempt(self, write: Callable[..., Any], *text: str) -> None:
+        try:
+            write(*text)
+        except (OSError, ValueError) as error:  # ValueError: it was closed
+            with suppress(OSError, ValueError):  # it has no descriptor
+                discard(self._stream.fileno())  # else the buffered text would fail at exit
+            has_reader = not isinstance(error, BrokenPipeError)
+            if has_reader and self._is_reported and not self.exit_code_if_lost:
+                reason = getattr(error, "strerror", None) or "it is closed"
+                message = f"error: standard output cannot be written ({reason}); it is incomplete"
+                print(message, file=sys.stderr)
+            self.exit_code_if_lost = EXIT_LOST if has_reader else EXIT_NO_READER
+            if self._has_result:
+                raise ResultLost(self.exit_code_if_lost) from error
 
 
 @contextmanager
@@ -99,9 +87,9 @@ def safe_streams(*, has_result: bool = False, is_apart: bool = False) -> Iterato
             yield output
         finally:
             try:
-                output.flush(at_end=True)
+                output.flush()
             finally:
-                error.flush(at_end=True)
+                error.flush()
                 sys.stdout, sys.stderr = before
 
 
@@ -130,13 +118,11 @@ def notify(text: str) -> None:
     """
     for descriptor, notice in ((1, ""), (2, text)):
         try:
-            if _has_room(descriptor):
-                os.write(descriptor, f"{notice}\n".encode())
-            else:
-                discard(descriptor)
-        except OSError as error:
-            if error.errno not in PASSING:
-                discard(descriptor)
+            if not _has_room(descriptor):
+                raise BlockingIOError
+            os.write(descriptor, f"{notice}\n".encode())
+        except OSError:
+            discard(descriptor)
 
 
 def show_cursor(descriptor: int = 1) -> None:

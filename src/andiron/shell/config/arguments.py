@@ -5,7 +5,6 @@
 """
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Collection
 from typing import NoReturn
 
 from hydra._internal.utils import get_args_parser
@@ -80,26 +79,18 @@ def parsed_override(text: str) -> Override | None:
         return None
 
 
-def check(arguments: list[str], groups: Callable[[], Collection[str]]) -> None:
+def check(arguments: list[str]) -> None:
     """Refuses overrides that Hydra would silently misread.
 
-    A run without a folder would use the current one; a repeated choice would replace the first; an
-    endless sweep would fill the memory. `groups` returns the names of the config groups.
+    A run without a folder would use the current one; an endless sweep would fill the memory.
     Raises: ConfigError with every such override.
     """
     options = parsed(arguments)
     overrides = list(filter(None, map(parsed_override, options.overrides)))
-    twice = [override for override in overrides if _has_repeats(override)]
-    choices = groups() if twice else ()
     problems = [
         f"{override.input_line}: {reason}"
         for override in overrides
         if (reason := _misreading(override))
-    ]
-    problems += [
-        f"{override.input_line}: names a choice twice, which is made once; leave one out"
-        for override in twice
-        if str(override.key_or_group) in choices
     ]
     names = [str(override.key_or_group) for override in overrides]
     if {"sweep_name", "hydra.sweep.dir"} <= {*names}:
@@ -136,12 +127,6 @@ def _is_folder(value: object) -> bool:
     """Whether a value can be the path of a folder; Hydra makes text of a number."""
     text = "" if value is None else str(value)
     return bool(text.strip()) and "\0" not in text and not isinstance(value, list | dict)
-
-
-def _has_repeats(override: Override) -> bool:
-    value = None if override.is_sweep_override() else override.value()
-    texts = list(map(str, value)) if isinstance(value, list) else []
-    return len({*texts}) < len(texts)
 
 
 def _length(value: object) -> float:

@@ -49,7 +49,7 @@ def composed(conf_dir: Path, arguments: list[str]) -> schema.Train:
     """
     overrides = command_arguments.parsed(arguments).overrides
     conf_dirs = [conf_dir, *diagnosis.user_dirs(arguments)]
-    command_arguments.check(arguments, lambda: diagnosis.groups(*conf_dirs))
+    command_arguments.check(arguments)
     try:
         try:
             config = diagnosis.composed_by_hydra(overrides, *conf_dirs)
@@ -103,7 +103,7 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
     conf_dirs = [conf_dir, *own]
     if own and not command_arguments.parsed(arguments).config_dir:  # the project's
         arguments = [*arguments, "--config-dir", *map(str, own)]
-    command_arguments.check(arguments, lambda: diagnosis.groups(*conf_dirs))
+    command_arguments.check(arguments)
     as_called, sys.argv = sys.argv, [sys.argv[0], *arguments]  # Hydra reads its arguments there
     job = Composed(task, check, as_called)
     options = command_arguments.parsed(arguments)

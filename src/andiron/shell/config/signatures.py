@@ -110,12 +110,12 @@ def kind_of(annotation: Any) -> Any:
         return Any if kind is Any is not inner[0] else Annotated[kind, *annotation.__metadata__]
     if annotation is Callable or origin is Callable:
         return ranges.Function
-    kinds = tuple(item if item is ... else kind_of(item) for item in inner)
+    kinds: Any = tuple(item if item is ... else kind_of(item) for item in inner)
     if origin in (Union, types.UnionType):
         return Union[kinds]
     if origin in (list, Sequence, Iterable):
         return ranges.Nodes if kinds[0] in (ranges.Node, ranges.Function) else list[kinds]
     if origin in (tuple, dict, Mapping):
-        return tuple[kinds] if origin is tuple else dict[kinds]
+        return types.GenericAlias(tuple if origin is tuple else dict, kinds)
     is_own = inspect.isclass(annotation) and annotation.__module__.startswith("andiron.")
     return ranges.Node if is_own else Any

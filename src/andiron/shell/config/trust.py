@@ -23,7 +23,7 @@ import yaml
 from andiron import errors, ranges
 from andiron.plain import readable
 from andiron.shell.config.leaves import leaves
-from andiron.shell.config.signatures import shipped, signature
+from andiron.shell.config.signatures import shipped
 
 OURS = ("andiron.", "torch.", "torchvision.")  # restricted also where `conf/` names them
 OF_TORCH = (
@@ -75,9 +75,8 @@ class Trust:
         """The arguments that name functions; of a class that is refused those that may."""
         target, given = node["_target_"], [key for key in node if _is_name(node[key])]
         if _is_name(target) and target in shipped():
-            kinds = {name: each.kind for name, each in signature(target).parameters.items()}
-            functions = (ranges.Function, ranges.Function | None)
-            return [key for key in given if kinds.get(key) in functions]
+            kinds = shipped()[target]["arguments"]
+            return [key for key in given if kinds.get(key, "").startswith("Function")]
         packages = {key: node[key].partition(".")[0] for key in given if not self.allows(target)}
         return [key for key in packages if importlib.util.find_spec(packages[key])]  # no import
 
@@ -132,7 +131,7 @@ def of_user(
         for text in [value, *(_text(path) for path in paths if path.is_file())]:
             trusted += _dotted(text)
     for folder in conf_dirs:
-        for path in folder.rglob("*.yaml"):
+        for path in filter(Path.is_file, folder.rglob("*.yaml")):
             if path == folder / "train.yaml":
                 listed = mapping_in(_text(path)).get("trust")
                 trusted += map(str, listed if isinstance(listed, list) else ())
@@ -165,7 +164,7 @@ def _place(path: Sequence[str]) -> str:
 def _mappings(value: Any, path: tuple[str, ...] = ()) -> Iterator[
     tuple[tuple[str, ...], Mapping[str, Any]]
 ]:
-    items = dict(enumerate(value)) if isinstance(value, list) else value
+    items: Any = dict(enumerate(value)) if isinstance(value, list) else value
     if isinstance(items, Mapping):
         yield path, items
         for key, inner in items.items():

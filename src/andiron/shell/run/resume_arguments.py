@@ -55,7 +55,7 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str], forks: F
     given = command_arguments.parsed(arguments).overrides
     flags = arguments[len(given) :]  # they come last
     if is_start:
-        command_arguments.check(arguments, lambda: diagnosis.groups(*conf_dirs))
+        command_arguments.check(arguments)
         trusted, remedy = _with_config_dir(trusted, str(parent), conf_dirs)
         folder, config, point = forks(str(parent), trusted)
         names = [*trusted.packages]
