@@ -40,8 +40,6 @@ FAULTY = """
                     sys.exit(0)
                 if self.fault == "is_killed":
                     os.kill(os.getpid(), signal.SIGKILL)
-                if self.fault == "wants_memory":
-                    self.taken = [torch.empty(2**30, dtype=torch.uint8) for _ in range(99)]
                 while self.fault == "hangs":
                     time.sleep(1)
             return self.layer(images.flatten(1))
@@ -51,7 +49,6 @@ ENDS = {
     "raises": ("failed", "RuntimeError: on purpose"),
     "exits": ("failed", "ended the process (sys.exit(0)); raise an error there instead"),
     "is_killed": ("killed", "killed by SIGKILL"),
-    "wants_memory": ("failed", "out of memory"),
     "hangs": ("timed out", "took longer than 18s"),
 }
 
@@ -67,7 +64,6 @@ def swept(tmp_path):
             f"+model.fault={','.join(ENDS)}", "num_epochs=1", "validate_every=1epochs",
             "log_every=1", "checkpoint.every=1", "jobs=2", "sweep_name=faults",
             "hydra.launcher.job_minutes=0.3", "hydra.launcher.grace_seconds=0.1",
-            "hydra.launcher.job_gib=16",
         ]  # fmt: skip
         process = subprocess.Popen(
             [sys.executable, ROOT / "train.py", *arguments],
@@ -112,7 +108,7 @@ def test_jobs_fail_alone_and_the_same_command_repairs_them(swept, tmp_path):
     assert {fault: job.status for fault, job in again.items()} == dict.fromkeys(ENDS, "done")
     starts = {fault: job.starts for fault, job in again.items()}
     assert starts == dict.fromkeys(ENDS, 2) | {"none": 1}
-    weights = {(sweep / str(number) / "model.safetensors").read_bytes() for number in range(6)}
+    weights = {(sweep / str(number) / "model.safetensors").read_bytes() for number in range(5)}
     assert len(weights) == 1  # resumed runs too have the bits of the one that was not disturbed
     recorded = json.loads((sweep / "0" / "provenance.json").read_text())
     assert str(recorded["hardware"]["threads"]) == again["none"].threads

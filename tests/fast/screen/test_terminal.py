@@ -13,8 +13,10 @@ import pytest
 
 from andiron.wings.screen import terminal
 from andiron.wings.screen.dashboard import held_output
-from andiron.wings.screen.terminal import ENTER, LEAVE, Terminal
+from andiron.wings.screen.terminal import Terminal
 from andiron.wings.screen.view import View
+
+ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 
 
 @pytest.fixture
@@ -32,7 +34,7 @@ def ends():
 def read(descriptor):
     """Everything up to the end of a screen."""
     drawn = ""
-    while not drawn.endswith(LEAVE.decode()):
+    while not drawn.endswith(LEAVE):
         drawn += os.read(descriptor, 65536).decode()
     return drawn
 
@@ -50,7 +52,7 @@ def test_a_terminal_is_given_back_as_it_was(ends):
 
     assert termios.tcgetattr(theirs) == before
     drawn = read(ours)
-    assert drawn.startswith(ENTER) and drawn.count(ENTER) == drawn.count(LEAVE.decode()) == 1
+    assert drawn.startswith(ENTER) and drawn.count(ENTER) == drawn.count(LEAVE) == 1
     assert drawn.index("one") < drawn.index("two")
 
 

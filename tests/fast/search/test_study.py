@@ -5,14 +5,11 @@ import dataclasses
 import math
 import sqlite3
 
-import optuna
 import pytest
-from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
 
 from andiron import errors
 from andiron.shell.config import violations
-from andiron.wings.sweep.search import samplers
 from andiron.wings.sweep.search.objectives import Objective
 from andiron.wings.sweep.search.search_options import SearchOptions
 from andiron.wings.sweep.search.search_space import search_space
@@ -48,9 +45,9 @@ def completed(study):
     return [(each.params, each.values) for each in study.trials(TrialState.COMPLETE)]
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "random", "qmc", "cmaes", "grid"])
+@pytest.mark.parametrize("sampler", ["tpe", "random", "qmc", "grid"])
 def test_an_interrupted_search_continues_with_the_same_trials(tmp_path, sampler):
-    early = {"n_startup_trials": 2} if sampler in ("tpe", "cmaes") else {}
+    early = {"n_startup_trials": 2} if sampler == "tpe" else {}
     options = dataclasses.replace(JOURNAL, sampler=sampler, sampler_options=early)
     space = VALUES if sampler == "grid" else SPACE
     for name in ("whole", "cut"):
@@ -69,34 +66,8 @@ def test_an_interrupted_search_continues_with_the_same_trials(tmp_path, sampler)
     assert len(found) == len(whole) == (6 if sampler == "grid" else 8)
     if sampler == "grid":  # in another order
         assert sorted(map(str, found)) == sorted(map(str, whole))
-    elif sampler != "cmaes":  # whose generation lacks the trial that was cut off
+    else:
         assert found == whole
-
-
-def test_cma_es_keeps_no_pickle_in_the_folder(tmp_path):
-    options = dataclasses.replace(JOURNAL, sampler="cmaes", n_trials=14)
-    study = searched(opened(tmp_path, options=options))
-
-    ended = study.trials()
-    assert {name for each in ended for name in each.system_attrs} == {"cma:generation"}
-    assert ended[-1].system_attrs["cma:generation"] > 1
-
-
-def test_the_state_of_cma_es_equals_that_of_optuna():
-    space = {"x": FloatDistribution(-3, 3), "y": FloatDistribution(1e-3, 10, log=True)}
-    study = optuna.create_study(sampler=optuna.samplers.CmaEsSampler(seed=0))
-    for _ in range(25):
-        trial = study.ask(space)
-        study.tell(trial, (trial.params["x"] - 1) ** 2 + math.log(trial.params["y"]) ** 2)
-    study.ask(space)  # tells the last whole generation to the optimizer
-    trials = study.get_trials()
-
-    own = samplers.PickleFreeCmaEs(seed=1)
-    own.sample_relative(study, trials[-1], space)
-    found, expected = (each._restore_optimizer(trials) for each in (own, study.sampler))
-
-    assert found.generation == expected.generation > 3
-    assert (found.mean == expected.mean).all() and found._sigma == expected._sigma
 
 
 def test_trials_are_kept_in_sqlite(tmp_path):
@@ -191,7 +162,7 @@ def checked(given):
 
 @pytest.mark.parametrize(("given", "problem"), [
     ({"n_trials": 0}, "hydra.sweeper.n_trials=0: should be greater than or equal to 1"),
-    ({"sampler": "tpo"}, "hydra.sweeper.sampler=tpo: should be 'tpe', 'cmaes', 'random',"),
+    ({"sampler": "tpo"}, "hydra.sweeper.sampler=tpo: should be 'tpe', 'random', 'grid'"),
     ({"n_trails": 3}, "hydra.sweeper.n_trails: no such option; did you mean 'n_trials'?"),
     ({"directions": ["up"]}, "hydra.sweeper.directions=['up']: should be 'lowest' or"),
 ])  # fmt: skip
@@ -203,9 +174,6 @@ def test_wrong_options_are_refused_by_name(given, problem):
 
 @pytest.mark.parametrize(("given", "problem"), [
     ({"sampler_options": {"n_startup": 1}}, "hydra.sweeper.sampler_options={'n_startup': 1}: "),
-    ({"sampler": "cmaes", "sampler_options": {"with_margin": True}},
-     "hydra.sweeper.sampler_options={'with_margin': True}: does not fit "
-     "hydra.sweeper.sampler=cmaes: with_margin is not supported"),
     ({"pruner": "percentile", "pruner_options": {"percentile": 200}},
      "hydra.sweeper.pruner_options={'percentile': 200}: does not fit"),
 ])  # fmt: skip

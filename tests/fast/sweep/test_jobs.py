@@ -1,6 +1,5 @@
 """Jobs of a sweep: their configurations, limits and shares of the machine, and launchers."""
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -15,10 +14,8 @@ from omegaconf import OmegaConf
 
 from andiron import errors
 from andiron.plain import processor
-from andiron.run_folder import RunFolder
 from andiron.shell.cli import command_line
 from andiron.shell.config import composition, violations
-from andiron.shell.run import run_record
 from andiron.shell.training import train
 from andiron.wings.sweep import job_process, shares
 from andiron.wings.sweep.launching import HydraSweep
@@ -43,28 +40,16 @@ def checked(**given):
 
 
 def test_valid_limits_are_kept():
-    assert checked(jobs=2, job_minutes=60, job_gib=0.5) == Limits(2, 0, 60, 0.5, 30)
+    assert checked(jobs=2, job_minutes=60) == Limits(2, 0, 60, 30)
 
 
 def test_all_invalid_limits_are_reported_together():
-    wrong = {"jobs": 0, "retries": -1, "job_minutes": 0, "job_gib": "8", "grace_seconds": None}
+    wrong = {"jobs": 0, "retries": -1, "job_minutes": 0, "grace_seconds": None}
     with pytest.raises(errors.ConfigError) as refused:
         checked(**wrong)
     assert [each.partition("=")[0] for each in refused.value.problems] == [
         f"hydra.launcher.{name}" for name in wrong
     ]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory")
-def test_a_memory_limit_below_the_use_of_torch_names_the_remedy():
-    limit = job_process.resource.RLIMIT_DATA
-    before = job_process.resource.getrlimit(limit)
-
-    problem = job_process._limit_memory(2**20)
-
-    assert problem.startswith("the memory limit is 0.00 GiB, and torch alone takes ")
-    assert problem.endswith("give a higher hydra.launcher.job_gib")
-    assert job_process.resource.getrlimit(limit) == before
 
 
 @pytest.mark.parametrize(
@@ -137,22 +122,13 @@ class Broken(Launcher):
         raise RuntimeError("a worker was killed")
 
 
-def test_a_launcher_that_fails_names_itself_and_the_runs_that_are_not_done(tmp_path):
-    for job, status in {"1": "failed", "2": "running"}.items():
-        (tmp_path / job).mkdir()
-        run_record.begin(RunFolder(tmp_path / job))
-        (tmp_path / job / "config.json").write_text('{"lr": 1}')
-        (tmp_path / job / "status.json").write_text(json.dumps({"status": status}))
-
+def test_a_launcher_that_fails_names_itself(tmp_path):
     hydra = {"sweep": {"dir": str(tmp_path)}, "runtime": {"choices": {"hydra/launcher": "joblib"}}}
     config = OmegaConf.create({"hydra": hydra})
     with pytest.raises(errors.SweepError) as failed:
         HydraSweep(Mock(spec=ConfigLoader), config, Broken()).launch([], 0)
 
-    assert str(failed.value).splitlines() == [
-        "hydra/launcher=joblib: RuntimeError: a worker was killed", f"{tmp_path}/1: failed",
-        f"{tmp_path}/2: killed",
-    ]  # fmt: skip
+    assert str(failed.value) == "hydra/launcher=joblib: RuntimeError: a worker was killed"
 
 
 def test_hydra_offers_only_sweepers_that_can_be_made():

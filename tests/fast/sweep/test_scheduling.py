@@ -124,7 +124,7 @@ def test_an_error_of_the_source_stops_running_jobs_before_it_is_raised(tmp_path)
 
 def test_a_pruned_job_that_a_race_trains_again_is_counted_once(capsys):
     jobs = [Job("a", 0, ("lr=1",), status=State.PRUNED), Job("b", 1, ("lr=2",))]
-    screen = SweepScreen(jobs, (), "valid/loss", "race")
+    screen = SweepScreen(jobs, "valid/loss", "race")
 
     for status in (State.PAUSED, State.DONE):
         for job in jobs:

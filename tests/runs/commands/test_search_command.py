@@ -26,8 +26,8 @@ BASIC = ("hydra/launcher=basic",)
         "a grid of an interval": (["lr=interval(1e-3,1)", "hydra.sweeper.sampler=grid"],
                                   "lr: an interval has no grid; give values as lr=1,2,3"),
         "an unknown sampler": (["lr=interval(1e-3,1)", "hydra.sweeper.sampler=gp"],
-                               "hydra.sweeper.sampler=gp: should be 'tpe', 'cmaes', 'random', "
-                               "'grid' or 'qmc'"),
+                               "hydra.sweeper.sampler=gp: should be 'tpe', 'random', 'grid' "
+                               "or 'qmc'"),
         "a pruner that cannot stop a run": (["lr=interval(1e-3,1)", "hydra.sweeper.pruner=median"],
                                             "hydra.sweeper.pruner=median: this launcher cannot "
                                             "stop one run alone; choose"),

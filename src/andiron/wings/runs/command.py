@@ -88,6 +88,10 @@ def compare(options: Options) -> None:
 def _compare_sweep(options: Options) -> None:
     """Prints the jobs of a sweep; by its objective, rewrites its summary and picture too."""
     results = sweep_results.of_folder(options.folders[0], options.metric, options.direction)
+    if not results.rows:
+        raise errors.SelectionError(
+            f"{results.folder}: no job of the sweep is done and has metrics"
+        )
     try:
         if results.is_by_objective:
             results.write()

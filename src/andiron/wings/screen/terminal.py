@@ -1,10 +1,11 @@
 """Shows a screen on a terminal and reads keys, and restores the terminal however the process ends.
 
-rich draws the screen, and this module writes it: the lock of rich's `Live` would let a terminal
-that takes no more text (a stopped ssh) block the end of the run.
+A terminal that takes no more text (a stopped ssh) must not block the end of the run: a thread
+draws, and whoever gives the terminal back does not wait for it.
 """
 
 import atexit
+import io
 import os
 import re
 import select
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from rich.console import Console, RenderableType
-from rich.screen import Screen
+from rich.live import Live
 
 from andiron.wings.screen import layout
 from andiron.wings.screen.view import Choice, View
@@ -26,9 +27,6 @@ try:
 except ImportError:  # Windows
     termios = None  # type: ignore[assignment]
 
-# the alternate screen, without a cursor and line wrapping
-ENTER, LEAVE = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J", b"\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
-HOME = "\x1b[H"
 ARROWS = {"A": "up", "B": "down", "C": "right", "D": "left"}  # final characters of their sequences
 # the final of a sequence such as ESC [ A or ESC O A; any other character; an incomplete end
 KEY = re.compile(r"\x1b[\[O][^@-~]*([@-~])|(\x1b(?![\[O]|$)|[^\x1b])|(\x1b.*)", flags=re.DOTALL)
@@ -41,12 +39,16 @@ class Terminal:
 
     def __init__(self, output: int, input_: int = 0):
         self._output, self._input = output, input_
-        self._console = Console(force_terminal=True)
         self._process = os.getpid()
         self._lock = threading.RLock()
-        self._is_taken = False
         self._modes = termios.tcgetattr(input_) if os.isatty(input_) else None  # the original ones
         self._unread = ""
+        raw = io.FileIO(output, "w", closefd=False)  # standard output may be redirected
+        console = Console(file=io.TextIOWrapper(raw, "utf-8", write_through=True))
+        self._live = Live(
+            console=console, screen=True, auto_refresh=False,
+            redirect_stdout=False, redirect_stderr=False,
+        )  # fmt: skip
         atexit.register(self.give_back)
 
     @property
@@ -71,27 +73,23 @@ class Terminal:
 
         Raises: OSError or termios.error if the terminal was closed.
         """
-        self._console.width, self._console.height = self.size
-        with self._console.capture() as drawn:
-            self._console.print(Screen(content), end="")
         with self._lock:
             if self._has_room():
+                self._live.console.size = self.size
                 if self._modes:  # each time: a shell resets those of a stopped job
                     termios.tcsetattr(self._input, termios.TCSANOW, _key_modes(self._input))
-                text = ENTER * (not self._is_taken) + HOME + drawn.get()
-                self._is_taken = True
-                os.write(self._output, text.encode())
+                self._live.start()
+                self._live.update(content, refresh=True)
 
     def give_back(self) -> None:
         """Restores the terminal; does nothing if it is not taken, or closed."""
         has_lock = self._lock.acquire(timeout=SECONDS_BLOCKED)
-        if self._is_taken and self._process == os.getpid():
-            self._is_taken = False
+        if self._live.is_started and self._process == os.getpid():
             with suppress(OSError, termios.error):
                 if self._modes:
                     termios.tcsetattr(self._input, termios.TCSANOW, self._modes)
-                if self._has_room():
-                    os.write(self._output, LEAVE)
+                if has_lock and self._has_room():
+                    self._live.stop()
         if has_lock:
             self._lock.release()
 
@@ -100,7 +98,7 @@ class Terminal:
 
         Raises: OSError if the terminal was closed.
         """
-        inputs = [self._input] if self._modes and self._is_taken else []
+        inputs = [self._input] if self._modes and self._live.is_started else []
         if not select.select(inputs, [], [], seconds)[0] or not self.is_foreground:
             return []
         if not (read := os.read(self._input, 1024)):

@@ -5,7 +5,6 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from andiron.shell.cli.signals import Signals
 from andiron.shell.config import composition, schema
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
-from andiron.shell.run import resume_arguments, resume_policy, run_record, status
+from andiron.shell.run import resume_policy, run_record, status
 from andiron.shell.run.log_file import is_held
 from andiron.shell.training import train_run
 from andiron.wings.sweep import sweep_folder
@@ -101,10 +100,9 @@ def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
             reply({"paused": str(error)})
             return _objective_so_far(config, folder)
 
-    checked = partial(resume_arguments.checked_start, check=request.check)
     return run_job(
         hydra_context=request.hydra_context,
-        task_function=composition.Composed(train_job, checked, request.command),
+        task_function=composition.Composed(train_job, request.check, request.command),
         config=config,
         job_dir_key="hydra.sweep.dir",
         job_subdir_key="hydra.sweep.subdir",

@@ -21,11 +21,6 @@ from typing import Any
 from andiron.shell.cli.signals import STOPPING
 from andiron.wings.sweep import shares
 
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]
-
 PRELOADED = ["__main__", "andiron.wings.sweep.clean_process"]
 SECONDS_TO_SAVE = 60  # for a job, once its sweep was killed
 _clean_process_variables: dict[str, str | None] = {}  # set once it has started
@@ -34,11 +29,10 @@ Work = Callable[[Any, Callable[[Any], None]], int]  # request, reply -> exit cod
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Output file, environment and memory limit of a job's process."""
+    """Output file and environment of a job's process."""
 
     output: Path  # receives stdout and stderr
     environment: Mapping[str, str]
-    memory_bytes: int | None
 
 
 class JobProcess:
@@ -145,29 +139,7 @@ def _run_work(work: Work, request: Any, surroundings: Surroundings, sender: Conn
     os.environ.clear()
     os.environ.update(surroundings.environment)
     threading.Thread(target=_end_with_sweep, name="sweep", daemon=True).start()
-    problem = _limit_memory(surroundings.memory_bytes)
-    if problem:
-        print(f"error: {problem}", file=sys.stderr)
-        reply({"error": problem})
-        sys.exit(1)
     sys.exit(work(request, reply))
-
-
-def _limit_memory(memory_bytes: int | None) -> str | None:
-    """Limits the memory of this process; returns the problem if torch alone takes more."""
-    if memory_bytes is None or resource is None:
-        return None
-    if sys.platform == "linux":
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
-        taken = pages * resource.getpagesize()
-        if taken >= memory_bytes:
-            return (
-                f"the memory limit is {memory_bytes / 2**30:.2f} GiB, and torch alone takes "
-                f"{taken / 2**30:.2f} GiB; give a higher hydra.launcher.job_gib"
-            )
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, hard))
-    return None
 
 
 def _end_with_sweep() -> None:

@@ -22,9 +22,8 @@ from andiron.plain import readable
 from andiron.plain.states import State
 from andiron.shell.cli import answers
 from andiron.shell.config import arguments as command_arguments, composition, violations
-from andiron.shell.run import resume_arguments
 from andiron.shell.training import train_run
-from andiron.wings.runs import objective, run_reader, run_search
+from andiron.wings.runs import objective
 from andiron.wings.sweep import ledger, plain_jobs, shares, sweep_folder, sweep_results
 from andiron.wings.sweep.job import Request, run_request
 from andiron.wings.sweep.job_process import JobProcess, Surroundings, start_clean_process
@@ -52,6 +51,16 @@ class Launcher:
         """The sweep's folder."""
         return sweep_folder.of(self.config)
 
+    @property
+    def metric(self) -> str | None:
+        """The metric by which jobs are compared."""
+        names, split, metric = (
+            OmegaConf.select(self.config, name)
+            for name in ("objective", "checkpoint.split", "checkpoint.metric")
+        )
+        first = names[0] if OmegaConf.is_list(names) else names
+        return first or (f"{split}/{metric}" if metric else None)
+
     def launch(self, overrides: Sequence[Sequence[str]], first: int) -> list[JobReturn]:
         """Runs the jobs that are not done; returns the results of all, in the order of `overrides`.
 
@@ -69,34 +78,27 @@ class Launcher:
         """Runs the jobs from `make_source(jobs)`; returns each with its outcome, in order.
 
         A job whose status in the ledger is done, or in `settled_statuses`, is not run again.
-        Raises: ConfigError for no jobs, or a problem of all; and as `run`.
+        Raises: ConfigError for a problem that all share; and as `run`.
         """
-        self._check(overrides)
+        if len(overrides) > 1 and not self._environment(place=0):
+            of_last = self._problems(overrides[-1])
+            if shared := [text for text in self._problems(overrides[0]) if text in of_last]:
+                raise errors.ConfigError(shared)
         known = ledger.read(self.folder)  # before locking: closing a file releases its lock
         jobs = known.numbered(overrides, first)
         by_identity = {job.identity: self._job_to_run(known, job, settled_statuses) for job in jobs}
         unique = list(by_identity.values())
         with closing(Ledger(self.folder)) as book:
-            book.add("sweep", command=sys.argv, objective=self.metric())
+            book.add("sweep", command=sys.argv, objective=self.metric)
             for job in unique:
                 if job.identity not in known.jobs:
                     book.plan(job)
             self.announce(f"{len(unique)} jobs" if len(unique) != 1 else "1 job")
             if done := sum(job.status == State.DONE for job in unique):
                 print(f"{done} of {len(unique)} jobs are done already", flush=True)
-            shared = ledger.shared_overrides(unique)
-            view = SweepScreen(unique, shared, self.metric(), as_typed(self.folder))
+            view = SweepScreen(unique, self.metric, as_typed(self.folder))
             self.run(book, make_source(unique), view, by_identity)
         return [by_identity[job.identity] for job in jobs]
-
-    def _check(self, overrides: Sequence[Sequence[str]]) -> None:
-        """Raises: ConfigError for no jobs, or a problem that all jobs share."""
-        if not overrides:
-            raise errors.ConfigError(["the sweep has no job: no combination of values"])
-        if len(overrides) > 1 and not self._environment(place=0):
-            first, last = (self._problems(overrides[place]) for place in (0, -1))
-            if shared := [problem for problem in first if problem in last]:
-                raise errors.ConfigError(shared)
 
     def _problems(self, overrides: Sequence[str]) -> Sequence[str]:
         """The problems of the job with these overrides."""
@@ -117,14 +119,12 @@ class Launcher:
     def _job_to_run(self, known: Sweep, job: Job, settled_statuses: Collection[str]) -> Job:
         """The job to schedule, without a status unless it is done or settled."""
         if self.config.overwrite:
-            return Job(
-                job.identity, job.number, job.overrides,
-                arguments=job.arguments, threads=self.threads,
-            )  # fmt: skip
+            new = Job(job.identity, job.number, job.overrides, threads=self.threads)
+            return replace(new, arguments=job.arguments)
         job = known.current(job)
         folder = known.run_of(job)
         if folder is not None and job.status == State.DONE:
-            return replace(job, objective=objective.value(folder, self.metric()))
+            return replace(job, objective=objective.value(folder, self.metric))
         status = job.status if job.status in settled_statuses else None
         return replace(job, status=status, pause_at=None, threads=self.threads)
 
@@ -155,15 +155,14 @@ class Launcher:
             place = "" if is_named else f" with hydra.sweep.dir={as_typed(self.folder)}"
             error.outcome = f"{number} jobs are done; the same command{place} continues the others"
             with suppress(errors.SelectionError):
-                self._compare(jobs, source)
+                self._compare(source)
             raise
-        self._compare(jobs, source)
+        self._compare(source)
         return list(ended.values())
 
     def _start(self, job: Job, place: int) -> JobProcess:
         environment = self._environment(place)
         threads = {} if self.threads is None else {shares.THREADS: self.threads}
-        gib = self.limits.job_gib
         flags = command_arguments.of_the_configuration(self.training.arguments)
         request = Request(
             job,
@@ -178,34 +177,21 @@ class Launcher:
         surroundings = Surroundings(
             self.folder / ledger.OUTPUT / f"{job.number}.txt",
             {**os.environ, **threads, **environment},
-            None if gib is None else int(gib * 2**30),
         )
         return JobProcess(run_request, request, surroundings)
 
-    def _compare(self, jobs: Mapping[str, Job], source: JobSource) -> None:
+    def _compare(self, source: JobSource) -> None:
         """Writes and prints the results of the sweep if one of its jobs is done.
 
         Raises: SweepError if they cannot be written.
         """
-        if all(job.status != State.DONE for job in jobs.values()):
-            none = sweep_results.Results(self.folder, [*jobs.values()], self.metric() or "")
-            answers.give(none.plain() | source.result())
-            return
         results = sweep_results.of_folder(self.folder)
         try:
-            results.write()
+            if results.rows:
+                results.write()
         finally:
-            if not answers.give(results.plain() | source.result()):
+            if not answers.give(results.plain() | source.result()) and results.rows:
                 print(results.as_text(MOST_GROUPS))
-
-    def metric(self) -> str | None:
-        """The metric by which jobs are compared."""
-        names, split, metric = (
-            OmegaConf.select(self.config, name)
-            for name in ("objective", "checkpoint.split", "checkpoint.metric")
-        )
-        first = names[0] if OmegaConf.is_list(names) else names
-        return first or (f"{split}/{metric}" if metric else None)
 
     def failures(self, jobs: Iterable[Job]) -> list[Exception]:
         """The errors of failed jobs; a pruned or diverged job is a bad trial, not a failure."""
@@ -244,9 +230,7 @@ def prepare(
     task.task.signals.interrupter.begin(config.interrupted_exit_code)
     limits = violations.checked(Limits, options, prefix="hydra.launcher.")
     threads = start_clean_process(shares.threads(limits.jobs, os.environ))
-    inherited = isinstance(task.check, resume_arguments.Inherited)
-    check = task.check if inherited else composition.checked_config
-    return Launcher(context, task.task, config, check, limits, threads)
+    return Launcher(context, task.task, config, task.check, limits, threads)
 
 
 @dataclass(frozen=True)
@@ -276,7 +260,7 @@ class HydraSweep:
     def launch(self, overrides: Sequence[Sequence[str]], first: int) -> list[Any]:
         """Runs jobs; returns the result or the error of each.
 
-        Raises: SweepError naming the runs that are not done, if the launcher itself fails.
+        Raises: SweepError if the launcher itself fails.
         """
         try:
             results = self.launcher.launch(overrides, initial_job_idx=first)
@@ -286,12 +270,7 @@ class HydraSweep:
             raise
         except Exception as error:  # such as a killed worker process, or an unknown cluster
             name = self.config.hydra.runtime.choices["hydra/launcher"]
-            folder = sweep_folder.of(self.config)
-            runs = run_reader.read(run_search.run_folders([folder]))
-            states = [(run.path, run.facts["status"]) for run in runs]
-            left = [f"{path}: {state}" for path, state in states if state != State.DONE]
-            failed = f"hydra/launcher={name}: {errors.reason(error)}"
-            raise errors.SweepError("\n".join([failed, *left])) from error
+            raise errors.SweepError(f"hydra/launcher={name}: {errors.reason(error)}") from error
 
 
 def as_typed(folder: Path) -> str:

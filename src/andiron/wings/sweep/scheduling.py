@@ -2,8 +2,8 @@
 
 import signal
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -21,8 +21,7 @@ from andiron.wings.sweep.ledger import Job, Ledger
 
 SECONDS_BETWEEN_LOOKS = 0.2
 SECONDS_TO_EXIT = 1.0  # for a job, after a second Ctrl-C
-# never retried
-EXIT_USAGE = 2  # an invalid configuration: retrying cannot help
+EXIT_USAGE = 2  # an invalid configuration: never retried
 SIGNALLED = 128  # exit codes above it name a signal
 
 
@@ -33,7 +32,6 @@ class Limits:
     jobs: Count = 1
     retries: Index = 0
     job_minutes: Positive | None = None
-    job_gib: Positive | None = None
     grace_seconds: Positive = 30
 
 
@@ -46,8 +44,7 @@ class RunningJob:
     place: int
     since: float
     stopped_at: float | None = None  # when the process was signalled to save and stop
-    stopped_as: str | None = None  # its final status: timed out or pruned
-    is_wrong: bool = False  # its configuration was refused
+    stopped_as: State | None = None  # its final status: timed out or pruned
 
     @property
     def run_folder(self) -> RunFolder | None:
@@ -108,7 +105,8 @@ class JobScheduler:
     folder: Path
     view: SweepView
     _running: list[RunningJob] = field(default_factory=list)
-    _failures: dict[str, int] = field(default_factory=dict)
+    _to_retry: deque[Job] = field(default_factory=deque)
+    _failures: Counter[str] = field(default_factory=Counter)  # by job identity
 
     def run(self, source: JobSource, interrupter: Interrupter) -> dict[str, Job]:
         """The jobs that ended, by identity.
@@ -116,13 +114,13 @@ class JobScheduler:
         Once the interrupter requests a stop, no job is started, and running jobs save their state
         and stop. Raises: an error of the source, which stops the sweep in the same way.
         """
-        to_retry, ended = deque[Job](), dict[str, Job]()
+        ended = dict[str, Job]()
         failed: errors.AndironError | None = None
         interrupter.cleanups.append(self._stop_now)
         while True:
             try:
                 while not interrupter.asked and len(self._running) < self.limits.jobs:
-                    job = to_retry.popleft() if to_retry else source.next()
+                    job = self._to_retry.popleft() if self._to_retry else source.next()
                     if job is None:
                         break
                     if job.status == State.PRUNED:
@@ -132,13 +130,9 @@ class JobScheduler:
                 if not self._running:
                     break
                 wait([running.process.sentinel for running in self._running], SECONDS_BETWEEN_LOOKS)
-                for running in list(self._running):
-                    job = self._poll_job(running, source, interrupter.asked)
-                    if job is not None and self._is_retried(job, running, interrupter.asked):
-                        to_retry.append(job)
-                    elif job is not None:
-                        ended[job.identity] = job
-                        source.job_ended(job)
+                for job in self._ended_jobs(source, interrupter.asked):
+                    ended[job.identity] = job
+                    source.job_ended(job)
                 self.view.update(self._running)
             except errors.AndironError as error:  # of the source, such as a study on a full disk
                 failed = failed or error
@@ -163,17 +157,31 @@ class JobScheduler:
         facts = {name: getattr(job, name) for name in ("status", "reason", "objective")}
         return self.book.record(job, "ended", **facts, seconds=0 if job.rungs else None)
 
-    def _poll_job(
-        self, running: RunningJob, source: JobSource, asked: errors.Interrupted | None
-    ) -> Job | None:
-        """Returns the job once its process has ended.
-
-        Otherwise signals the process if it is over time, pruned, or the sweep stops.
-        """
-        code = running.process.poll()
-        if code is not None:
+    def _ended_jobs(
+        self, source: JobSource, asked: errors.Interrupted | None
+    ) -> Iterator[Job]:
+        """The jobs that have ended and are not retried; signals those that have to stop."""
+        for running in list(self._running):
+            code = running.process.poll()
+            if code is None:
+                self._signal(running, source, asked)
+                continue
             self._running.remove(running)
-            return self._record_end(running, code)
+            job = self._record_end(running, code)
+            self._failures[job.identity] += 1
+            is_hopeless = code == EXIT_USAGE or (job.status is not None and job.status.is_final)
+            is_left = self._failures[job.identity] <= self.limits.retries
+            is_retried = is_left and not is_hopeless and not asked
+            self.view.job_ended(job, is_retried)
+            if is_retried:
+                self._to_retry.append(job)
+            else:
+                yield job
+
+    def _signal(
+        self, running: RunningJob, source: JobSource, asked: errors.Interrupted | None
+    ) -> None:
+        """Signals the process of a job that is over time, pruned, or has to stop with the sweep."""
         now, minutes = time.monotonic(), self.limits.job_minutes
         if running.stopped_at is None and asked:
             running.stopped_at = now
@@ -186,13 +194,11 @@ class JobScheduler:
                 running.process.send(signal.SIGTERM)
         elif running.stopped_as and now - running.stopped_at > self.limits.grace_seconds:
             running.process.kill()
-        return None
 
     def _record_end(self, running: RunningJob, code: int) -> Job:
         """Records the end of a job in the ledger; returns the job with its outcome."""
         if code < 0:  # its child processes end with it
             running.process.kill()
-        running.is_wrong = code == EXIT_USAGE
         status, reason = self._outcome(running, code)
         folder, objective = running.run_folder, running.process.replies.get("objective")
         return self.book.record(
@@ -226,16 +232,6 @@ class JobScheduler:
         if "interrupted" in facts:
             return State.INTERRUPTED, str(facts["interrupted"])
         return State.FAILED, str(facts.get("error", f"its process ended with exit code {code}"))
-
-    def _is_retried(
-        self, job: Job, running: RunningJob, asked: errors.Interrupted | None
-    ) -> bool:
-        is_hopeless = running.is_wrong or (job.status is not None and job.status.is_final)
-        failures = 0 if is_hopeless else self._failures.get(job.identity, 0) + 1
-        self._failures[job.identity] = failures
-        retried = 0 < failures <= self.limits.retries and not asked
-        self.view.job_ended(job, retried)
-        return retried
 
     def _stop_now(self) -> None:
         """On a second Ctrl-C: interrupts the jobs once more, then kills those still running."""

@@ -77,7 +77,7 @@ def _run_in_processes(
     book.add("sweep", command=sys.argv, objective=metric)
     launcher.announce(f"{study.left} trials")
     place = launching.as_typed(known.folder)
-    view = SweepScreen([], study.shared, metric, place, proposed=study.left)
+    view = SweepScreen([], metric, place, shared=study.shared, proposed=study.left)
     proposals = Proposals(study, book, known, launcher.threads, view)
     return launcher.failures(launcher.run(book, proposals, view, known.jobs))
 

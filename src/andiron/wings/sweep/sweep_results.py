@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +38,13 @@ class Results:
     metric: str
     rows: Sequence[Row] = ()
     best: Job | None = None
-    command: Sequence[str] = ()  # of the sweep
+    best_command: str | None = None  # repeats it
     changes: Mapping[str, Any] = field(default_factory=dict)  # of a resume of the best run
     is_by_objective: bool = True  # `metric` is the sweep's own
 
     def write(self) -> None:
         """Writes the summary; raises SweepError if it cannot be written."""
-        summary = as_csv(self.jobs, varied(self.jobs), self.metric)
+        summary = as_csv(self.jobs, self.metric)
         try:
             files.write(self.folder / SUMMARY, readable.printable(summary).encode())
         except OSError as error:
@@ -58,16 +57,16 @@ class Results:
             "sweep": str(self.folder),
             "metric": self.metric,
             "best": self.best and self.best.plain(self.folder),
-            "best_command": self.best and command_of(self.best, self.command),
+            "best_command": self.best_command,
             "jobs": [job.plain(self.folder) for job in self.jobs],
             "groups": seed_groups.plain(self.rows),
-            "doubt": self.best and self.doubt,
+            "doubt": self.doubt,
         }
 
-    @cached_property
+    @property
     def doubt(self) -> str | None:
         """A line if the seeds do not show that the first group is the best."""
-        return seed_groups.doubt(self.rows, self.metric)
+        return seed_groups.doubt(self.rows, self.metric) if self.best else None
 
     def as_text(self, most: int | None = None) -> str:
         """The table of all groups or the `most` best, and the command that repeats the best run."""
@@ -80,7 +79,7 @@ class Results:
             parts.append(readable.printable(f"of {len(self.jobs)} jobs: {', '.join(counts)}"))
         if self.best is not None:
             parts += filter(None, [self.doubt])
-            parts.append(f"the best again: {command_of(self.best, self.command)}")
+            parts.append(f"the best again: {self.best_command}")
         if self.changes:
             texts = (f"{name}={as_text(value)}" for name, value in self.changes.items())
             line = f"the best was resumed since, with {' '.join(texts)}"
@@ -92,8 +91,8 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     """The results of a sweep folder, by `metric` or else by the sweep's objective.
 
     The table has done jobs only; paused jobs also have an objective, the last that they reached.
-    Configurations with a pruned or diverged job come last.
-    Raises: SelectionError if no job is done, or no done job has this metric.
+    Configurations with a pruned or diverged job come last. Without rows if no job is done.
+    Raises: SelectionError if no done job has this metric.
     """
     sweep = ledger.read(folder)
     jobs = [*map(sweep.current, sweep.jobs.values())]
@@ -102,15 +101,13 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
         for job in jobs
         if (job.status == State.DONE or job.has_paused) and (run := sweep.run_of(job))
     }
-    runs = run_reader.read(map(RunFolder, by_path))
-    measured = [run for run in runs if run.metrics]
+    measured = [run for run in run_reader.read(map(RunFolder, by_path)) if run.metrics]
     done = [run for run in measured if by_path[run.path].status == State.DONE]
+    own = sweep.facts.get("objective")
     if not done:
-        raise errors.SelectionError(f"{folder}: no job of the sweep is done and has metrics")
-    objective = sweep.facts.get("objective")
-    own = objective if isinstance(objective, str) else None
-    name = run_list.metric_of(done, metric or own)
-    is_by_objective = metric is None or name == run_list.metric_of(done, own)
+        return Results(folder, jobs, metric or str(own or ""))
+    by_objective = run_list.metric_of(done, own if isinstance(own, str) else None)
+    name = run_list.metric_of(done, metric) if metric else by_objective
     direction = direction or run_values.known_direction(name, done)
     out = {ledger.configuration(job) for job in jobs if job.status and job.status.is_bad_trial}
     rows = seed_groups.compared(done, name, direction, measured)
@@ -118,60 +115,48 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     rows = [replace(row, place=place) for place, row in enumerate(rows, 1)]
     values = {by_path[run.path].identity: run.value(name) for run in measured}
     compared = [replace(job, objective=values.get(job.identity)) for job in jobs]
-    best = run_values.best_first(rows[0].runs, name, direction)[0] if direction else None
-    changes = best.changes() if best else {}
-    best_job = by_path[best.path] if best else None
-    command = _command(sweep.facts)
-    return Results(folder, compared, name, rows, best_job, command, changes, is_by_objective)
+    results = Results(folder, compared, name, rows, is_by_objective=name == by_objective)
+    if direction is None:
+        return results
+    best = run_values.best_first(rows[0].runs, name, direction)[0]
+    command = command_of(by_path[best.path], sweep.facts.get("command"))
+    return replace(
+        results, best=by_path[best.path], best_command=command, changes=best.changes()
+    )
 
 
-def _command(facts: Mapping[str, Any]) -> list[str]:
-    """The recorded command of a sweep; that of a checkout if the ledger has none."""
-    command = facts.get("command")
-    texts = command if isinstance(command, list) else []
-    return texts if texts and all(isinstance(text, str) for text in texts) else ["train.py"]
-
-
-def as_csv(
-    jobs: Sequence[Job], options: Mapping[str, Mapping[str, str]], metric: str
-) -> str:
-    """A line for each job: its values of the varied options, and its outcome.
+def as_csv(jobs: Sequence[Job], metric: str) -> str:
+    """A line for each job: the values of the options in which jobs differ, and its outcome.
 
     `metric` is the metric of the objective.
     """
+    shared, options = ledger.shared_overrides(jobs), dict[str, dict[str, str]]()
+    for job in jobs:
+        for override in (text for text in job.overrides if text not in shared):
+            name, _, value = override.lstrip("+~").partition("=")
+            options.setdefault(name, {})[job.identity] = value
+    names = [*options][:MOST_OPTIONS]
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(["job", *options, *FACTS, "metric"])
+    table.writerow(["job", *names, *FACTS, "metric"])
     for job in sorted(jobs, key=lambda job: job.number):
-        values = [texts.get(job.identity) for texts in options.values()]
+        values = [options[name].get(job.identity) for name in names]
         table.writerow([job.identity, *values, *(getattr(job, name) for name in FACTS), metric])
     return text.getvalue()
 
 
-def varied(jobs: Sequence[Job]) -> dict[str, dict[str, str]]:
-    """The values of each option in which jobs differ, by job identity; at most `MOST_OPTIONS`."""
-    options: dict[str, dict[str, str]] = {}
-    shared = ledger.shared_overrides(jobs)
-    for job in jobs:
-        for text in job.overrides:
-            option, _, value = text.partition("=")
-            name = option.lstrip("+~")
-            if text not in shared and (name in options or len(options) < MOST_OPTIONS):
-                options.setdefault(name, {})[job.identity] = value
-    return options
-
-
-def command_of(job: Job, sweep: Sequence[str]) -> str:
+def command_of(job: Job, sweep: Any) -> str:
     """The command that trains the job's run alone, bit for bit.
 
-    `sweep` is the command of the sweep: its script, and its flags that say where the configuration
-    is, are repeated.
+    `sweep` is the recorded command of the sweep: its script, and its flags that say where the
+    configuration is, are repeated; those of a checkout if the ledger has no command.
     """
     # Hydra takes 90 ms; runs needs none
     from andiron.shell.config import arguments as command_arguments
 
     threads = "" if job.threads is None else f"{shares.THREADS}={shlex.quote(job.threads)} "
-    script, *arguments = sweep
+    is_known = sweep and isinstance(sweep, list) and all(isinstance(text, str) for text in sweep)
+    script, *arguments = sweep if is_known else ["train.py"]
     start = ["python"] * script.endswith(".py") + [script]
     if script.endswith("__main__.py"):
         start = ["python", "-m", "andiron"]

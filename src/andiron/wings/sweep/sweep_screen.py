@@ -20,6 +20,7 @@ from andiron.wings.sweep.ledger import Job
 from andiron.wings.sweep.scheduling import RunningJob
 
 SECONDS_BETWEEN_DRAWINGS = 0.5
+WAITING = "waiting"  # the state of a job that is not started, or tried again
 MOST_ROWS = 30  # of running jobs
 MOST_OF_A_REASON = 80  # characters; the job's log and summary.csv have all
 
@@ -27,25 +28,25 @@ MOST_OF_A_REASON = 80  # characters; the job's log and summary.csv have all
 class SweepScreen:
     """Shows jobs as they run and end.
 
-    `planned` are all jobs of the sweep, also done ones; a search proposes `proposed` more later.
-    `shared` are the overrides of all jobs, which are not shown.
+    `planned` are all jobs of the sweep, also done ones; a search proposes `proposed` more later,
+    which all have the overrides `shared`. What all jobs share is not shown.
     """
 
     def __init__(
         self,
         planned: Sequence[Job],
-        shared: Collection[str],
         metric: str | None,
         folder: str,
         *,
+        shared: Collection[str] = (),
         proposed: int = 0,
     ):
-        self._shared = shared
-        self._metric = metric
+        self._shared = {*shared, *ledger.shared_overrides(planned)}
+        self._metric = metric or run_list.DEFAULT_METRIC
         self._folder = folder
-        self._planned = {job.identity: str(job.status or "waiting") for job in planned}
+        self._planned = {job.identity: str(job.status or WAITING) for job in planned}
         self._states = Counter(self._planned.values())
-        self._states["waiting"] += proposed
+        self._states[WAITING] += proposed
         self._watched: dict[str, WatchedRun] = {}
         self._decisions: set[tuple[Sequence[str], str | None]] = set()  # printed
         self._drawn_at = 0.0
@@ -67,8 +68,8 @@ class SweepScreen:
 
     def job_ended(self, job: Job, retried: bool) -> None:
         """Prints a line about the job."""
-        state = "waiting" if retried else str(job.status)
-        self._states[self._state_before(job)] -= 1
+        state = WAITING if retried else str(job.status)
+        self._states[self._planned.get(job.identity, WAITING)] -= 1
         self._states[state] += 1
         if job.identity in self._planned:
             self._planned[job.identity] = state
@@ -77,12 +78,12 @@ class SweepScreen:
         if job.status == State.PRUNED and job.reason and decision in self._decisions:
             return  # one line for all seeds
         self._decisions.add(decision)
-        metric, number = self._metric or "objective", self._states.total()
+        number = self._states.total()
         words = [
-            f"[{number - self._states['waiting']}/{number}]",
+            f"[{number - self._states[WAITING]}/{number}]",
             self._differing(job),
             str(job.status),
-            f"{metric} {readable.number(job.objective)}" if job.objective is not None else "",
+            f"{self._metric} {readable.number(job.objective)}" if job.objective is not None else "",
             f"in {readable.duration(job.seconds or 0)}," if job.status == State.DONE else "",
             f"({readable.shortened(job.reason, MOST_OF_A_REASON)})" if job.reason else "",
             f"{self._folder}/{job.folder}" if job.folder else f"job {job.number}",
@@ -90,34 +91,30 @@ class SweepScreen:
         ]
         print(readable.printable_line(" ".join(filter(None, words))), flush=True)  # seen if killed
 
-    def _state_before(self, job: Job) -> str:
-        return self._planned.get(job.identity, "waiting")
-
     def _differing(self, job: Job) -> str:
         return " ".join(text for text in job.overrides if text not in self._shared)
 
-    def _job_row(self, running: RunningJob) -> tuple[str, ...]:
+    def _job_row(self, running: RunningJob) -> list[str]:
         job, folder = running.job, running.run_folder
-        overrides = self._differing(job)
+        row = [str(job.number), self._differing(job)]
         if folder is None:
-            return str(job.number), overrides, "", "", ""
+            return row
         view = self._watched.setdefault(job.identity, WatchedRun(folder)).view()
-        split, metric = improvement.split_and_metric(self._metric or run_list.DEFAULT_METRIC)
+        split, metric = improvement.split_and_metric(self._metric)
         value = view.curves.latest.get(split, {}).get(metric)
-        return (
-            str(job.number),
-            overrides,
+        return [
+            *row,
             f"{view.epoch}/{view.num_epochs}" if view.num_epochs else f"{view.updates:,}",
             "" if value is None else readable.number(value),
             "" if view.left is None else readable.duration(view.left),
-        )
+        ]
 
     def _table(self, running: Sequence[RunningJob]) -> Table:
-        before = Counter(self._state_before(entry.job) for entry in running)
-        states = self._states - before + Counter(running=len(running))
+        before = (self._planned.get(entry.job.identity, WAITING) for entry in running)
+        states = self._states - Counter(before) + Counter(running=len(running))
         counts = (f"{number} {state}" for state, number in states.items())
         title = f"{self._folder}: {', '.join(counts)}"
-        headers = "job", "differs in", "epoch", self._metric or run_list.DEFAULT_METRIC, "left"
+        headers = "job", "differs in", "epoch", self._metric, "left"
         table = Table(*headers, title=Text(readable.printable(title)), title_justify="left")
         for row in map(self._job_row, running[:MOST_ROWS]):
             table.add_row(*(Text(readable.printable(cell), overflow="ellipsis") for cell in row))

@@ -5,16 +5,12 @@ search continues as it would have.
 """
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import numpy
 from optuna import exceptions, pruners, samplers
-# what CMA-ES is given: the public samplers hide it
-from optuna._transform import _SearchSpaceTransform
-from optuna.study import Study, StudyDirection
-from optuna.trial import FrozenTrial
 
 from andiron import errors
 from andiron.wings.sweep.search.search_options import SearchOptions
@@ -44,16 +40,13 @@ def sampler(options: SearchOptions, space: SearchSpace, number: int) -> samplers
             return samplers.RandomSampler(seed=seed, **extra)
         if options.sampler == "grid":
             return _Grid(space.grid(), seed=options.seed, **extra)
-        quiet: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "independent_sampler": samplers.RandomSampler(seed=seed),
             "warn_independent_sampling": False,
+            "seed": options.seed,  # one sequence for the study
+            "scramble": True,
         }
-        if options.sampler == "qmc":
-            scrambled = {"seed": options.seed, "scramble": True}  # one sequence for the study
-            return samplers.QMCSampler(**quiet | scrambled | extra)
-        if extra.get("with_margin"):
-            raise ValueError("with_margin is not supported here")
-        return PickleFreeCmaEs(**quiet | {"seed": seed} | extra)
+        return samplers.QMCSampler(**defaults | extra)
 
 
 def pruner(options: SearchOptions) -> pruners.BasePruner:
@@ -87,34 +80,3 @@ class _Grid(samplers.GridSampler):
 
     def after_trial(self, *_: Any) -> None:
         pass
-
-
-class PickleFreeCmaEs(samplers.CmaEsSampler):
-    """CMA-ES whose state is recomputed from the values of the trials.
-
-    optuna unpickles the state from the storage, which is untrusted. Here each trial replays all
-    complete generations through a new optimizer.
-    """
-
-    def sample_relative(
-        self, study: Study, trial: FrozenTrial, search_space: dict[str, Any]
-    ) -> dict[str, Any]:
-        self._searched = study.direction, search_space
-        return super().sample_relative(study, trial, search_space)
-
-    def _restore_optimizer(self, completed_trials: list[FrozenTrial]) -> Any:
-        direction, space = self._searched
-        transform = _SearchSpaceTransform(space, transform_step=True, transform_0_1=True)
-        sign = 1 if direction == StudyDirection.MINIMIZE else -1
-        optimizer = self._init_optimizer(transform, direction)
-        while len(ended := self._of_generation(completed_trials, optimizer)) > 0:
-            points = [transform.transform(trial.params) for trial in ended]
-            values = [sign * float(trial.value or 0) for trial in ended]
-            optimizer.tell(list(zip(points, values, strict=True)))
-        return optimizer
-
-    def _of_generation(self, trials: list[FrozenTrial], optimizer: Any) -> Sequence[FrozenTrial]:
-        """The trials of the optimizer's generation; empty if it is incomplete."""
-        trials = self._get_solution_trials(trials, optimizer.generation)
-        size = optimizer.population_size
-        return trials[:size] if len(trials) >= size else []

@@ -19,11 +19,9 @@ from andiron.ranges import MOST_TRIALS
 
 FILES = {"sqlite": "study.db", "journal": "study.jsonl"}
 MOST_BYTES = 256 * 2**20
-MOST_STEPS = 10**6  # of sqlite's virtual machine, to list the tables: optuna's take 100
 # ends a rollback journal that names another file, which sqlite would delete; a single database
 # never writes one (sqlite.org/fileformat2.html, The Rollback Journal)
 NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
-LONG_LINE = re.compile(rb"^[^\n]{1000000}", re.MULTILINE)  # matched once per line
 NEW_TRIAL = re.compile(rb'"op_code": *4\b')  # in a line of a journal
 UNWRITTEN = (
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY
@@ -68,40 +66,29 @@ class _Lines(JournalFileBackend):
 
     def _cut(self) -> None:
         content = files.read_bytes(Path(self._file_path), MOST_BYTES)
-        if LONG_LINE.search(content):
-            raise ValueError("a line has more than 1,000,000 bytes")
         _check_number(len(NEW_TRIAL.findall(content)))
         os.truncate(self._file_path, content.rfind(b"\n") + 1)
 
 
 def _database(path: Path) -> RDBStorage:
     """The storage in a file of sqlite, which rolls back an unfinished commit."""
-    journal, *others = (path.with_name(f"{path.name}-{name}") for name in ("journal", "wal", "shm"))
+    journal = path.with_name(f"{path.name}-journal")
     _check_size(journal)
-    for beside in (*others, journal):
-        if beside.exists() and (beside != journal or beside.read_bytes().endswith(NAMES_A_FILE)):
-            raise ValueError(f"{beside.name} was not written by a search")
-    with closing(sqlite3.connect(path)) as database:
-        _check(database)
-    return RDBStorage("sqlite://", {"creator": lambda: sqlite3.connect(path)})
-
-
-def _check(database: sqlite3.Connection) -> None:
-    """Raises: ValueError for anything but intact tables of optuna."""
+    if journal.exists() and journal.read_bytes().endswith(NAMES_A_FILE):
+        raise ValueError(f"{journal.name} was not written by a search")
     with closing(sqlite3.connect(":memory:")) as memory:
         RDBStorage("sqlite://", {"creator": lambda: memory})
         known = _definitions(memory)
-    database.set_progress_handler(lambda: 1, MOST_STEPS)  # aborts longer statements
-    tables = _definitions(database)
-    if others := tables - known:
-        raise ValueError(f"not a table of optuna: {min(others)}")
-    if tables:
-        _check_number(*database.execute("SELECT count(*) FROM trials").fetchone())
-    database.set_progress_handler(None, 0)
-    for name, expected in {"journal_mode": "delete", "quick_check(1)": "ok"}.items():
-        ((state,),) = database.execute(f"PRAGMA {name}")
-        if state != expected:
-            raise ValueError(f"{name} is {state}")
+    with closing(sqlite3.connect(path)) as database:
+        tables = _definitions(database)
+        if others := tables - known:
+            raise ValueError(f"not a table of optuna: {min(others)}")
+        ((state,),) = database.execute("PRAGMA quick_check(1)")
+        if state != "ok":
+            raise ValueError(f"quick_check(1) is {state}")
+        if tables:
+            _check_number(*database.execute("SELECT count(*) FROM trials").fetchone())
+    return RDBStorage("sqlite://", {"creator": lambda: sqlite3.connect(path)})
 
 
 def _definitions(database: sqlite3.Connection) -> set[str]:
