@@ -108,7 +108,7 @@ def check_same(
     if others := [places for places in paused if places != list(rungs[: len(places)])]:
         text = ", ".join(map(str, rungs)) or "none"
         problems.append(f"jobs that paused at {max(others)}, and now the rungs are {text}")
-    before, now = known.facts.get("objective"), launcher.metric()
+    before, now = known.facts.get("objective"), launcher.metric
     if paused and before != now:
         problems.append(f"jobs that were compared by objective={before}, and now it is {now}")
     if problems:

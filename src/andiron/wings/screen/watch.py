@@ -5,7 +5,6 @@ import re
 import shutil
 import threading
 import time
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -52,6 +51,7 @@ class WatchedRun:
         num_updates = num_updates or round(num_epochs * curves.updates_per_epoch)
         left = curves.readings.get("time/step", 0.0) * (num_updates - curves.updates)
         is_running = run_status.get("status") == State.RUNNING
+        is_known = run_status.get("status") != State.KILLED  # for how long it ran
         return View(
             name=str(self._folder.path),
             state=self._state(run_status, log),
@@ -59,7 +59,7 @@ class WatchedRun:
             num_epochs=num_epochs,
             updates=curves.updates,
             num_updates=num_updates,
-            elapsed=status.seconds(run_status, self._last_moment(run_status)),
+            elapsed=status.seconds(run_status, datetime.now(UTC)) if is_known else None,
             left=left if is_running and 0 < left < float("inf") else None,
             curves=curves,
             # messages, not debug output or parts of a traceback
@@ -88,16 +88,6 @@ class WatchedRun:
             self._killed = recorded if log_file.is_abandoned(self._folder.log) else {}
         is_killed = bool(recorded) and recorded == self._killed
         return recorded | {"status": State.KILLED} if is_killed else recorded
-
-    def _last_moment(self, run_status: dict[str, Any]) -> datetime | None:
-        """Now; for a killed run, the time of its newest value or log line."""
-        if run_status.get("status") != State.KILLED:
-            return datetime.now(UTC)
-        newest = 0.0
-        for path in (self._folder.metrics, self._folder.log):
-            with suppress(OSError):
-                newest = max(newest, min(os.stat(path).st_mtime, time.time()))
-        return datetime.fromtimestamp(newest, UTC)
 
     def _state(self, run_status: dict[str, Any], log: list[str]) -> str:
         state, reason = (str(run_status.get(name) or "") for name in ("status", "reason"))

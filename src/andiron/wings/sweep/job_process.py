@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -27,21 +26,16 @@ _clean_process_variables: dict[str, str | None] = {}  # set once it has started
 Work = Callable[[Any, Callable[[Any], None]], int]  # request, reply -> exit code
 
 
-@dataclass(frozen=True)
-class Surroundings:
-    """Output file and environment of a job's process."""
-
-    output: Path  # receives stdout and stderr
-    environment: Mapping[str, str]
-
-
 class JobProcess:
-    """A process that runs `work(request, reply)`; `replies` are the facts that it has sent."""
+    """A process that runs `work(request, reply)`; `replies` are the facts that it has sent.
 
-    def __init__(self, work: Work, request: Any, surroundings: Surroundings):
+    The file `output` receives its stdout and stderr.
+    """
+
+    def __init__(self, work: Work, request: Any, output: Path, environment: Mapping[str, str]):
         context = multiprocessing.get_context("forkserver")
         self._receiver, sender = context.Pipe(duplex=False)
-        arguments = (work, request, surroundings, sender)
+        arguments = (work, request, output, environment, sender)
         self._process = context.Process(target=_run_work, args=arguments)
         with _from_clean_process():
             self._process.start()
@@ -98,26 +92,20 @@ def _from_clean_process() -> Iterator[None]:
     Signals are for the sweep and its jobs: the clean process must survive to report how jobs end.
     """
     resource_tracker.ensure_running()  # starting it later would unblock the signals here
+    before, old_mask = dict(os.environ), signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     own = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **_clean_process_variables}
-    before = {name: os.environ.get(name) for name in own}
-    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     try:
-        _set_variables(own)
+        os.environ.update((name, value) for name, value in own.items() if value is not None)
         yield
     finally:
-        _set_variables(before)
+        os.environ.clear()
+        os.environ.update(before)
         signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
 
 
-def _set_variables(variables: Mapping[str, str | None]) -> None:
-    for name, value in variables.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
-
-
-def _run_work(work: Work, request: Any, surroundings: Surroundings, sender: Connection) -> None:
+def _run_work(
+    work: Work, request: Any, output: Path, environment: Mapping[str, str], sender: Connection
+) -> None:
     """Runs in the job's process: redirects output to its file, and ends with the sweep."""
 
     def reply(message: Any) -> None:
@@ -126,18 +114,17 @@ def _run_work(work: Work, request: Any, surroundings: Surroundings, sender: Conn
 
     os.setsid()
     try:
-        surroundings.output.parent.mkdir(parents=True, exist_ok=True)
-        output = os.open(surroundings.output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with output.open("ab") as file:
+            for descriptor in (1, 2):
+                os.dup2(file.fileno(), descriptor)
     except OSError as error:
-        reply({"error": f"{surroundings.output} cannot be written ({error.strerror})"})
+        reply({"error": f"{output} cannot be written ({error.strerror})"})
         sys.exit(1)
-    for descriptor in (1, 2):
-        os.dup2(output, descriptor)
-    os.close(output)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     os.environ.clear()
-    os.environ.update(surroundings.environment)
+    os.environ.update(environment)
     threading.Thread(target=_end_with_sweep, name="sweep", daemon=True).start()
     sys.exit(work(request, reply))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
-from hydra.core.utils import JobReturn, JobRuntime, JobStatus
+from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException
 from hydra.plugins.launcher import Launcher as HydraLauncher
 from hydra.types import HydraContext, TaskFunction
@@ -26,7 +26,7 @@ from andiron.shell.training import train_run
 from andiron.wings.runs import objective
 from andiron.wings.sweep import ledger, plain_jobs, shares, sweep_folder, sweep_results
 from andiron.wings.sweep.job import Request, run_request
-from andiron.wings.sweep.job_process import JobProcess, Surroundings, start_clean_process
+from andiron.wings.sweep.job_process import JobProcess, start_clean_process
 from andiron.wings.sweep.ledger import Job, Ledger, Sweep
 from andiron.wings.sweep.scheduling import FixedJobs, JobScheduler, JobSource, Limits
 from andiron.wings.sweep.sweep_screen import SweepScreen
@@ -97,7 +97,7 @@ class Launcher:
             if done := sum(job.status == State.DONE for job in unique):
                 print(f"{done} of {len(unique)} jobs are done already", flush=True)
             view = SweepScreen(unique, self.metric, as_typed(self.folder))
-            self.run(book, make_source(unique), view, by_identity)
+            by_identity |= self.run(book, make_source(unique), view)
         return [by_identity[job.identity] for job in jobs]
 
     def _problems(self, overrides: Sequence[str]) -> Sequence[str]:
@@ -133,10 +133,8 @@ class Launcher:
         line = f"{number}, {self.limits.jobs} at a time, in {as_typed(self.folder)}"
         print(readable.printable(line), flush=True)
 
-    def run(
-        self, book: Ledger, source: JobSource, view: SweepScreen, jobs: dict[str, Job]
-    ) -> list[Job]:
-        """Runs the jobs of `source`; returns those that ended, and updates `jobs`, all by identity.
+    def run(self, book: Ledger, source: JobSource, view: SweepScreen) -> dict[str, Job]:
+        """Runs the jobs of `source`; returns those that ended, by identity.
 
         At the end, also of an interrupted sweep, compares the jobs if one is done.
         Raises: Interrupted once running jobs have saved their state; SweepError if the results
@@ -148,9 +146,9 @@ class Launcher:
             with view, interrupter.held_back():
                 scheduler = JobScheduler(self._start, self.limits, book, self.folder, view)
                 ended = scheduler.run(source, interrupter)
-                jobs |= ended
         except errors.Interrupted as error:
-            number = sum(job.status == State.DONE for job in jobs.values())
+            jobs = ledger.read(self.folder).jobs.values()
+            number = sum(job.status == State.DONE for job in jobs)
             is_named = self.config.sweep_name is not None
             place = "" if is_named else f" with hydra.sweep.dir={as_typed(self.folder)}"
             error.outcome = f"{number} jobs are done; the same command{place} continues the others"
@@ -158,7 +156,7 @@ class Launcher:
                 self._compare(source)
             raise
         self._compare(source)
-        return list(ended.values())
+        return ended
 
     def _start(self, job: Job, place: int) -> JobProcess:
         environment = self._environment(place)
@@ -174,11 +172,8 @@ class Launcher:
             arguments=self.training.arguments,
             command=[sys.argv[0], *job.overrides, *flags],
         )
-        surroundings = Surroundings(
-            self.folder / ledger.OUTPUT / f"{job.number}.txt",
-            {**os.environ, **threads, **environment},
-        )
-        return JobProcess(run_request, request, surroundings)
+        output = self.folder / ledger.OUTPUT / f"{job.number}.txt"
+        return JobProcess(run_request, request, output, {**os.environ, **threads, **environment})
 
     def _compare(self, source: JobSource) -> None:
         """Writes and prints the results of the sweep if one of its jobs is done.
@@ -202,7 +197,6 @@ class Launcher:
         is_done = job.status in (State.DONE, State.PAUSED)
         return JobReturn(
             job.arguments,
-            task_name=JobRuntime.instance().get("name"),
             status=JobStatus.COMPLETED if is_done else JobStatus.FAILED,
             _return_value=job.objective if is_done else self._error_of(job),
         )

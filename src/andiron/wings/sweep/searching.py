@@ -79,7 +79,7 @@ def _run_in_processes(
     place = launching.as_typed(known.folder)
     view = SweepScreen([], metric, place, shared=study.shared, proposed=study.left)
     proposals = Proposals(study, book, known, launcher.threads, view)
-    return launcher.failures(launcher.run(book, proposals, view, known.jobs))
+    return launcher.failures(launcher.run(book, proposals, view).values())
 
 
 @dataclass
