@@ -105,7 +105,7 @@ def _sweep_again(name: str) -> Command:
 
 
 def _plan() -> int:
-    return plan.main(CONF)
+    return plan.main()
 
 
 def _load() -> int:

@@ -77,7 +77,7 @@ def _train() -> int:
 
 
 def _find_lr() -> int:
-    return find_lr.main(CONF)
+    return find_lr.main()
 
 
 def _is_done(at: Ground, place: Path) -> bool:

@@ -7,6 +7,7 @@ classes and functions that conf/ names.
 import argparse
 import ast
 import dataclasses
+import importlib
 import json
 import re
 import sys
@@ -21,16 +22,20 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "scripts")]
 
-import answer_schemas  # noqa: E402
 import shipped_signatures  # noqa: E402
-from andiron import ranges  # noqa: E402
+from andiron import __main__, ranges  # noqa: E402
 from andiron.options import LearnerOptions  # noqa: E402
+from andiron.shell.cli import answer_schemas  # noqa: E402
+from andiron.shell.cli.process import Command  # noqa: E402
 from andiron.shell.config import node_checks, schema, signatures  # noqa: E402
 from andiron.shell.config.rules import ParamGroup  # noqa: E402
 from andiron.shell.config.signatures import signature  # noqa: E402
 
 CONF = ROOT / "conf"
 GUIDE = ROOT / "AGENTS.md"
+COMMANDS = ROOT / "docs" / "commands.md"
+ROWS = re.compile(r"(?<=\| --- \| --- \|\n)(\| `andiron .*\n)+")  # of the table of commands
+TRAIN = "| `andiron train` | Train, resume ([resuming.md](resuming.md)) or sweep (`-m`). |\n"
 OPTIONS = ROOT / "src" / "andiron" / "options.py"
 BUILDER = ROOT / "src" / "andiron" / "learner" / "builder.py"
 RANGES = re.compile(r"^from andiron\.ranges import (\(.*?^\)|[^(]*?)\n", re.MULTILINE | re.DOTALL)
@@ -125,12 +130,46 @@ def generated() -> dict[Path, str]:
         CONF / "schema.json": json.dumps(_editor_schema(), indent=1) + "\n",
         ROOT / "src" / "andiron" / "template" / "AGENTS.md": GUIDE.read_text(encoding="utf-8"),
         **{
-            CONF / "answers" / f"{command}.json": json.dumps(schema, indent=1) + "\n"
-            for command, schema in answer_schemas.schemas().items()
+            CONF / "answers" / f"{name}.json": json.dumps(answers, indent=1) + "\n"
+            for name, answers in _answers().items()
         },
+        COMMANDS: _commands(COMMANDS.read_text(encoding="utf-8")),
         ROOT / "docs" / "configuration.md": _reference(),
         BUILDER: _builder(BUILDER.read_text(encoding="utf-8")),
     }
+
+
+def commands() -> dict[str, Command]:
+    """The commands but `train`, by name."""
+    places = {**__main__.COMMANDS, **__main__.others()}
+    del places["train"]  # Hydra's
+    modules = {name: place.partition(":")[0] for name, place in places.items()}
+    return {name: importlib.import_module(module).main for name, module in modules.items()}
+
+
+def _answers() -> dict[str, dict[str, Any]]:
+    """The JSON Schema of each command's lines, by the name of the command."""
+    declared = {"train": answer_schemas.TRAIN}
+    declared |= {name: command.answers for name, command in commands().items()}
+    return {
+        name: {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": f"A line of `andiron {name} --json`",
+            "anyOf": [*answers, answer_schemas.ERROR],
+        }
+        for name, answers in declared.items()
+    }
+
+
+def _commands(text: str) -> str:
+    """The page of commands with its table anew: the first sentence of each command's help."""
+    rows = [TRAIN]
+    for name, command in commands().items():
+        about = " ".join(str(command.parser().description).split()).partition(". ")[0]
+        file = command.page.partition("#")[0]
+        link = f" ([{file}]({command.page}))" if file else ""
+        rows.append(f"| `andiron {name}` | {about.rstrip('.')}{link} |\n")
+    return ROWS.sub("".join(rows).replace("\\", "\\\\"), text, count=1)
 
 
 def fields() -> list[tuple[dataclasses.Field[Any], dict[str, Any]]]:

@@ -10,13 +10,14 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 
 from andiron import errors
 from andiron.disk import files
 from andiron.run_folder import RunFolder
-from andiron.shell.cli import answers, process
+from andiron.shell.cli import answers
+from andiron.shell.cli.answer_schemas import COUNT, FLAG, TEXT, closed, list_of, or_null
+from andiron.shell.cli.process import Command, with_overrides
 from andiron.shell.cli.signals import exit_code
 from andiron.shell.config import arguments as command_arguments, quoting
 from andiron.shell.config.schema import Train
@@ -204,17 +205,14 @@ def _begins(first: Difference, stopped: Sequence[Stop]) -> str:
     return f"The first difference was logged {later} {updates} after the resume at {stop}. "
 
 
-@partial(process.training_command, failed=EXIT_UNUSABLE)
-def main(conf_dir: Path | None = None) -> int:
-    """Runs `andiron verify-resume`; returns the exit code."""
-    options, overrides = _parser().parse_known_args(sys.argv[1:])
+def _run(options: argparse.Namespace) -> int:
     now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f")
     folder = (options.keep or Path("outputs", "verify_resume", now)).absolute()
     given = options.at is not None or options.random is not None
     points = options.at if options.at is not None else [] if given else list(stop_points.DEFAULT)
     at_random = options.random if options.random is not None else 0 if given else 2
     seed = options.seed if options.seed is not None else secrets.randbelow(2**32)
-    trial = Trial(overrides, points, at_random, seed, options.workers, conf_dir)
+    trial = Trial(options.overrides, points, at_random, seed, options.workers)
     _claim(folder)
     try:
         print(f"stops are drawn with --seed {seed}")
@@ -289,3 +287,12 @@ def _parser() -> argparse.ArgumentParser:
         "--keep", type=Path, metavar="FOLDER", help="create the runs there, and keep them"
     )
     return parser
+
+
+ANSWERS = [closed({
+    "same_bits": FLAG, "folder": or_null(TEXT), "seed": COUNT, "differences": list_of(TEXT),
+})]  # fmt: skip
+main = Command(
+    _parser, ANSWERS, _run, page="resuming.md", parse=with_overrides, trains=True,
+    failed=EXIT_UNUSABLE,
+)  # fmt: skip

@@ -54,10 +54,11 @@ def test_generated_files_are_current():
 
 
 def test_a_new_option_of_the_learner_stands_in_options_py_alone(tmp_path):
-    for name in ("src", "conf", "scripts"):
+    for name in ("src", "conf", "scripts", "proofs"):
         shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "AGENTS.md", tmp_path)
     (tmp_path / "docs").mkdir()
+    shutil.copy(ROOT / "docs" / "commands.md", tmp_path / "docs")
     options = tmp_path / "src" / "andiron" / "options.py"
     text = options.read_text(encoding="utf-8")
     assert text.count("\n    def __post_init__(") == 1

@@ -1,19 +1,21 @@
 """Where two runs part: the first update whose bits differ, and the first tensor in it."""
 
+import argparse
 import os
-from argparse import Namespace
 from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from typing import Any
 
 from andiron import errors
 from andiron.checkpoint import contents
 from andiron.plain import wings
 from andiron.plain.readable import printable
-from andiron.shell.cli import answers, command_line, process
+from andiron.shell.cli import answers, command_line
+from andiron.shell.cli.answer_schemas import COUNT, FLAG, TEXT, closed, list_of, or_null
+from andiron.shell.cli.process import Command
 from andiron.shell.run import named_folder, provenance
 from andiron_lab.ask import conditions, traced
 from andiron_lab.ask.conditions import Side
@@ -241,7 +243,7 @@ def _causes(runs: Sequence[Recorded]) -> list[str]:
     return [f"{name}: {sides[0]} in A, {sides[1]} in B" for name, sides in pairs]
 
 
-def _options() -> Namespace:
+def _parser() -> argparse.ArgumentParser:
     parser = answers.Parser(description="Find the first update and tensor where runs differ.")
     add = parser.add_argument
     add("runs", nargs="+", metavar="RUN", help="two runs; or one, and other options: compile=true")
@@ -255,13 +257,10 @@ def _options() -> Namespace:
     )  # fmt: skip
     add("--from-start", action="store_true", help="make all again, from the start of the runs")
     command_line.add_trust(parser)
-    return parser.parse_intermixed_args()
+    return parser
 
 
-@partial(process.command, failed=EXIT_UNUSABLE)
-def main() -> int:
-    """Runs `andiron bisect`; returns the exit code."""
-    options = _options()
+def _run(options: argparse.Namespace) -> int:
     changes = [text for text in options.runs if "=" in text and not os.path.isdir(text)]
     names = [text for text in options.runs if text not in changes]
     code = options.checkout and os.path.realpath(options.checkout)
@@ -286,3 +285,16 @@ def main() -> int:
         lines = [same, found.first, found.commit, *found.notes]
         print(*map(printable, map(str, filter(None, lines))), sep="\n")
     return EXIT_EQUAL if found.equal else EXIT_DIFFERENT
+
+
+ANSWERS = [closed({
+    "equal": FLAG, "agreed": COUNT, "start": COUNT, "commit": or_null(TEXT),
+    "notes": list_of(TEXT),
+    "first": or_null(closed({
+        "updates": COUNT, "where": TEXT, "what": TEXT, "expected": TEXT, "found": TEXT,
+    })),
+})]  # fmt: skip
+main = Command(
+    _parser, ANSWERS, _run, page="ask_a_run.md#where-two-runs-part", failed=EXIT_UNUSABLE,
+    parse=argparse.ArgumentParser.parse_intermixed_args,
+)  # fmt: skip

@@ -1,12 +1,12 @@
 """Makes random stretches of a run again, and compares every byte with what the run has on record.
 """
 
+import argparse
 import dataclasses
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +21,8 @@ from andiron.plain.plain_values import is_finite
 from andiron.run_folder import RunFolder
 from andiron.serialization.safetensors_codec import as_bytes
 from andiron.shell.cli import answers, command_line, process
+from andiron.shell.cli.answer_schemas import COUNT, FLAG, TEXT, closed, list_of
+from andiron.shell.cli.process import Command
 from andiron.shell.config.trust import LIST_ALONE, Trust
 from andiron.shell.run import named_folder, run_record
 from andiron_lab.ask.engine import Recorded
@@ -188,9 +190,7 @@ def _summarised(folder: RunFolder) -> Iterator[tuple[str, str, Any]]:
                         yield split, metric, entry.get("last")
 
 
-@partial(process.command, failed=EXIT_UNUSABLE, joins_others=True)
-def main() -> int:
-    """Runs `andiron recheck`; returns the exit code."""
+def _parser() -> argparse.ArgumentParser:
     parser = answers.Parser(description=__doc__)
     parser.add_argument("run", help="the folder of a run that has ended, or latest")
     parser.add_argument("--segments", type=command_line.count, default=20, metavar="N",
@@ -200,7 +200,10 @@ def main() -> int:
                         help="also from the beginning to the first checkpoint")  # fmt: skip
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="writes the report there")
     command_line.add_trust(parser)
-    options = parser.parse_args()
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
     if options.markdown:
         named_output.check(options.markdown)
     path = named_folder.run_folder_of(options.run).path
@@ -213,3 +216,14 @@ def main() -> int:
     if not answers.give(done.plain):
         print(done.as_markdown, end="")
     return EXIT_DIFFERENT if done.differences else EXIT_SAME
+
+
+ANSWERS = [closed({
+    "run": TEXT, "updates": COUNT, "segments": list_of(closed({
+        "first": COUNT, "last": COUNT, "tensors": COUNT, "values": COUNT,
+        "differences": list_of(TEXT),
+    })), "record": list_of(TEXT), "same_bits": FLAG,
+})]  # fmt: skip
+main = Command(
+    _parser, ANSWERS, _run, page="ask_a_run.md", failed=EXIT_UNUSABLE, joins_others=True
+)

@@ -6,7 +6,6 @@ import dataclasses
 import os
 import sys
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,10 @@ from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, configured_learner, devices
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.cli import answers, command_line, process
+from andiron.shell.cli.answer_schemas import (
+    COUNT, FLAG, TEXT, VALUE, by_name, closed, list_of, or_null,
+)  # fmt: skip
+from andiron.shell.cli.process import Command
 from andiron.shell.config.schema import FROM_PYTHON
 from andiron.shell.config.trust import LIST_ALONE, Trust
 from andiron.shell.run import named_folder, run_record
@@ -191,9 +194,7 @@ class _Prompt(Instrument):
             code.interact(f"update {update.number}: {', '.join(names)}", local=names)
 
 
-@partial(process.command, failed=EXIT_UNUSABLE, joins_others=True)
-def main() -> int:
-    """Runs `andiron replay`; returns the exit code."""
+def _parser() -> argparse.ArgumentParser:
     parser = answers.Parser(description=__doc__)
     parser.add_argument("folder", help="a run, with --update; or <run>/nonfinite/update-<number>")
     parser.add_argument("--update", type=command_line.count, metavar="N", help="counted from 1")
@@ -203,7 +204,10 @@ def main() -> int:
     parser.add_argument("--debug", action="store_true", help="opens a prompt at its gradients")
     parser.add_argument("--from-start", action="store_true", help="without a checkpoint before it")
     command_line.add_trust(parser)
-    options = parser.parse_args()
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
     trusted = command_line.trusted(options)
     if options.update:
         run = Recorded(named_folder.run_folder_of(options.folder), trusted)
@@ -212,3 +216,19 @@ def main() -> int:
     else:
         is_same = replay(Path(options.folder).absolute(), trusted)
     return EXIT_SAME if is_same else EXIT_DIFFERENT
+
+
+ANSWERS = [closed({
+    "folder": TEXT, "same_bits": FLAG, "step": TEXT, "cause": TEXT, "outputs": TEXT,
+    "comparison": TEXT,
+}), closed({
+    "run": TEXT, "update": COUNT, "samples": list_of(list_of(COUNT)), "same_bits": FLAG,
+    "comparison": TEXT, "sample_norms": {"anyOf": [list_of(VALUE), or_null(TEXT)]},
+    "layers": by_name(list_of(closed({
+        "layer": TEXT, "norm": VALUE, "largest": VALUE, "zeros": VALUE, "nonfinite": COUNT,
+        "cosine": VALUE,
+    }))),
+})]  # fmt: skip
+main = Command(
+    _parser, ANSWERS, _run, page="ask_a_run.md", failed=EXIT_UNUSABLE, joins_others=True
+)

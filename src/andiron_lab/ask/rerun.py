@@ -17,7 +17,9 @@ from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, configured_store, fork_point
 from andiron.shell.assembly.components import Components
 from andiron.shell.assembly.network import SizeLimit
-from andiron.shell.cli import answers, command_line, process
+from andiron.shell.cli import answers, command_line
+from andiron.shell.cli.answer_schemas import FLAG, TEXT, closed, list_of
+from andiron.shell.cli.process import Command
 from andiron.shell.cli.signals import Signals, exit_code, installed
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import LIST_ALONE, Trust
@@ -113,9 +115,7 @@ def repeatable(folder: RunFolder, trusted: Trust) -> Train:
     return run_record.config(folder, trusted)
 
 
-@partial(process.training_command, failed=EXIT_UNUSABLE)
-def main() -> int:
-    """Runs `andiron rerun`; returns the exit code."""
+def _parser() -> argparse.ArgumentParser:
     parser = answers.Parser(
         description="Repeat a run from its record and compare every bit.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
@@ -124,7 +124,10 @@ def main() -> int:
     default = Path("outputs", "rerun", datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f"))
     parser.add_argument("--into", type=Path, default=default, help="folder of the repeated run")
     command_line.add_trust(parser)
-    options = parser.parse_args()
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
     is_latest = str(options.folder) == named_folder.LATEST
     folder = named_folder.newest("") if is_latest else options.folder.absolute()
     into = options.into.absolute()
@@ -136,3 +139,12 @@ def main() -> int:
         raise ended from error
     print(readable.printable(f"the repeated run is in {into}"))
     return EXIT_EXACT if is_exact else EXIT_DIFFERENT
+
+
+ANSWERS = [closed({
+    "run": TEXT, "repeated": TEXT, "same_bits": FLAG, "differences": list_of(TEXT),
+    "changed": list_of(TEXT),
+})]  # fmt: skip
+main = Command(
+    _parser, ANSWERS, _run, page="run_folder.md", trains=True, failed=EXIT_UNUSABLE
+)

@@ -1,12 +1,16 @@
 """Tells which samples an update saw, which are in a spike of the loss, and what became of one."""
 
+import argparse
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from andiron import errors
 from andiron.plain.readable import number, printable
-from andiron.shell.cli import answers, command_line, process
+from andiron.shell.cli import answers, command_line
+from andiron.shell.cli.answer_schemas import (
+    COUNT, NUMBER, TEXT, VALUE, by_name, closed, list_of, or_null,
+)  # fmt: skip
+from andiron.shell.cli.process import Command
 from andiron.shell.run import named_folder
 from andiron.wings.runs.text_table import table
 
@@ -20,10 +24,7 @@ QUESTIONS: dict[str, tuple[str, Any, str]] = {  # method, type and help of each 
 }
 
 
-@partial(process.command, failed=EXIT_UNUSABLE, joins_others=True)
-@errors.exits_refused()
-def main() -> int:
-    """Runs `andiron samples`; returns the exit code."""
+def _parser() -> argparse.ArgumentParser:
     parser = answers.Parser(description=__doc__)
     parser.add_argument("run", help="a run folder, or latest")
     asked = parser.add_mutually_exclusive_group(required=True)
@@ -32,7 +33,11 @@ def main() -> int:
     about = "make updates again from the start of the run"
     parser.add_argument("--from-start", action="store_true", help=about)
     command_line.add_trust(parser)
-    options = parser.parse_args()
+    return parser
+
+
+@errors.exits_refused()
+def _run(options: argparse.Namespace) -> int:
     folder = named_folder.run_folder_of(options.run)
     from andiron_lab.ask.sample_questions import SampleQuestions  # torch: after the run is found
 
@@ -63,3 +68,33 @@ def _paragraphs(answer: dict[str, Any]) -> Iterator[str]:
 
 def _text(value: Any) -> Any:
     return number(value) if isinstance(value, float) else value
+
+
+SAMPLE = closed({
+    "index": COUNT, "name": TEXT, "loss": VALUE, "true": or_null(TEXT), "predicted": or_null(TEXT),
+    "relative_size": VALUE, "drawn": by_name(list_of(NUMBER)), "unrecorded": list_of(TEXT),
+})  # fmt: skip
+UPDATES = list_of(closed({
+    "update": COUNT, "epoch": COUNT, "data": TEXT, "loss": VALUE, "grad_norm": VALUE,
+    "samples": list_of(SAMPLE),
+}))  # fmt: skip
+MADE = {"run": TEXT, "compared": COUNT, "differences": list_of(TEXT)}
+ANSWERS = [
+    closed({**MADE, "updates": UPDATES}),
+    closed({
+        **MADE,
+        "spikes": list_of(closed({
+            "what": TEXT, "first": COUNT, "last": COUNT, "rise": VALUE, "value": VALUE,
+            "updates": UPDATES,
+        })),
+    }),
+    closed({
+        **MADE, "updates": UPDATES, "learned": list_of(COUNT), "forgotten": list_of(COUNT),
+    }),
+    closed({**MADE, "updates": UPDATES, "hardest": list_of(closed({
+        "index": COUNT, "name": TEXT, "loss": VALUE, "times": COUNT,
+    }))}),
+]  # fmt: skip
+main = Command(
+    _parser, ANSWERS, _run, page="ask_a_run.md", failed=EXIT_UNUSABLE, joins_others=True
+)

@@ -1,9 +1,14 @@
 """Whether configurations differ from the first, beyond the noise of their seeds."""
 
+import argparse
 from typing import Any
 
 from andiron import errors
-from andiron.shell.cli import answers, command_line, process
+from andiron.shell.cli import answers, command_line
+from andiron.shell.cli.answer_schemas import (
+    COUNT, GROUPS, NUMBER, TEXT, VALUE, closed, list_of, or_null,
+)  # fmt: skip
+from andiron.shell.cli.process import Command
 from andiron.wings.runs import command, run_list, run_values, seed_groups
 from andiron_lab.seeds import seed_differences
 
@@ -47,9 +52,7 @@ def differ(options: command.Options) -> None:
         print("\n\n".join([seed_groups.as_table(rows), *tables, *notes]))
 
 
-@process.command
-def main() -> int:
-    """Runs `andiron differ`; returns the exit code."""
+def _parser() -> argparse.ArgumentParser:
     parser = answers.Parser(description=differ.__doc__)
     for name in ("folders", "--where", "--metric", "--direction"):
         parser.add_argument(name, **command.ARGUMENTS[name])
@@ -57,5 +60,17 @@ def main() -> int:
     samples = "also compare the predictions for the samples of test"
     parser.add_argument("--samples", action="store_true", help=samples)
     command_line.add_trust(parser)
-    differ(parser.parse_args())
-    return 0
+    return parser
+
+
+DIFFERENCES = list_of(closed({
+    "value": VALUE, "numbers": list_of(COUNT), "test": or_null(TEXT), "p": NUMBER,
+    "interval": or_null(list_of(NUMBER)), "deviation": NUMBER, "degrees": NUMBER,
+    "result": {"enum": ["better", "worse", "not shown", "not tested"]},
+    "seeds_needed": or_null(COUNT),
+}))  # fmt: skip
+ANSWERS = [closed({
+    "metric": TEXT, "groups": GROUPS, "differences": DIFFERENCES, "samples": DIFFERENCES,
+    "notes": list_of(TEXT),
+}, "samples")]  # fmt: skip
+main = Command(_parser, ANSWERS, differ, page="differences.md")

@@ -16,7 +16,11 @@ from andiron.plain import wings
 from andiron.plain.plain_values import strict_json
 from andiron.plain.readable import number, printable
 from andiron.run_folder import RunFolder
-from andiron.shell.cli import answers, command_line, process
+from andiron.shell.cli import answers, command_line
+from andiron.shell.cli.answer_schemas import (
+    COUNT, FLAG, NUMBER, TEXT, VALUE, by_name, closed, list_of, or_null,
+)  # fmt: skip
+from andiron.shell.cli.process import Command, with_overrides
 from andiron.shell.config import arguments as command_arguments, quoting
 from andiron.shell.run import code_origin, provenance, run_record, status
 from andiron.shell.training import train
@@ -108,19 +112,17 @@ def apply(name: int, ideas: Mapping[int, Idea]) -> None:
             print(printable("applied {patch} to {root}, made at {revision}".format(**each)))
 
 
-@process.training_command
-def main(conf_dir: Path | None = None) -> int:
-    """Runs `andiron try`; returns the exit code."""
-    options, overrides = _parser().parse_known_args()
+def _run(options: argparse.Namespace) -> None:
+    overrides = options.overrides
     path = options.ideas.absolute() / FILE
     ideas = idea_ledger.read(path)
     if options.list:
         if not answers.give({"ideas": [*ideas.values()]}):
             print(table(COLUMNS, [[*map(idea.get, COLUMNS)] for idea in ideas.values()]))
-        return 0
+        return
     if options.apply is not None:
         apply(options.apply, ideas)
-        return 0
+        return
     rule = RULE.fullmatch(options.keep_if)
     wrong = [text for text in overrides if not _is_one(text)]
     problems = [f"{text}: an idea has one configuration; --seeds gives its seeds" for text in wrong]
@@ -135,19 +137,16 @@ def main(conf_dir: Path | None = None) -> int:
     differences.library()
     with closing(idea_ledger.opened(path)) as book:  # before anything is trained
         rule_of = metric, sign, parent
-        failed = _train_idea(book, path.parent, options, overrides, rule_of, conf_dir)
+        failed = _train_idea(book, path.parent, options, rule_of)
     if failed is not None:
         raise failed
-    return 0
 
 
 def _train_idea(
     book: AppendOnlyFile,
     ideas: Path,
     options: argparse.Namespace,
-    overrides: list[str],
     rule: tuple[str, int, Idea | None],
-    conf_dir: Path | None,
 ) -> errors.SweepError | None:
     """Trains an idea and writes it down; returns the error of its jobs.
 
@@ -156,23 +155,23 @@ def _train_idea(
     metric, sign, parent = rule
     folder = idea_ledger.new_folder(ideas, idea_ledger.read(ideas / FILE))
     seeds = [f"seed=range(0,{options.seeds})", quoting.override("hydra.sweep.dir", folder)]
-    given = [*overrides, *([f"objective={metric}"] if metric else []), *seeds]
-    failed = _train(given, folder, conf_dir)
+    given = [*options.overrides, *([f"objective={metric}"] if metric else []), *seeds]
+    failed = _train(given, folder)
     if result := _result(folder):
         facts = {"idea": int(folder.name), "at": status.now(), "reason": options.reason,
                  "folder": str(folder)}  # fmt: skip
         decision = decided(result["values"], parent, sign)
-        _record(book, {**facts, "options": overrides, **result, **decision})
+        _record(book, {**facts, "options": options.overrides, **result, **decision})
     return failed
 
 
-def _train(given: list[str], folder: Path, conf_dir: Path | None) -> errors.SweepError | None:
+def _train(given: list[str], folder: Path) -> errors.SweepError | None:
     """Trains the sweep of an idea; returns the error of its jobs, with which it is discarded."""
     script = sys.argv[0].removesuffix(" try")
     sys.argv = [script, "-m", *given]
     try:
         with answers.given_to(None):
-            train.run(conf_dir)
+            train.run()
     except errors.SweepError as error:
         return error
     except errors.Interrupted as error:
@@ -251,3 +250,15 @@ def _record(book: AppendOnlyFile, idea: Idea) -> None:
     for patch in idea["patches"]:
         again = wings.command(f"try --apply {idea['idea']}")
         print(printable(f"its code: {patch}; {again} applies it again"))
+
+
+IDEA = closed({
+    "idea": COUNT, "at": TEXT, "reason": TEXT, "options": list_of(TEXT), "metric": or_null(TEXT),
+    "values": by_name(VALUE), "code": list_of(by_name()), "patches": list_of(TEXT), "mean": VALUE,
+    "half_interval": VALUE, "kept": FLAG, "folder": TEXT, "parent": COUNT, "difference": VALUE,
+    "interval": or_null(list_of(NUMBER)), "p": NUMBER, "seeds_needed": or_null(COUNT),
+}, "folder", "parent", "difference", "interval", "p", "seeds_needed")  # fmt: skip
+ANSWERS = [closed({"idea": IDEA}), closed({"ideas": list_of(IDEA)}), closed({
+    "applied": list_of(closed({"patch": TEXT, "root": TEXT, "revision": TEXT})),
+})]  # fmt: skip
+main = Command(_parser, ANSWERS, _run, page="ideas.md", parse=with_overrides, trains=True)

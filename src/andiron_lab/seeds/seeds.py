@@ -1,5 +1,6 @@
 """Trains a finished run's configuration with further seeds, in folders beside its own."""
 
+import argparse
 import dataclasses
 import itertools
 from pathlib import Path
@@ -9,7 +10,9 @@ from andiron.interrupter import Interrupter
 from andiron.plain import wings
 from andiron.plain.readable import printable
 from andiron.run_folder import RunFolder
-from andiron.shell.cli import answers, command_line, process
+from andiron.shell.cli import answers, command_line
+from andiron.shell.cli.answer_schemas import COUNT, TEXT, closed, list_of
+from andiron.shell.cli.process import Command
 from andiron.shell.cli.signals import Signals, installed
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
@@ -72,18 +75,22 @@ def _is_resumable(into: Path, config: Train, trusted: Trust, *, is_own: bool) ->
     return True
 
 
-@process.training_command
-def main() -> int:
-    """Runs `andiron seeds`; returns the exit code."""
+def _parser() -> argparse.ArgumentParser:
     parser = answers.Parser(description=__doc__)
     parser.add_argument("run", help="the folder of a finished run, or latest")
     about = "how many seeds to train"
     parser.add_argument("--add", type=command_line.count, required=True, metavar="N", help=about)
     command_line.add_trust(parser)
-    options = parser.parse_args()
+    return parser
+
+
+def _run(options: argparse.Namespace) -> None:
     path = named_folder.run_folder_of(options.run).path
     folders = add(path, options.add, command_line.trusted(options))
     runs = [{"seed": seed, "run": str(into)} for seed, into in folders.items()]
     if not answers.give({"runs": runs}):
         print(printable("\n".join(f"seed {seed}: {into}" for seed, into in folders.items())))
-    return 0
+
+
+ANSWERS = [closed({"runs": list_of(closed({"seed": COUNT, "run": TEXT}))})]
+main = Command(_parser, ANSWERS, _run, page="differences.md", trains=True)

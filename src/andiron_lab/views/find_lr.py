@@ -3,13 +3,14 @@
 import argparse
 import dataclasses
 import math
-import sys
 from pathlib import Path
 
 from andiron import errors
 from andiron.plain import readable
 from andiron.plain.plain_values import strict_json
-from andiron.shell.cli import answers, command_line, process
+from andiron.shell.cli import answers, command_line
+from andiron.shell.cli.answer_schemas import NUMBER, TEXT, closed
+from andiron.shell.cli.process import Command, with_overrides
 from andiron.shell.config.schema import Train
 from andiron.wings.trained import named_output
 
@@ -61,9 +62,7 @@ def find_lr(config: Train, run_dir: Path, span: Range) -> None:
     print(readable.printable(f"picture: {picture}"))
 
 
-@process.command
-def main(conf_dir: Path | None = None) -> int:
-    """Runs `andiron find-lr`; returns the exit code."""
+def _parser() -> argparse.ArgumentParser:
     parser = answers.Parser(
         description="Learning rate range test. Other arguments are overrides, as for train.py.",
         allow_abbrev=False,
@@ -73,16 +72,22 @@ def main(conf_dir: Path | None = None) -> int:
     parser.add_argument("--last", type=float, default=10.0, help="highest learning rate")
     updates = "number of updates, each with its own learning rate"
     parser.add_argument("--updates", type=int, default=200, help=updates)
-    options, overrides = parser.parse_known_args(sys.argv[1:])
-    span = Range(**vars(options))
+    return parser
+
+
+def _run(options: argparse.Namespace) -> None:
+    span = Range(options.first, options.last, options.updates)
     if not 0 < span.first < span.last or span.updates < FEWEST_POINTS:
-        parser.error(
+        raise errors.SelectionError(
             f"--first {span.first} --last {span.last} --updates {span.updates}: should be "
             f"0 < first < last, and at least {FEWEST_POINTS} updates"
         )
     command_line.main(
         lambda config, run_dir, record: find_lr(config, run_dir, span),
-        conf_dir,
-        command_line.in_folder(overrides, "find_lr"),
+        None,
+        command_line.in_folder(options.overrides, "find_lr"),
     )
-    return 0
+
+
+ANSWERS = [closed({"lr": NUMBER, "values": TEXT, "picture": TEXT})]
+main = Command(_parser, ANSWERS, _run, parse=with_overrides)

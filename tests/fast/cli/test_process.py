@@ -146,13 +146,11 @@ def test_a_run_killed_before_its_first_checkpoint_is_not_resumed(here):
     ([], (1, 0)), (["-m", "lr=1,2"], (1, 0)), (["--help"], (1, 1)), (["--vers"], (1, 1)),
 ])  # fmt: skip
 def test_only_training_outlasts_its_output(monkeypatch, arguments, exit_codes):
-    for decorator, code in zip(
-        (process.command, process.training_command), exit_codes, strict=True
-    ):
+    for trains, code in zip((False, True), exit_codes, strict=True):
         monkeypatch.setattr(sys, "argv", ["script.py", *arguments])
         monkeypatch.setattr(sys, "stdout", io.StringIO())
         sys.stdout.close()
-        assert decorator(lambda: print("lost") or 0)() == code
+        assert process.command(lambda: print("lost") or 0, trains=trains)() == code
 
 
 def test_an_interrupt_before_signals_are_handled_ends_with_a_line(monkeypatch):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from in_process import called
 from torch import nn
 
 from andiron import errors, serialization
@@ -23,14 +24,13 @@ class Ran:
 
 
 @pytest.fixture
-def imported(here, capsys):
-    """The script on a value that torch saved: exit code, lines printed, line of error."""
+def imported(here):
+    """The command on a value that torch saved: exit code, lines printed, line of error."""
 
     def run(value, *arguments, target="out.safetensors", **options):
         torch.save(value, "weights.pt", **options)
-        code = import_state_dict.main(["weights.pt", target, *arguments])
-        said = capsys.readouterr()
-        return code, said.out.splitlines(), said.err.rstrip("\n")
+        ended = called(import_state_dict.main, "weights.pt", target, *arguments)
+        return ended.code, ended.output.splitlines(), ended.errors.rstrip("\n")
 
     return run
 
@@ -133,14 +133,14 @@ def test_an_object_is_refused_and_nothing_of_it_runs(imported, here):
 
 
 @pytest.mark.parametrize("length", [0, 1, 30, 200, -30])
-def test_a_truncated_file_is_refused(length, here, capsys):
+def test_a_truncated_file_is_refused(length, here):
     torch.save({"w": torch.ones(100)}, "weights.pt")
     whole = Path("weights.pt").read_bytes()
     Path("weights.pt").write_bytes(whole[:length])
 
-    assert import_state_dict.main(["weights.pt", "out.safetensors"]) == 1
-    words = capsys.readouterr().err
-    assert words.startswith("error: weights.pt: not a whole file of torch.save (")
+    ended = called(import_state_dict.main, "weights.pt", "out.safetensors")
+    words = ended.errors
+    assert ended.code == 1 and words.startswith("error: weights.pt: not a whole file of torch.save (")
     assert words.endswith("); restore it from a copy\n")
     assert len(words.splitlines()) == 1 and not Path("out.safetensors").exists()
 
@@ -167,6 +167,6 @@ def test_values_that_no_record_has_are_refused(value, words, imported):
     assert imported(value)[2].startswith(f"error: {words}")
 
 
-def test_a_missing_file_is_refused(here, capsys):
-    assert import_state_dict.main(["none.pt", "out.safetensors"]) == 1
-    assert capsys.readouterr().err == "error: none.pt: no such file\n"
+def test_a_missing_file_is_refused(here):
+    ended = called(import_state_dict.main, "none.pt", "out.safetensors")
+    assert (ended.code, ended.errors) == (1, "error: none.pt: no such file\n")

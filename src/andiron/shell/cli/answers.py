@@ -1,7 +1,7 @@
 """The answer of a command under `--json`: objects on standard output, all else on standard error.
 
-A command gives its result to `give`, or each object of a stream; `process.command` answers with
-`error_object` for an error that ends it. `conf/answers/` has a schema of each command's answers.
+A command gives its result to `give`, or each object of a stream; `process.Command` answers with
+`error_object` for an error that ends it. `conf/answers/` has the schema that each command declares.
 """
 
 import argparse

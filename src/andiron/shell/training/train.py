@@ -39,7 +39,7 @@ def run(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
     return 0
 
 
-main = process.training_command(run, joins_others=True)
+main = process.command(run, trains=True, joins_others=True)
 
 
 def script(conf_dir: Path | None = None) -> int:

@@ -1,10 +1,13 @@
 """`andiron check`: validates options, data and model; makes no folder, and writes nothing."""
 
+import argparse
 from pathlib import Path
 
 from andiron import errors
 from andiron.run_folder import RunFolder
-from andiron.shell.cli import answers, process
+from andiron.shell.cli import answers
+from andiron.shell.cli.answer_schemas import COUNT, by_name, closed
+from andiron.shell.cli.process import Command, with_overrides
 from andiron.shell.config import (
     arguments as command_arguments, composition, project
 )  # fmt: skip
@@ -12,9 +15,7 @@ from andiron.shell.config.schema import Train
 from andiron.shell.run import claim, resume_arguments
 
 
-@process.command
-def main(conf_dir: Path | None = None) -> int:
-    """Runs `andiron check`; returns the exit code."""
+def _parser() -> argparse.ArgumentParser:
     parser = answers.Parser(
         description="Check a run before it is trained: options, data and model, with one update in "
         "memory. Other arguments are overrides, as for train.py. Nothing is written.",
@@ -22,13 +23,16 @@ def main(conf_dir: Path | None = None) -> int:
     )
     alone = "check the options alone, without reading data"
     parser.add_argument("--options", action="store_true", help=alone)
-    options, arguments = parser.parse_known_args()
-    arguments = command_arguments.in_order(arguments)
+    return parser
+
+
+def _check(options: argparse.Namespace) -> None:
+    arguments = command_arguments.in_order(options.overrides)
     if command_arguments.parsed(arguments).multirun:
         raise errors.ConfigError(["-m: one run is checked; leave it out, with one value each"])
     resume_arguments.refuse(arguments)
     with errors.preventing("nothing was checked"):
-        config = composition.composed(conf_dir or project.default_conf_dir(), arguments)
+        config = composition.composed(project.default_conf_dir(), arguments)
         _check_folder(arguments, config)
         answer = {"checked": ["options"]}
         if not options.options:
@@ -37,7 +41,6 @@ def main(conf_dir: Path | None = None) -> int:
             answer = {"checked": ["options", "data", "model"], **planned_run.check(config)}
     if not answers.give(answer):
         print(f"checked: {', '.join(answer['checked'])}")
-    return 0
 
 
 def _check_folder(arguments: list[str], config: Train) -> None:
@@ -48,3 +51,13 @@ def _check_folder(arguments: list[str], config: Train) -> None:
         if override.key_or_group == "hydra.run.dir" and "${" not in path:
             is_used = config.overwrite or config.resume is not None
             claim.check(RunFolder(Path(path.replace("\0", ""))), may_hold_run=is_used)
+
+
+ANSWERS = [
+    closed({"checked": {"const": ["options"]}}),
+    closed({
+        "checked": {"const": ["options", "data", "model"]}, "steps": by_name(COUNT),
+        "memory_bytes": by_name(COUNT),
+    }),
+]  # fmt: skip
+main = Command(_parser, ANSWERS, _check, parse=with_overrides)

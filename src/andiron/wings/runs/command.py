@@ -12,7 +12,11 @@ from andiron.plain import improvement, readable
 from andiron.plain.plain_values import is_finite
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder, is_sweep
-from andiron.shell.cli import answers, process
+from andiron.shell.cli import answers
+from andiron.shell.cli.answer_schemas import (
+    ANY, COUNT, FLAG, GROUPS, STATUS, SWEEP, TEXT, Schema, by_name, closed, list_of, or_null,
+)  # fmt: skip
+from andiron.shell.cli.process import Command
 from andiron.shell.run import named_folder
 from andiron.wings.runs import (
     clearing, epoch_curves, lineage, run_details, run_filter, run_list, run_reader, run_search,
@@ -24,7 +28,7 @@ from andiron.wings.trained import named_output
 
 LATEST = Path(named_folder.LATEST)
 DEFAULT_FOLDERS = (Path("outputs"), Path("multirun"))
-EXIT_DONE, EXIT_USAGE = 0, 2
+EXIT_USAGE = 2
 Options = argparse.Namespace
 
 
@@ -181,23 +185,20 @@ def require_runs(options: Options, given: Sequence[Path] = ()) -> list[RunReader
     return runs
 
 
-@process.command
-def main() -> int:
-    """Runs `andiron runs`; returns the exit code."""
-    parser = _parser()
-    if len(sys.argv) == 1:
-        parser.print_help()
-        return EXIT_USAGE
-    options = parser.parse_args()
-    try:
-        return options.act(options) or EXIT_DONE
-    except OSError as error:
-        raise errors.AndironError(clearing.reason(error)) from error
+def _act(options: Options) -> int | None:
+    code: int | None = options.act(options)
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = answers.Parser(description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def no_command(options: Options) -> int:
+        parser.print_help()
+        return EXIT_USAGE
+
+    parser.set_defaults(act=no_command)
+    commands = parser.add_subparsers(metavar="COMMAND")
     for name, (act, arguments) in COMMANDS.items():
         about = act.__doc__
         command = commands.add_parser(name, help=about, description=about)
@@ -208,7 +209,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 RUN = {"type": Path, "help": "a run folder, or latest"}
-FLAG = {"action": "store_true"}
+SWITCH = {"action": "store_true"}
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "folders": {
         "nargs": "*",
@@ -234,10 +235,10 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "help": "which value is best, if no run has recorded it",
     },
     "--sort": {"metavar": "NAME", "help": "an option, or a metric (best first)"},
-    "--reverse": {"help": "reverse the order", **FLAG},
+    "--reverse": {"help": "reverse the order", **SWITCH},
     "--columns": {"metavar": "NAMES", "help": "such as lr,valid/accuracy.last"},
     "--png": {"type": Path, "metavar": "FILE", "help": "also write the curves there"},
-    "--yes": {"help": "do not ask for confirmation", **FLAG},
+    "--yes": {"help": "do not ask for confirmation", **SWITCH},
 }
 COMMANDS: dict[str, tuple[Callable[[Options], int | None], str]] = {
     "list": (
@@ -250,3 +251,25 @@ COMMANDS: dict[str, tuple[Callable[[Options], int | None], str]] = {
     "tree": (tree, "folders --where"),
     "rm": (remove, "folders --where --yes"),
 }  # fmt: skip
+RUN_FACTS: dict[str, Schema] = {
+    "path": TEXT, "status": STATUS, "options": by_name(), "metrics": by_name(by_name()),
+    "problems": list_of(TEXT),
+}  # fmt: skip
+LISTED_RUN = {**closed(RUN_FACTS), "additionalProperties": True}
+PARENT = {  # with the record of a fork
+    **closed({"kind": TEXT, "path": TEXT, "is_there": FLAG, "changes": by_name()}),
+    "additionalProperties": True,
+}
+ANSWERS = [
+    closed({"runs": list_of(LISTED_RUN)}),
+    LISTED_RUN,
+    closed({"metric": TEXT, "groups": GROUPS, "doubt": or_null(TEXT)}),
+    SWEEP,
+    closed({name: by_name(list_of(ANY)) for name in ("options", "provenance", "metrics")}),
+    closed({"tree": list_of(closed({
+        "path": TEXT, "status": STATUS, "resumed": COUNT, "resumes": by_name(TEXT),
+        "parent": or_null(PARENT),
+    }))}),
+    closed({"removed": by_name(list_of(TEXT))}),
+]  # fmt: skip
+main = Command(_parser, ANSWERS, _act, page="runs.md")

@@ -4,6 +4,7 @@ It is the shipped `conf/schema.json` with the arguments of the classes that the 
 and with the user's variables and groups.
 """
 
+import argparse
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +14,9 @@ from andiron import errors
 from andiron.disk import files
 from andiron.plain import readable
 from andiron.plain.plain_values import strict_json
-from andiron.shell.cli import answers, process
+from andiron.shell.cli import answers
+from andiron.shell.cli.answer_schemas import TEXT, by_name, closed, list_of
+from andiron.shell.cli.process import Command
 from andiron.shell.config import project, schema, trust, violations
 from andiron.shell.config.signatures import signature
 
@@ -42,21 +45,29 @@ def schema_of(conf: Path) -> dict[str, Any]:
     return whole
 
 
-@process.command
-def main() -> int:
-    """Runs `andiron schema`; returns the exit code."""
+def _parser() -> argparse.ArgumentParser:
     about = f"Write {FILE} for editors into the folder of your configuration."
     parser = answers.Parser(description=about)
     parser.add_argument("--config-dir", type=Path, help="the folder (default: the project's conf)")
-    folder = project.default_conf_dir() / "answers"
-    commands = sorted(path.stem for path in folder.glob("*.json"))
+    commands = sorted(path.stem for path in _answers().glob("*.json"))
     about = "print the schema of the lines that this command prints with --json instead"
     parser.add_argument("--answers", metavar="COMMAND", choices=commands, help=about)
-    options = parser.parse_args()
+    return parser
+
+
+def _answers() -> Path:
+    return project.default_conf_dir() / "answers"
+
+
+def _run(options: argparse.Namespace) -> None:
     if options.answers:
-        answers.write(f"{strict_json(files.read_json(folder / f'{options.answers}.json'))}\n")
-        return 0
-    conf = options.config_dir or next(iter(project.current().conf), None)
+        content = files.read_json(_answers() / f"{options.answers}.json")
+        answers.write(f"{strict_json(content)}\n")
+    else:
+        _write_schema(options.config_dir or next(iter(project.current().conf), None))
+
+
+def _write_schema(conf: Path | None) -> None:
     if conf is None:
         raise errors.ConfigError(["--config-dir: not given, and there is no project here; give it"])
     if not conf.is_dir():
@@ -64,7 +75,6 @@ def main() -> int:
     _write(conf / FILE, schema_of(conf))
     if not answers.give({"path": str(conf / FILE)}):
         print(readable.printable(f"{conf / FILE} is written"))
-    return 0
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
@@ -80,3 +90,10 @@ def _write(path: Path, content: dict[str, Any]) -> None:
         why = "is not a schema that this command wrote"
         raise errors.OutputError(f"{path}: {why}, and stays; move it elsewhere")
     files.write_json(path, content)
+
+
+ANSWERS = [
+    closed({"path": TEXT}),
+    closed({"$schema": TEXT, "title": TEXT, "anyOf": list_of(by_name())}),
+]
+main = Command(_parser, ANSWERS, _run)

@@ -1,5 +1,6 @@
 """`andiron new mine`: a small project that trains at once, from the files of `andiron/template`."""
 
+import argparse
 import importlib.util
 import keyword
 import sys
@@ -8,7 +9,9 @@ from pathlib import Path
 import andiron
 from andiron import errors
 from andiron.plain import readable
-from andiron.shell.cli import answers, process
+from andiron.shell.cli import answers
+from andiron.shell.cli.answer_schemas import TEXT, closed
+from andiron.shell.cli.process import Command
 
 NAME = "__name__"  # in the path of a file; in its text it is {{name}}
 
@@ -34,14 +37,18 @@ def create(folder: Path) -> None:
         raise errors.DataError(f"{folder}: cannot be made: {error.strerror}") from error
 
 
-@process.command
-def main() -> int:
-    """Runs `andiron new`; returns the exit code."""
+def _parser() -> argparse.ArgumentParser:
     about = "Write a small project with a network, a data set, a loss and a metric of its own."
     parser = answers.Parser(description=about)
     parser.add_argument("folder", type=Path, help="a new folder, named as its Python module")
-    folder = parser.parse_args().folder.absolute()
+    return parser
+
+
+def _create(options: argparse.Namespace) -> None:
+    folder = options.folder.absolute()
     create(folder)
     if not answers.give({"folder": str(folder)}):
         print(readable.printable(f"a project in {folder}; there: andiron train"))
-    return 0
+
+
+main = Command(_parser, [closed({"folder": TEXT})], _create)

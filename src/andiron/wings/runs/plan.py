@@ -1,18 +1,21 @@
 """`andiron plan`: shows a run before it is trained."""
 
-import sys
+import argparse
 from pathlib import Path
 
-from andiron.shell.cli import command_line, process
+from andiron.shell.cli import answers, command_line, process
+from andiron.shell.cli.answer_schemas import COUNT, NUMBER, TEXT, by_name, closed, or_null
 from andiron.shell.config.schema import Train
 from andiron.wings.trained import named_output
 
 
-@process.command
-def main(conf_dir: Path | None = None) -> int:
-    """Runs `andiron plan`; returns the exit code."""
-    command_line.main(_plan, conf_dir, command_line.in_folder(sys.argv[1:], "plan"))
-    return 0
+def _parser() -> argparse.ArgumentParser:
+    about = "Describe a run without training it: steps, groups, learning rates, memory."
+    return answers.Parser(description=about, add_help=False, allow_abbrev=False)  # Hydra's help
+
+
+def _run(options: argparse.Namespace) -> None:
+    command_line.main(_plan, None, command_line.in_folder(options.overrides, "plan"))
 
 
 def _plan(config: Train, run_dir: Path, hydra_record: dict[str, str]) -> None:
@@ -20,3 +23,11 @@ def _plan(config: Train, run_dir: Path, hydra_record: dict[str, str]) -> None:
     from andiron.wings.runs import planned_run  # imports torch
 
     planned_run.plan(config, run_dir)
+
+
+ANSWERS = [closed({
+    "run_dir": TEXT, "steps": by_name(COUNT), "groups": by_name(by_name()),
+    "learning_rates": by_name(by_name(NUMBER)), "memory_bytes": by_name(COUNT),
+    "slices": or_null(COUNT), "asking": by_name(COUNT),
+})]  # fmt: skip
+main = process.Command(_parser, ANSWERS, _run, parse=process.with_overrides)

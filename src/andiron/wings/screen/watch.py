@@ -1,5 +1,6 @@
 """The dashboard of a run in another process, read from its folder; changes nothing."""
 
+import argparse
 import os
 import re
 import shutil
@@ -11,7 +12,9 @@ from typing import Any
 from andiron.plain import readable
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
-from andiron.shell.cli import answers, process
+from andiron.shell.cli import answers
+from andiron.shell.cli.answer_schemas import POINT, RUN
+from andiron.shell.cli.process import Command
 from andiron.shell.run import finished_run, log_file, named_folder, status
 from andiron.wings.runs.logged_lines import Line
 from andiron.wings.runs.untrusted_files import read_object
@@ -20,7 +23,7 @@ from andiron.wings.screen.curves import Curves
 from andiron.wings.screen.followed_values import FollowedValues, tail
 from andiron.wings.screen.view import Choice, LOOKING, PAUSED, View
 
-EXIT_DONE, EXIT_INTERRUPTED = 0, 130
+EXIT_INTERRUPTED = 130
 PRINTED = (100, 32)  # columns and rows without a terminal
 LINES_OF_THE_LOG = 100
 # of a line of the log: its date, milliseconds and INFO are not shown
@@ -114,24 +117,25 @@ def _count(config: dict[str, Any], name: str) -> int:
     return value if type(value) is int and 0 < value < 10**15 else 0
 
 
-@process.command
-def main() -> int:
-    """Runs `andiron watch`; returns the exit code."""
+def _parser() -> argparse.ArgumentParser:
     parser = answers.Parser(
         description="Show the dashboard of a run that another process trains; q quits.",
         epilog="With --once, or without a terminal, the dashboard is printed once.",
     )
     parser.add_argument("run", metavar="RUN", help="a run folder, or latest")
     parser.add_argument("--once", action="store_true", help="print the dashboard once, as text")
-    options = parser.parse_args()
+    return parser
+
+
+def _watch(options: argparse.Namespace) -> int | None:
     run = WatchedRun(named_folder.run_folder_of(options.run))
     if answers.are_asked():
         run.answer(once=options.once)
-        return EXIT_DONE
+        return None
     own_terminal = None if options.once else terminal.here()
     if own_terminal is None:
         print(layout.as_text(run.view(), Choice(), *shutil.get_terminal_size(PRINTED)))
-        return EXIT_DONE
+        return None
     is_over = threading.Event()
 
     def press(key: str) -> None:
@@ -143,4 +147,7 @@ def main() -> int:
         terminal.show(own_terminal, run.view, press, is_over)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    return EXIT_DONE
+    return None
+
+
+main = Command(_parser, [POINT, RUN], _watch, page="dashboard.md")

@@ -10,7 +10,9 @@ from typing import Any
 from andiron import errors
 from andiron.disk import png
 from andiron.plain.readable import ending, number, printable
-from andiron.shell.cli import answers, command_line, process
+from andiron.shell.cli import answers, command_line
+from andiron.shell.cli.answer_schemas import COUNT, TEXT, VALUE, by_name, closed, list_of
+from andiron.shell.cli.process import Command
 from andiron.wings.runs.text_table import measured, table
 from andiron.wings.trained import named_output, run_arguments
 
@@ -153,9 +155,7 @@ def _write_pictures(folder: Path, evaluation: Any) -> None:
         named_output.write(folder / f"{name}.png", [png.of_pixels(picture)])
 
 
-@process.command
-def main() -> int:
-    """Runs `andiron evaluate`; returns the exit code."""
+def _parser() -> argparse.ArgumentParser:
     parser = run_arguments.parser(
         "Evaluate a trained run: all metrics, results per class, the worst errors."
     )
@@ -171,5 +171,12 @@ def main() -> int:
     pictures = "write the worst errors and the pictures of metrics to this folder, as PNG files"
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help=pictures)
     run_arguments.add_device(parser)
-    evaluate(parser.parse_args())
-    return 0
+    return parser
+
+
+ANSWERS = [closed({
+    "run": TEXT, "weights": TEXT, "data": TEXT, "split": TEXT, "samples": COUNT,
+    "metrics": by_name(VALUE), "classes": list_of(by_name()), "worst": list_of(by_name()),
+    "texts": by_name(TEXT),
+})]  # fmt: skip
+main = Command(_parser, ANSWERS, evaluate, page="using_a_run.md")

@@ -3,12 +3,13 @@
 import argparse
 import math
 import sys
-from functools import partial
 
 from andiron import errors
 from andiron.disk import files
 from andiron.plain import readable
-from andiron.shell.cli import answers, command_line, process
+from andiron.shell.cli import answers, command_line
+from andiron.shell.cli.answer_schemas import COUNT, NUMBER, TEXT, closed, or_null
+from andiron.shell.cli.process import Command
 from andiron.wings.trained import run_arguments
 
 
@@ -56,9 +57,7 @@ def _temperature(text: str) -> float:
     return value
 
 
-@partial(process.command, interrupted="\ninterrupted")
-def main() -> int:
-    """Runs `andiron generate`; returns the exit code."""
+def _parser() -> argparse.ArgumentParser:
     parser = run_arguments.parser("Continue a text with a trained language model.")
     prompt = "the text to continue, by default a line break if the text had any; - reads stdin"
     parser.add_argument("--prompt", metavar="TEXT", help=prompt)
@@ -73,5 +72,11 @@ def main() -> int:
     seed = "seed of the sampling (default: 0)"
     parser.add_argument("--seed", type=int, default=0, metavar="N", help=seed)
     run_arguments.add_device(parser)
-    generate(parser.parse_args())
-    return 0
+    return parser
+
+
+ANSWERS = [closed({
+    "run": TEXT, "weights": TEXT, "prompt": TEXT, "text": TEXT, "length": COUNT,
+    "temperature": NUMBER, "top_k": or_null(COUNT), "seed": COUNT,
+})]  # fmt: skip
+main = Command(_parser, ANSWERS, generate, page="text.md", interrupted="\ninterrupted")

@@ -1,7 +1,8 @@
 """Converts weights saved by torch to safetensors without running code from the file."""
 
+import argparse
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ from torch import Tensor
 from andiron import errors, serialization
 from andiron.plain.readable import joined, printable
 from andiron.serialization import module_file, recorder, weight_files
-from andiron.shell.cli import answers, process
+from andiron.shell.cli import answers
+from andiron.shell.cli.answer_schemas import COUNT, TEXT, closed, list_of
+from andiron.shell.cli.process import Command
 from andiron.wings.trained import named_output
 
 
@@ -71,9 +74,7 @@ def _type_name(value: Any) -> str:
     return f"a dict of {len(value)}" if isinstance(value, Mapping) else f"a {type(value).__name__}"
 
 
-@process.command
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs `andiron import-state-dict`; returns the exit code."""
+def _parser() -> argparse.ArgumentParser:
     parser = answers.Parser(
         description="Convert a torch state_dict to a safetensors file."
     )
@@ -83,17 +84,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--key", help="path of the state_dict in nested dicts, such as a.b")
     rename = "rename tensors; may be repeated; applied in order"
     parser.add_argument("--rename", action="append", default=[], metavar="REGEX=NEW", help=rename)
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def _convert(options: argparse.Namespace) -> None:
     renames = dict(map(_split_rename, options.rename))
     number, left_out = import_state_dict(
         options.source, options.target, key=options.key, rename=renames
     )
-    if answers.give({"path": str(options.target), "tensors": number, "left_out": left_out}):
-        return 0
-    print(printable(f"{options.target}: {number} tensors"))
-    for name in left_out:
-        print(printable(f"left out: {name}"))
-    return 0
+    if not answers.give({"path": str(options.target), "tensors": number, "left_out": left_out}):
+        lines = f"{options.target}: {number} tensors", *(f"left out: {name}" for name in left_out)
+        print(*map(printable, lines), sep="\n")
 
 
 def _split_rename(text: str) -> tuple[str, str]:
@@ -101,3 +102,7 @@ def _split_rename(text: str) -> tuple[str, str]:
     if not equals:
         raise errors.DataError(f"--rename {text!r} has no '='; write REGEX=NEW")
     return pattern, new
+
+
+ANSWERS = [closed({"path": TEXT, "tensors": COUNT, "left_out": list_of(TEXT)})]
+main = Command(_parser, ANSWERS, _convert, page="records.md")

@@ -13,7 +13,9 @@ from typing import Any
 from andiron import errors
 from andiron.plain import readable
 from andiron.plain.plain_values import strict_json
-from andiron.shell.cli import answers, command_line, process
+from andiron.shell.cli import answers, command_line
+from andiron.shell.cli.answer_schemas import ANY, TEXT, VALUE, by_name, closed, list_of
+from andiron.shell.cli.process import Command
 from andiron.wings.trained import named_output, run_arguments
 from andiron.wings.trained.named_output import STDIN
 
@@ -131,9 +133,7 @@ def _with_progress(predictions: Iterable[Any], total: int) -> Iterator[Any]:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-@process.command
-def main() -> int:
-    """Runs `andiron predict`; returns the exit code."""
+def _parser() -> argparse.ArgumentParser:
     parser = run_arguments.parser("Predict with a trained run from raw inputs.")
     parser.add_argument(
         "inputs",
@@ -153,5 +153,15 @@ def main() -> int:
     size = "inputs per batch (default: the validation batch size, for identical bits)"
     parser.add_argument("--batch-size", type=command_line.count, metavar="N", help=size)
     run_arguments.add_device(parser)
-    predict(parser.parse_args())
-    return 0
+    return parser
+
+
+ANSWERS = [
+    closed({
+        "input": TEXT, "kept": by_name(), "label": TEXT, "probability": VALUE,
+        "labels": list_of(TEXT), "probabilities": by_name(VALUE), "values": by_name(VALUE),
+        "output": ANY,
+    }, "kept", "label", "probability", "labels", "probabilities", "values", "output"),
+    closed({"output": TEXT}),
+]  # fmt: skip
+main = Command(_parser, ANSWERS, predict, page="using_a_run.md")

@@ -4,12 +4,13 @@ import argparse
 import dataclasses
 import importlib.util
 import os
-from functools import partial
 from pathlib import Path
 
 from andiron import errors
 from andiron.plain import readable
-from andiron.shell.cli import answers, process
+from andiron.shell.cli import answers
+from andiron.shell.cli.answer_schemas import TEXT, closed
+from andiron.shell.cli.process import Command
 from andiron.wings.trained import named_output, run_arguments
 
 FORMATS = {
@@ -68,9 +69,7 @@ def _check_target(output: Path, kind: str) -> None:
         raise errors.DataError(f"{problem}: pip install andiron[onnx]")
 
 
-@partial(process.command, interrupted="interrupted; nothing was written")
-def main() -> int:
-    """Runs `andiron export`; returns the exit code."""
+def _parser() -> argparse.ArgumentParser:
     parser = run_arguments.parser(
         "Export the model of a run, and compare it with the original on the run's data."
     )
@@ -90,5 +89,13 @@ def main() -> int:
     inside = "allow an --output inside a run folder"
     parser.add_argument("--inside-run", action="store_true", help=inside)
     parser.set_defaults(device="cpu")
-    export(parser.parse_args())
-    return 0
+    return parser
+
+
+ANSWERS = [{
+    **closed({"run": TEXT, "weights": TEXT, "format": {"enum": [*FORMATS]}, "path": TEXT}),
+    "additionalProperties": True,
+}]
+main = Command(
+    _parser, ANSWERS, export, page="export.md", interrupted="interrupted; nothing was written"
+)
