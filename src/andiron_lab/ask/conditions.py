@@ -55,8 +55,8 @@ class Side:
         conf_dir = project.default_conf_dir()
         before = asdict(run_record.config(folder, trusted))
         conf_dirs = [conf_dir, *diagnosis.user_dirs([])]
-        given = resume_arguments.recorded_overrides(folder, conf_dirs, trusted, OF_A_PROJECT)
-        check = resume_arguments.Inherited(before, given, [*self.overrides])
+        given = resume_arguments.recorded_overrides(folder, conf_dirs, OF_A_PROJECT)
+        check = resume_arguments.Inherited(before, given, [*self.overrides], trusted)
         with scratch.folder() as made:
             arguments = [*check.overrides(), quoting.override("hydra.run.dir", made)]
             composition.run(lambda *each: changed.append(each[0]), conf_dir, arguments, check=check)

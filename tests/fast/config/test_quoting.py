@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import ConfigAttributeError
 
 from andiron import errors
-from andiron.shell.config import composition, diagnosis, quoting
+from andiron.shell.config import composition, quoting
 from conftest import ROOT
 
 SIGNS = [*"a1 ()[]{}#&=,'\"$\\:;~!?*<>|`%@.+-_öß日\t\n", "${", "${lr}", "\\\\", "null", "1e3", "on"]

@@ -123,15 +123,15 @@ def test_without_variables_nothing_is_resolved_again(monkeypatch):
 
 def test_a_recorded_override_may_refer_to_options_but_call_no_resolver(tmp_path):
     def check(*overrides):
-        hydra_overrides.check(tmp_path / "overrides.yaml", list(overrides), {}, Trust())
+        hydra_overrides.check(tmp_path / "overrides.yaml", list(overrides), {})
 
     check("+dims=48", "model.hidden=[${dims},${sizes.small}]", "lr=${rate}")
     for refused in ("lr=${oc.env:SECRET}", "lr=${hydra:job.name}"):
         with pytest.raises(errors.RunFolderError, match="than of options and variables"):
             check("+dims=48", refused)
-    for refused in ("model._target_=${dims}", "+dims._target_=os.system"):
+    for refused in (["model._target_=${name}", "+name=mine.Net"], ["+model.x={_target_: a.b}"]):
         with pytest.raises(errors.ConfigError, match="listed classes"):
-            check(refused)
+            composition.checked_config(composed(*refused), Trust())
 
 
 def test_a_variable_that_only_another_choice_interpolates_is_no_mistake(tmp_path):

@@ -17,7 +17,7 @@ from andiron.errors import Problem
 from andiron.disk import files
 from andiron.plain import wings
 from andiron.shell.config import optuna_package
-from andiron.shell.config.schema import APART, OF_A_SWEEP
+from andiron.shell.config.schema import APART, NAMED_GROUPS, OF_A_SWEEP
 
 FOLDERS = ("hydra.run.dir", "hydra.sweep.dir")
 # a sweep of resumed runs has its own error
@@ -114,6 +114,8 @@ def _misreading(override: Override) -> str:
             several = "; several metrics are a list: 'objective=[valid/loss,valid/accuracy]'"
             return "is one value for all jobs" + (several if option == "objective" else "")
         return "no combination of values; give some" if _length(value) <= 0 else ""
+    if option in NAMED_GROUPS and isinstance(value, list) and len({*map(str, value)}) < len(value):
+        return "names a choice twice, which is made once; leave one out"
     if option in FOLDERS and not _is_folder(value):
         return "no folder; give one, or leave it out"
     if option in FOLDERS and files.is_ambiguous(str(value)):

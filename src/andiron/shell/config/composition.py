@@ -24,6 +24,7 @@ from andiron import errors, ranges
 from andiron.shell.config import arguments as command_arguments, diagnosis, resolution, schema
 from andiron.shell.config.flags import SWEEPS
 from andiron.shell.config.signatures import signature
+from andiron.shell.config.trust import Trust
 
 DATE = re.compile(r"\d{4}-\d\d-\d\d")  # the folder above a run's, in conf/hydra/output
 Returned = float | list[float | None] | None  # the objective of a job, or each of several
@@ -31,12 +32,13 @@ Task = Callable[[schema.Train, Path, dict[str, str]], Returned]
 Check = Callable[[DictConfig], schema.Train]
 
 
-def checked_config(config: DictConfig) -> schema.Train:
+def checked_config(config: DictConfig, trusted: Trust | None = None) -> schema.Train:
     """The composed configuration as a `Train`, its paths absolute.
 
+    With `trusted`, it may name only what is allowed.
     Raises: ConfigError with every mistake in it.
     """
-    problems = resolution.problems(config)
+    problems = resolution.problems(config, trusted=trusted)
     if problems:
         raise errors.ConfigError(problems)
     return schema.Train(**resolution.plain(config)).with_absolute_paths()

@@ -33,8 +33,8 @@ def corrected(problems: Problems, options: Signature, plain: Options) -> Problem
     for option in unknown:
         group, _, name = option.rpartition(".")
         if remedy := former_options.remedy(option, plain.get(group, {}).get(name)):
-            fields = {"kind": "unknown_option", "option": option}
-            hints[option] = Problem(f"{option}{UNKNOWN}; {remedy}", **fields)
+            line = f"{option}{UNKNOWN}; {remedy}"
+            hints[option] = Problem(line, kind="unknown_option", option=option)
         elif right := places.get(name) or places.get(OTHER_NAMES.get(name, "")):
             line = f"{option}{UNKNOWN}; did you mean {' or '.join(map(repr, right))}?"
             near = right[0] if len(right) == 1 else None

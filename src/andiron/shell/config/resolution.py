@@ -17,6 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 from andiron.errors import Problem
 from andiron.shell.config import project, schema
 from andiron.shell.config.leaves import leaves
+from andiron.shell.config.trust import Trust
 
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")  # to another option or variable
 ENVIRONMENT = "${oc.env:"
@@ -27,10 +28,14 @@ ASHA = (  # of older versions
 )
 
 
-def problems(config: DictConfig, folders: Iterable[Path] = ()) -> list[str]:
+def problems(
+    config: DictConfig, folders: Iterable[Path] = (), trusted: Trust | None = None
+) -> list[str]:
     """The mistakes in a configuration composed from these folders, or by Hydra, one line each.
 
-    A value that only repeats another (`initial_lr: ${lr}`) is reported where it was given.
+    A value that only repeats another (`initial_lr: ${lr}`) is reported where it was given. With
+    `trusted`, the configuration may name only what is allowed; nothing else is imported.
+    Raises: ConfigError with every refused name.
     """
     unresolved = OmegaConf.to_container(config, resolve=False)
     raw = {".".join(path): value for path, value in leaves(unresolved, opens_lists=True)}
@@ -42,6 +47,8 @@ def problems(config: DictConfig, folders: Iterable[Path] = ()) -> list[str]:
         options = plain(filled)
     except OmegaConfBaseException as error:
         return [message(error)]
+    if trusted is not None:
+        trusted.check(options)
     variables = options.get(schema.VARIABLES, {})
     unused = {name: variables[name] for name in variables if not _is_used(filled, name, folders)}
     by_option = schema.problems(options | unused)

@@ -15,9 +15,7 @@ from andiron import errors
 from andiron.disk import files
 from andiron.run_folder import RunFolder
 from andiron.shell.config.arguments import parsed_override
-from andiron.shell.config.leaves import nested
 from andiron.shell.config.resolution import REFERENCE
-from andiron.shell.config.trust import Trust
 
 MOST_BYTES = 2**18  # of hydra.yaml, which is read slowly
 ALONE = "give resume=<run folder> alone, which reads config.json and not these"
@@ -61,26 +59,15 @@ def config_dir(folder: RunFolder) -> Path | None:
     return next(filter(Path.is_dir, paths), None)
 
 
-def check(
-    path: Path, overrides: list[str], groups: Groups, trusted: Trust, remedy: str = ALONE
-) -> None:
-    """Refuses overrides that do more than choose from a group or set a plain value.
+def check(path: Path, overrides: list[str], groups: Groups, remedy: str = ALONE) -> None:
+    """Refuses overrides that do more than choose from a group or set a value.
 
-    Raises: RunFolderError with all of them; ConfigError for classes that `trusted` does not allow.
+    Raises: RunFolderError with all of them.
     """
-    refused, placed = [], []
-    for text in overrides:
-        override = parsed_override(text)
-        if problem := _problem(text, override, groups):
-            refused.append(f"{text!r} {problem}")
-        elif override is not None and not override.is_delete():
-            placed.append(nested({tuple(override.key_or_group.split(".")): override.value()}))
+    problems = {text: _problem(text, parsed_override(text), groups) for text in overrides}
+    refused = [f"{text!r} {problem}" for text, problem in problems.items() if problem]
     if refused:
-        raise errors.RunFolderError(
-            f"{path}: {'; '.join(refused)}; {remedy}"
-        )
-    for plain in placed:
-        trusted.check(plain)
+        raise errors.RunFolderError(f"{path}: {'; '.join(refused)}; {remedy}")
 
 
 def _problem(text: str, override: Override | None, groups: Groups) -> str | None:

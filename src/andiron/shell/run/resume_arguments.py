@@ -58,10 +58,9 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str], forks: F
         command_arguments.check(arguments)
         trusted, remedy = _with_config_dir(trusted, str(parent), conf_dirs)
         folder, config, point = forks(str(parent), trusted)
-        names = [*trusted.packages]
-        recorded = recorded_overrides(folder, conf_dirs, trusted, remedy)
+        recorded = recorded_overrides(folder, conf_dirs, remedy)
         overrides = [*_without(given, "fork_from"), quoting.override("fork_from", point)]
-        inherited = Inherited(asdict(config), recorded, overrides, names)
+        inherited = Inherited(asdict(config), recorded, overrides, trusted, is_fork=True)
         arguments = [*inherited.overrides(), *flags]
         composition.run(task, conf_dir, arguments, check=inherited)
         return
@@ -81,8 +80,8 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str], forks: F
         task(config, folder.path, {})
         return
     run_dir = quoting.override("hydra.run.dir", folder.path)
-    recorded = recorded_overrides(folder, conf_dirs, trusted, remedy)
-    check = Inherited(asdict(config), recorded, overrides)
+    recorded = recorded_overrides(folder, conf_dirs, remedy)
+    check = Inherited(asdict(config), recorded, overrides, trusted)
     composition.run(task, conf_dir, [*check.overrides(), run_dir, *flags], check=check)
 
 
@@ -104,14 +103,15 @@ def _with_config_dir(trusted: Trust, run: str, conf_dirs: list[Path]) -> tuple[T
 class Inherited:
     """The check of a run that has the configuration of a recorded one, or of itself, and changes.
 
-    `recorded` are its overrides, `own` the given ones. `names`, of a fork, are the packages and
-    classes it may name.
+    `recorded` are its overrides, `own` the given ones. It may name what is `trusted`; a fork
+    records that.
     """
 
     config: dict[str, Any]
     recorded: list[str]
     own: list[str]
-    names: list[str] | None = None
+    trusted: Trust
+    is_fork: bool = False
 
     def overrides(self) -> list[str]:
         """The recorded overrides, without those that others replace, and the others."""
@@ -137,17 +137,17 @@ class Inherited:
 
         Raises: ConfigError with every mistake.
         """
-        given = composition.checked_config(composed)
+        given = composition.checked_config(composed, self.trusted)
         before = resolution.plain(self._as_recorded(composed))
         own = resume_policy.changes(before, resolution.plain(composed))
         plain = resume_policy.applied(self.config, own)
-        if self.names is not None:
+        if self.is_fork:
             plain |= {name: getattr(given, name) for name in schema.INSTRUCTIONS}
-            plain["trust"] = self.names
+            plain["trust"] = [*self.trusted.packages]
         if problems := schema.problems(plain):
             raise errors.ConfigError(problems.values())
         config = Train(**plain).with_absolute_paths()
-        if self.names is None:
+        if not self.is_fork:
             return config
         changes = resume_policy.changes(self.config, asdict(config))
         resume_policy.check(changes, config.resume_allow, is_fork=True)
@@ -237,7 +237,7 @@ def _named_folder(values: dict[str, Any], arguments: list[str]) -> RunFolder:
 
 
 def recorded_overrides(
-    folder: RunFolder, conf_dirs: list[Path], trusted: Trust, remedy: str = hydra_overrides.ALONE
+    folder: RunFolder, conf_dirs: list[Path], remedy: str = hydra_overrides.ALONE
 ) -> list[str]:
     """The recorded overrides of the run, which may only choose groups and set values.
 
@@ -253,7 +253,7 @@ def recorded_overrides(
             f"{folder.config.name} is enough for that; instead of a rerun, fork what it repeats"
         ) from error
     kept = _without(overrides, *schema.INSTRUCTIONS, *former_options.NAMES)
-    hydra_overrides.check(path, kept, diagnosis.groups(*conf_dirs), trusted, remedy)
+    hydra_overrides.check(path, kept, diagnosis.groups(*conf_dirs), remedy)
     return kept
 
 
