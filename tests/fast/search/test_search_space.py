@@ -81,11 +81,3 @@ def test_corners_have_both_ends_and_every_choice():
     assert space.corners() == [
         ["lr=0.0", "optimizer=adam"], ["lr=1.0", "optimizer=sgd"], ["lr=1.0", "optimizer=lion"],
     ]  # fmt: skip
-
-
-def test_a_grid_has_every_value_and_no_interval():
-    space = search_space(["n=range(1,9,3)", "optimizer=adam,sgd"], None)
-    assert space.grid() == {"n": [1, 4, 7], "optimizer": ["adam", "sgd"]}
-
-    with pytest.raises(errors.ConfigError, match="lr: an interval has no grid; give values as"):
-        search_space(["lr=interval(0,1)"], None).grid()

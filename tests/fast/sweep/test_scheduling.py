@@ -101,7 +101,7 @@ def test_an_error_of_the_source_stops_running_jobs_before_it_is_raised(tmp_path)
 
     class Saving(Attempt):
         def send(self, number):
-            self.replies["interrupted"], self.code = "interrupted", 130
+            self.replies["status"], self.code = State.INTERRUPTED, 130
             return super().send(number)
 
     ends, running = Attempt(0, {"objective": 1.0}), Saving(None)

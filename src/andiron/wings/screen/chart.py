@@ -49,15 +49,17 @@ def chart(
             code = line[place][1] | DOTS[x % wide][y % high]
             line[place] = ("", ord(style)) if is_marked else (style, code)
     labels = _axis_labels(rows - 1, low, top)
-    drawn = []
-    for number, line in enumerate(cells):
-        row = Text(f"{labels[number]:>{AXIS}}┤" if number in labels else " " * AXIS + "│")
-        for style, run in groupby(line, itemgetter(0)):
-            row.append("".join(chr(code) for _, code in run), style)
-        drawn.append(row)
     end = f"{last:,.0f} updates"
     start = f"{first:,.0f}".ljust(columns - len(end))
+    drawn = (_row(labels.get(number), line) for number, line in enumerate(cells))
     return [*drawn, Text(" " * AXIS + "└" + (start + end)[-columns:])]
+
+
+def _row(label: str | None, cells: Sequence[tuple[str, int]]) -> Text:
+    row = Text(" " * AXIS + "│" if label is None else f"{label:>{AXIS}}┤")
+    for style, run in groupby(cells, itemgetter(0)):
+        row.append("".join(chr(code) for _, code in run), style)
+    return row
 
 
 def _visible_points(lines: Iterable[Line], share: float) -> list[tuple[str, Points]]:

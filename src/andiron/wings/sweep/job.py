@@ -17,6 +17,7 @@ from omegaconf import DictConfig, open_dict
 from andiron import errors
 from andiron.interrupter import Interrupter
 from andiron.plain import improvement
+from andiron.plain.states import State
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers, command_line, signals, streams
 from andiron.shell.cli.signals import Signals
@@ -50,7 +51,7 @@ class Request:
 def run_request(request: Request, reply: Reply) -> int:
     """Runs the job as Hydra's `run_job` does; returns the exit code of the process.
 
-    Replies with the folder of the run, why it paused if it did, and its objective or an error.
+    Replies with the folder of the run, and its objective or else its status; the reason of it.
     """
     job_signals = Signals(Interrupter(request.job.pause_at), until_exit=True)
     command_line.show_log()
@@ -61,7 +62,7 @@ def run_request(request: Request, reply: Reply) -> int:
         except KeyboardInterrupt as error:
             message = "; ".join(["interrupted", *signals.outcome(error)])
             print(message, file=sys.stderr)
-            reply({"interrupted": message})
+            reply({"status": State.INTERRUPTED, "reason": message})
             return signals.exit_code(error)
         except Exception as error:
             return _report_failure(error.__cause__ or error, reply)
@@ -72,12 +73,12 @@ def _report_failure(error: BaseException, reply: Reply) -> int:
     """Reports the failure to the job's log and to the sweep; returns the exit code."""
     if isinstance(error, errors.AndironError):
         print(f"error: {error}", file=sys.stderr)
-        name = "diverged" if isinstance(error, errors.NonFiniteError) else "error"
+        state = State.DIVERGED if isinstance(error, errors.NonFiniteError) else State.FAILED
         problems = error.problems if isinstance(error, errors.ConfigError) else [str(error)]
-        reply({name: "; ".join(problems)})
+        reply({"status": state, "reason": "; ".join(problems)})
         return signals.exit_code(error)
     traceback.print_exception(error)
-    reply({"error": errors.reason(error)})
+    reply({"reason": errors.reason(error)})
     return signals.EXIT_FAILED
 
 
@@ -97,7 +98,7 @@ def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
         try:
             return train(config, run_dir, record)
         except errors.Paused as error:
-            reply({"paused": str(error)})
+            reply({"status": State.PAUSED, "reason": str(error)})
             return _objective_so_far(config, folder)
 
     return run_job(

@@ -119,7 +119,7 @@ def _run_work(
             for descriptor in (1, 2):
                 os.dup2(file.fileno(), descriptor)
     except OSError as error:
-        reply({"error": f"{output} cannot be written ({error.strerror})"})
+        reply({"reason": f"{output} cannot be written ({error.strerror})"})
         sys.exit(1)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]

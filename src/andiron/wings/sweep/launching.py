@@ -15,7 +15,7 @@ from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException
 from hydra.plugins.launcher import Launcher as HydraLauncher
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from andiron import errors
 from andiron.plain import readable
@@ -28,6 +28,7 @@ from andiron.wings.sweep import ledger, plain_jobs, shares, sweep_folder, sweep_
 from andiron.wings.sweep.job import Request, run_request
 from andiron.wings.sweep.job_process import JobProcess, start_clean_process
 from andiron.wings.sweep.ledger import Job, Ledger, Sweep
+from andiron.wings.sweep.search import objectives
 from andiron.wings.sweep.scheduling import FixedJobs, JobScheduler, JobSource, Limits
 from andiron.wings.sweep.sweep_screen import SweepScreen
 
@@ -54,12 +55,7 @@ class Launcher:
     @property
     def metric(self) -> str | None:
         """The metric by which jobs are compared."""
-        names, split, metric = (
-            OmegaConf.select(self.config, name)
-            for name in ("objective", "checkpoint.split", "checkpoint.metric")
-        )
-        first = names[0] if OmegaConf.is_list(names) else names
-        return first or (f"{split}/{metric}" if metric else None)
+        return next(iter(objectives.names_of(self.config)), None)
 
     def launch(self, overrides: Sequence[Sequence[str]], first: int) -> list[JobReturn]:
         """Runs the jobs that are not done; returns the results of all, in the order of `overrides`.
@@ -81,9 +77,7 @@ class Launcher:
         Raises: ConfigError for a problem that all share; and as `run`.
         """
         if len(overrides) > 1 and not self._environment(place=0):
-            of_last = self._problems(overrides[-1])
-            if shared := [text for text in self._problems(overrides[0]) if text in of_last]:
-                raise errors.ConfigError(shared)
+            self._check_first_and_last(overrides)
         known = ledger.read(self.folder)  # before locking: closing a file releases its lock
         jobs = known.numbered(overrides, first)
         by_identity = {job.identity: self._job_to_run(known, job, settled_statuses) for job in jobs}
@@ -99,6 +93,12 @@ class Launcher:
             view = SweepScreen(unique, self.metric, as_typed(self.folder))
             by_identity |= self.run(book, make_source(unique), view)
         return [by_identity[job.identity] for job in jobs]
+
+    def _check_first_and_last(self, overrides: Sequence[Sequence[str]]) -> None:
+        """Raises: ConfigError for the problems that both jobs have."""
+        of_last = self._problems(overrides[-1])
+        if shared := [text for text in self._problems(overrides[0]) if text in of_last]:
+            raise errors.ConfigError(shared)
 
     def _problems(self, overrides: Sequence[str]) -> Sequence[str]:
         """The problems of the job with these overrides."""

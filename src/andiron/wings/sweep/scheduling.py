@@ -111,11 +111,10 @@ class JobScheduler:
     def run(self, source: JobSource, interrupter: Interrupter) -> dict[str, Job]:
         """The jobs that ended, by identity.
 
-        Once the interrupter requests a stop, no job is started, and running jobs save their state
-        and stop. Raises: an error of the source, which stops the sweep in the same way.
+        Once the interrupter requests a stop, no job is started, and running jobs save and stop.
+        Raises: an error of the source, which stops the sweep in the same way.
         """
-        ended = dict[str, Job]()
-        failed: errors.AndironError | None = None
+        ended, failed = dict[str, Job](), None
         interrupter.cleanups.append(self._stop_now)
         while True:
             try:
@@ -123,10 +122,8 @@ class JobScheduler:
                     job = self._to_retry.popleft() if self._to_retry else source.next()
                     if job is None:
                         break
-                    if job.status == State.PRUNED:
-                        ended[job.identity] = self._settle_job(job)
-                    else:
-                        self._start_job(job)
+                    if settled := self._started_or_settled(job):
+                        ended[job.identity] = settled
                 if not self._running:
                     break
                 wait([running.process.sentinel for running in self._running], SECONDS_BETWEEN_LOOKS)
@@ -142,7 +139,15 @@ class JobScheduler:
             raise failed
         return ended
 
-    def _start_job(self, job: Job) -> None:
+    def _started_or_settled(self, job: Job) -> Job | None:
+        """Starts the job; one that its source has pruned is recorded and returned."""
+        if job.status == State.PRUNED:
+            self.view.job_ended(job, retried=False)
+            seconds = 0 if job.rungs else None
+            return self.book.record(
+                job, "ended", status=job.status, reason=job.reason, objective=job.objective,
+                seconds=seconds,
+            )  # fmt: skip
         places = {running.place for running in self._running}
         place = min(set(range(self.limits.jobs)) - places)
         process = self.start(job, place)
@@ -150,12 +155,7 @@ class JobScheduler:
             job, "started", pid=process.pid, threads=job.threads, pause_at=job.pause_at
         )
         self._running.append(RunningJob(started, process, place, time.monotonic()))
-
-    def _settle_job(self, job: Job) -> Job:
-        """Records a job that a source has decided without a process."""
-        self.view.job_ended(job, retried=False)
-        facts = {name: getattr(job, name) for name in ("status", "reason", "objective")}
-        return self.book.record(job, "ended", **facts, seconds=0 if job.rungs else None)
+        return None
 
     def _ended_jobs(
         self, source: JobSource, asked: errors.Interrupted | None
@@ -214,24 +214,19 @@ class JobScheduler:
         )
 
     def _outcome(self, running: RunningJob, code: int) -> tuple[State, str | None]:
-        facts = running.process.replies
-        if "objective" in facts:
-            paused = facts.get("paused")
-            return (State.PAUSED, paused) if paused else (State.DONE, None)
-        if running.stopped_as == State.PRUNED:
-            return State.PRUNED, None
-        if running.stopped_as == State.TIMED_OUT:
+        replies = running.process.replies
+        status, reason = replies.get("status"), replies.get("reason")
+        if "objective" in replies:
+            return status or State.DONE, reason
+        if running.stopped_as is not None:
             limit = readable.duration(60 * (self.limits.job_minutes or 0))
-            return State.TIMED_OUT, f"took longer than {limit}"
+            is_late = running.stopped_as is State.TIMED_OUT
+            return running.stopped_as, f"took longer than {limit}" if is_late else None
         if code < 0:
             name = signal.Signals(-code).name
             memory = ", perhaps out of memory" if name == "SIGKILL" else ""
             return State.KILLED, f"killed by {name}{memory}"
-        if "diverged" in facts:
-            return State.DIVERGED, str(facts["diverged"])
-        if "interrupted" in facts:
-            return State.INTERRUPTED, str(facts["interrupted"])
-        return State.FAILED, str(facts.get("error", f"its process ended with exit code {code}"))
+        return status or State.FAILED, reason or f"its process ended with exit code {code}"
 
     def _stop_now(self) -> None:
         """On a second Ctrl-C: interrupts the jobs once more, then kills those still running."""

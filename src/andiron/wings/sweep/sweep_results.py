@@ -90,8 +90,8 @@ class Results:
 def of_folder(folder: Path, metric: str | None = None, direction: str | None = None) -> Results:
     """The results of a sweep folder, by `metric` or else by the sweep's objective.
 
-    The table has done jobs only; paused jobs also have an objective, the last that they reached.
-    Configurations with a pruned or diverged job come last. Without rows if no job is done.
+    The rows have done jobs only; paused jobs have the last objective that they reached.
+    Configurations with a pruned or diverged job come last.
     Raises: SelectionError if no done job has this metric.
     """
     sweep = ledger.read(folder)
@@ -102,9 +102,8 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
         if (job.status == State.DONE or job.has_paused) and (run := sweep.run_of(job))
     }
     measured = [run for run in run_reader.read(map(RunFolder, by_path)) if run.metrics]
-    done = [run for run in measured if by_path[run.path].status == State.DONE]
     own = sweep.facts.get("objective")
-    if not done:
+    if not (done := [run for run in measured if by_path[run.path].status == State.DONE]):
         return Results(folder, jobs, metric or str(own or ""))
     by_objective = run_list.metric_of(done, own if isinstance(own, str) else None)
     name = run_list.metric_of(done, metric) if metric else by_objective
@@ -114,15 +113,20 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     rows.sort(key=lambda row: ledger.configuration(by_path[row.runs[0].path]) in out)
     rows = [replace(row, place=place) for place, row in enumerate(rows, 1)]
     values = {by_path[run.path].identity: run.value(name) for run in measured}
-    compared = [replace(job, objective=values.get(job.identity)) for job in jobs]
-    results = Results(folder, compared, name, rows, is_by_objective=name == by_objective)
-    if direction is None:
-        return results
-    best = run_values.best_first(rows[0].runs, name, direction)[0]
-    command = command_of(by_path[best.path], sweep.facts.get("command"))
-    return replace(
-        results, best=by_path[best.path], best_command=command, changes=best.changes()
-    )
+    jobs = [replace(job, objective=values.get(job.identity)) for job in jobs]
+    results = Results(folder, jobs, name, rows, is_by_objective=name == by_objective)
+    command = sweep.facts.get("command")
+    return _with_best(results, direction, by_path, command) if direction else results
+
+
+def _with_best(
+    results: Results, direction: str, by_path: Mapping[Path, Job], command: Any
+) -> Results:
+    """The results with the best job of the first row; `command` is that of the sweep."""
+    best = run_values.best_first(results.rows[0].runs, results.metric, direction)[0]
+    job = by_path[best.path]
+    again, changes = command_of(job, command), best.changes()
+    return replace(results, best=job, best_command=again, changes=changes)
 
 
 def as_csv(jobs: Sequence[Job], metric: str) -> str:

@@ -26,7 +26,10 @@ def objectives(config: Config, directions: Sequence[str] | None = None) -> list[
     `directions` overrides the directions of the metrics' classes.
     Raises: ConfigError if a direction is unknown.
     """
-    names = _names(config)
+    names = names_of(config)
+    if not names:
+        why = "the checkpoints follow no metric either; give one, such as objective=valid/loss"
+        raise errors.ConfigError([f"objective=null: {why}"])
     if directions is not None and len(directions) != len(names):
         why = f"there are {len(names)} objectives; give a direction for each: {', '.join(names)}"
         raise errors.ConfigError([f"hydra.sweeper.directions={list(directions)}: {why}"])
@@ -48,15 +51,14 @@ def objectives(config: Config, directions: Sequence[str] | None = None) -> list[
     return [Objective(name, str(best)) for name, best in zip(names, chosen, strict=True)]
 
 
-def _names(config: Config) -> list[str]:
+def names_of(config: Config) -> list[str]:
+    """The metrics of `objective`, or the metric that checkpoints follow; empty if none."""
     names = config.get("objective")
     if names is not None:
-        return list(names) if isinstance(names, list) else [names]
+        return [names] if isinstance(names, str) else list(names)
     followed = config.get("checkpoint") or {}
-    if not followed.get("metric"):
-        why = "the checkpoints follow no metric either; give one, such as objective=valid/loss"
-        raise errors.ConfigError([f"objective=null: {why}"])
-    return [f"{followed['split']}/{followed['metric']}"]
+    metric = followed.get("metric")
+    return [f"{followed['split']}/{metric}"] if metric else []
 
 
 def _higher_is_better(node: Any) -> bool | None:

@@ -14,7 +14,6 @@ from optuna import exceptions, pruners, samplers
 
 from andiron import errors
 from andiron.wings.sweep.search.search_options import SearchOptions
-from andiron.wings.sweep.search.search_space import SearchSpace
 
 PRUNERS = {
     "median": pruners.MedianPruner,
@@ -25,7 +24,7 @@ PRUNERS = {
 }
 
 
-def sampler(options: SearchOptions, space: SearchSpace, number: int) -> samplers.BaseSampler:
+def sampler(options: SearchOptions, number: int) -> samplers.BaseSampler:
     """The sampler for trial `number`.
 
     Raises: ConfigError for options that it does not accept.
@@ -38,8 +37,6 @@ def sampler(options: SearchOptions, space: SearchSpace, number: int) -> samplers
             return samplers.TPESampler(**{"seed": seed, "constant_liar": True} | extra)
         if options.sampler == "random":
             return samplers.RandomSampler(seed=seed, **extra)
-        if options.sampler == "grid":
-            return _Grid(space.grid(), seed=options.seed, **extra)
         defaults: dict[str, Any] = {
             "independent_sampler": samplers.RandomSampler(seed=seed),
             "warn_independent_sampling": False,
@@ -49,13 +46,16 @@ def sampler(options: SearchOptions, space: SearchSpace, number: int) -> samplers
         return samplers.QMCSampler(**defaults | extra)
 
 
-def pruner(options: SearchOptions) -> pruners.BasePruner:
+def pruner(options: SearchOptions, num_objectives: int) -> pruners.BasePruner:
     """The pruner; without a choice, one that never prunes.
 
-    Raises: ConfigError for options that it does not accept.
+    Raises: ConfigError for several objectives, or options that it does not accept.
     """
     if options.pruner is None:
         return pruners.NopPruner()
+    if num_objectives > 1:
+        why = "a trial with several objectives has no single value to be pruned by; leave it out"
+        raise errors.ConfigError([f"hydra.sweeper.pruner={options.pruner}: {why}"])
     extra = options.pruner_options or {}
     if options.pruner == "percentile":
         extra = {"percentile": 25.0} | extra
@@ -73,10 +73,3 @@ def _option_errors(chosen: str, option: str, extra: Mapping[str, Any]) -> Iterat
         except (TypeError, ValueError) as error:
             why = f"does not fit hydra.sweeper.{chosen}: {error}"
             raise errors.ConfigError([f"hydra.sweeper.{option}={dict(extra)}: {why}"]) from error
-
-
-class _Grid(samplers.GridSampler):
-    """A grid sampler that leaves the end to the search: `Study.stop` needs optuna's own loop."""
-
-    def after_trial(self, *_: Any) -> None:
-        pass

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from andiron.ranges import Direction, Seed, Trials
 
-Sampler = Literal["tpe", "random", "grid", "qmc"]
+Sampler = Literal["tpe", "random", "qmc"]
 Pruner = Literal["median", "percentile", "hyperband", "successive_halving", "wilcoxon"]
 
 

@@ -20,7 +20,6 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 
 from andiron import errors
 
-MOST_VALUES = 10_000  # of one option in a grid
 Values = Mapping[str, Any]  # by option
 Kind = CategoricalDistribution | FloatDistribution | IntDistribution
 
@@ -46,20 +45,6 @@ class SearchSpace:
             )
             for row in range(longest)
         ]
-
-    def grid(self) -> dict[str, list[Any]]:
-        """Every value of each option.
-
-        Raises: ConfigError naming the options without a finite list of values.
-        """
-        values = {option: _enumerated(kind) for option, kind in self.options.items()}
-        if endless := [option for option, listed in values.items() if not listed]:
-            raise errors.ConfigError(
-                f"{option}: an interval has no grid; give values as {option}=1,2,3 or "
-                f"{option}=range(1,9,2), or choose another hydra.sweeper.sampler"
-                for option in endless
-            )
-        return values
 
 
 def search_space(overrides: Iterable[str], loader: Any) -> SearchSpace:
@@ -141,16 +126,6 @@ def _ends(kind: Kind) -> list[Any]:
     if isinstance(kind, CategoricalDistribution):
         return list(kind.choices)
     return [kind.low, kind.high]
-
-
-def _enumerated(kind: Kind) -> list[Any]:
-    """Every value, as the study has it; empty for an interval or more than `MOST_VALUES`."""
-    if isinstance(kind, CategoricalDistribution):
-        return list(kind.choices)
-    count = 0 if kind.step is None else round((kind.high - kind.low) / kind.step) + 1
-    if count > MOST_VALUES:
-        return []
-    return [kind.low + index * (kind.step or 0) for index in range(count)]
 
 
 def _text(value: Any) -> str:

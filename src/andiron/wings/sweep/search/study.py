@@ -1,7 +1,6 @@
 """The study of a sweep: trials in a database in its folder, resumed by a later command."""
 
 import json
-import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -41,17 +40,9 @@ class SweepStudy:
         """
         self._space, self._options = space, options
         self.shared, self.objectives = space.fixed, tuple(objectives)
-        samplers.sampler(options, space, 0)  # checks its options before anything is written
-        pruner = samplers.pruner(options)
-        if options.pruner and len(objectives) > 1:
-            why = "a trial with several objectives has no single value to be pruned by"
-            raise errors.ConfigError(
-                [f"hydra.sweeper.pruner={options.pruner}: {why}; leave it out"]
-            )
+        samplers.sampler(options, 0)  # checks its options before anything is written
+        pruner = samplers.pruner(options, len(objectives))
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        n_trials = options.n_trials
-        if options.sampler == "grid":
-            n_trials = min(n_trials, math.prod(map(len, space.grid().values())))
         self._path = folder / study_storage.FILES[options.storage]
         with _explaining_errors(self._path):
             self.optuna = optuna.create_study(
@@ -63,7 +54,8 @@ class SweepStudy:
             )
             self._check_same(folder)
             self._requeue()
-            self.left = max(0, n_trials - len(self.trials(TrialState.COMPLETE, TrialState.PRUNED)))
+            ended = self.trials(TrialState.COMPLETE, TrialState.PRUNED)
+            self.left = max(0, options.n_trials - len(ended))
 
     def trials(self, *states: TrialState) -> list[FrozenTrial]:
         """The trials in these states, or all of them, in order."""
@@ -73,7 +65,7 @@ class SweepStudy:
         """A new trial and the overrides of its run; raises as `tell`."""
         self.left -= 1
         number = len([trial for trial in self.trials() if AGAIN not in trial.user_attrs])
-        self.optuna.sampler = samplers.sampler(self._options, self._space, number)
+        self.optuna.sampler = samplers.sampler(self._options, number)
         with warnings.catch_warnings(), _explaining_errors(self._path):
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             trial = self.optuna.ask({**self._space.options})
