@@ -12,7 +12,7 @@ METRIC = "valid/accuracy"
 def run_with(path, **parts):
     """A run whose parts are given; those that are not are empty."""
     run = RunReader(RunFolder(Path(path)))
-    vars(run).update({"options": {}, "nodes": set(), "metrics": {}, "directions": {}, **parts})
+    vars(run).update({"options": {}, "metrics": {}, "directions": {}, **parts})
     return run
 
 

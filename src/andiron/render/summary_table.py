@@ -26,12 +26,12 @@ def show(summary: dict[str, Any], console: Console) -> None:
     written = summary_lines.content(summary)
     numbers = map(right, METRICS[2:])
     parts: list[Table | Text] = [
-        _rows(written.metrics, Column("split"), Column("metric", overflow="fold"), *numbers,
-              title=written.title)
+        rows(written.metrics, Column("split"), Column("metric", overflow="fold"), *numbers,
+             title=written.title)
     ]  # fmt: skip
     if written.classes:
         headers = "class", right("samples"), right("recall"), "predicted as"
-        parts.append(_rows(written.classes, *headers, title="worst classes"))
+        parts.append(rows(written.classes, *headers, title="worst classes"))
     parts += map(_plain, written.lines)
     last = summary.get("last_lr", {})
     owners = {
@@ -42,9 +42,10 @@ def show(summary: dict[str, Any], console: Console) -> None:
     console.print(Group(*parts))
 
 
-def _rows(rows: list[list[str]], *headers: Column | str, title: str) -> Table:
+def rows(lines: list[list[str]], *headers: Column | str, title: str) -> Table:
+    """A table with a row of untrusted texts for each of the lines."""
     shown = Table(*headers, title=_plain(title))
-    for cells in rows:
+    for cells in lines:
         shown.add_row(*map(_plain, cells))
     return shown
 

@@ -1,6 +1,7 @@
 """Whether configurations differ from the first, beyond the noise of their seeds."""
 
 import argparse
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from andiron import errors
@@ -10,6 +11,7 @@ from andiron.shell.cli.answer_schemas import (
 )  # fmt: skip
 from andiron.shell.cli.process import Command
 from andiron.wings.runs import command, run_list, run_values, seed_groups
+from andiron.wings.runs.run_reader import RunReader
 from andiron_lab.seeds import seed_differences
 
 SIZE: dict[str, Any] = {
@@ -22,7 +24,7 @@ SIZE: dict[str, Any] = {
 def differ(options: command.Options) -> None:
     """Prints how configurations differ from the first, over seeds, and whether that is shown."""
     folders = options.folders or command.DEFAULT_FOLDERS
-    sides = seed_groups.sides(command.require_runs(options, [path]) for path in folders)
+    sides = _sides(command.require_runs(options, [path]) for path in folders)
     runs = [run for side in sides for run in side]
     metric = run_list.metric_of(runs, options.metric)
     direction = options.direction or run_values.direction_of(metric, runs)
@@ -31,7 +33,10 @@ def differ(options: command.Options) -> None:
     if len(sides) < 2 or not all(groups):
         why = f"give two configurations with runs that have ended and have {metric}"
         raise errors.SelectionError("\n".join([why, *notes]))
-    notes += seed_groups.unlike(runs)
+    origins = [run.provenance for run in runs]
+    notes += seed_groups.unlike("code", [*map(seed_groups.code_of, origins)])
+    notes += seed_groups.unlike("data", [origin.get("data") for origin in origins])
+    notes += seed_groups.unlike("numbers of updates", [run.facts.get("updates") for run in runs])
     found = [
         seed_differences.plain(each, direction, options.size)
         for each in seed_differences.from_first(groups)
@@ -50,6 +55,25 @@ def differ(options: command.Options) -> None:
         tables.append(f"test samples\n{seed_differences.as_table(samples)}")
     if not answers.give(answer):
         print("\n\n".join([seed_groups.as_table(rows), *tables, *notes]))
+
+
+def _sides(named: Iterable[Sequence[RunReader]]) -> list[list[RunReader]]:
+    """The groups of each argument; runs named one by one form groups too, if their code is equal.
+
+    A shell names runs one by one for `runs/wide-*`.
+    """
+    groups: list[list[RunReader]] = []
+    alone: list[tuple[Any, list[RunReader]]] = []
+    for runs in named:
+        found = seed_groups.by_seed(runs)
+        if len(runs) == 1:
+            recipe = seed_groups.configuration(runs[0]), seed_groups.code_of(runs[0].provenance)
+            if same := [group for known, group in alone if known == recipe]:
+                same[0].extend(runs)
+                continue
+            alone.append((recipe, found[0]))
+        groups += found
+    return groups
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -10,13 +10,13 @@ from refusals import message_of
 from seed_runs import run_with
 
 
-def run(name, *, accuracy=None, status="done", nodes=("optimizer", "model"), **options):
+def run(name, *, accuracy=None, status="done", **options):
     metrics = {} if accuracy is None else {"valid/accuracy": Standing(accuracy / 2, 2, accuracy, 1)}
     return run_with(
         name,
         facts={"status": status, "started": f"2026-11-2{name}T07:00:00+00:00"},
         options={option.replace("__", "."): value for option, value in options.items()},
-        nodes=nodes, metrics=metrics, directions={"accuracy": "highest"},
+        metrics=metrics, directions={"accuracy": "highest"},
     )  # fmt: skip
 
 

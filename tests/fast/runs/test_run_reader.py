@@ -55,7 +55,6 @@ def test_a_finished_run_is_its_summary(tmp_path):
     assert run.problems == ()
     assert run.facts["status"] == "done" and run.facts["seconds"] == 3.5
     assert run.options == {"lr": 0.1, "seed": 1, "model": "MLP", "model.hidden": [8]}
-    assert run.nodes == {"model"}
     assert vars(run.metrics["valid/loss"]) == {
         "best": 0.25, "epoch_of_best": 1, "last": 0.5, "last_epoch": 2,
     }  # fmt: skip

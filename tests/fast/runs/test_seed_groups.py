@@ -3,7 +3,7 @@
 import json
 
 from andiron.run_folder import RunFolder
-from andiron.wings.runs.seed_groups import compared, doubt, unlike
+from andiron.wings.runs.seed_groups import code_of, compared, doubt, unlike
 from seed_runs import METRIC, runs
 
 
@@ -30,7 +30,8 @@ def test_runs_of_different_code_are_named(tmp_path):
         run.folder = folder
         every.append(run)
 
-    assert unlike(every[:3]) == []
+    code = [code_of(run.provenance) for run in every]
+    assert unlike("code", code[:3]) == []
     said = "the runs have different code: it may be what a difference shows"
-    assert unlike(every, ["code"]) == [said]
+    assert unlike("code", code) == [said]
     assert said in doubt(compared(every, METRIC, "highest"), METRIC)

@@ -140,8 +140,8 @@ def test_a_truncated_file_is_refused(length, here):
 
     ended = called(import_state_dict.main, "weights.pt", "out.safetensors")
     words = ended.errors
-    assert ended.code == 1 and words.startswith("error: weights.pt: not a whole file of torch.save (")
-    assert words.endswith("); restore it from a copy\n")
+    assert words.startswith("error: weights.pt: not a whole file of torch.save (")
+    assert words.endswith("); restore it from a copy\n") and ended.code == 1
     assert len(words.splitlines()) == 1 and not Path("out.safetensors").exists()
 
 

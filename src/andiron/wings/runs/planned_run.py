@@ -19,12 +19,11 @@ from andiron.disk import guarded_folders
 from andiron.optim.owners import group_table
 from andiron.plain import wings
 from andiron.protocols import Point
-from andiron.render.summary_table import groups, right
+from andiron.render.summary_table import groups, right, rows
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, configured_learner
 from andiron.shell.assembly.components import Components
 from andiron.shell.cli import answers
-from andiron.shell.config import trust
 from andiron.shell.config.schema import Train
 from andiron.shell.run import exhausted
 from andiron.writers import TensorBoardWriter
@@ -38,12 +37,11 @@ def plan(config: Train, run_dir: Path) -> None:
     """Prints what training would do, and writes the learning rates to TensorBoard."""
     config = _unwritten(config)
     built = components.build(config)
-    rates = learning_rates(built)
+    rates = _learning_rates(built)
     owners = group_table.param_groups(built.optimizer.groups, rates[0], built.schedule)
     _write_curves(rates, run_dir)
-    seconds: list[float] = []
-    sizes, slices = _memory_and_slices(config, built, run_dir, seconds)
-    advice = asking(seconds[-1], sizes, built.num_updates)
+    sizes, seconds, slices = _memory_and_slices(config, built, run_dir)
+    advice = asking(seconds, sizes, built.num_updates)
     steps, shown_rates = _steps(config, built), _spread(rates, ROWS)
     if answers.give({
         "run_dir": str(run_dir), "steps": steps, "groups": owners,
@@ -52,14 +50,15 @@ def plan(config: Train, run_dir: Path) -> None:
     }):  # fmt: skip
         return
     console, views = Console(), wings.optional("andiron_lab.views.model_views")
-    mebibytes = {name: size / 2**20 for name, size in sizes.items()}
     fits = "memory" if slices is None else f"memory, with slices={slices}"
+    counts = [[name, f"{number:,}"] for name, number in steps.items()]
+    mebibytes = [[name, f"{size / 2**20:,.2f} MiB"] for name, size in sizes.items()]
     console.print(
-        _number_table("steps", steps, "{:,}"),
+        rows(counts, "", right(""), title="steps"),
         *([views.overview(built)] if views else []),
         groups(owners, "parameter groups at the first update", lr="lr"),
         _rate_table(shown_rates),
-        _number_table(fits, mebibytes, "{:,.2f} MiB"),
+        rows(mebibytes, "", right(""), title=fits),
     )
     if slices != config.slices:
         now = "" if config.slices is None else f" with slices={config.slices}"
@@ -69,23 +68,29 @@ def plan(config: Train, run_dir: Path) -> None:
         f"a question about an update takes at most about {advice['seconds']} s with "
         f"checkpoint.every={every} checkpoint.keep_every_updates={every}, which takes "
         f"{advice['checkpoints']:,} x {advice['bytes'] / 1e6:,.1f} MB of disk",
-        soft_wrap=True,
-    )
-    console.print(f"learning rates as curves: tensorboard --logdir {run_dir}", soft_wrap=True)
+        f"learning rates as curves: tensorboard --logdir {run_dir}",
+        sep="\n", soft_wrap=True,
+    )  # fmt: skip
 
 
-def check(config: Train) -> dict[str, Any]:
+def check(config: Train) -> dict[str, dict[str, int]]:
     """The steps and the memory of a run, after an update and a batch of validation in memory.
 
     Raises: AndironError for data, a model or another part that cannot be used.
     """
-    config = _unwritten(config)
-    for _, _, node in trust.nodes({"data": config.data}):
-        node |= {"decoded": "workers"} if "decoded" in node else {}
+    config = dataclasses.replace(_unwritten(config), data=_decoded_by_workers(config.data))
     with guarded_folders.writing_refused("check writes nothing; training would write it"):
         built = components.build(config)
-        sizes = memory(config, built, Path("unused"))
+        sizes, _ = _memory(config, built, Path("unused"))
     return {"steps": _steps(config, built), "memory_bytes": sizes}
+
+
+def _decoded_by_workers(node: Any) -> Any:
+    """The node of a data set, where pictures are not decoded into a file."""
+    if not isinstance(node, dict):
+        return node
+    inner = {name: _decoded_by_workers(value) for name, value in node.items()}
+    return inner | {"decoded": "workers"} if "decoded" in node else inner
 
 
 def _unwritten(config: Train) -> Train:
@@ -95,7 +100,7 @@ def _unwritten(config: Train) -> Train:
     )
 
 
-def learning_rates(built: Components) -> Rates:
+def _learning_rates(built: Components) -> Rates:
     """The rate of every group that is not frozen, at each update; Plateau stays at its first."""
     rates = {}
     for updates in range(built.num_updates):
@@ -104,7 +109,7 @@ def learning_rates(built: Components) -> Rates:
     return rates
 
 
-def asking(seconds: float, sizes: dict[str, int], updates: int) -> dict[str, int]:
+def asking(seconds: float, sizes: Mapping[str, int], updates: int) -> dict[str, int]:
     """How often to keep a checkpoint, so that an update is made again within ANSWER_SECONDS."""
     every = max(1, min(updates, int(ANSWER_SECONDS / seconds)))
     every = int(float(f"{every:.0e}")) if every < updates else every  # one digit is enough
@@ -116,26 +121,24 @@ def asking(seconds: float, sizes: dict[str, int], updates: int) -> dict[str, int
 
 
 def _memory_and_slices(
-    config: Train, built: Components, run_dir: Path, steps: list[float]
-) -> tuple[dict[str, int], int | None]:
-    """The memory of an update, and the fewest slices with which it fits."""
+    config: Train, built: Components, run_dir: Path
+) -> tuple[dict[str, int], float, int | None]:
+    """The memory and the seconds of an update, and the fewest slices with which it fits."""
     try:
-        return memory(config, built, run_dir, steps), config.slices
+        return *_memory(config, built, run_dir), config.slices
     except (RuntimeError, MemoryError) as error:
         slices = 2 * (config.slices or 1)
         if not exhausted.is_out_of_memory(error) or slices > config.batch_size:
             raise
     config = dataclasses.replace(config, slices=slices)
-    return _memory_and_slices(config, components.build(config), run_dir, steps)
+    return _memory_and_slices(config, components.build(config), run_dir)
 
 
-def memory(
-    config: Train, built: Components, run_dir: Path, steps: list[float] | None = None
-) -> dict[str, int]:
+def _memory(config: Train, built: Components, run_dir: Path) -> tuple[dict[str, int], float]:
     """Bytes of weights, gradients, activations, optimizer state and averages; on a GPU its peak.
 
-    Measured on one update of the first epoch, which changes the model. `steps` gets the seconds of
-    the gradients of another one.
+    Measured on one update of the first epoch, which changes the model; also the seconds of the
+    gradients of another one.
     """
     with configured_learner.learner(config, built, run_dir) as learner:
         parameters = list(learner.model.parameters())
@@ -147,10 +150,9 @@ def memory(
             first: Any = copy.copy(built.valid)
             first.epoch = lambda epoch: itertools.islice(built.valid.epoch(epoch), 1)
             learner.evaluate(first)  # its errors would end a run only after the first epoch
-            if steps is not None:
-                began, group = time.perf_counter(), [batch] * config.grads_accumulation
-                _ = float(learner.updater.gradients(group, learner.position)[0].loss or 0)
-                steps.append(time.perf_counter() - began)
+            began, group = time.perf_counter(), [batch] * config.grads_accumulation
+            _ = float(learner.updater.gradients(group, learner.position)[0].loss or 0)
+            seconds = time.perf_counter() - began
         averages = [average.state_dict().values() for average in learner.averages.values()]
         part = "slice" if config.slices else "batch"
         sizes = {
@@ -162,7 +164,7 @@ def memory(
         }
     if built.device.type == "cuda":
         sizes["peak on the GPU"] = torch.cuda.max_memory_allocated(built.device)
-    return sizes
+    return sizes, seconds
 
 
 def _bytes(tensors: Iterable[Tensor]) -> int:
@@ -205,22 +207,14 @@ def _spread(rates: Rates, number: int) -> Rates:
     return {place: rates[place] for place in places}
 
 
-def _number_table(title: str, rows: Mapping[str, float], layout: str) -> Table:
-    """A table with a name and a number in each row."""
-    table = Table("", right(""), title=title, show_header=False)
-    for name, number in rows.items():
-        table.add_row(name, layout.format(number))
-    return table
-
-
 def _rate_table(rates: Rates) -> Table:
     """A row for each update, a column for each group; empty where the group is frozen."""
     names = list(dict.fromkeys(name for by_group in rates.values() for name in by_group))
-    table = Table(*(right(Text(name)) for name in ("update", *names)), title="learning rates")
-    for updates, by_group in rates.items():
-        cells = (f"{by_group[name]:.3g}" if name in by_group else "" for name in names)
-        table.add_row(f"{updates:,}", *cells)
-    return table
+    cells = [
+        [f"{updates:,}", *(f"{by_group[name]:.3g}" if name in by_group else "" for name in names)]
+        for updates, by_group in rates.items()
+    ]
+    return rows(cells, *(right(Text(name)) for name in ("update", *names)), title="learning rates")
 
 
 def _write_curves(rates: Rates, run_dir: Path) -> None:

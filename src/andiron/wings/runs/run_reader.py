@@ -57,13 +57,8 @@ class RunReader:
 
     @cached_property
     def options(self) -> Mapping[str, Any]:
-        """Every option by its dotted name; a node's name has its class."""
-        return self._options_and_nodes[0]
-
-    @cached_property
-    def nodes(self) -> frozenset[str]:
-        """The names of options that are a node's class."""
-        return self._options_and_nodes[1]
+        """Every option by its dotted name; the name of a node has its class."""
+        return flat_options(read_object(self.folder.config, self._problems, MOST_OPTIONS))
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
@@ -177,12 +172,8 @@ class RunReader:
         return value
 
     @cached_property
-    def _options_and_nodes(self) -> tuple[Plain, frozenset[str]]:
-        return flat_options(read_object(self.folder.config, self._problems, MOST_OPTIONS))
-
-    @cached_property
     def _status(self) -> Plain:
-        _ = self._options_and_nodes  # its problems are first
+        _ = self.options  # its problems are first
         return read_object(self.folder.status, self._problems)
 
     @cached_property

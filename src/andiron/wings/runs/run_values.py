@@ -60,7 +60,7 @@ def differing(runs: Sequence[RunReader]) -> list[str]:
     for name in Names(runs).options:
         with_option = [run for run in runs if name in run.options]
         values = {comparable(run.options[name]) for run in with_option}
-        is_argument = any(name.startswith(f"{node}.") for node in with_option[0].nodes)
+        is_argument = any(name.startswith(f"{node}.") for node in with_option[0].options)
         if len(with_option) < len(runs) and not is_argument:
             values.add(None)
         if len(values) > 1:

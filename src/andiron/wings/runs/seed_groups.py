@@ -18,7 +18,6 @@ from andiron.wings.runs.run_values import Names, comparable, differing
 from andiron.wings.runs.text_table import cell, table
 
 APART = ("seed", "name")  # options in which runs of one group may differ
-UNLIKE = "code", "data", "numbers of updates"  # what a difference may come from, beside options
 ENDED = (State.DONE, State.DIVERGED)
 MOST = 1e150  # values whose squares are finite
 
@@ -51,30 +50,12 @@ def by_seed(runs: Iterable[RunReader]) -> list[list[RunReader]]:
     """The runs in groups whose configurations are equal apart from seed and name."""
     groups: dict[frozenset[Any], list[RunReader]] = {}
     for run in runs:
-        groups.setdefault(_configuration(run), []).append(run)
+        groups.setdefault(configuration(run), []).append(run)
     return list(groups.values())
 
 
-def sides(named: Iterable[Sequence[RunReader]]) -> list[list[RunReader]]:
-    """The groups of each argument; runs named one by one form groups too, if their code is equal.
-
-    A shell names runs one by one for `runs/wide-*`.
-    """
-    groups: list[list[RunReader]] = []
-    alone: list[tuple[Any, list[RunReader]]] = []
-    for runs in named:
-        found = by_seed(runs)
-        if len(runs) == 1:
-            recipe = _configuration(runs[0]), code_of(runs[0].provenance)
-            if same := [group for known, group in alone if known == recipe]:
-                same[0].extend(runs)
-                continue
-            alone.append((recipe, found[0]))
-        groups += found
-    return groups
-
-
-def _configuration(run: RunReader) -> frozenset[Any]:
+def configuration(run: RunReader) -> frozenset[Any]:
+    """The options in which the runs of one group are equal, in hashable form."""
     return frozenset(
         (name, comparable(value))
         for name, value in run.options.items()
@@ -135,24 +116,16 @@ def label(row: Row) -> str:
     return " ".join([f"{row.place}:", *options])
 
 
-def unlike(runs: Sequence[RunReader], names: Sequence[str] = UNLIKE) -> list[str]:
-    """A line for each of the names in which the runs are not all the same."""
-    origins = [run.provenance for run in runs]
-    facts = {
-        "code": [*map(code_of, origins)],
-        "data": [origin.get("data") for origin in origins],
-        "numbers of updates": [run.facts.get("updates") for run in runs],
-    }
-    return [
-        f"the runs have different {name}: it may be what a difference shows"
-        for name in names
-        if any(fact != facts[name][0] for fact in facts[name])
-    ]
+def unlike(name: str, facts: Sequence[Any]) -> list[str]:
+    """A line if the facts of runs are not all equal; `name` says what they are."""
+    if all(fact == facts[0] for fact in facts):
+        return []
+    return [f"the runs have different {name}: it may be what a difference shows"]
 
 
 def doubt(rows: Sequence[Row], metric: str) -> str | None:
     """Lines if the code differs, or if other groups have values as good as the first has."""
-    lines = unlike([run for row in rows for run in row.runs], ["code"])
+    lines = unlike("code", [code_of(run.provenance) for row in rows for run in row.runs])
     first, *others = ([*_values(row.runs, metric)] or [math.nan] for row in rows)
     beside = [
         place

@@ -45,14 +45,13 @@ def read_object(
     return {}
 
 
-def flat_options(config: Mapping[str, Any]) -> tuple[Plain, frozenset[str]]:
-    """Every option by its dotted name, and the names of nodes, whose values are class names.
+def flat_options(config: Mapping[str, Any]) -> Plain:
+    """Every option by its dotted name; the name of a node has its class.
 
     A schedule's copy of `lr`, which the user did not set, and `render`, which does not affect
     training, are left out.
     """
     flat: Plain = {}
-    nodes = set()
     for path, value in leaves(config):
         if path[0] == FROM_PYTHON:  # the classes of components that cannot be made again
             if path[1:2] == ("not_recorded",) and path[-1] == "class":
@@ -61,12 +60,10 @@ def flat_options(config: Mapping[str, Any]) -> tuple[Plain, frozenset[str]]:
         if path[0] == "render":
             continue
         if path[-1] == "_target_" and len(path) > 1:
-            name = ".".join(path[:-1])
-            nodes.add(name)
-            flat[name] = str(value).rpartition(".")[2]
+            flat[".".join(path[:-1])] = str(value).rpartition(".")[2]
         elif not (len(path) == 2 and path[0] == "scheduler" and value == config.get("lr")):
             flat[".".join(path)] = value
-    return flat, frozenset(nodes)
+    return flat
 
 
 def standings_of(rows: Any, problems: list[str]) -> Iterator[tuple[str, Standing]]:
