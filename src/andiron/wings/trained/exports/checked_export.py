@@ -9,13 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from andiron import errors, inference, serialization
-from andiron.data import structures
+from andiron.data import RawBatch, structures
+from andiron.data.dataset import Batcher
 from andiron.data.splitting.described import Described
 from andiron.disk import files
 from andiron.shell.assembly import adapters
 from andiron.tasks import Adversarial, LanguageModel
 from andiron.tasks.criterion import Supervised
-from andiron.wings.trained.exports import adapter_files, programs, stored_inputs
+from andiron.wings.trained.exports import adapter_files, programs
 from andiron.wings.trained.exports.model_card import Card
 from andiron.wings.trained.exports.output_agreement import Agreement, Program, measured
 
@@ -24,6 +25,18 @@ BATCH_SIZES = (1, 5)  # compared; programs are traced with TRACED
 TRACED = 2
 WEIGHTS = ("safetensors", "adapter")  # no programs, whose input is one tensor
 CHUNK_BYTES = 2**24
+
+
+class Preprocessed(nn.Module):
+    """`model` applied to inputs as the data set stores them, by the batcher of the run."""
+
+    def __init__(self, batcher: Batcher, model: nn.Module):
+        super().__init__()
+        self.batcher, self.model = batcher, model
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        raw = RawBatch(inputs, inputs)  # without targets
+        return self.model(self.batcher(raw, inputs.device).inputs)
 
 
 def export(
@@ -45,7 +58,8 @@ def export(
     raw, inputs = _inputs(model, described, stored, kind)
     exported_inputs, module = inputs, model
     if with_preprocessing:
-        exported_inputs, module = raw, _with_preprocessing(model, described, raw, kind)
+        _check_preprocessing(model, kind)
+        exported_inputs, module = raw, Preprocessed(described.batcher, model).eval()
     axes = _axes(model, described)
     expected = _outputs(model, _batches(inputs, axes))
     if kind != "adapter":
@@ -92,21 +106,15 @@ def _inputs(model: nn.Module, described: Described, stored: Any, kind: str) -> t
     return raw, inputs
 
 
-def _with_preprocessing(
-    model: nn.Module, described: Described, raw: Tensor, kind: str
-) -> nn.Module:
-    """The model for inputs as stored.
-
-    Raises: DataError for weights, for a generator, and for a batcher of the user's own.
-    """
-    problem = ""
+def _check_preprocessing(model: nn.Module, kind: str) -> None:
+    """Raises: DataError for weights alone, and for a generator."""
     if kind in WEIGHTS:
         problem = f"{kind} has weights and no program; choose --format torch or onnx"
     elif isinstance(model, Adversarial):
         problem = "a generator's inputs are latents, which are not preprocessed"
-    if problem:
-        raise errors.DataError(f"--preprocessing: {problem}, or leave it out")
-    return nn.Sequential(stored_inputs.preprocessing(described.batcher, raw), model).eval()
+    else:
+        return
+    raise errors.DataError(f"--preprocessing: {problem}, or leave it out")
 
 
 def _outputs(model: nn.Module, batches: list[Any]) -> list[Tensor]:
