@@ -17,8 +17,9 @@ def checksums_in(folder: str) -> dict[str, str]:
 
     Among them is config.json, whose type of network decides on the class of the tokenizer.
     """
-    found = [*Path(folder).glob("*"), *Path(folder).glob("additional_chat_templates/*")]
-    paths = [path for path in sorted(found) if OF_TOKENIZERS.fullmatch(path.name)]
+    folders = Path(folder), Path(folder, "additional_chat_templates")
+    entries = sorted(path for place in folders for path in place.glob("*"))
+    paths = [path for path in entries if OF_TOKENIZERS.fullmatch(path.name)]
     paths += [Path(folder, "config.json")] if paths else []
     return {
         str(path.relative_to(folder)): checksums.entry(path)["sha256"]

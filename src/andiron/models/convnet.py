@@ -70,8 +70,8 @@ def by_products(
     """Torch's `adaptive_avg_pool2d`: products with the means of rows and of columns."""
 
     def means(size: int) -> Tensor:
-        each = torch.eye(size, dtype=images.dtype, device=images.device)
-        return functional.adaptive_avg_pool1d(each, side)
+        unit = torch.eye(size, dtype=images.dtype, device=images.device)
+        return functional.adaptive_avg_pool1d(unit, side)
 
     rows, columns = map(means, images.shape[-2:])
     return rows.mT @ (images @ columns)

@@ -52,7 +52,7 @@ def torchvision(
     channels, height, _ = shapes.of_images(input_shape, name)
     chosen = _weights(name, weights)
     network = _built(name, input_shape, num_outputs, is_pretrained=chosen is not None)
-    first = next(key for key, each in network.named_modules() if isinstance(each, nn.Conv2d))
+    first = next(key for key, layer in network.named_modules() if isinstance(layer, nn.Conv2d))
     if channels != 3:
         _replace_convolution(network, first, channels)
     if chosen is not None and _are_read.get():
@@ -165,7 +165,7 @@ def _adapt(state: dict[str, Tensor], first: str, channels: int) -> dict[str, Ten
 def _load(network: nn.Module, state: dict[str, Tensor], *, weights: Any) -> None:
     """Loads all of `state` but the last layer."""
     layers = [
-        name for name, each in network.named_modules() if isinstance(each, nn.Linear | nn.Conv2d)
+        name for name, layer in network.named_modules() if isinstance(layer, nn.Linear | nn.Conv2d)
     ]
     head = {f"{layers[-1]}.weight", f"{layers[-1]}.bias"}
     for name in head:

@@ -71,8 +71,8 @@ class Adversarial(nn.Module):
         self.generator, self.discriminator, self.latent = (getattr(network, part) for part in parts)
         self.grid = grid
         mean, std = (  # [channels, 1, 1]
-            torch.as_tensor(each, dtype=torch.float32).reshape(-1, 1, 1)
-            for each in (input_mean, input_std)
+            torch.as_tensor(numbers, dtype=torch.float32).reshape(-1, 1, 1)
+            for numbers in (input_mean, input_std)
         )
         self.register_buffer("slope", 2 * std, persistent=False)
         self.register_buffer("offset", 2 * mean - 1, persistent=False)

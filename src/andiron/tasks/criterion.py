@@ -106,7 +106,7 @@ class Criterion:
         _check_loss(loss)
         self.loss: Any = loss.balanced(class_counts) if isinstance(loss, Balanced) else loss
         ignored = (_setting(loss, name) for name in ("ignored_index", "ignore_index"))
-        self.ignored_index: int | None = next((each for each in ignored if each is not None), None)
+        self.ignored_index: int | None = next((index for index in ignored if index is not None), None)
         names = [name for name in ("ignored_index", "ignore_index") if hasattr(loss, name)]
         self.option = f"loss.{names[0]}" if names else None
         self.has_ignored = self.ignored_index is not None  # or rather may have
@@ -238,7 +238,7 @@ class Criterion:
             self.loss = self.loss.to(device)
         elif isinstance(self.loss, functools.partial):
             settings = self.loss.keywords.items()
-            tensors = {name: each.to(device) for name, each in settings if isinstance(each, Tensor)}
+            tensors = {name: own.to(device) for name, own in settings if isinstance(own, Tensor)}
             self.loss = functools.partial(self.loss, **tensors)
         self._device = device
 

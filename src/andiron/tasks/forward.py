@@ -263,10 +263,10 @@ def _check_mean(mean_over: str, loss: Tensor, output: Tensor, targets: Tensor) -
         if torch.isclose(value, loss.float(), rtol=EXACT, atol=0):
             fitting.append(name)
     if fitting and mean_over not in fitting:
-        found = f"task.mean_over={mean_over}: the network's loss is the mean over {fitting[0]}"
+        problem = f"task.mean_over={mean_over}: the network's loss is the mean over {fitting[0]}"
         if mean_over == "next_targets":
             raise errors.DataError(
-                f"{found}: it compares each output with the target of its own place, and would "
+                f"{problem}: it compares each output with the target of its own place, and would "
                 "learn to copy; shift the labels by one in the data, and set task.mean_over=targets"
             )
-        raise errors.DataError(f"{found}; set that")
+        raise errors.DataError(f"{problem}; set that")

@@ -98,8 +98,8 @@ class LanguageModel(Supervised):
         tokens = self.continued(self.prompt, self.sample_length, seed, **settings)
         text = decoded([*self.prompt, *tokens], self.vocabulary)
         shown = "".join(
-            each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}"
-            for each in text
+            letter if letter.isprintable() or letter in "\n\t" else "\N{REPLACEMENT CHARACTER}"
+            for letter in text
         )
         return {"sample": fenced(shown, "text")}
 

@@ -37,19 +37,15 @@ class NewSamples:
         return [*self.refused, *self.unreadable.values()]
 
 
+@dataclass(frozen=True)
 class Kind(ABC):
     """A kind of data set without its samples, made from the `data` on record in a run's folder.
 
-    Wings ask it how new inputs are prepared; `recorded_kind.KINDS` lists all kinds.
+    Wings ask it how new inputs are prepared; `recorded_kind.of` chooses the kind of a record.
     """
 
     data: Described
     takes_texts: ClassVar[bool] = False  # arguments of a command are texts, or files of text
-
-    @staticmethod
-    @abstractmethod
-    def is_of(data: Described) -> bool:
-        """Whether a record is of this kind."""
 
     @property
     @abstractmethod

@@ -13,7 +13,6 @@ from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import Indices, RawBatch
 from andiron.data.kinds.new_samples import Kind, NewSamples, is_picture
 from andiron.data.on_disk import image_decoding, image_tree
-from andiron.data.splitting.described import Described
 from andiron.ranges import Resizing
 
 PICTURE_SCALE = 255.0  # of pixels of files and PIL images
@@ -52,17 +51,8 @@ class PictureFiles:
             return torch.zeros(self.shape, dtype=torch.uint8)
 
 
-@dataclass(frozen=True)
 class Pictures(Kind):
     """Pictures of 1 or 3 channels, or their pixels."""
-
-    data: Described
-
-    @staticmethod
-    def is_of(data: Described) -> bool:
-        shape = data.facts.get("input_shape", ())
-        is_image = len(shape) == 3 and shape[0] in image_decoding.MODES
-        return is_image and (isinstance(data.batcher, ImageBatcher) or data.input_dtype == "uint8")
 
     @property
     def expected(self) -> str:

@@ -9,27 +9,22 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from andiron import errors
+from andiron.data.batchers import ImageBatcher
 from andiron.data.kinds.new_samples import Kind, is_picture
 from andiron.data.kinds.picture_files import Pictures
 from andiron.data.kinds.rows import Rows
 from andiron.data.kinds.texts import Texts
+from andiron.data.on_disk import image_decoding
+from andiron.data.on_disk.text_file import TextBatcher
 from andiron.data.splitting.described import Described
 
 
-@dataclass(frozen=True)
 class Arrays(Kind):
     """Arrays of the shape on record, or samples with named fields."""
-
-    data: Described
-
-    @staticmethod
-    def is_of(data: Described) -> bool:
-        return True
 
     @property
     def expected(self) -> str:
@@ -46,10 +41,14 @@ class Arrays(Kind):
             )
 
 
-KINDS: tuple[type[Any], ...] = (Rows, Texts, Pictures, Arrays)
-
-
 def of(data: Described) -> Kind:
-    """The first kind that a record is of."""
-    kind: Kind = next(kind(data) for kind in KINDS if kind.is_of(data))
-    return kind
+    """The kind of the data on record."""
+    is_image, shape = isinstance(data.batcher, ImageBatcher), data.facts.get("input_shape", ())
+    if "columns" in data.facts:
+        return Rows(data)
+    if isinstance(data.batcher, TextBatcher) or ("tokenizer" in data.facts and not is_image):
+        return Texts(data)
+    has_pixels = len(shape) == 3 and shape[0] in image_decoding.MODES
+    if has_pixels and (is_image or data.input_dtype == "uint8"):
+        return Pictures(data)
+    return Arrays(data)

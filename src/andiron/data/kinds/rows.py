@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +12,12 @@ from andiron.data.kinds.new_samples import Kind, NewSamples, of_tensor
 from andiron.data.on_disk import csv_file
 from andiron.data.on_disk.columns import DETECTED, Layout, is_frame
 from andiron.data.on_disk.table_encoding import TableEncoding
-from andiron.data.splitting.described import Described
 
 TO_PYTHON = ("collect", "to_pylist", "to_dict", "_asdict")  # methods of frames and of their rows
 
 
-@dataclass(frozen=True)
 class Rows(Kind):
     """CSV files (their content as bytes), data frames, or mappings by column."""
-
-    data: Described
-
-    @staticmethod
-    def is_of(data: Described) -> bool:
-        return "columns" in data.facts
 
     @property
     def expected(self) -> str:

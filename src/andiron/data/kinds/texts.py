@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,12 +9,10 @@ import torch
 from torch import Tensor
 
 from andiron import errors
-from andiron.data.batchers import ImageBatcher
 from andiron.data.composed.torch_samples import from_torch
 from andiron.data.dataset import Indices, RawBatch
 from andiron.data.kinds.new_samples import Kind, NewSamples
 from andiron.data.on_disk.text_file import TextBatcher
-from andiron.data.splitting.described import Described
 from andiron.disk import files, tokenizer_files
 from andiron.plain.token_texts import encoded
 
@@ -44,17 +41,10 @@ class LastTokens:
         return RawBatch(torch.stack(tokens), torch.zeros(len(tokens), dtype=torch.long))
 
 
-@dataclass(frozen=True)
 class Texts(Kind):
     """Texts or files of text: as characters or bytes, or by the network's own tokenizer."""
 
-    data: Described
     takes_texts: ClassVar[bool] = True
-
-    @staticmethod
-    def is_of(data: Described) -> bool:
-        has_tokenizer = "tokenizer" in data.facts and not isinstance(data.batcher, ImageBatcher)
-        return has_tokenizer or isinstance(data.batcher, TextBatcher)
 
     @property
     def expected(self) -> str:

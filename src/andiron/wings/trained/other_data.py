@@ -97,8 +97,9 @@ def _with_overrides(config: Train, overrides: Sequence[str]) -> Train:
         else:
             flat[path] = override.value()
     changed = dataclasses.replace(config, data=nested(flat))
-    found = schema.problems(dataclasses.asdict(changed)).items()
-    problems += [line for option, line in found if option.partition(".")[0] == "data"]
+    for option, line in schema.problems(dataclasses.asdict(changed)).items():
+        if option.partition(".")[0] == "data":
+            problems.append(line)
     if problems:
         raise errors.ConfigError(problems)
     return changed.with_absolute_paths()
@@ -111,7 +112,7 @@ def _with_run_classes(other: Splits, data: Described) -> Splits:
     """
     ours, theirs = data.facts.get("class_names"), other.facts.get("class_names")
     facts = {**other.facts}
-    is_scaled = all(isinstance(each.batcher, ImageBatcher) for each in (data, other))
+    is_scaled = all(isinstance(side.batcher, ImageBatcher) for side in (data, other))
     units = {_unit(data), _unit(described.of_splits(other))}
     if ours and theirs and ours != theirs and set(theirs) <= set(ours):
         places = torch.tensor([ours.index(name) for name in theirs])

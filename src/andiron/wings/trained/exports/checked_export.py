@@ -94,7 +94,7 @@ def _inputs(model: nn.Module, described: Described, stored: Any, kind: str) -> t
         return latents, latents
     name = getattr(model, "only_input", "inputs")  # of `Forward`, or a task of one's own
     batch = described.batcher(stored, torch.device("cpu"))
-    raw, inputs = ((structures.fields(each) or {}).get(str(name)) for each in (stored, batch))
+    raw, inputs = ((structures.fields(side) or {}).get(str(name)) for side in (stored, batch))
     if not isinstance(raw, Tensor) or not isinstance(inputs, Tensor):
         if kind in WEIGHTS:
             return batch, batch
