@@ -151,27 +151,18 @@ def problems(
     arguments: list[str], environment: Mapping[str, str], *, joins_others: bool = False
 ) -> list[str]:
     """The reasons why no command can run in this process, one line each."""
-    lines = [
-        f"{_escape(argument)}: is not UTF-8 text; give it in UTF-8, in a UTF-8 locale"
-        for argument in arguments
-        if not _is_text(argument)
-    ]
+    lines, texts = [], arguments
     try:
-        current = os.getcwd()
+        texts = [*arguments, os.getcwd()]
     except OSError as error:
         lines.append(
             f"the current directory cannot be used ({error.strerror}): it was removed, or may not "
             "be read; change to another"
         )
-    else:
-        if not _is_text(current):
-            lines.append(f"{_escape(current)}: the current directory has no UTF-8 name; rename it")
-    os.umask(mask := os.umask(0o022))  # it can only be read by setting it
-    if mask & 0o700:
-        lines.append(
-            f"umask {mask:04o}: this process could not use the files and folders that it makes; "
-            "run `umask 022` before it"
-        )
+    for text in texts:
+        shown = text.encode(errors="backslashreplace").decode()
+        if shown != text:
+            lines.append(f"{shown}: is not UTF-8 text; give or use one that is, in a UTF-8 locale")
     is_joined = joins_others and rank_and_size(environment) is not None
     return lines if is_joined else [*lines, *_launcher_problems(environment)]
 
@@ -192,11 +183,3 @@ def _launcher_problems(environment: Mapping[str, str]) -> list[str]:
 
 def _number(text: str | None) -> int:
     return int(text) if text is not None and text.isascii() and text.isdigit() else 0
-
-
-def _is_text(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def _escape(text: str) -> str:
-    return text.encode(errors="backslashreplace").decode()

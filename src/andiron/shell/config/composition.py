@@ -205,10 +205,7 @@ def _unmade(error: OSError, option: str) -> str:
     """Why the folder of a run or a sweep, the `option`, cannot be made or used."""
     reason = error.strerror or error
     if not error.filename:  # a pipe to a job's process, such as one that was killed
-        return (
-            f"the {option} cannot go on ({reason}): a process ended before its job, with its own "
-            "message above; can this user read that python, and write here? repeat the command"
-        )
+        return f"the {option} cannot go on ({reason}): a process ended before its job"
     place, remedy = os.path.abspath(error.filename), f"another place with hydra.{option}.dir=..."
     return f"{place} cannot be made ({reason}); choose {remedy}"
 

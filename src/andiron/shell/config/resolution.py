@@ -57,7 +57,7 @@ def problems(
         by_option[schema.VARIABLES] = f"{schema.VARIABLES}: {reason}"
     wrong = {*by_option, *missing}
     lines = {
-        option: line + _decoding(option, raw)
+        option: line + _decoding(option, line, raw)
         for option, line in by_option.items()
         if not wrong & {*map(_source, _inside(option, raw))}
     }
@@ -131,11 +131,8 @@ def _inside(option: str, raw: dict[str, Any]) -> list[Any]:
     return [raw[path] for path in raw if f"{path}.".startswith(f"{option}.")]
 
 
-def _decoding(option: str, raw: dict[str, Any]) -> str:
-    """The remedy for an option's text of the environment, perhaps through variables."""
-    values = _inside(option, raw)
-    for _ in raw:
-        values = [raw.get(_source(value), value) for value in values]
-    texts = [value for value in values if isinstance(value, str) and value.startswith(ENVIRONMENT)]
-    read = [yaml.safe_load(text) for text in OmegaConf.create(texts)]
-    return "" if all(isinstance(value, str) for value in read) else DECODED
+def _decoding(option: str, line: str, raw: dict[str, Any]) -> str:
+    """The remedy for a text of the environment where another type is needed."""
+    is_interpolated = any("${" in str(value) for value in _inside(option, raw))
+    is_text = any(str(value).startswith(ENVIRONMENT) for value in raw.values())
+    return DECODED if is_interpolated and is_text and "should be a valid" in line else ""

@@ -85,23 +85,27 @@ LIST_ALONE = Trust()
 
 
 def refusal(refused: Mapping[str, Any], trusted: Trust) -> errors.ConfigError:
-    """The error for names in a record that are not allowed, by option; a line for each remedy."""
-    remedies: dict[str, list[str]] = {}
+    """The error for names in a record that are not allowed, by option."""
+    why = "recorded in a run folder, from which only listed classes are built"
     of_user = {option: name for option, name in refused.items() if _package(name)}
-    packages = list(dict.fromkeys(map(_package, of_user.values())))
-    between = {"[": ",", "'": "', '"}.get(trusted.spelling.partition("{}")[0][-1:], " ")
-    trusts = trusted.spelling.replace("{}", between.join(packages))
-    what = "these packages" if len(packages) > 1 else "that package"
-    for option, name in refused.items():
-        remedy = f"to allow it, give {option.partition('.')[0]}=... and its options here"
-        if option in of_user:
-            remedy = f"{trusts} trusts {what}, as naming the class in conf/ does"
-        remedies.setdefault(remedy, []).append(f"{option}={name!r}")
-    return errors.ConfigError(
-        f"{readable.joined(named, readable.MOST_LISTED)}: recorded in a run folder, from which "
-        f"only listed classes are built; {remedy}"
-        for remedy, named in remedies.items()
-    )
+    lines = [
+        f"{option}={name!r}: {why}; to allow it, give {option.partition('.')[0]}=... and its "
+        "options here"
+        for option, name in refused.items()
+        if option not in of_user
+    ]
+    if of_user:
+        packages = list(dict.fromkeys(map(_package, of_user.values())))
+        between = {"[": ",", "'": "', '"}.get(trusted.spelling.partition("{}")[0][-1:], " ")
+        trusts = trusted.spelling.replace("{}", between.join(packages))
+        what = "these packages" if len(packages) > 1 else "that package"
+        named = [f"{option}={name!r}" for option, name in of_user.items()]
+        lines.insert(
+            0,
+            f"{readable.joined(named, readable.MOST_LISTED)}: {why}; {trusts} trusts {what}, as "
+            "naming the class in conf/ does",
+        )
+    return errors.ConfigError(lines)
 
 
 def _package(name: Any) -> str:
