@@ -18,6 +18,7 @@ from andiron.errors import Problem
 from andiron.shell.config import project, schema
 from andiron.shell.config.leaves import leaves
 from andiron.shell.config.trust import Trust
+from andiron.shell.config.violations import Problems
 
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")  # to another option or variable
 ENVIRONMENT = "${oc.env:"
@@ -49,12 +50,7 @@ def problems(
         return [message(error)]
     if trusted is not None:
         trusted.check(options)
-    variables = options.get(schema.VARIABLES, {})
-    unused = {name: variables[name] for name in variables if not _is_used(filled, name, folders)}
-    by_option = schema.problems(options | unused)
-    if schema.VARIABLES in config:
-        reason = "is the record of your variables; give each at the top level, such as +dims=48"
-        by_option[schema.VARIABLES] = f"{schema.VARIABLES}: {reason}"
+    by_option = _problems_of_values(filled, options, folders)
     wrong = {*by_option, *missing}
     lines = {
         option: line + _decoding(option, line, raw)
@@ -68,6 +64,19 @@ def problems(
         for option in missing
     }
     return list(lines.values())
+
+
+def _problems_of_values(
+    config: DictConfig, options: dict[str, Any], folders: Iterable[Path]
+) -> Problems:
+    """The mistakes in resolved options, also variables that nothing uses."""
+    variables = options.get(schema.VARIABLES, {})
+    unused = {name: variables[name] for name in variables if not _is_used(config, name, folders)}
+    lines = schema.problems(options | unused)
+    if schema.VARIABLES in config:
+        reason = "is the record of your variables; give each at the top level, such as +dims=48"
+        lines[schema.VARIABLES] = f"{schema.VARIABLES}: {reason}"
+    return lines
 
 
 def plain(config: DictConfig) -> dict[str, Any]:

@@ -161,9 +161,7 @@ def build(
         facts = experiment.facts(dataclasses.asdict(config), code)
         if point is not None:
             point.begin(experiment.learner, config, built)
-        if world.rank:
-            return experiment
-    return dataclasses.replace(experiment, record=Record(facts))
+    return experiment if world.rank else dataclasses.replace(experiment, record=Record(facts))
 
 
 def resume(
@@ -208,10 +206,8 @@ def resume(
         learner.position.enter(built.train)
         log.info("resuming from %s: %s", path, learner.position.within(built.train))
         resume_policy.warn_of_order(changes, learner.position.batch)
-        if world.rank:
-            return experiment
         record = Record(facts, others or {}, learner.updates, changes)
-    return dataclasses.replace(experiment, record=record)
+    return experiment if world.rank else dataclasses.replace(experiment, record=record)
 
 
 def _begin(config: Train, world: World | None) -> tuple[World, Gathering | None]:

@@ -137,8 +137,6 @@ class Leader:
 
 def follow(signals: Signals, rank: int, size: int) -> int:
     """Runs another rank, which waits for rank 0 and writes only its log."""
-    from andiron.shell.assembly import devices
-    from andiron.shell.training import experiment
     from andiron.shell.training.joining import joined
 
     store = store_of_start(rank, size)
@@ -153,20 +151,7 @@ def follow(signals: Signals, rank: int, size: int) -> int:
         with joined(store, rank, size, **start) as world:
             interrupter.connect(world)
             _end_with_parent(signal.SIGTERM, os.getppid())
-            name, (config, run_dir, *args), options = world.decided(_not_called)
-            interrupter.begin(config.interrupted_exit_code)
-            _log_to(RunFolder(run_dir).rank_log(rank))
-            world.any(False)
-            method = getattr(experiment, name)
-            quiet = dataclasses.replace(
-                config, writers={}, render=None, show_layers=False, profile=None
-            )
-            explained = exhausted.explained(config.demands)
-            with explained, devices.deterministic(config.deterministic):
-                run = method(quiet, run_dir, *args, **options, interrupter=interrupter, world=world)
-                interrupter.hear()
-                interrupter.mark_begun()
-                run.run()
+            _train(world, interrupter)
     except errors.AndironError as error:
         log.error("%s", error)
         return exit_code(error)
@@ -174,6 +159,24 @@ def follow(signals: Signals, rank: int, size: int) -> int:
         log.info("stopped: %s", error)
         return exit_code(error)
     return 0
+
+
+def _train(world: Any, interrupter: Any) -> None:
+    """Builds or resumes the run that rank 0 names, and trains it."""
+    from andiron.shell.assembly import devices
+    from andiron.shell.training import experiment
+
+    name, (config, run_dir, *args), options = world.decided(_not_called)
+    interrupter.begin(config.interrupted_exit_code)
+    _log_to(RunFolder(run_dir).rank_log(world.rank))
+    world.any(False)
+    method: Any = {"build": experiment.build, "resume": experiment.resume}[name]
+    quiet = dataclasses.replace(config, writers={}, render=None, show_layers=False, profile=None)
+    with exhausted.explained(config.demands), devices.deterministic(config.deterministic):
+        run = method(quiet, run_dir, *args, **options, interrupter=interrupter, world=world)
+        interrupter.hear()
+        interrupter.mark_begun()
+        run.run()
 
 
 def _not_called() -> Any:

@@ -139,19 +139,7 @@ def _outcome(config: Train, folder: RunFolder, trusted: Trust | None) -> str:
 def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) -> bool:
     """Whether there is a run to resume; `resume=auto` starts one if none has made an update."""
     if config.resume != "auto":
-        again = quoting.typed("hydra.run.dir", folder.path)
-        if status.is_untrained(folder):
-            raise errors.RunFolderError(
-                f"{folder.path}: the run ended before its first update, so there is nothing to "
-                f"resume; {again} starts it again"
-            )
-        is_in_folder = not (store_of(config.checkpoint) or recorded_store(folder))
-        is_empty = is_in_folder and not folder.checkpoints.exists()
-        if is_empty and status.read(folder).get("status") != State.DONE:
-            raise errors.RunFolderError(
-                f"{folder.path}: the run ended before its first checkpoint, so there is nothing to "
-                f"resume; {again} overwrite=true starts it again"
-            )
+        _check_begun(config, folder)
         return True
     claim.settle(folder)
     if not run_record.holds_run(folder) or status.is_untrained(folder):
@@ -176,6 +164,25 @@ def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) 
             "hydra.run.dir, or overwrite=true instead of restart=requeued to start again"
         )
     return True
+
+
+def _check_begun(config: Train, folder: RunFolder) -> None:
+    """Refuses a run that ended before there was anything to resume.
+
+    Raises: RunFolderError.
+    """
+    is_in_folder = not (store_of(config.checkpoint) or recorded_store(folder))
+    is_empty = is_in_folder and not folder.checkpoints.exists()
+    again, missing = quoting.typed("hydra.run.dir", folder.path), ""
+    if status.is_untrained(folder):
+        missing = "update"
+    elif is_empty and status.read(folder).get("status") != State.DONE:
+        missing, again = "checkpoint", f"{again} overwrite=true"
+    if missing:
+        raise errors.RunFolderError(
+            f"{folder.path}: the run ended before its first {missing}, so there is nothing to "
+            f"resume; {again} starts it again"
+        )
 
 
 def _imported(
