@@ -9,7 +9,7 @@
 import sys
 import typing
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -32,10 +32,10 @@ class Match:
     """
 
     name: str | None = None  # a regular expression, searched for in the parameter's name
-    parameters: tuple[str, ...] | str = ()  # full names
-    module: tuple[str, ...] | str = ()  # its module's class or a base: Conv2d, torch.nn.Conv2d
-    rank: tuple[Index, ...] | Index = ()  # number of dimensions
-    tag: tuple[str, ...] | str = ()
+    parameters: Sequence[str] | str = ()  # full names
+    module: Sequence[str] | str = ()  # its module's class or a base: Conv2d, torch.nn.Conv2d
+    rank: Sequence[Index] | Index = ()  # number of dimensions
+    tag: Sequence[str] | str = ()
 
     def __post_init__(self) -> None:
         for criterion in ("parameters", "module", "rank", "tag"):
