@@ -22,7 +22,7 @@ PLAN = {
     "kernel": {
         "andiron": "distributed gradients inference interrupter options outputs protocols "
         "randomness",
-        "andiron.checkpoint": "background_writer checkpointer contents directory host_copy "
+        "andiron.checkpoint": "checkpointer contents directory host_copy "
         "policy store strategies",
         "andiron.data": "batchers dataset gathering loader prefetch",
         "andiron.learner": "agenda construction evaluation learner loop metric_log nonfinite "
@@ -156,7 +156,7 @@ def homes(tree: ast.Module, modules: Mapping[str, ast.Module]) -> set[str]:
 def _home(module: str, name: str, modules: Mapping[str, ast.Module]) -> str:
     if f"{module}.{name}" in modules or module not in modules:
         return f"{module}.{name}"
-    for node in modules[module].body:
+    for node in ast.walk(modules[module]):
         if isinstance(node, ast.ImportFrom) and name in {other.name for other in node.names}:
             return _home(node.module or "", name, modules) if node.module in modules else module
     return module

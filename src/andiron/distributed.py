@@ -11,13 +11,14 @@ them, assembly/division.py checks `strategy`.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from andiron import errors
-from andiron.plain import fast_paths, private_torch
+from andiron.plain import private_torch
 
 BUCKET_BYTES = 25 * 2**20  # reduced at once, as in DistributedDataParallel
 SECONDS_TO_SETTLE = 0.05
@@ -65,7 +66,6 @@ class World:
         self.is_asked = False  # whether any process wants to be asked after the last update
         self.wants_asking: Callable[[], bool] = lambda: False  # whether this process does
         self.reports = reports
-        self._buffers: dict[Any, list[Tensor]] = {}  # free ones, to pack tensors in
         self._started, self._seconds = time.monotonic(), 0.0
 
     def parts(self, batch: Any) -> list[tuple[int, Any]]:
@@ -94,8 +94,8 @@ class World:
     def begin_adding(self, tensors: Sequence[Tensor]) -> Callable[[], None]:
         """Begins `add_up`; the tensors are the sums once the function that it returns has ended.
 
-        Several are packed into one, in memory that is kept for the next time. With `slices` the
-        exchange takes several rounds, and begins when that function is called.
+        Several are packed into one. With `slices` the exchange takes several rounds, and begins
+        when that function is called.
         """
         if self.size == 1 or not tensors:
             return lambda: None
@@ -121,18 +121,11 @@ class World:
         first, sizes = tensors[0], [tensor.numel() for tensor in tensors]
         if len(tensors) == 1 and first.is_contiguous():
             return first.view(-1), lambda: None
-        free = self._buffers.setdefault((first.dtype, first.device, sum(sizes)), [])
-        is_kept = free and fast_paths.on["memory of sums"]
-        flat = free.pop() if is_kept else first.new_empty(sum(sizes))
+        flat = first.new_empty(sum(sizes))
         pairs = zip(torch.split(flat, sizes), tensors, strict=True)
         parts = [part.view(tensor.shape) for part, tensor in pairs]
         private_torch.foreach_copy_(parts, [*tensors])
-
-        def unpack() -> None:
-            private_torch.foreach_copy_([*tensors], parts)
-            free.append(flat)
-
-        return flat, unpack
+        return flat, partial(private_torch.foreach_copy_, [*tensors], parts)
 
     def _add_by_doubling(self, pieces: Sequence[Tensor]) -> None:
         """Sums of 2, 4, ... neighbours: a + b has the bits of b + a, so both ends agree."""

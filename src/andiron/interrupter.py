@@ -55,6 +55,7 @@ class Interrupter:
         self.exit_code: int | None = None  # of an interrupted process; None: the request's
         self.phase = Phase.IDLE
         self.is_paused = False
+        self.is_watched = stop_rule is not None  # whether to check after the next update
         self.cleanups: list[Callable[[], None]] = []  # for an immediate exit: at most a second
         self._requests: deque[str] = deque()
         self._peers: Any = None  # an andiron.distributed.World, which imports torch
@@ -66,6 +67,7 @@ class Interrupter:
         self._first_signal = self._first_signal or time.monotonic()
         if self._peers is None:
             self.asked = self.asked or errors.Interrupted(reason, exit_code)
+            self.is_watched = True
         else:
             self._own = self._own or (reason, exit_code)
 
@@ -152,7 +154,7 @@ class Interrupter:
 
     def connect(self, peers: Any) -> None:
         """From here on decides together with the other processes of a World."""
-        self._peers = peers
+        self._peers, self.is_watched = peers, self._stop_rule is not None
         if self.asked is not None:
             self._own, self.asked = (str(self.asked), self.asked.exit_code), None
         peers.wants_asking = lambda: bool(self._own or self._requests or self.is_paused)
@@ -163,17 +165,19 @@ class Interrupter:
             self.is_paused = not self.is_paused
         else:
             self._requests.append(name)
+        self.is_watched = self._peers is None  # else rank 0 is asked as its peers are
 
     @property
-    def is_watched(self) -> bool:
-        """Whether to check after each update: for a rule, or a request of any process."""
+    def _is_asked(self) -> bool:
+        """Whether a process has a request."""
         if self._peers is not None:
             return bool(self._peers.is_asked)
-        return bool(self._requests) or self.is_paused or self._stop_rule is not None
+        return bool(self._requests) or self.is_paused
 
     def requests(self) -> Iterator[str]:
         """The requests since the last call; while paused, waits for more, or for `stop`."""
-        while self.asked is None and self.is_watched:
+        self.is_watched = self._stop_rule is not None
+        while self.asked is None and self._is_asked:
             request = self._requests[0] if self._requests else None
             states = self._gathered((self._own is not None, request, self.is_paused))
             _, request, is_paused = states[0]

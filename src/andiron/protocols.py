@@ -168,22 +168,6 @@ class Point:
     decisions: Mapping[str, Decisions] = field(default_factory=dict)
 
 
-@dataclass
-class Layer:
-    """A module that computes something itself: its output, parameters and cost.
-
-    `operations` are multiplications and additions of matrix products and convolutions, by torch's
-    count; `num_bytes` is the size of its output.
-    """
-
-    name: str
-    kind: str
-    shape: list[int] = field(default_factory=list)
-    parameters: int = 0
-    operations: int = 0
-    num_bytes: int = 0
-
-
 @dataclass(frozen=True)
 class Operation:
     """One operation of a model's graph; its name begins with the path of modules around it.

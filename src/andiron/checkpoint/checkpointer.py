@@ -19,9 +19,9 @@ from pathlib import Path
 
 from andiron import errors
 from andiron.checkpoint import contents, directory
-from andiron.checkpoint.background_writer import Background
+from andiron.plain.background import Background
 from andiron.checkpoint.contents import Checkpoint
-from andiron.checkpoint.host_copy import HostBuffers, HostCopy
+from andiron.checkpoint.host_copy import HostCopy, copied
 from andiron.checkpoint.on_disk import checkpoint_files, manifest
 from andiron.checkpoint.policy import EVERY_EPOCH
 from andiron.checkpoint.store import LATEST, Store
@@ -65,7 +65,6 @@ class FileCheckpointer:
         self._copies: dict[str, HostCopy] = {}  # to be written, oldest first
         self._written: set[str] = set()  # complete in the store
         self._is_failing = self._is_ours_alone = False
-        self._buffers = HostBuffers()
         self._newest = NONE_YET  # the last one saved, kept or not
         self._writing, self._deadline = "", math.inf
         self._writer = Background(self._write, SECONDS_BETWEEN_WRITES, lambda: self._deadline)
@@ -166,7 +165,7 @@ class FileCheckpointer:
         kept = self._kept([*self._held, saved])
         self._forget(self._copies.keys() - {each.name for each in kept})
         state = {**checkpoint.state, KEPT_WITH_IT: [each.plain for each in kept]}
-        self._copies[saved.name] = self._buffers.copy(checkpoint, state)
+        self._copies[saved.name] = copied(checkpoint, state)
         self._held.append(saved)
 
     def _set_aside(self, names: Iterable[str], since: str) -> None:
@@ -201,7 +200,7 @@ class FileCheckpointer:
         """Drops checkpoints, and the copies of unwritten ones."""
         with self._lock:
             for name in self._copies.keys() & names:
-                self._buffers.give_back(self._copies.pop(name))
+                del self._copies[name]
             self._written.difference_update(names)
             self._held = [saved for saved in self._held if saved.name not in names]
 
@@ -222,7 +221,6 @@ class FileCheckpointer:
                 self._is_failing = problem is not None
                 if problem is None:
                     self._written.add(name)
-                    self._buffers.give_back(copy)
                     continue
                 self._copies = {name: copy, **self._copies}
                 self._forget([*self._copies][:-1])  # the newest is kept, to try again

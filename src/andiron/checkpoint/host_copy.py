@@ -1,9 +1,5 @@
-"""Copies of checkpoints in reused host memory.
+"""Copies of checkpoints in the memory of the host."""
 
-First writes to fresh memory cost a page fault a page, more than the copy itself.
-"""
-
-import collections
 import json
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,9 +9,7 @@ from torch import Tensor
 
 from andiron.checkpoint import contents
 from andiron.checkpoint.contents import Checkpoint, Tensors
-from andiron.plain import fast_paths, private_torch
-
-MOST_FREE = 2  # for the checkpoint being written and the one being taken
+from andiron.plain import private_torch
 
 
 @dataclass(frozen=True)
@@ -37,47 +31,29 @@ class HostCopy:
             event.synchronize()
 
 
-class HostBuffers:
-    """Makes copies, and reuses the memory of returned ones."""
+def copied(checkpoint: Checkpoint, state: dict[str, Any]) -> HostCopy:
+    """A snapshot of the checkpoint's tensors and the `state`.
 
-    def __init__(self) -> None:
-        self._free = collections.deque[Checkpoint](maxlen=MOST_FREE)
-
-    def copy(self, checkpoint: Checkpoint, state: dict[str, Any]) -> HostCopy:
-        """A snapshot of the checkpoint's tensors and the `state`.
-
-        From a GPU the copy is only started; later work in the same stream runs after it.
-        """
-        reuses = self._free and fast_paths.on["memory of copies"]
-        free = contents.tensors_by_file(self._free.popleft()) if reuses else {}
-        copies: dict[str, Tensors] = {}
-        pairs: dict[bool, list[tuple[Tensor, Tensor]]] = {False: [], True: []}  # by `is_cuda`
-        for file, tensors in contents.tensors_by_file(checkpoint).items():
-            copies[file] = {}
-            for name, tensor in tensors.items():
-                memory = _memory(tensor, free.get(file, {}).get(name))
-                copies[file][name] = memory
-                pairs[tensor.is_cuda].append((memory, tensor.detach()))
-        for is_cuda, of_kind in pairs.items():
-            if of_kind:  # one call: a thousand small copies would each cost their own
-                targets, sources = zip(*of_kind, strict=True)
-                private_torch.foreach_copy_(targets, sources, non_blocking=is_cuda)
-        devices = {tensor.device for _, tensor in pairs[True]}
-        # training keeps changing the state: it is copied by the encoder that will write it
-        plain = json.loads(json.dumps(state))
-        copied = replace(contents.from_files(copies, plain), frozen=checkpoint.frozen)
-        return HostCopy(copied, tuple(map(_event, devices)))
-
-    def give_back(self, copy: HostCopy) -> None:
-        """Reclaims the memory of a copy that is no longer read."""
-        self._free.append(copy.checkpoint)
-
-
-def _memory(tensor: Tensor, free: Tensor | None) -> Tensor:
-    """Host memory for a tensor: the free one if it fits."""
-    if free is not None and (free.shape, free.dtype) == (tensor.shape, tensor.dtype):
-        return free
-    return torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=tensor.is_cuda)
+    From a GPU the copy is only started; later work in the same stream runs after it.
+    """
+    copies: dict[str, Tensors] = {}
+    pairs: dict[bool, list[tuple[Tensor, Tensor]]] = {False: [], True: []}  # by `is_cuda`
+    for file, tensors in contents.tensors_by_file(checkpoint).items():
+        copies[file] = {}
+        for name, tensor in tensors.items():
+            memory = copies[file][name] = torch.empty(
+                tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=tensor.is_cuda
+            )
+            pairs[tensor.is_cuda].append((memory, tensor.detach()))
+    for is_cuda, of_kind in pairs.items():
+        if of_kind:  # one call: a thousand small copies would each cost their own
+            targets, sources = zip(*of_kind, strict=True)
+            private_torch.foreach_copy_(targets, sources, non_blocking=is_cuda)
+    devices = {tensor.device for _, tensor in pairs[True]}
+    # training keeps changing the state: it is copied by the encoder that will write it
+    plain = json.loads(json.dumps(state))
+    copy = replace(contents.from_files(copies, plain), frozen=checkpoint.frozen)
+    return HostCopy(copy, tuple(map(_event, devices)))
 
 
 def _event(device: torch.device) -> Any:

@@ -280,8 +280,8 @@ class LearnerBuilder:
         from andiron.shell.python_run import folder_host  # here: the shell stands on the learner
 
         chosen = self._chosen
-        host = partial(folder_host.host_of, chosen, folder_host.Code.of_caller())
-        learner = construct(chosen, model, optimizer, lr, host)
+        host_of = partial(folder_host.host_of, chosen)
+        learner = construct(chosen, model, optimizer, lr, host_of)
         if chosen.resume and learner.checkpointer:
             folder_host.resume_or_start(learner.resume, chosen.folder, learner.checkpointer.store)
         return learner

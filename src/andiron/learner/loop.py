@@ -87,7 +87,7 @@ class Loop:
                     self._count(updated, batches)
                     yield self._step(updated)
                     is_quiet = not is_last and at.updates < agenda.quiet_until
-                    if is_quiet and not (interrupter.asked or interrupter.is_watched):
+                    if is_quiet and not (interrupter.is_watched or updater.world.is_asked):
                         continue
                     if not is_last:
                         yield from self._measured(self._validate_if_due(sets))
@@ -119,17 +119,10 @@ class Loop:
         """
         self._evaluation.close()
         self._updater.precision.apply()
-        if not self._state.model.training:  # submodules frozen in evaluation mode stay so
-            self._state.model.train()
         (at := self._position).enter(train)
         self.ending, self._train = None, train
         length = self._agenda.start(at, len(train))
-        if not at.updates:
-            for average in self._state.averages.values():
-                average.begin(self._state.model)
-        if self._state.observers:
-            self._state.observers.start(self._agenda.updates_per_epoch)
-        self._state.start(length[1])
+        self._state.start(length[1], self._agenda.updates_per_epoch)
         epoch = at.epoch - (self.is_over and at.batch == 0)  # the last of a run that is over
         with self._host.training(train, at, is_over=self.is_over) as session:
             self._begins = session

@@ -80,7 +80,8 @@ class Saver:
         for newest in self._checkpointer.saved[-1:]:
             log.info("saved %s: %s", newest.name, why)
         self._saved = place
-        self.ticker.done(updates)
+        if why != REQUESTED:
+            self.ticker.done(updates)
 
     def wait(self) -> None:
         """Waits until everything saved is on the disk, or cannot be written."""
@@ -143,9 +144,7 @@ class Saver:
 
     def save_on_request(self) -> None:
         """Writes the current state to the disk; the cadence of checkpoints is unchanged."""
-        before = self.ticker.state_dict()
         self.save(REQUESTED)
-        self.ticker.load_state_dict(before)
         self.wait()  # a later state would replace one not yet written
 
     def load(self, saved: Checkpoint) -> None:

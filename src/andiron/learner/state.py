@@ -87,11 +87,8 @@ class LearnerState:
         if self.optimizer.frozen:
             state["waiting"] = sorted(self.optimizer.waiting)
         weights = averages | self.early_stopping.weights()
-        frozen = frozenset(
-            name
-            for name, tensor in self.model.named_parameters(remove_duplicate=False)
-            if not tensor.requires_grad
-        )
+        named = self.model.named_parameters(remove_duplicate=False)
+        frozen = frozenset(name for name, tensor in named if not tensor.requires_grad)
         return Checkpoint(model, optimizer, state, weights, windows | tensors, None, frozen)
 
     def user_states(
@@ -159,11 +156,17 @@ class LearnerState:
         """The schedules that observe validations, such as Plateau."""
         return (s for s in self.stateful_schedules() if hasattr(s, "observe"))
 
-    def start(self, num_updates: int) -> None:
-        """Begins the training of a run of this length: schedules and optimizers prepare for it.
+    def start(self, num_updates: int, updates_per_epoch: int) -> None:
+        """Begins the training of a run of this length: each part prepares for it.
 
         Raises: ValueError if an optimizer is constructed with a rate whose peak is unknown.
         """
+        if not self.model.training:  # submodules frozen in evaluation mode stay so
+            self.model.train()
+        for average in self.averages.values() if not self.position.updates else ():
+            average.begin(self.model)
+        if self.observers:
+            self.observers.start(updates_per_epoch)
         for schedule in self.stateful_schedules():
             if hasattr(schedule, "start"):  # a torch scheduler that steps after each epoch
                 schedule.start(self.position)
@@ -198,7 +201,9 @@ class LearnerState:
             if name in expected:
                 file = saved.place(contents.AVERAGE.format(name))
                 _refuse(file, model_weights.differences(weights, expected[name]))
-        _refuse(saved.place(contents.STATE), self._plain_problems(state))
+        absent = [name for name in self.averages if name not in state["averages"]]
+        lines = (f"averages: {name!r} is missing" for name in absent)
+        _refuse(saved.place(contents.STATE), lines)
 
     def check_model(self, saved: Checkpoint) -> None:
         """Refuses weights of another model.
@@ -216,17 +221,6 @@ class LearnerState:
             raise errors.MismatchError(f"the state does not fit the model:\n{listed}\n{remedy}")
         own = {name: place.own for name, place in places.items()}
         _refuse(saved.place(contents.MODEL), model_weights.differences(saved.model, own))
-
-    def _plain_problems(self, state: Mapping[str, Any]) -> Iterator[str]:
-        """A line for each value that this learner cannot have written."""
-        for name in self.averages:
-            if name not in state["averages"]:
-                yield f"averages: {name!r} is missing"
-        logged, is_epochs_end = state["metric_log"], state["epoch"] > 0 == state["batch"]
-        for split, values in logged["latest"].items():  # of "train", also those of a window
-            history = logged["history"].get(split, {})
-            if missing := values.keys() - history if split != "train" or is_epochs_end else ():
-                yield f"metric_log.history.{split}: {', '.join(sorted(missing))} is missing"
 
 
 @contextmanager

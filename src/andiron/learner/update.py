@@ -149,15 +149,8 @@ class Updater:
         Raises: NonFiniteError, the weights unchanged, if the policy is to stop.
         """
         optimizer, transform, updates = self.optimizer, self.transform, position.updates
-        if optimizer.waiting:
-            optimizer.thaw(updates)
-        if optimizer.frozen_modules.held:
-            optimizer.frozen_modules.hold()
-        for parameter in optimizer.parameters.values():
-            parameter.grad = None  # of a backward of the user's, between two updates
+        before = self._begin(updates)
         rates = self.rates(updates)
-        before = self._state_before() if self.nonfinite.checks else None
-        self.evaluations = 0
         for instrument in self.instruments:
             instrument.before(batches, position)
         gradients, items = self.gradients(batches, position, loader)
@@ -166,10 +159,7 @@ class Updater:
         if not self.nonfinite.passes(gradients):
             self._leave_out(gradients, before, position, batches, loader, snapshot)
             return None
-        statistics = None
-        if is_log_point:
-            ownership.check_current(self.model, optimizer.parameters)
-            statistics = GroupStatistics(optimizer, gradients, rates, self.histograms)
+        statistics = self._statistics(gradients, rates) if is_log_point else None
 
         def again() -> Gradients:
             mean = self.gradients(batches, position, loader)[0]
@@ -192,8 +182,25 @@ class Updater:
         readings = {f"lr/{name}": lr for name, lr in rates.items()} | statistics.readings()
         return Updated(items, readings | self.nonfinite.readings(), statistics.histograms())
 
-    def _state_before(self) -> StateBefore | None:
-        """The state to bring back if the update is not applied; None if there is none."""
+    def _statistics(self, gradients: Gradients, rates: Mapping[str, float]) -> GroupStatistics:
+        """The statistics of the step that follows, of parameters that still have their owners."""
+        ownership.check_current(self.model, self.optimizer.parameters)
+        return GroupStatistics(self.optimizer, gradients, rates, self.histograms)
+
+    def _begin(self, updates: int) -> StateBefore | None:
+        """Thaws groups that are due; returns the state to bring back if the update is not applied.
+
+        None if there is none.
+        """
+        self.evaluations = 0
+        if self.optimizer.waiting:
+            self.optimizer.thaw(updates)
+        if self.optimizer.frozen_modules.held:
+            self.optimizer.frozen_modules.hold()
+        for parameter in self.optimizer.parameters.values():
+            parameter.grad = None  # of a backward of the user's, between two updates
+        if not self.nonfinite.checks:
+            return None
         if [*map(private_torch.children, self._modules)] != self._children:
             self._modules = [*self.model.modules()]
             self._children = [*map(dict, map(private_torch.children, self._modules))]
@@ -237,17 +244,16 @@ class Updater:
             counters = (number, *slice_number) if number or slice_number else ()
             randomness.start_stream(position.seed, "update", position.updates, *counters)
             try:
-                during = reduction.during_backward
-                if during is None and not self.precision.changes_step:
+                if reduction.during_backward is None and not self.precision.changes_step:
                     output: TrainOutput = model.train_step(batch)
                 else:
-                    with self.precision.step(during):
+                    with self.precision.step(reduction.during_backward):
                         output = model.train_step(batch)
                 items.append(output.item)
                 gradients, weight = output.gradients, output.weight
             except errors.SampleError as error:
-                place = position.epoch, position.first_batch + number
-                raise error.located(loader, *place, *slice_number) from error
+                place = position.epoch, position.first_batch + number, *slice_number
+                raise error.located(loader, *place) from error
             except Exception as error:
                 explain_step(error, model, batch)
                 raise

@@ -35,8 +35,6 @@ FAST_PATHS = {
     "batches together": FastPath("20 us a batch", "batches gathered one by one"),
     "early exchange": FastPath("the wait for a sum", "sums over processes after backward"),
     "counted later": FastPath("20 us a batch", "metrics of each batch at once"),
-    "memory of sums": FastPath("page faults of an exchange", "sums in fresh memory"),
-    "memory of copies": FastPath("page faults of a checkpoint", "copies in fresh memory"),
 }
 # whether each is taken; asked after its own conditions
 on = dict.fromkeys(FAST_PATHS, os.environ.get(VARIABLE) != "0")

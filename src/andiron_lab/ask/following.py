@@ -46,9 +46,9 @@ class Follows:
         is_closed = all(self._logged[self._last, split, "epoch"] for split in splits)
         at, nonfinite = learner.position, learner.updater.nonfinite
         may_skip = nonfinite.policy == "skip" or nonfinite.precision.has_loss_scale
-        saved = self._state and (self._state["epoch"], self._state["batch"])
+        saved = None if self._state is None else (self._state["epoch"], self._state["batch"])
         is_early = saved is not None and (saved[1] == size or self._why == saving.INTERRUPTED)
-        goal = saved and divmod(saved[0] * size + saved[1], size)
+        goal = None if saved is None else divmod(saved[0] * size + saved[1], size)
         if goal is None or is_early:  # not where the epoch is not closed, or batches are skipped
             waits = may_skip and (is_early or is_closed)
             self._stops = lambda batch: batch != size and not waits

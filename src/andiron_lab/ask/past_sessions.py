@@ -113,7 +113,7 @@ class PastSessions:
         """Why the run saved each of its checkpoints, by name."""
         with files.opened(self._folder.log) as log:
             lines = (line.decode(errors="replace").strip() for line in log)
-            return dict(match.groups() for match in map(SAVED.search, lines) if match)
+            return {match[1]: match[2] for match in map(SAVED.search, lines) if match}
 
     def why_saved(self, updates: int) -> str | None:
         """Why the run saved its state after this number of updates; None if it did not.

@@ -9,6 +9,7 @@ Layer(name='1', kind='ReLU', shape=[2, 5], parameters=0, operations=0, num_bytes
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -19,10 +20,25 @@ from torch import nn
 
 from andiron.data.structures import tensors_in
 from andiron.plain import memory, readable
-from andiron.protocols import Layer
 
 MOST_SHOWN = 60
 UNITS = ("", "k", "M", "G", "T")
+
+
+@dataclass
+class Layer:
+    """A module that computes something itself: its output, parameters and cost.
+
+    `operations` are multiplications and additions of matrix products and convolutions, by torch's
+    count; `num_bytes` is the size of its output.
+    """
+
+    name: str
+    kind: str
+    shape: list[int] = field(default_factory=list)
+    parameters: int = 0
+    operations: int = 0
+    num_bytes: int = 0
 
 
 def layers(model: nn.Module, forward: Callable[[], Any]) -> list[Layer]:

@@ -1,16 +1,16 @@
-"""Copies in memory that is used again: equal to what was copied, and nobody else's."""
+"""Copies in the memory of the host: equal to what was copied, and nobody else's."""
 
 import threading
 import time
 
 import pytest
 import torch
-from checkpoints_made import checkpoint, equal, rich
+from checkpoints_made import equal, rich
 from waiting import until
 
 from andiron.checkpoint import Checkpoint, contents
-from andiron.checkpoint.background_writer import Background
-from andiron.checkpoint.host_copy import HostBuffers
+from andiron.plain.background import Background
+from andiron.checkpoint.host_copy import copied
 from refusals import message_of
 
 
@@ -29,7 +29,7 @@ def addresses(copy):
 
 def test_a_copy_is_equal_and_shares_no_memory():
     original = rich(3)
-    copy = HostBuffers().copy(original, dict(original.state))
+    copy = copied(original, dict(original.state))
     assert equal(copy.checkpoint, original)
     theirs = {
         tensor.data_ptr()
@@ -41,54 +41,20 @@ def test_a_copy_is_equal_and_shares_no_memory():
 
 
 def test_every_tensor_of_a_copy_lies_contiguous():
-    copy = HostBuffers().copy(rich(3), {})
+    copy = copied(rich(3), {})
     assert all(buffer.is_contiguous() for buffer in buffers_of(copy.checkpoint).values())
-
-
-def test_memory_given_back_is_used_again():
-    buffers = HostBuffers()
-    first = buffers.copy(rich(1), {})
-    held = addresses(first)
-    buffers.give_back(first)
-    second = buffers.copy(rich(2), {})
-    assert addresses(second) == held
-    assert equal(Checkpoint(**{**vars(second.checkpoint), "state": rich(2).state}), rich(2))
-
-
-def test_memory_that_was_not_given_back_is_not_touched():
-    buffers = HostBuffers()
-    first = buffers.copy(rich(1), rich(1).state)
-    second = buffers.copy(rich(2), rich(2).state)
-    assert equal(first.checkpoint, rich(1)) and equal(second.checkpoint, rich(2))
-    assert not set(addresses(first).values()) & set(addresses(second).values())
-
-
-def test_memory_of_a_shape_that_is_gone_is_let_go():
-    buffers = HostBuffers()
-    for size in range(1, 6):  # a window that grows
-        copy = buffers.copy(Checkpoint({}, {}, {}, metrics={"rows": torch.zeros(size)}), {})
-        buffers.give_back(copy)
-        assert [free.metrics["rows"].shape for free in buffers._free] == [torch.Size([size])]
-
-
-def test_of_a_burst_of_copies_two_are_kept_for_later():
-    buffers = HostBuffers()
-    copies = [buffers.copy(checkpoint(1), {}) for _ in range(5)]
-    for copy in copies:
-        buffers.give_back(copy)
-    assert len(buffers._free) == 2
 
 
 def test_copying_a_parameter_leaves_no_graph():
     weight = torch.nn.Parameter(torch.ones(3))
-    copy = HostBuffers().copy(Checkpoint({"weight": weight}, {}, {}), {})
+    copy = copied(Checkpoint({"weight": weight}, {}, {}), {})
     assert not copy.checkpoint.model["weight"].requires_grad
     assert weight.grad is None and weight.is_leaf
 
 
 def test_plain_values_are_copied_all_the_way_down():
     value = {"a": [1, {"b": [2.5, None, "text"]}], "c": (1, 2)}
-    copy = HostBuffers().copy(Checkpoint({}, {}, {}), value).checkpoint.state
+    copy = copied(Checkpoint({}, {}, {}), value).checkpoint.state
     assert copy == {"a": [1, {"b": [2.5, None, "text"]}], "c": [1, 2]}
     value["a"][1]["b"].append(3)
     assert copy["a"][1]["b"] == [2.5, None, "text"]
@@ -99,16 +65,14 @@ def test_from_a_gpu_the_copy_is_what_was_there_before_the_next_kernel():
     weights = {
         f"{number}": torch.full((1 << 22,), float(number), device="cuda") for number in range(8)
     }
-    buffers = HostBuffers()
     for _ in range(3):
         expected = {name: tensor.cpu() for name, tensor in weights.items()}
-        copy = buffers.copy(Checkpoint(weights, {}, {}), {})
+        copy = copied(Checkpoint(weights, {}, {}), {})
         for tensor in weights.values():
             tensor.add_(1)
         copy.wait()
         assert all(torch.equal(copy.checkpoint.model[name], expected[name]) for name in weights)
         assert all(buffer.is_pinned() for buffer in buffers_of(copy.checkpoint).values())
-        buffers.give_back(copy)
 
 
 # the thread

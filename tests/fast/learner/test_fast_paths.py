@@ -9,8 +9,6 @@ import torch
 from torch import nn
 
 from andiron import gradients
-from andiron.checkpoint import Checkpoint
-from andiron.checkpoint.host_copy import HostBuffers
 from andiron.data import ArrayBatcher, ArrayDataset, Batch, DataLoaderBuilder
 from andiron.learner import LearnerBuilder
 from andiron.metrics import Accuracy, Loss
@@ -220,17 +218,6 @@ def test_a_fast_path_whose_input_changes_equals_the_public_way(asked, case):
         assert same(fast, results(change, options))
 
 
-def test_the_memory_of_copies_follows_shapes_and_dtypes(asked):
-    for _ in range(2):
-        buffers = HostBuffers()
-        for tensor in (torch.ones(3), torch.zeros(2, 2), torch.zeros(2, 2, dtype=torch.int64)):
-            copy = buffers.copy(Checkpoint({"w": tensor}, {}, {}, {}, {}), {})
-            saved = copy.checkpoint.model["w"]
-            assert torch.equal(saved, tensor) and saved.dtype == tensor.dtype
-            buffers.give_back(copy)
-    assert asked == {"memory of copies"}
-
-
 @pytest.mark.parametrize("tensor", [
     torch.ones(2, dtype=torch.complex64), torch.ones(()).expand(3), torch.ones(2).to_sparse(),
 ])  # fmt: skip
@@ -242,7 +229,7 @@ def test_gradients_of_any_kind_are_checked(tensor):
 
 def test_every_fast_path_has_a_case_and_asks_the_switch():
     # in several processes (test_distributed.py), and above
-    elsewhere = {"early exchange", "memory of sums", "memory of copies"}
+    elsewhere = {"early exchange"}
     assert {path for path, *_ in CASES.values()} | elsewhere == {*fast_paths.FAST_PATHS}
     texts = [path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")]
     asking = {name for text in texts for name in re.findall(r'fast_paths\.on\["([^"]+)"\]', text)}

@@ -381,18 +381,6 @@ def test_a_checkpoint_of_other_metrics_is_refused(tmp_path):
     assert words in message_of(ValueError, other.load, made.state())
 
 
-@pytest.mark.parametrize("split", ["train", "valid"])
-def test_a_state_without_one_series_of_its_history_is_refused(tmp_path, split):
-    made = SETUPS["adam"](builder(tmp_path, num_epochs=1), classifier())
-    made.fit(*loaders())
-    saved = made.state()
-    del saved.state["metric_log"]["history"][split]["accuracy"]
-    other = SETUPS["adam"](builder(tmp_path, num_epochs=2), classifier())
-    missing = f"state.json: metric_log.history.{split}: accuracy is missing; use another checkpoint"
-    with pytest.raises(errors.DataError, match=missing):
-        other.load(saved)
-
-
 def test_a_loader_without_first_batch_trains_unless_stopped_in_an_epoch(tmp_path):
     class OwnLoader:
         """As users wrote them before."""

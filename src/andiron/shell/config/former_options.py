@@ -2,7 +2,7 @@
 
 >>> current({"checkpoint": {"last": 2, "every": None, "every_updates": 50, "every_epochs": 1}})
 {'checkpoint': {'last': 2, 'every': {'updates': 50, 'epochs': 1}}}
->>> remedy("checkpoint.every_minutes", 10)
+>>> remedy("checkpoint.every_minutes", {"checkpoint": {"every_minutes": 10}})
 'give checkpoint.every=10minutes'
 """
 
@@ -24,10 +24,12 @@ def current(plain: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**plain, "checkpoint": {**known, "every": known.get("every") or every}}
 
 
-def remedy(option: str, value: Any) -> str | None:
+def remedy(option: str, plain: Mapping[str, Any]) -> str | None:
     """What replaces an option of an earlier version; None for any other option."""
-    unit = UNITS.get(option.removeprefix("checkpoint.")) if option in NAMES else None
-    return unit and f"give checkpoint.every={_every(unit, 1 if value is None else value)}"
+    if option not in NAMES:
+        return None
+    name = option.removeprefix("checkpoint.")
+    return f"give checkpoint.every={_every(UNITS[name], plain['checkpoint'][name] or 1)}"
 
 
 def _every(unit: str, number: Any) -> Any:

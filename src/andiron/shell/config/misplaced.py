@@ -31,8 +31,8 @@ def corrected(problems: Problems, options: Signature, plain: Options) -> Problem
                 places.setdefault(name, []).append(f"{path}.{name}")
     hints = {}
     for option in unknown:
-        group, _, name = option.rpartition(".")
-        if remedy := former_options.remedy(option, plain.get(group, {}).get(name)):
+        name = option.rpartition(".")[2]
+        if remedy := former_options.remedy(option, plain):
             line = f"{option}{UNKNOWN}; {remedy}"
             hints[option] = Problem(line, kind="unknown_option", option=option)
         elif right := places.get(name) or places.get(OTHER_NAMES.get(name, "")):

@@ -42,9 +42,9 @@ def resume_or_start(resume: Callable[[], Path], folder: RunFolder, store: Store)
 
 
 def host_of(
-    chosen: Choices, code: Code, state: LearnerState, checkpointer: Checkpointer | None
+    chosen: Choices, state: LearnerState, checkpointer: Checkpointer | None
 ) -> "FolderHost | None":
-    """The host of a learner of this state, which `code` built.
+    """The host of a learner of this state, which the code that calls Andiron builds.
 
     None if this process writes nothing to the folder.
     """
@@ -52,7 +52,7 @@ def host_of(
     if not writes or chosen.world.rank:
         return None
     schedule = getattr(state.schedule, "at_start", state.schedule)
-    built = Built(chosen, state.model, state.optimizer.groups, schedule, code)
+    built = Built(chosen, state.model, state.optimizer.groups, schedule, Code.of_caller())
     return FolderHost(built, state.metric_log.writers, checkpointer)
 
 
@@ -119,16 +119,13 @@ class FolderHost:
                     yield None
                     return
                 resume_policy.check_applied(leaves.by_name(changes))
-            unrecorded = self._unrecorded
-            code = unrecorded and Gathering()
+            code = Gathering() if self._unrecorded else None
             report = stack.enter_context(self._claimed(holds_run))
             if self._checkpointer is not None:
                 self._checkpointer.sign(run_record.identity(folder))
             self._writers.open()
             self._log_resumed(train, at, changes)
-            record = None
-            if unrecorded and code:
-                record = self._record(unrecorded, train, at, changes, code)
+            record = self._record(train, at, changes, code) if code else None
             stack.enter_context(session.training(folder, report, self._writers, record))
             try:
                 yield report
@@ -178,14 +175,12 @@ class FolderHost:
             self._checkpoint = None
 
     def _record(
-        self,
-        built: Built,
-        train: Loader,
-        at: Position,
-        changes: leaves.Differences,
-        code: Gathering,
-    ) -> Record:
-        """The record of the run, new or resumed."""
+        self, train: Loader, at: Position, changes: leaves.Differences, code: Gathering
+    ) -> Record | None:
+        """The record of the run, new or resumed; None if it is written already."""
+        built = self._unrecorded
+        if built is None:
+            return None
         facts = python_record.facts(built, train, code)
         others = python_record.code_file(built)
         if self.folder.config.exists():

@@ -104,22 +104,7 @@ def config_of(built: Built, train: Any) -> dict[str, Any]:
     components.add_task(built.model)
     sets = _add_metrics(components, chosen)
     components.add("scheduler", built.schedule)
-    named: dict[str, Mapping[str, Any]] = {
-        "averages": chosen.averages,
-        "early_stopping": chosen.early_stopping,
-        "gradients": {str(number): each for number, each in enumerate(chosen.transforms)},
-    }
-    for group, parts in named.items():
-        for name, value in parts.items():
-            components.add(f"{group}.{name}", value)
-    if chosen.strategy is not None:
-        components.add("checkpoint", _as_configured(chosen.strategy))
-    if chosen.data is None:
-        reason = "the builder was not given it: LearnerBuilder(...).data(splits)"
-        kind = recording.described(train)["class"]
-        components.missing["data"] = {"class": kind, "reason": reason}
-    else:
-        components.add("data", chosen.data)
+    _add_others(components, chosen, train)
     optimizers = {name: _optimizer_node(group) for name, group in built.groups.items()}
     nodes = [*optimizers.values()]
     single = {"optimizer": nodes[0]} if len(nodes) == 1 else {}
@@ -140,6 +125,26 @@ def config_of(built: Built, train: Any) -> dict[str, Any]:
         **components.nodes,
         **single,
     }
+
+
+def _add_others(components: _Components, chosen: Choices, train: Any) -> None:
+    """Adds averages, rules, transformations, the checkpoint strategy and the data."""
+    named: dict[str, Mapping[str, Any]] = {
+        "averages": chosen.averages,
+        "early_stopping": chosen.early_stopping,
+        "gradients": {str(number): each for number, each in enumerate(chosen.transforms)},
+    }
+    for group, parts in named.items():
+        for name, value in parts.items():
+            components.add(f"{group}.{name}", value)
+    if chosen.strategy is not None:
+        components.add("checkpoint", _as_configured(chosen.strategy))
+    if chosen.data is None:
+        reason = "the builder was not given it: LearnerBuilder(...).data(splits)"
+        kind = recording.described(train)["class"]
+        components.missing["data"] = {"class": kind, "reason": reason}
+    else:
+        components.add("data", chosen.data)
 
 
 def _add_metrics(components: _Components, chosen: Choices) -> dict[str, Any]:

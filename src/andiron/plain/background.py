@@ -38,9 +38,9 @@ class Background:
         """
         with self._changed:
             if self._is_closed:
-                raise RuntimeError("closed; create another checkpointer")
+                raise RuntimeError("closed; create another")
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="checkpoint", daemon=True)
+                self._thread = threading.Thread(target=self._run, daemon=True)
                 self._thread.start()
             self._is_asked = True
             self._changed.notify_all()
