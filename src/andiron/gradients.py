@@ -216,7 +216,7 @@ def all_finite(gradients: Gradients) -> bool:
         except RuntimeError:  # sparse, complex or expanded tensors, several devices
             found_inf.zero_()
     values = [tensor.coalesce().values() if tensor.is_sparse else tensor for tensor in tensors]
-    return bool(torch.stack([each.isfinite().all().to(device) for each in values]).all())
+    return bool(torch.stack([tensor.isfinite().all().to(device) for tensor in values]).all())
 
 
 def mean_is_finite(mean: Gradients) -> bool:

@@ -143,14 +143,14 @@ class FileCheckpointer:
             raise ValueError(f"{folder}: not a checkpoint in {self.store}; adopt one that is")
         entries = checkpoint.state.get(KEPT_WITH_IT, [])
         alone = Saved(place[0], number=place[1])
-        listed = {each.name: each for each in (alone, *map(Saved.from_plain, entries))}
+        listed = {entry.name: entry for entry in (alone, *map(Saved.from_plain, entries))}
         end = stored.index(name) + 1
         self._set_aside(stored[end:], name)
         self._is_ours_alone = True
         with self._lock:
             self._newest = alone
             self._written = set(filter(self._has_manifest, stored[:end]))
-            self._held = [listed[each] for each in stored if each in self._written & set(listed)]
+            self._held = [listed[entry] for entry in stored if entry in self._written & set(listed)]
             self._release_unchosen()
         try:
             self.store.remove_leftovers()
@@ -163,8 +163,8 @@ class FileCheckpointer:
         if self._is_failing:
             self._forget(list(self._copies))  # a broken disk costs the memory of at most one copy
         kept = self._kept([*self._held, saved])
-        self._forget(self._copies.keys() - {each.name for each in kept})
-        state = {**checkpoint.state, KEPT_WITH_IT: [each.plain for each in kept]}
+        self._forget(self._copies.keys() - {entry.name for entry in kept})
+        state = {**checkpoint.state, KEPT_WITH_IT: [entry.plain for entry in kept]}
         self._copies[saved.name] = copied(checkpoint, state)
         self._held.append(saved)
 
@@ -178,7 +178,7 @@ class FileCheckpointer:
     def _release_unchosen(self) -> None:
         """Never delete an adopted checkpoint that the current strategy would not have kept."""
         kept = self._kept(self._held)
-        if released := [each.name for each in self._held if each not in kept]:
+        if released := [entry.name for entry in self._held if entry not in kept]:
             text = ", ".join(released)
             log.info("checkpoints that the current options would delete are kept: %s", text)
             self._forget(released)
@@ -194,7 +194,7 @@ class FileCheckpointer:
     def _kept(self, saved: Sequence[Saved]) -> list[Saved]:
         """Those that the strategy keeps, and the newest, without which a stop loses updates."""
         names = self.strategy(saved)
-        return [each for each in saved if each.name in names or each is saved[-1]]
+        return [entry for entry in saved if entry.name in names or entry is saved[-1]]
 
     def _forget(self, names: Collection[str]) -> None:
         """Drops checkpoints, and the copies of unwritten ones."""
@@ -257,8 +257,8 @@ class FileCheckpointer:
     def _prune(self) -> None:
         """Removes checkpoints that the strategy keeps neither of all nor of the written ones."""
         with self._lock:
-            written = [each for each in self._held if each.name in self._written]
-            kept = {each.name for each in (*self._kept(self._held), *self._kept(written))}
+            written = [entry for entry in self._held if entry.name in self._written]
+            kept = {entry.name for entry in (*self._kept(self._held), *self._kept(written))}
             dropped = sorted(self._written - kept)
         for name in dropped:
             try:

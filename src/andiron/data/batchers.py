@@ -59,7 +59,7 @@ class ArrayBatcher:
 
     def __call__(self, raw: Any, device: torch.device) -> Any:
         is_pair = isinstance(raw, RawBatch | WeightedBatch)
-        if not is_pair or not all(isinstance(each, Tensor) for each in raw):
+        if not is_pair or not all(isinstance(part, Tensor) for part in raw):
             return structures.mapped(_as_float32, structures.moved(raw, device))
         inputs = raw.inputs.to(device, non_blocking=True)
         if inputs.is_floating_point() or inputs.dtype == torch.uint8:
@@ -89,9 +89,9 @@ def _slope_and_offset(
     mean: PerChannel, std: PerChannel, scale: float, device: torch.device
 ) -> tuple[Tensor, ...]:
     """Slope and offset of shape [channels, 1, 1], or [1, 1, 1] if the same for all channels."""
-    means, stds = (torch.tensor(each, dtype=torch.float64) for each in (mean, std))
+    means, stds = (torch.tensor(part, dtype=torch.float64) for part in (mean, std))
     slope_and_offset = 1 / (scale * stds), -means / stds
-    return tuple(each.float().view(-1, 1, 1).to(device) for each in slope_and_offset)
+    return tuple(part.float().view(-1, 1, 1).to(device) for part in slope_and_offset)
 
 
 @functools.lru_cache(maxsize=16)
@@ -100,4 +100,4 @@ def _mean_and_std(
 ) -> tuple[Tensor, ...]:
     """Mean and standard deviation, shaped to broadcast against samples of that rank."""
     shape = (-1, *[1] * (rank - 1)) if rank else ()
-    return tuple(torch.tensor(each, device=device).view(shape) for each in (mean, std))
+    return tuple(torch.tensor(part, device=device).view(shape) for part in (mean, std))

@@ -47,7 +47,7 @@ class Agenda:
         """Finds the next log point and other event; a cadence in minutes is always checked."""
         tickers = self.logs, *self._validations.values(), self._saves
         _, *others = [ticker.look_ahead(at.updates) for ticker in tickers]
-        is_timed = self.max_time or any(each.cadence.minutes is not None for each in tickers)
+        is_timed = self.max_time or any(ticker.cadence.minutes is not None for ticker in tickers)
         self.quiet_until = 0 if is_timed else min(self._options.num_updates or math.inf, *others)
 
     def is_time_over(self) -> bool:

@@ -253,7 +253,7 @@ def _check_metrics(chosen: Choices, optimizer: GroupedOptimizer, whole: Schedule
         plateaus = [s for s in inner if hasattr(s, "observe") and hasattr(s, "metric")]
         waiting.update((option, plateau) for plateau in plateaus)
     direction.check_measured(
-        {name: (each.metric, each.split, each.direction) for name, each in waiting.items()},
+        {name: (rule.metric, rule.split, rule.direction) for name, rule in waiting.items()},
         direction.by_split(chosen.train_metrics, chosen.set_metrics, chosen.averages),
     )
 
@@ -263,10 +263,10 @@ def _check_validations(chosen: Choices, state: LearnerState) -> None:
 
     Raises: ConfigError.
     """
-    observing = [(type(each).__name__, each) for each in state.observing_schedules()]
+    observing = [(type(schedule).__name__, schedule) for schedule in state.observing_schedules()]
     deciding = [
-        (name, state.set_of(getattr(each, "split", "valid")))
-        for name, each in [*chosen.early_stopping.items(), *observing]
+        (name, state.set_of(getattr(rule, "split", "valid")))
+        for name, rule in [*chosen.early_stopping.items(), *observing]
     ]
     for name, every in chosen.cadences.items():
         decides = [decider for decider, of_set in deciding if of_set == name]

@@ -241,14 +241,14 @@ class Learner(AbstractContextManager["Learner"]):
         self._evaluation.close()
         self._saver.load(saved)
 
-    def resume(self, found: tuple[Path, Checkpoint] | None = None) -> Path:
+    def resume(self, saved: tuple[Path, Checkpoint] | None = None) -> Path:
         """Continues from the newest intact checkpoint, with this seed; returns its folder.
 
-        `found` is that checkpoint if already read. The log is truncated when training starts.
+        `saved` is that checkpoint if already read. The log is truncated when training starts.
         Raises: DataError if there is none; ConfigError for changes not allowed; as `load`.
         """
         self._evaluation.close()
-        checkpoint = self._host.resume(partial(self._saver.resume, found), self.position)
+        checkpoint = self._host.resume(partial(self._saver.resume, saved), self.position)
         self.position.seed = self.options.seed
         return checkpoint
 

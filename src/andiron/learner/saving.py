@@ -155,15 +155,15 @@ class Saver:
         if self._saved:  # else the state is another run's, and this one saves it first
             self._saved = self._place
 
-    def resume(self, found: tuple[Path, Checkpoint] | None) -> Path:
-        """Continues from `found`, or the newest whole checkpoint; `rewind` when training starts."""
-        if found is None:
+    def resume(self, saved: tuple[Path, Checkpoint] | None) -> Path:
+        """Continues from `saved`, or the newest whole checkpoint; `rewind` when training starts."""
+        if saved is None:
             if self._checkpointer is None:
                 raise errors.RunFolderError(
                     f"there are no checkpoints to resume from; {CHECKPOINTER}"
                 )
-            found = directory.newest_whole(self._checkpointer.store)
-        folder, newest = found
+            saved = directory.newest_whole(self._checkpointer.store)
+        folder, newest = saved
         self.load(newest)
         if self._checkpointer:
             self._checkpointer.adopt(folder, newest)

@@ -16,7 +16,7 @@ def by_split(
     training: Sequence[Metric], sets: Mapping[str, Sequence[Metric]], averages: Iterable[str]
 ) -> dict[str, Sequence[Metric]]:
     """The metrics of each split; `averages` of the weights are measured on all validation sets."""
-    averaged = {f"{name}-{each}": sets[name] for name in sets for each in averages}
+    averaged = {f"{name}-{average}": sets[name] for name in sets for average in averages}
     return {"train": training, **sets, **averaged}
 
 
@@ -32,7 +32,7 @@ def check_measured(
     Raises: ConfigError listing all.
     """
     every = {name: [metric.name for metric in metrics] for name, metrics in measured.items()}
-    shared = {each for names in every.values() for each in names if names.count(each) > 1}
+    shared = {name for names in every.values() for name in names if names.count(name) > 1}
     problems = [
         f"metrics: several are named {name!r}; give each a `name` of its own"
         for name in sorted(shared)

@@ -186,15 +186,15 @@ class Tally:
             named = {metric.name: value}
             if value is not None and type(value) is not float:
                 named = metric_values.named(metric.name, value)
-            for name, each in named.items():
-                if isinstance(each, str):
-                    self.texts[name] = each
-                elif isinstance(each, Tensor):
-                    self.images[name] = each
-                elif isinstance(each, Decisions):
-                    self.decisions[name] = each
-                elif each is not None:
-                    numbers[name] = each
+            for name, shown in named.items():
+                if isinstance(shown, str):
+                    self.texts[name] = shown
+                elif isinstance(shown, Tensor):
+                    self.images[name] = shown
+                elif isinstance(shown, Decisions):
+                    self.decisions[name] = shown
+                elif shown is not None:
+                    numbers[name] = shown
         return numbers
 
 
@@ -224,7 +224,8 @@ def _explain(error: Exception, metric: Metric, item: Any) -> None:
     if item is None:
         remedy = "return an item from train_step and valid_step"
     if is_dataclass(item) and isinstance(error, AttributeError):
-        remedy = f"it has: {', '.join(each.name for each in fields(item))}; correct it, or {remedy}"
+        known = ", ".join(field.name for field in fields(item))
+        remedy = f"it has: {known}; correct it, or {remedy}"
     errors.explain(error, what, remedy)
 
 

@@ -80,16 +80,16 @@ class Search:
             return traced.differences(tensors, self.tolerance)
 
         for end in self.ends:
-            step, found = 0, []
+            step, apart_there = 0, []
             while step != 1:
                 step = max(1, (end - agreed) // AT_ONCE) if self.tolerance else 1
                 numbers = range(end - (end - agreed - 1) // step * step, end + 1, step)
-                if not (found := apart(numbers, not self.tolerance)):
+                if not (apart_there := apart(numbers, not self.tolerance)):
                     break
-                end = int(found[0].what.partition(" ")[0])
+                end = int(apart_there[0].what.partition(" ")[0])
                 agreed = max(agreed, end - step)
-            if found:
-                first = (apart(range(end, end + 1)) or found)[0]
+            if apart_there:
+                first = (apart(range(end, end + 1)) or apart_there)[0]
                 kind, _, name = first.what.partition(": ")
                 first = replace(first, where=kind, what=name, updates=end)
                 return Parting(agreed, first, notes=notes)
@@ -124,13 +124,13 @@ def parted(
     plan = search(runs, tolerance, updates, from_start=from_start)
     if commits:
         ends = plan.ends if updates else plan.ends[:1]
-        found = of_commits(replace(plan, ends=ends), other, commits)
+        outcome = of_commits(replace(plan, ends=ends), other, commits)
     else:
-        found = plan.parting(one, other)
+        outcome = plan.parting(one, other)
     if is_one:
-        return replace(found, start=plan.agreed)
-    causes = [] if found.equal else _causes(runs)
-    return replace(found, notes=[*found.notes, *causes])
+        return replace(outcome, start=plan.agreed)
+    causes = [] if outcome.equal else _causes(runs)
+    return replace(outcome, notes=[*outcome.notes, *causes])
 
 
 def search(
@@ -175,9 +175,9 @@ def search(
     folders = [run.folder for run in runs]
     within = range(agreed + 1, max(ends[:1], default=0) * (tolerance is None))
     logged = [
-        each.updates or 0
-        for each in bit_comparison.of_stretch(folders[0], folders[1], within, None)[2]
-        if MISSING not in (each.expected, each.found)
+        difference.updates or 0
+        for difference in bit_comparison.of_stretch(folders[0], folders[1], within, None)[2]
+        if MISSING not in (difference.expected, difference.found)
     ]
     is_recorded = bool(logged or {*ends[:1]} & {*common})
     return Search(agreed, logged[:1] + ends[:1], places, tolerance, is_recorded)
@@ -218,9 +218,9 @@ def of_commits(search: Search, side: Side, span: str) -> Parting:
         if number == len(commits):
             return Parting(search.ends[-1], equal=True)
         before = [good, *commits][number]
-        found = search.parting(side_of(before), side_of(commits[number]))
+        outcome = search.parting(side_of(before), side_of(commits[number]))
     subject = conditions.git(tree, "show", "-s", "--format=%H %s", commits[number])
-    return replace(found, commit=subject.strip())
+    return replace(outcome, commit=subject.strip())
 
 
 def _saved(run: Recorded, updates: int, tolerance: float | None) -> traced.Named:
@@ -229,10 +229,10 @@ def _saved(run: Recorded, updates: int, tolerance: float | None) -> traced.Named
     if state and tolerance:
         owners = state[1].state["owners"].values()
         names = {name for owner in owners for name in owner["parameters"]}
-        return {name: each for name, each in state[1].model.items() if name in names}
+        return {name: tensor for name, tensor in state[1].model.items() if name in names}
     files = contents.tensors_by_file(state[1]) if state else {}
     files.pop(contents.METRICS, None)
-    return {f"{file} {name}": each for file in files for name, each in files[file].items()}
+    return {f"{file} {name}": tensor for file in files for name, tensor in files[file].items()}
 
 
 def _causes(runs: Sequence[Recorded]) -> list[str]:
@@ -275,16 +275,16 @@ def _run(options: argparse.Namespace) -> int:
     sides = [Side(str(named_folder.run_folder_of(name).path), (*options.trust,)) for name in names]
     other = replace(sides[-1], overrides=(*changes,), threads=options.threads, code=code)
     limits = options.commits, options.tolerance, options.updates
-    found = parted(sides[0], other, *limits, from_start=options.from_start)
-    if not answers.give(asdict(found)):
-        start, same = found.start, f"the same up to update {found.agreed}"
+    outcome = parted(sides[0], other, *limits, from_start=options.from_start)
+    if not answers.give(asdict(outcome)):
+        start, same = outcome.start, f"the same up to update {outcome.agreed}"
         if start:
             made = f"made again from the run's checkpoint {start}"
-            span = f"updates {start + 1} to {found.agreed}"
-            same = f"{span}, {made}, do not differ" if found.equal else f"{made}, {same}"
-        lines = [same, found.first, found.commit, *found.notes]
+            span = f"updates {start + 1} to {outcome.agreed}"
+            same = f"{span}, {made}, do not differ" if outcome.equal else f"{made}, {same}"
+        lines = [same, outcome.first, outcome.commit, *outcome.notes]
         print(*map(printable, map(str, filter(None, lines))), sep="\n")
-    return EXIT_EQUAL if found.equal else EXIT_DIFFERENT
+    return EXIT_EQUAL if outcome.equal else EXIT_DIFFERENT
 
 
 ANSWERS = [closed({

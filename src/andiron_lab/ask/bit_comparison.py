@@ -116,8 +116,9 @@ def of_stretch(
          if place.updates in updates and not OF_THE_TEST.search(place.where)}
         for folder in (run, again)
     )
-    differences = sorted(_logged_differences(ours, theirs), key=lambda each: each.updates or 0)
-    values, files = sum(len(each) for entries in ours.values() for each in entries), {}
+    unsorted = _logged_differences(ours, theirs)
+    differences = sorted(unsorted, key=lambda difference: difference.updates or 0)
+    values, files = sum(len(line) for entries in ours.values() for line in entries), {}
     if saved is not None:
         files = _inner_files(saved[0])
         differences += of_checkpoints(*saved)

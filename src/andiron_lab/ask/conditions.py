@@ -59,7 +59,7 @@ class Side:
         check = resume_arguments.Inherited(before, given, [*self.overrides], trusted)
         with scratch.folder() as made:
             arguments = [*check.overrides(), quoting.override("hydra.run.dir", made)]
-            composition.run(lambda *each: changed.append(each[0]), conf_dir, arguments, check=check)
+            composition.run(lambda *run: changed.append(run[0]), conf_dir, arguments, check=check)
         changes = resume_policy.changes(before, asdict(changed[0]))
         trusted = trusted.with_config(resume_policy.applied({}, changes))  # the user's own words
         return Recorded(folder, trusted, given=changes)
@@ -100,13 +100,13 @@ def made(
             request = [asdict(replace(side, code=None)), start, places, is_exact]
             files.write_json(folder / REQUEST, request)
             _make_elsewhere(folder, side, size)
-        found = [
+        loaded = [
             (place, rank, tensor) for rank in range(size)
             for place, tensor in serialization.load_tensors(_tensors(folder, rank)).items()
         ]  # fmt: skip
         said = files.read_json(folder / MADE)["differences"]
     tensors = {}
-    for place, rank, tensor in sorted(found, key=lambda each: each[:2]):
+    for place, rank, tensor in sorted(loaded, key=lambda entry: entry[:2]):
         kind, colon, name = place.partition(" ")[2].partition(": ")
         tensors[kind + f" of rank {rank}" * (size > 1) + colon + name] = tensor
     return tensors, said
@@ -201,8 +201,8 @@ def _make_elsewhere(folder: Path, side: Side, size: int) -> None:
 def _check_code(folder: Path, tree: Path, code: Path) -> None:
     """Refuses updates that were made with code of this repository, not of the other checkout."""
     modules = [*map(Path, files.read_json(folder / MADE)["modules"])]
-    there = [each for each in modules if each.is_relative_to(code)]
-    left = [each for each in modules if each.is_relative_to(tree) and each not in there]
+    there = [path for path in modules if path.is_relative_to(code)]
+    left = [path for path in modules if path.is_relative_to(tree) and path not in there]
     if left or not (there or (code / "src" / "andiron").is_dir()):
         raise errors.RunFolderError(
             f"{code}: the run does not take its code from there ({[*left, 'nothing'][0]}); let it "

@@ -119,13 +119,13 @@ class Recorded:
     def nonfinite(self) -> list[int]:
         """Updates that the run saved as not finite, but for those that it has made since."""
         names = map(str, self.folder.nonfinite.glob("*"))
-        found = [int(match[1]) for match in map(NONFINITE.search, names) if match]
-        return [number for number in found if number > self.last]
+        numbers = [int(match[1]) for match in map(NONFINITE.search, names) if match]
+        return [number for number in numbers if number > self.last]
 
     def next_record(self, number: int, *more: int) -> int:
         """The first update from `number` on that the run logged or saved, or of `more`."""
         known = {*self.saved, *(updates for updates, *_ in self.logged), *more}
-        return min((each for each in known if each >= number), default=number)
+        return min((update for update in known if update >= number), default=number)
 
     def start_of(self, first: int) -> int:
         """The completed updates at which a stretch begins that makes update `first` again."""
@@ -171,7 +171,7 @@ class Recorded:
         return Stretch(
             start, pieces[-1].last, sum(piece.tensors for piece in pieces),
             sum(piece.values for piece in pieces),
-            [each for piece in pieces for each in piece.differences],
+            [difference for piece in pieces for difference in piece.differences],
             next((piece.changed for piece in pieces if piece.changed), ()),
         )  # fmt: skip
 
@@ -222,16 +222,16 @@ class Recorded:
             saved = goal[0] if goal and reached == end else None
             mine = contents.step_name(end, 1) if is_early else ""
             compare = partial(self._compared, begin, reached, again, saved, mine, is_anew=not state)
-            found = built.world.decided(compare)  # by rank 0, which has saved
+            compared = built.world.decided(compare)  # by rank 0, which has saved
             if bad and bad not in self.nonfinite:
                 what = "loss or gradient", "finite", "NaN or infinite"
-                found[2].append(Difference("the run", *what, bad))
+                compared[2].append(Difference("the run", *what, bad))
             elif reached < end and not bad:
                 ends = "the last update", str(end), str(reached)
-                found[2].append(Difference("the run", *ends, reached))
+                compared[2].append(Difference("the run", *ends, reached))
             since = self._past.record_at(begin, is_begun=state is not None)
-            changed = [*rerun.changes_since([since], built)] if found[2] else ()
-            return Stretch(begin, reached, *found, changed)
+            changed = [*rerun.changes_since([since], built)] if compared[2] else ()
+            return Stretch(begin, reached, *compared, changed)
 
     def _compared(
         self,
@@ -248,12 +248,12 @@ class Recorded:
         names = directory.names(again.checkpoints)
         files = (saved, again.checkpoints / (mine or names[-1])) if saved else None
         made = range(begin + (begin > 0), end + 1)
-        found = bit_comparison.of_stretch(self.folder, again, made, files)
+        compared = bit_comparison.of_stretch(self.folder, again, made, files)
         first = contents.step_name(begin, 1)
         if is_anew and begin in self.saved and first in names:
             begun = self.store.fetch(self.saved[begin]), again.checkpoints / first
-            found[2][:0] = bit_comparison.of_checkpoints(*begun)
-        return found
+            compared[2][:0] = bit_comparison.of_checkpoints(*begun)
+        return compared
 
 
 class _Watch:

@@ -41,9 +41,9 @@ class LayerStatistics(Instrument):
             def keep(_: Any, __: Any, output: Any, name: str = name) -> None:
                 outputs = self.tensors["activations"]
                 is_first = private_torch.backward_id() == -1  # not recomputed
-                for each in tensors_in(output) if is_first else ():  # of all batches
+                for tensor in tensors_in(output) if is_first else ():  # of all batches
                     former = [outputs[name]] if name in outputs else []
-                    outputs[name] = torch.cat([*former, each.detach().flatten().float()])
+                    outputs[name] = torch.cat([*former, tensor.detach().flatten().float()])
 
             if name and update.number == self.number:
                 self._hooks.append(module.register_forward_hook(keep))
@@ -55,7 +55,8 @@ class LayerStatistics(Instrument):
         self.update = update if update.number == self.number else None
         for hook in self._hooks:
             hook.remove()
-        self.tensors["gradients"] = {name: each.clone() for name, each in update.gradients.items()}
+        gradients = update.gradients.items()
+        self.tensors["gradients"] = {name: tensor.clone() for name, tensor in gradients}
         if self._per_sample and update.number == self.number:
             with torch.random.fork_rng():
                 self.samples = _sample_norms(update.learner.model, update.batches)
@@ -111,7 +112,7 @@ def _sample_norms(task: nn.Module, batches: Sequence[Any]) -> list[float] | str:
         return f"a {type(task).__name__} has no loss of one sample"
     module = _Loss(task)
     named = module.named_parameters()
-    weights = {name: each.detach() for name, each in named if each.requires_grad}
+    weights = {name: tensor.detach() for name, tensor in named if tensor.requires_grad}
 
     def loss(weights: dict[str, Tensor], sample: Any) -> Any:
         alone = torch.utils._pytree.tree_map(lambda leaf: leaf[None], sample)
@@ -122,7 +123,7 @@ def _sample_norms(task: nn.Module, batches: Sequence[Any]) -> list[float] | str:
         norms: list[float] = []
         for batch in batches:
             gradients = compute(weights, batch).values()
-            squares = [each.reshape(len(each), -1).square().sum(1) for each in gradients]
+            squares = [tensor.reshape(len(tensor), -1).square().sum(1) for tensor in gradients]
             norms += torch.stack(squares).sum(0).sqrt().tolist()
         return norms
     except Exception as error:  # of the network's own code, under torch.func

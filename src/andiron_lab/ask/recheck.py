@@ -60,12 +60,12 @@ class Recheck:
     @property
     def differences(self) -> list[str]:
         """Everything that differs."""
-        return [*self.record, *(line for each in self.segments for line in each.differences)]
+        return [*self.record, *(line for segment in self.segments for line in segment.differences)]
 
     @property
     def plain(self) -> dict[str, Any]:
         """The report as JSON."""
-        segments = [dataclasses.asdict(each) for each in self.segments]
+        segments = [dataclasses.asdict(segment) for segment in self.segments]
         known = {"run": str(self.run), "updates": self.updates, "segments": segments}
         return {**known, "record": self.record, "same_bits": not self.differences}
 
@@ -73,18 +73,18 @@ class Recheck:
     def as_markdown(self) -> str:
         """The report as a page."""
         rows = [
-            [f"{each.first:,} to {each.last:,}", f"{each.tensors:,}", f"{each.values:,}",
-             len(each.differences) or "none"] for each in self.segments
+            [f"{made.first:,} to {made.last:,}", f"{made.tensors:,}", f"{made.values:,}",
+             len(made.differences) or "none"] for made in self.segments
         ]  # fmt: skip
-        made = sum(each.last + 1 - each.first for each in self.segments)
+        made = sum(segment.last + 1 - segment.first for segment in self.segments)
         part = " of what was made again" * (made < self.updates)
         equal = f"Every byte{part} is the run's own."
         lines = map(readable.printable_line, self.differences)  # with names of a stranger's run
-        found = markdown.fenced("\n".join(lines), "text") if self.differences else equal
+        shown = markdown.fenced("\n".join(lines), "text") if self.differences else equal
         table = markdown.table(["updates", "tensors", "logged values", "differences"], rows)
         run = markdown.fenced(readable.printable_line(str(self.run)), "text")
         said = f"{made:,} of {self.updates:,} updates were made again."
-        return "\n\n".join(["# Recheck", run, said, table, found]) + "\n"
+        return "\n\n".join(["# Recheck", run, said, table, shown]) + "\n"
 
 
 @errors.exits_refused()
@@ -119,8 +119,8 @@ def recheck(
         segments = [
             _segment(run, start + 1, last, from_start=from_start) for start, last in sorted(chosen)
         ]
-    found = [*_weights(run), *_logged(folder)]
-    return Recheck(path, places[-1], segments, found)
+    differing = [*_weights(run), *_logged(folder)]
+    return Recheck(path, places[-1], segments, differing)
 
 
 def _segment(run: Recorded, first: int, last: int, *, from_start: bool) -> Segment:
@@ -141,9 +141,10 @@ def _weights(run: Recorded) -> Iterator[str]:
             return
         with suppress(errors.DataError):  # named by its segment
             if state := run.state_at(updates):
-                found, is_read = state[1], True
-                saved = {_digest(weights) for weights in (found.model, *found.averages.values())}
-                left = {file: each for file, each in left.items() if each not in saved}
+                checkpoint, is_read = state[1], True
+                weights = checkpoint.model, *checkpoint.averages.values()
+                saved = {*map(_digest, weights)}
+                left = {file: digest for file, digest in left.items() if digest not in saved}
     yield from (f"{file}: has the weights of no checkpoint of the run" for file in left if is_read)
 
 

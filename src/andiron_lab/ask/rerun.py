@@ -92,8 +92,8 @@ def changes_since(records: Sequence[Mapping[str, Any]], parts: Components) -> It
         seed, parts.splits, parts.device, {}, parts.world.size, started=parts.started
     )
     origin, _ = facts.origin()
-    found = (provenance.differences(record, origin).items() for record in records)
-    yield from dict.fromkeys(f"{n}: {was}, now {is_now}" for n, (was, is_now) in chain(*found))
+    differing = (provenance.differences(record, origin).items() for record in records)
+    yield from dict.fromkeys(f"{n}: {was}, now {is_now}" for n, (was, is_now) in chain(*differing))
 
 
 def repeatable(folder: RunFolder, trusted: Trust) -> Train:

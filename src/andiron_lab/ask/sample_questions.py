@@ -40,32 +40,32 @@ class SampleQuestions:
 
         Updates on record as not finite come first.
         """
-        jumps = sorted(self._jumps(), key=lambda each: -each["rise"])[:number]
-        wanted = {at for each in jumps for at in range(each["first"] - 1, each["last"] + 1)}
+        jumps = sorted(self._jumps(), key=lambda entry: -entry["rise"])[:number]
+        wanted = {at for entry in jumps for at in range(entry["first"] - 1, entry["last"] + 1)}
         made = self._made(wanted - {self.run.beginning}, SeenSamples(wanted, MOST))
         seen = made.pop("updates")
         for jump in jumps:
             within = range(jump["first"], jump["last"] + 1)
-            highest = [each for each in seen if each["update"] in within]
-            jump["updates"] = found = [max(highest, key=_height)] if highest else []
-            before = found and [each for each in seen if each["update"] == found[0]["update"] - 1]
-            found += before[-1:]
+            highest = [entry for entry in seen if entry["update"] in within]
+            jump["updates"] = largest = [max(highest, key=_height)] if highest else []
+            former = {made["update"] - 1 for made in largest}
+            largest += [entry for entry in seen if entry["update"] in former][-1:]
         return made | {"spikes": jumps}
 
     def of_sample(self, sample: int | str) -> Row:
         """Each update that saw the sample; those from which it was right, and wrong again."""
         made = self._whole(SeenSamples(range(2**53), sample=sample))
-        made["updates"] = updates = [each for each in made["updates"] if each["samples"]]
+        made["updates"] = updates = [entry for entry in made["updates"] if entry["samples"]]
         if not updates:
             raise errors.SelectionError(
                 f"sample {sample}: the run saw none of this index or name; --update 1 shows some"
             )
         was, changes = False, []
-        for each in updates:
-            rows = each["samples"]  # several, if an epoch has the sample more than once
+        for entry in updates:
+            rows = entry["samples"]  # several, if an epoch has the sample more than once
             if was != all(row["true"] == row["predicted"] not in (None, "") for row in rows):
                 was = not was
-                changes.append(each["update"])
+                changes.append(entry["update"])
         return made | {"learned": changes[::2], "forgotten": changes[1::2]}
 
     def hardest(self, number: int) -> Row:
@@ -89,8 +89,8 @@ class SampleQuestions:
         if not self._from_start:
             raise self.run.needs_start("a question about the whole run", last - begin)
         # the first and the last update of each stretch between checkpoints, which are all of it
-        places = [each for each in self.run.saved if begin < each < last]
-        return self._made({begin + 1, last, *places, *(each + 1 for each in places)}, seen)
+        places = [entry for entry in self.run.saved if begin < entry < last]
+        return self._made({begin + 1, last, *places, *(entry + 1 for entry in places)}, seen)
 
     def _made(self, wanted: Iterable[int], seen: SeenSamples) -> Row:
         """Makes updates again; returns what `seen` saw, and the differences from the run."""
@@ -101,8 +101,8 @@ class SampleQuestions:
             made.append(self.run.updates(first, last, seen, from_start=self._from_start))
         return {
             "run": str(self.run.folder.path), "updates": seen.updates,
-            "compared": sum(each.values + each.tensors for each in made),
-            "differences": [str(line) for each in made for line in each.differences],
+            "compared": sum(entry.values + entry.tensors for entry in made),
+            "differences": [str(line) for entry in made for line in entry.differences],
         }  # fmt: skip
 
     def _jumps(self) -> Iterator[Row]:
@@ -118,7 +118,7 @@ class SampleQuestions:
             former, last = lines[max(0, place - FORMER) : place], line.updates
             for name, value in line.values.items():
                 if name == "loss" or name.startswith(NORM):
-                    known = [each.values.get(name, value) for each in former]
+                    known = [entry.values.get(name, value) for entry in former]
                     finite = [*filter(isfinite, known)] or [inf]
                     rise = (value - max(level := median(finite), finite[-1])) / (abs(level) or 1)
                     if isfinite(known[-1]) and not isfinite(value):

@@ -50,5 +50,5 @@ def _remove_left(path: Path) -> None:
 
 
 def _identity(descriptor: int) -> str:
-    found = os.fstat(descriptor)
-    return f"{found.st_dev} {found.st_ino}\n"
+    status = os.fstat(descriptor)
+    return f"{status.st_dev} {status.st_ino}\n"

@@ -45,7 +45,7 @@ class SeenSamples(Instrument):
 
     def before(self, update: Update) -> None:
         if self._sample is not None or not self._wanted:
-            if any(getattr(each, "is_stream", False) for each in _sources(update)):
+            if any(getattr(source, "is_stream", False) for source in _sources(update)):
                 raise errors.SelectionError(
                     f"{update.splits.name}: an index of a stream is another sample in each epoch; "
                     "ask by --update or --spikes"
@@ -62,19 +62,19 @@ class SeenSamples(Instrument):
                     total, times = self.losses[index]
                     self.losses[index] = [total + loss, times + 1]
             columns = zip(*(largest for _, _, largest in everyone), strict=False)
-            medians = [median_low([v for v in each if v == v] or each) for each in columns]
+            medians = [median_low([v for v in column if v == v] or column) for column in columns]
             rows += [(*row[:2], _relative_size(row[2], medians), *row[3:]) for row in own]
         if update.number not in self._wanted:
             return
         chosen = [row for row in rows if self._sample in (None, row[0], self.name(row[0]))]
         chosen = sorted(chosen, key=_rank)[: self._most]
         described = chain(*gathered([(_rank(row), self._described(*row)) for row in chosen]))
-        samples = [each for _, each in sorted(described, key=itemgetter(0))]
-        found: Any = update.gradients
+        samples = [row for _, row in sorted(described, key=itemgetter(0))]
+        mean: Any = update.gradients
         self.updates.append({
             "update": update.number, "epoch": update.epoch + 1, "data": update.splits.name,
-            "loss": None if found.loss is None else float(found.loss),
-            "grad_norm": float(gradients.global_norm(found)),
+            "loss": None if mean.loss is None else float(mean.loss),
+            "grad_norm": float(gradients.global_norm(mean)),
             "samples": samples[: self._most],
         })  # fmt: skip
 
@@ -115,7 +115,7 @@ def _micro_batches(update: Update) -> Iterator[list[tuple[Sequence[int], Any, An
     for indices, batch, item in zip(update.indices, update.batches, update.items, strict=True):
         if isinstance(batch, Sliced):
             places = dict(update.learner.updater.world.parts(indices))
-            yield [(places[each], batch[each], item.get(each)) for each in batch]
+            yield [(places[number], batch[number], item.get(number)) for number in batch]
         else:
             yield [(indices, batch, item)]
 
@@ -164,7 +164,7 @@ def _drawn(update: Update, index: int) -> Row:
         draws, before = replace(first, noted={}, place=place), getattr(raw, "targets", None)
         raw = augmentation(raw, draws)
         if draws.noted and getattr(raw, "targets", None) is before:  # mixes no samples
-            numbers |= {purpose: each[0].tolist() for purpose, each in draws.noted.items()}
+            numbers |= {purpose: drawn[0].tolist() for purpose, drawn in draws.noted.items()}
         else:
             unrecorded.append(getattr(augmentation, "name", type(augmentation).__name__))
     return {"drawn": numbers, "unrecorded": unrecorded}

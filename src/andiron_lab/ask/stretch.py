@@ -27,7 +27,8 @@ class Stretch:
             is_empty = not self.tensors and not self.values
             return f"{made}: {nothing if is_empty else f'{counted} have the bits of the run'}"
         first, number = self.differences[0], len(self.differences)
-        beside = {each.what: "" for each in self.differences if each.updates == first.updates}
+        there = [one for one in self.differences if one.updates == first.updates]
+        beside = {difference.what: "" for difference in there}
         cause = f"likely cause: changed since: {'; '.join(self.changed)}"
         return (
             f"{made}: {counted} compared, {number:,} differences\nfirst: {first}{first.size}\n"

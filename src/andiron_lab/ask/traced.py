@@ -90,7 +90,7 @@ class Trace(States):
         if not torch.is_inference_mode_enabled():  # a validation
             number = updater.evaluations
             later = f" in evaluation {number}" * (number > 1)
-            pairs = ((f"{name} {part}".strip(), each) for part, each in _tensors(output))
+            pairs = ((f"{name} {part}".strip(), tensor) for part, tensor in _tensors(output))
             self.keep(f"{LAYER}{later}: ", pairs)
 
 
@@ -100,9 +100,9 @@ def _state(learner: Learner) -> Iterator[tuple[str, Tensor]]:
         "optimizer state": learner.optimizer.state_dict().items(),
         "weight": learner.model.named_parameters(),
         "buffer": learner.model.named_buffers(),
-        **{f"average {n}": each.state_dict().items() for n, each in learner.averages.items()},
+        **{f"average {n}": average.state_dict().items() for n, average in learner.averages.items()},
     }
-    return ((f"{kind}: {name}", each) for kind, pairs in parts.items() for name, each in pairs)
+    return ((f"{kind}: {name}", tensor) for kind, pairs in parts.items() for name, tensor in pairs)
 
 
 def differences(sides: Sequence[Named], tolerance: float | None) -> list[bit_comparison.Difference]:
@@ -135,6 +135,6 @@ def _plain(tensor: Tensor) -> Tensor:
 def _tensors(value: Any, place: str = "") -> Iterator[tuple[str, Tensor]]:
     """Every tensor of a structure, by the fields it is in."""
     if (parts := structures.fields(value)) is None:
-        yield from ((place, each) for each in structures.tensors_in(value))
+        yield from ((place, tensor) for tensor in structures.tensors_in(value))
     for name, part in (parts or {}).items():
         yield from _tensors(part, f"{place} {name}".strip())

@@ -31,10 +31,11 @@ class FrozenFile:
         Returns False, for the content to be written, also on a file system without hard links.
         """
         folders = path.parents[1].iterdir()
-        places = {place: each for each in folders if (place := contents.step_place(each.name))}
+        named = ((contents.step_place(folder.name), folder) for folder in folders)
+        places = {place: folder for place, folder in named if place}
         try:
             # the newest alone: an older one differs too, or was damaged
-            source = next(each / FROZEN for _, each in sorted(places.items(), reverse=True))
+            source = next(folder / FROZEN for _, folder in sorted(places.items(), reverse=True))
             is_same = not source.is_symlink() and checksums.entry(source) == self.entry
             if is_same:
                 os.link(source, path)

@@ -118,4 +118,4 @@ def _placed(batch: Any, device: torch.device) -> Any:
     placed = structures.moved(batch, device)
     if type(placed) not in (list, tuple) or len(placed) != 2:
         return placed
-    return Batch(*placed) if all(isinstance(each, Tensor) for each in placed) else placed
+    return Batch(*placed) if all(isinstance(part, Tensor) for part in placed) else placed

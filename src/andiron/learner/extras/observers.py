@@ -69,12 +69,12 @@ class Observers:
     def __init__(self, observers: Mapping[str, Observer], clock: Clock = time.monotonic):
         self._observers: dict[str, Any] = dict(observers)
         self._methods = {
-            kind: [(n, getattr(each, name)) for n, each in observers.items() if hasattr(each, name)]
+            kind: [(n, getattr(one, name)) for n, one in observers.items() if hasattr(one, name)]
             for kind, name in METHODS.items()
         }
         self._tickers = {
-            name: Ticker(Cadence.of(getattr(each, "every", 1)), clock)
-            for name, each in self._observers.items()
+            name: Ticker(Cadence.of(getattr(observer, "every", 1)), clock)
+            for name, observer in self._observers.items()
         }
         self.seconds = dict.fromkeys(self._observers, 0.0)
         self.calls = dict.fromkeys(self._observers, 0)
@@ -112,8 +112,8 @@ class Observers:
 
     def state_dict(self) -> dict[str, Any]:
         """The states of the observers that have one, by name."""
-        with_state = {n: each for n, each in self._observers.items() if hasattr(each, "state_dict")}
-        return {name: observer.state_dict() for name, observer in with_state.items()}
+        observers = self._observers.items()
+        return {n: one.state_dict() for n, one in observers if hasattr(one, "state_dict")}
 
     def load_state_dict(self, states: Mapping[str, Any]) -> None:
         """Continues from saved states; an observer without one starts fresh."""

@@ -132,7 +132,7 @@ def _add_others(components: _Components, chosen: Choices, train: Any) -> None:
     named: dict[str, Mapping[str, Any]] = {
         "averages": chosen.averages,
         "early_stopping": chosen.early_stopping,
-        "gradients": {str(number): each for number, each in enumerate(chosen.transforms)},
+        "gradients": {str(number): part for number, part in enumerate(chosen.transforms)},
     }
     for group, parts in named.items():
         for name, value in parts.items():
@@ -149,13 +149,13 @@ def _add_others(components: _Components, chosen: Choices, train: Any) -> None:
 
 def _add_metrics(components: _Components, chosen: Choices) -> dict[str, Any]:
     """Adds all metrics; returns the options of further validation sets: cadences, own metrics."""
-    own = {name: each.metrics for name, each in chosen.sets.items() if each.metrics is not None}
-    by_name = {each.name: each for each in (*chosen.train_metrics, *chosen.valid_metrics)}
-    by_name = by_name | {each.name: each for each in chain(*own.values())} | by_name
+    own = {name: part.metrics for name, part in chosen.sets.items() if part.metrics is not None}
+    by_name = {part.name: part for part in (*chosen.train_metrics, *chosen.valid_metrics)}
+    by_name = by_name | {part.name: part for part in chain(*own.values())} | by_name
     for name, metric in by_name.items():
         components.add(f"metrics.{name}", metric)
     recorded = components.nodes.get("metrics", {})
-    metrics = {name: [each.name for each in own[name] if each.name in recorded] for name in own}
+    metrics = {name: [part.name for part in own[name] if part.name in recorded] for name in own}
     every = {name: chosen.cadences[name] for name in chosen.sets}
     options = {"valid_sets_every": every, "valid_sets_metrics": metrics}
     return {option: value for option, value in options.items() if value}
@@ -184,11 +184,11 @@ def _loader_options(train: Any) -> dict[str, Any]:
     """The options by which a loader chooses samples, under the names of a configuration's."""
     facts = dict(getattr(train, "recorded", {}))
     nodes = []
-    for each in facts.pop("augmentation", ()):
+    for part in facts.pop("augmentation", ()):
         try:
-            nodes.append(recording.node_of(each))
+            nodes.append(recording.node_of(part))
         except NotRecordedError:
-            nodes.append(recording.described(each)["class"])
+            nodes.append(recording.described(part)["class"])
     return {"seed": facts, "augmentation": nodes} if facts else {}
 
 
