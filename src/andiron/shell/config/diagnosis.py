@@ -35,7 +35,9 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
     """
     overrides = command_arguments.parsed(arguments).overrides
     conf_dirs = [conf_dir, *filter(Path.is_dir, user_dirs(arguments))]
-    lines, valid = _checked_alone(overrides, groups(*conf_dirs), "--multirun" in str(error))
+    left_out = {text[1:] for text in overrides if text[:1] == "~"}  # perhaps for a class
+    choices = {name: group for name, group in groups(*conf_dirs).items() if name not in left_out}
+    lines, valid = _checked_alone(overrides, choices, "--multirun" in str(error))
     if isinstance(error, UnicodeDecodeError | RecursionError):  # nothing can be composed
         return lines + (_unreadable(conf_dirs[1:]) or [resolution.message(error)])
     reported = {*map(_option, lines)}

@@ -28,7 +28,8 @@ from andiron.shell.cli import answers
 from andiron.shell.config import quoting
 from andiron.shell.config.leaves import Changes, leaves
 from andiron.shell.config.schema import Train
-from andiron.shell.config.trust import Trust
+from andiron.shell.config.signatures import signature
+from andiron.shell.config.trust import Trust, nodes
 from andiron.shell.run import metadata, resume_policy, run_record, session
 from andiron.shell.run.code_origin import Gathering
 from andiron.shell.run.metadata import Facts, Files
@@ -214,6 +215,8 @@ def _begin(config: Train, world: World | None) -> tuple[World, Gathering | None]
     """The world, and the code, gathered meanwhile; None in the processes that record nothing."""
     world = world or World(slices=config.slices)
     code = None if world.rank else Gathering()
+    for *_, node in nodes(dataclasses.asdict(config)):
+        signature(node["_target_"])  # imports code of the user's, which may draw: before the seed
     randomness.seed_others(config.seed)
     return world, code
 
