@@ -2,11 +2,10 @@
 
 import difflib
 import sys
+import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
-from types import TracebackType
+from types import FrameType
 from typing import Any
 
 from andiron.plain import memory, readable, wings
@@ -204,14 +203,12 @@ def exits_refused(*also: type[BaseException]) -> Iterator[None]:
 def _where_raised(error: BaseException) -> str:
     """The function, outside the standard library, that raised the error; empty for Andiron's own.
     """
-    function, trace = "", error.__traceback__
-    while trace is not None:
-        module, code = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_frame.f_code
-        package = module.partition(".")[0]
-        if package not in sys.stdlib_module_names:
-            place = f"{module}.{code.co_qualname} ({code.co_filename}:{trace.tb_lineno})"
-            function = place if package not in OWN else ""
-        trace = trace.tb_next
+    function = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        module, code = frame.f_globals.get("__name__", ""), frame.f_code
+        if _package(frame) not in sys.stdlib_module_names:
+            place = f"{module}.{code.co_qualname} ({code.co_filename}:{line})"
+            function = place if _package(frame) not in OWN else ""
     return function
 
 
@@ -266,21 +263,13 @@ def shapes(holder: Any, *names: str) -> str:
 
 def _is_of_users_code(error: BaseException) -> bool:
     """Whether a frame between here and the error belongs to a user's code."""
-    frame: TracebackType | None = error.__traceback__
-    libraries = _library_prefixes()
-    while frame is not None:
-        if not frame.tb_frame.f_code.co_filename.startswith(libraries):
-            return True
-        frame = frame.tb_next
-    return False
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(
+        _package(frame) not in (*OWN, *LIBRARIES, *sys.stdlib_module_names)
+        for frame, _ in frames
+        if not frame.f_code.co_filename.startswith("<")  # generated, such as by torch
+    )
 
 
-@cache
-def _library_prefixes() -> tuple[str, ...]:
-    """The path prefixes of this package, Python and the libraries."""
-    import sysconfig  # few runs end this way
-
-    own, standard = str(Path(__file__).parent), sysconfig.get_path("stdlib")
-    sites = [sysconfig.get_path(name) for name in ("purelib", "platlib")]
-    of_torch = "<"  # code that torch generates at run time
-    return own, standard, of_torch, *(f"{site}/{name}" for site in sites for name in LIBRARIES)
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]

@@ -63,18 +63,16 @@ def lead(arguments: list[str], conf_dir: Path | None, signals: Signals, size: in
         try:
             options = command_arguments.parsed(arguments)
             if options.multirun or "hydra.mode=MULTIRUN" in options.overrides:
-                raise errors.ConfigError(
-                    [
-                        f"sweep: torchrun started {size} processes, and a sweep starts its own; "
-                        "start it with python"
-                    ]
-                )
-            train = leader.reporting(train_run.Training(arguments, signals, share=leader.share))
+                reason = f"torchrun started {size} processes, and a sweep starts its own"
+                raise errors.ConfigError([f"sweep: {reason}; start it with python"])
+            train = train_run.Training(arguments, signals, share=leader.share)
             forks = stored_checkpoints.fork_point
             command_line.main(train, conf_dir, arguments, signals=signals, forks=forks)
             code = 0
         except (errors.AndironError, KeyboardInterrupt) as error:
             code = exit_code(error)
+            if code == EXIT_USAGE or isinstance(error, errors.NonFiniteError):
+                _root(0, size).set(FINAL, str(code))  # a restart would fail again
             raise
         except SystemExit as error:  # of Hydra, which has shown its help
             code = int(error.code or 0)
@@ -90,21 +88,6 @@ class Leader:
     def __init__(self, size: int, interrupter: Any, at_end: ExitStack):
         self._size, self._interrupter, self._at_end = size, interrupter, at_end
         self._world: Any = None  # once rank 0 has joined it
-
-    def reporting(self, train: Callable[..., Any]) -> Callable[..., Any]:
-        """`train`, with its errors reported to the other processes."""
-
-        def reported(*args: Any, **options: Any) -> Any:
-            try:
-                return train(*args, **options)
-            except BaseException as error:
-                if self._world is not None:
-                    self._world.fail(error)
-                if isinstance(error, errors.NonFiniteError):
-                    _root(0, self._size).set(FINAL, str(exit_code(error)))
-                raise
-
-        return reported
 
     def share(self, build: Callable[..., Any], config: Train) -> Callable[..., Any]:
         """`build` or `resume` of `experiment`, to be called in all processes."""
@@ -128,9 +111,7 @@ class Leader:
         return build_everywhere
 
     def dismiss(self, code: int) -> None:
-        """Ends processes that still wait for work, and prevents restarts that would fail again."""
-        if code == EXIT_USAGE:
-            _root(0, self._size).set(FINAL, str(code))
+        """Ends processes that still wait for work."""
         if self._world is None:
             store_of_start(0, self._size).set(START, json.dumps({"exit_code": code}))
 
