@@ -114,20 +114,15 @@ def _unconverted(value: Any) -> Any:
 
 
 def _is_used(config: DictConfig, name: str, folders: Iterable[Path]) -> bool:
-    """Whether the configuration differs without this key, or a file or Hydra interpolates it."""
-    rest = [str(key) for key in config if key != name]
-    try:
-        without = _resolved(OmegaConf.masked_copy(config, rest))
-    except OmegaConfBaseException:  # an interpolation of the key
-        return True
-    before = _resolved(config)
-    del before[name]
-    if str(before) != str(without):  # as text, in which NaN equals NaN
-        return True
-    texts = [OmegaConf.to_yaml(HydraConfig.get())] if HydraConfig.initialized() else []
+    """Whether the configuration, a file or Hydra interpolates this key."""
+    others = [str(key) for key in config if key != name]
+    texts = [OmegaConf.to_yaml(OmegaConf.masked_copy(config, others))]
+    texts += [OmegaConf.to_yaml(HydraConfig.get())] if HydraConfig.initialized() else []
     for folder in (*folders, *project.config_dirs()):
-        texts += [path.read_text(errors="replace") for path in folder.rglob("*.yaml")]
-    return any(re.search(rf"\$\{{{re.escape(name)}[.}}]", text) for text in texts)
+        files = filter(Path.is_file, folder.rglob("*.yaml"))
+        texts += [path.read_text(errors="replace") for path in files]
+    use = re.compile(rf"\$\{{(\.*|[\w.]+:){re.escape(name)}[.,}}]")  # relative, or of a resolver
+    return any(map(use.search, texts))
 
 
 def _source(value: Any) -> str:
