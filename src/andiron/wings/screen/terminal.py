@@ -24,6 +24,7 @@ from andiron.wings.screen.view import Choice, View
 
 try:
     import termios
+    import tty
 except ImportError:  # Windows
     termios = None  # type: ignore[assignment]
 
@@ -43,10 +44,10 @@ class Terminal:
         self._lock = threading.RLock()
         self._modes = termios.tcgetattr(input_) if os.isatty(input_) else None  # the original ones
         self._unread = ""
-        raw = io.FileIO(output, "w", closefd=False)  # standard output may be redirected
-        console = Console(file=io.TextIOWrapper(raw, "utf-8", write_through=True))
+        raw = io.FileIO(output, "w", closefd=False)  # `sys.stdout` may be redirected
+        file = io.TextIOWrapper(raw, "utf-8", write_through=True)
         self._live = Live(
-            console=console, screen=True, auto_refresh=False,
+            console=Console(file=file, force_terminal=True), screen=True, auto_refresh=False,
             redirect_stdout=False, redirect_stderr=False,
         )  # fmt: skip
         atexit.register(self.give_back)
@@ -77,7 +78,7 @@ class Terminal:
             if self._has_room():
                 self._live.console.size = self.size
                 if self._modes:  # each time: a shell resets those of a stopped job
-                    termios.tcsetattr(self._input, termios.TCSANOW, _key_modes(self._input))
+                    tty.setcbreak(self._input, termios.TCSANOW)  # keys one by one, without echo
                 self._live.start()
                 self._live.update(content, refresh=True)
 
@@ -120,16 +121,6 @@ class Terminal:
 
     def _has_room(self) -> bool:
         return bool(select.select([], [self._output], [], SECONDS_BLOCKED)[1])
-
-
-def _key_modes(terminal: int) -> list[int | list[bytes | int]]:
-    """The terminal's modes, but for reading keys one by one without echo; Ctrl-C stays a signal."""
-    input_, output, control, local, *speeds, characters = termios.tcgetattr(terminal)
-    characters[termios.VMIN] = 1
-    characters[termios.VQUIT] = b"\0"  # none: it would exit without `give_back`
-    local &= ~(termios.ECHO | termios.ICANON)
-    # Ctrl-S would freeze the screen
-    return [input_ & ~termios.IXON, output, control, local, *speeds, characters]
 
 
 def here() -> Terminal | None:
