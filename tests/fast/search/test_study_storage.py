@@ -231,3 +231,12 @@ def test_a_journal_of_too_many_trials_is_refused(tmp_path):
 
     with pytest.raises(errors.DataError, match="10,001 trials, and a search at most 10,000"):
         study_in(tmp_path, "journal")
+
+
+def test_a_journal_with_a_long_line_is_refused(tmp_path):
+    study_in(tmp_path, "journal")
+    with (tmp_path / "study.jsonl").open("a") as file:
+        file.write('{"op_code": 2, "worker_id": "' + "x" * 10**6 + '"}\n')
+
+    with pytest.raises(errors.DataError, match="a line has more than 1,000,000 bytes"):
+        study_in(tmp_path, "journal")

@@ -269,5 +269,5 @@ class HydraSweep:
 
 def as_typed(folder: Path) -> str:
     """The folder, relative to the current one if inside it."""
-    here = Path.cwd()
-    return os.fspath(folder.relative_to(here) if folder.is_relative_to(here) else folder)
+    relative = os.path.relpath(folder)
+    return os.fspath(folder) if relative.startswith(os.pardir) else relative

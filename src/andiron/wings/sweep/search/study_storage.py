@@ -22,6 +22,7 @@ MOST_BYTES = 256 * 2**20
 # ends a rollback journal that names another file, which sqlite would delete; a single database
 # never writes one (sqlite.org/fileformat2.html, The Rollback Journal)
 NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
+LONG_LINE = re.compile(rb"^[^\n]{1000000}", re.MULTILINE)  # parsed, it takes much memory
 NEW_TRIAL = re.compile(rb'"op_code": *4\b')  # in a line of a journal
 UNWRITTEN = (
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY
@@ -66,6 +67,8 @@ class _Lines(JournalFileBackend):
 
     def _cut(self) -> None:
         content = files.read_bytes(Path(self._file_path), MOST_BYTES)
+        if LONG_LINE.search(content):
+            raise ValueError("a line has more than 1,000,000 bytes")
         _check_number(len(NEW_TRIAL.findall(content)))
         os.truncate(self._file_path, content.rfind(b"\n") + 1)
 
