@@ -52,7 +52,6 @@ class GroupedOptimizer:
             )
             for optimizer in self.optimizers
         }
-        self._has_transforms = any(group.transform for group in self.groups.values())
         # whether a step evaluates the loss several times
         self.needs_closure = any(optimizer.needs_closure for optimizer in self.optimizers)
         # the owned parameters by name
@@ -123,8 +122,7 @@ class GroupedOptimizer:
                 continue
             is_all = len(stepped) == len(groups) and len(optimizer.parameters) == len(gradients)
             part = gradients if is_whole and is_all else part_of(gradients, stepped)
-            if self._has_transforms:
-                part = transformed(part, stepped, updates)
+            part = transformed(part, stepped, updates)
             if not part:
                 continue
             again = None

@@ -7,14 +7,13 @@
 [0.1, 0.05, 0.025]
 """
 
-import copy
 import inspect
 import json
 import logging
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import zip_longest
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Literal
 
@@ -233,7 +232,7 @@ def _restore(scheduler: Any, saved: Any) -> None:
     now = _states(scheduler)
     try:
         if isinstance(saved, str):  # of an earlier version
-            saved = [*map(_retyped, json.loads(saved), now)]
+            saved = json.loads(saved, object_hook=_with_numbers)
         is_own = [each.keys() for each in saved] == [each.keys() for each in now]
     except (ValueError, AttributeError, TypeError):
         is_own = False
@@ -253,14 +252,7 @@ def _restore(scheduler: Any, saved: Any) -> None:
         group.update(values)
 
 
-def _retyped(saved: Any, now: Any) -> Any:
-    """A value that an earlier version wrote as JSON, with the kinds and keys of the one now."""
-    if isinstance(saved, dict) and isinstance(now, dict):
-        keys = {str(key): key for key in now}
-        saved = {keys.get(key, key): value for key, value in saved.items()}
-        whole = copy.copy(now)
-        dict.update(whole, {key: _retyped(saved[key], now.get(key)) for key in saved})
-        return whole
-    if isinstance(saved, list) and isinstance(now, list | tuple):
-        return type(now)(_retyped(*pair) for pair in zip_longest(saved, now[: len(saved)]))
-    return saved
+def _with_numbers(saved: dict[str, Any]) -> Mapping[Any, Any]:
+    """A dict that an earlier version wrote as JSON; one of numbers counts milestones."""
+    is_counter = all(map(str.isdigit, saved))
+    return Counter({int(key): saved[key] for key in saved}) if is_counter else saved

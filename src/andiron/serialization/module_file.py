@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,15 +86,10 @@ def load_record(
             new + name[len(old) :] if name.startswith(old) else name: tensors[name]
             for name in tensors
         }
-    excluded: dict[str, Any] = {}
-    for regex in exclude:
-        matches = patterns.searched(regex, {**places, **tensors})
-        if not matches:
-            raise errors.MismatchError(f"except {regex!r} matches no name; correct it")
-        excluded |= matches
+    excluded = _excluded(exclude, {**places, **tensors})
     tensors = {name: tensors[name] for name in tensors if name not in excluded}
     differences = dataclasses.replace(
-        matching.differences(places, tensors), prefix=prefix, excluded=(*excluded,)
+        matching.differences(places, tensors), prefix=prefix, excluded=excluded
     )
     if partial and not differences.fitting:
         raise errors.MismatchError(
@@ -110,6 +105,17 @@ def load_record(
     judge(differences)
     matching.copy(places, tensors, differences.fitting)
     return differences
+
+
+def _excluded(exclude: Sequence[str], names: Iterable[str]) -> tuple[str, ...]:
+    """The names that match an expression of `exclude`, each of which matches one."""
+    excluded: dict[str, Any] = {}
+    for regex in exclude:
+        matches = patterns.searched(regex, names)
+        if not matches:
+            raise errors.MismatchError(f"except {regex!r} matches no name; correct it")
+        excluded |= matches
+    return (*excluded,)
 
 
 def most_numbers(module: nn.Module) -> int:

@@ -10,6 +10,7 @@ which a yes-or-no answer is yes. With `top_k` the classes with the k largest log
 predicted, k of them for each target. The value is None where nothing was counted.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -58,7 +59,7 @@ class Counts:
 
 
 @dataclass(kw_only=True)
-class Counted:
+class Counted(ABC):
     """A metric of the counts of every class; abstract.
 
     `threshold` is the probability above which a yes-or-no answer is yes.
@@ -86,6 +87,10 @@ class Counted:
         true = measured.indices() == 1
         total = torch.ones_like(true) if measured.counted is None else measured.counted
         return (torch.stack([yes & true, yes, true, total]).sum(1),)
+
+    @abstractmethod
+    def value(self, sums: Tensor) -> Result:
+        """The metric's value, from the sum of the counts."""
 
     def _predictions(self, measured: Rows) -> Int[Tensor, "rows predictions"]:
         """The predicted classes of each row: those with the largest logits, -1 for NaN."""
@@ -135,9 +140,9 @@ class Score(TopCounted):
         scores = torch.where(present, divided(numerator, denominator), torch.nan)
         return averaged(scores, self.average, counts.support, self.class_names)
 
+    @abstractmethod
     def ratio(self, counts: Counts) -> Ratio:
         """Both linear in the counts."""
-        raise NotImplementedError
 
 
 @dataclass(kw_only=True)

@@ -9,6 +9,7 @@ NaN, the value is None. For a binary item it is the area of the positive class.
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -31,7 +32,7 @@ Column = tuple[Float[Tensor, " rows"], Bool[Tensor, " rows"]]  # scores and trut
 
 
 @dataclass(kw_only=True)
-class Curve:
+class Curve(ABC):
     """The logits and targets of every sample; abstract."""
 
     class_names: Sequence[str] | None = None
@@ -42,6 +43,10 @@ class Curve:
     def __call__(self, item: Any) -> Parts:
         measured = rows(item)
         return measured.logits, measured.targets
+
+    @abstractmethod
+    def value(self, logits: Tensor, targets: Tensor) -> Result:
+        """The metric's value, from those of all samples."""
 
 
 @dataclass(kw_only=True)
@@ -60,9 +65,9 @@ class Area(Curve):
         average = "macro" if is_one else self.average
         return averaged(areas, average, support, self.class_names)
 
+    @abstractmethod
     def area(self, scores: Tensor, truths: Tensor) -> float:
         """The area for one class; NaN where it is undefined."""
-        raise NotImplementedError
 
 
 @dataclass(kw_only=True)

@@ -10,6 +10,7 @@ IGNORED targets do not count; an output without a target that counts has no valu
 """
 
 import itertools
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -73,7 +74,7 @@ class RootMeanSquaredError(RegressionError):
 
 
 @dataclass(kw_only=True)
-class Explained:
+class Explained(ABC):
     """1 - residual / sum (y - mean y)^2; abstract.
 
     Undefined for constant targets: such an output, and an average with it, has no value. Each batch
@@ -86,16 +87,18 @@ class Explained:
     average: Average = "uniform"
     higher_is_better = True
     gathers = True
-    counts_offset = False  # whether a constant offset of the predictions counts as residual
 
     def __call__(self, item: Any) -> Parts:
         return (_moments(*_compared(self.name, item)),)
 
     def value(self, moments: Float[Tensor, "batches 3 2 outputs"]) -> Result:
         count, mean, (total, residual) = _joined(moments)
-        if self.counts_offset:
-            residual = residual + count[1] * mean[1] ** 2
+        residual = residual + self.offset(count[1], mean[1])
         return _averaged(1 - residual / total, self.average, total > 0)
+
+    @abstractmethod
+    def offset(self, count: Tensor, mean: Tensor) -> Tensor | float:
+        """The residual of a constant offset: `mean` of the differences over `count` targets."""
 
 
 @dataclass(kw_only=True)
@@ -103,7 +106,9 @@ class R2(Explained):
     """The coefficient of determination, 1 - sum (y - y')^2 / sum (y - mean y)^2."""
 
     name: str = "r2"
-    counts_offset = True
+
+    def offset(self, count: Tensor, mean: Tensor) -> Tensor:
+        return count * mean**2
 
 
 @dataclass(kw_only=True)
@@ -111,6 +116,9 @@ class ExplainedVariance(Explained):
     """1 - Var(y - y') / Var(y): as R2, but a constant offset of the predictions costs nothing."""
 
     name: str = "explained_variance"
+
+    def offset(self, count: Tensor, mean: Tensor) -> float:
+        return 0.0
 
 
 def _compared(name: str, item: Any) -> tuple[Batch, Batch, Known]:

@@ -63,10 +63,10 @@ class HeldClass:
         self._hold(self._made(self._rates))
 
     def options(self, number: int) -> dict[str, Any]:
-        """The constructor's options of a group at the start."""
+        """The constructor's options of a group at the start, without what the class adds."""
         group = self.slots.initial[number]
-        options = {name: group.get(name) for name in self.inner.defaults}
-        return torch_class.public_options(self.kind, options)
+        names = [name for name in self.inner.defaults if torch_class.takes(self.kind, name)]
+        return {name: group.get(name) for name in names if name != "lr"}
 
     def set_rates(self, rates: Sequence[float]) -> Sequence[float]:
         """Sets the rates of the groups in the next step, and returns them."""

@@ -61,20 +61,12 @@ def constructed(
 
     Raises: ValueError naming every refused parameter; the class's own error for refused options.
     """
-    rate = rates[0] if rates else None
     parameters = {name: each for group in groups for name, each in group.items()}
     is_fast = is_own(kind) and _is_plain(model, parameters)
+    rate = rates[0] if rates else None
     first = {**_defaults(kind, options[0], rate, is_fast), **options[0]}
-    held: list[Any] = [*parameters.values()]
-    if len(groups) > 1:
-        held = [
-            {"params": [*group.values()]}
-            | {key: value for key, value in own.items() if value != options[0].get(key)}
-            | ({"lr": rates[number]} if rates and rates[number] != rate else {})
-            for number, (group, own) in enumerate(zip(groups, options))
-        ]
     try:
-        inner: Any = without_dynamo(kind)(held, **first)
+        inner: Any = without_dynamo(kind)(_held(groups, options, rates), **first)
     except ValueError as error:
         refused = [
             f"{key!r} {list(tensor.shape)}"
@@ -97,6 +89,22 @@ def constructed(
     return inner
 
 
+def _held(
+    groups: Sequence[Mapping[str, nn.Parameter]],
+    options: Sequence[Mapping[str, Any]],
+    rates: Sequence[float] | None,
+) -> list[Any]:
+    """The parameters of the only group, or a dict for each with what differs from the first."""
+    if len(groups) == 1:
+        return [*groups[0].values()]
+    return [
+        {"params": [*group.values()]}
+        | {key: value for key, value in own.items() if value != options[0].get(key)}
+        | ({"lr": rates[number]} if rates and rates[number] != rates[0] else {})
+        for number, (group, own) in enumerate(zip(groups, options))
+    ]
+
+
 def _check_options(inner: Any, options: Sequence[Mapping[str, Any]]) -> None:
     """Refuses options in which groups differ although the class has one value for all.
 
@@ -109,11 +117,6 @@ def _check_options(inner: Any, options: Sequence[Mapping[str, Any]]) -> None:
             kind = type(inner).__name__
             why = f"{name} is {values} by group, and {kind} has one value for all: give it one"
             raise errors.MismatchError(why)
-
-
-def public_options(kind: Kind, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The constructor's options, without entries that the class adds for itself."""
-    return {n: value for n, value in defaults.items() if n != "lr" and takes(kind, n)}
 
 
 def needs_closure(step: Callable[..., Any]) -> bool:

@@ -75,15 +75,8 @@ class TorchStep:
         or without state, for options that are tensors, with hooks or a `step` that was replaced,
         and where torch's kernel in this version differs from its optimizer.
         """
-        inner = self._inner
-        state, own = inner.state, vars(inner)
-        if (
-            self._options is None
-            or own_step(inner) is not None
-            or own.get("grad_scale") is not None
-            or own.get("found_inf") is not None
-            or private_torch.has_hooks(inner)
-        ):
+        inner, state = self._inner, self._inner.state
+        if self._options is None or self._is_changed():
             return False
         made_of = [*state, *chain.from_iterable(map(dict.values, state.values()))]
         parts, start = [], 0
@@ -109,6 +102,16 @@ class TorchStep:
         for kernel, part in zip(self._kernels, parts):
             kernel(*part)
         return True
+
+    def _is_changed(self) -> bool:
+        """Whether the optimizer has hooks, a `step` of its own, or what a GradScaler sets."""
+        own = vars(self._inner)
+        return (
+            own_step(self._inner) is not None
+            or own.get("grad_scale") is not None
+            or own.get("found_inf") is not None
+            or private_torch.has_hooks(self._inner)
+        )
 
     def _prepared(self, group: Any, parameters: list[Tensor]) -> Kernel | None:
         """The kernel by which torch would step exactly these parameters of a group."""
@@ -190,25 +193,25 @@ def _agrees(
         return False
     options = [*zip(OPTIONS[kind], flags)][len(MODES) :]
     values = torch.linspace(-1, 1, 5).to(device, dtype)
-    twins = [nn.Parameter(values.clone()) for _ in range(2)]
-    plain: Any = torch_class.without_dynamo(kind)
-    ours, theirs = optimizers = [plain([twin], lr=0.1, fused=True) for twin in twins]
-    for optimizer, twin in zip(optimizers, twins):
-        optimizer.param_groups[0].update(
-            {name: TRIED[name] * is_set if name in TRIED else is_set for name, is_set in options}
-        )
+
+    def after_two_steps(by_kernel: bool) -> list[Tensor]:
+        twin = nn.Parameter(values.clone())
+        optimizer: Any = torch_class.without_dynamo(kind)([twin], lr=0.1, fused=True)
+        (group,) = optimizer.param_groups
+        group.update({n: TRIED[n] * is_set if n in TRIED else is_set for n, is_set in options})
         twin.grad = values.square()
         optimizer.step()
-    theirs.step()
+        step: Any = optimizer.step
+        if by_kernel:
+            kernel: Any = _kernel(kind, optimizer, group, [optimizer.state[twin]])
+            step = partial(kernel, [twin], [values.square()], 0.1)
+        step()
+        return [twin, *filter(torch.is_tensor, optimizer.state[twin].values())]
+
     try:
-        kernel = _kernel(kind, ours, ours.param_groups[0], [ours.state[twins[0]]])
-        if kernel is None:
-            return False
-        kernel([*twins[:1]], [values.square()], 0.1)
+        return all(map(torch.equal, after_two_steps(False), after_two_steps(True)))
     except (AttributeError, KeyError, TypeError, RuntimeError):
         return False
-    states = ([twin, *each.state[twin].values()] for each, twin in zip(optimizers, twins))
-    return all(torch.equal(*pair) for pair in zip(*states) if isinstance(pair[0], Tensor))
 
 
 def _without_momentum(inner: Any) -> list[Tensor]:

@@ -7,6 +7,7 @@
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -22,12 +23,10 @@ Params = Iterable[Tensor] | Iterable[Options]
 Closure = Callable[[], Tensor]
 
 
-class Adaptive(torch.optim.Optimizer):
-    """Steps by running means of the gradients; abstract: see `_update`."""
+class Adaptive(torch.optim.Optimizer, ABC):
+    """Steps by running means of the gradients; abstract."""
 
     slots: tuple[str, ...]  # the running means of a parameter, each with a beta
-    # of a group, then of its parameters the states, weights, gradients, and tensors of each slot
-    _update: Callable[..., None]
 
     def __init__(self, params: Params, options: Options):
         super().__init__(params, options)
@@ -63,6 +62,13 @@ class Adaptive(torch.optim.Optimizer):
             self._update(group, states, weights, grads, *slot_tensors)
         return loss
 
+    @abstractmethod
+    def _update(
+        self, group: Options, states: list[Options], weights: Tensors, grads: Tensors,
+        *slots: Tensors,
+    ) -> None:  # fmt: skip
+        """Steps the weights of a group by their states, gradients, and tensors of each slot."""
+
 
 class Adan(Adaptive):
     """Adaptive Nesterov momentum, with b1, b2, b3 = betas and the gradient g_t of step t.
@@ -91,8 +97,9 @@ class Adan(Adaptive):
 
     def _update(
         self, group: Options, states: list[Options], weights: Tensors, grads: Tensors,
-        means: Tensors, mean_differences: Tensors, mean_squares: Tensors,
+        *slots: Tensors,
     ) -> None:  # fmt: skip
+        means, mean_differences, mean_squares = slots
         lr, (b1, b2, b3) = group["lr"], group["betas"]
         for state, grad in zip(states, grads):
             state.setdefault("previous_grad", grad.clone())
@@ -138,8 +145,9 @@ class Lamb(Adaptive):
 
     def _update(
         self, group: Options, states: list[Options], weights: Tensors, grads: Tensors,
-        means: Tensors, mean_squares: Tensors,
+        *slots: Tensors,
     ) -> None:  # fmt: skip
+        means, mean_squares = slots
         b1, b2 = group["betas"]
         private_torch.foreach_lerp_(means, grads, 1 - b1)
         roots = _roots(mean_squares, grads, b2, group["eps"], states)

@@ -40,25 +40,25 @@ class SlotState:
     def load(self, state: Tensors) -> None:
         """Continues from a saved state."""
         slots: dict[str, dict[str, Tensor]] = {}
+        shared: dict[str, dict[str, Tensor]] = {}
         for key, value in state.items():
             name, _, slot = key.rpartition("/")
-            slots.setdefault(name, {})[slot] = value
+            named_slots = shared if slot.startswith(GROUP) else slots
+            named_slots.setdefault(name, {})[slot.removeprefix(GROUP)] = value
         self._inner.state.clear()
         on_device = any(self.initial[0].get(option) for option in ("fused", "capturable"))
         for number, named in enumerate(self._groups):
-            group, shared = self._inner.param_groups[number], dict[str, Tensor]()
+            group = self._inner.param_groups[number]
+            for name in self._changed(number):
+                del group[name]
+            initial = self.initial[number].items()
+            group.update({name: value for name, value in initial if name != "lr"})
             for name, parameter in named.items():
-                own = slots.get(name, {})
-                of_group = [slot for slot in own if slot.startswith(GROUP)]
-                shared |= {slot.removeprefix(GROUP): own.pop(slot) for slot in of_group}
-                if own:
+                group.update(restored(shared.get(name, {})))
+                if own := slots.get(name):
                     self._inner.state[parameter] = restored(
                         {slot: placed(slot, own[slot], parameter, on_device) for slot in own}
                     )
-            for name in self._changed(number):
-                del group[name]
-            kept = {name: each for name, each in self.initial[number].items() if name != "lr"}
-            group.update(kept | restored(shared))
 
     def option_slots(self, number: int) -> set[str]:
         """The slots of a group's numeric options, which may change between steps."""
