@@ -3,14 +3,13 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal
 
 from andiron.options import Clip
 from andiron.plain import patterns
 from andiron.ranges import Count, Node, Positive, Probability, Span
 from andiron.shell.config import node_checks
-from andiron.shell.config.signatures import Parameter, Signature, signature
+from andiron.shell.config.signatures import Signature, signature
 from andiron.shell.config.violations import Options, Problems, fields_of, signature_problems
 
 
@@ -89,27 +88,18 @@ def _first(settings: Options, *names: str) -> str | None:
 
 
 def _match_problems(path: str, match: str | Options) -> Problems:
-    criteria = {"name": match} if isinstance(match, str) else match
-    lines = signature_problems(_criteria(), criteria, prefix=f"{path}.")
-    if not any(value not in (None, [], ()) for value in criteria.values()):
-        names = ", ".join(_criteria().parameters)
+    given = {"name": match} if isinstance(match, str) else match
+    criteria = {name: value for name, value in given.items() if value is not None}
+    expected = signature("andiron.optim.Match") or Signature({})
+    lines = signature_problems(expected, criteria, prefix=f"{path}.")
+    if all(value in ([], ()) for value in criteria.values()):
         reason = "names no criterion, and would claim every parameter"
-        lines[path] = f"{path}={match}: {reason}; give one of {names}"
+        lines[path] = f"{path}={match}: {reason}; give one of {', '.join(expected.parameters)}"
     try:
-        patterns.compiled(criteria.get("name") or "")
+        patterns.compiled(criteria.get("name", ""))
     except ValueError as error:
         lines.setdefault(f"{path}.name", f"{path}.name={error}")
     return lines
-
-
-@cache
-def _criteria() -> Signature:
-    """The criteria of `andiron.optim.Match`; each may be null."""
-    criteria = signature("andiron.optim.Match")
-    parameters = criteria.parameters if criteria else {}
-    return Signature(
-        {name: Parameter(parameter.kind | None) for name, parameter in parameters.items()}
-    )
 
 
 def _option_problems(path: str, rule: Options, plain: Options) -> Problems:
