@@ -161,7 +161,7 @@ def _going_on(run_dir: Path, num_workers: int | None, overrides: Sequence[str]) 
 
 def _packages(run_dir: Path) -> list[str]:
     """The packages that the record names: this user's command has written it."""
-    names = Trust().with_config(files.read_json(RunFolder(run_dir).config)).packages
+    names = Trust().with_config(files.read_json(RunFolder(run_dir).config)).names
     known = {"andiron", "torch", "torchvision", *sys.stdlib_module_names}
     return sorted({name.partition(".")[0] for name in names} - known)
 

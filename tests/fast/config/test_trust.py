@@ -52,6 +52,10 @@ def test_nothing_that_runs_reads_or_writes_may_be_named(name):
     assert not Trust().allows(name)
 
 
+def test_a_target_beside_the_options_is_no_part():
+    assert not [*trust.nodes({"_target_": "os.system", "variables": {"a": {"_target_": "a.b"}}})]
+
+
 def test_a_trusted_package_is_that_package_and_no_name_that_begins_like_it():
     mine = Trust(packages=("mine",))
     assert mine.allows("mine.networks.Net")
@@ -102,7 +106,7 @@ def test_a_function_in_conf_is_the_users_word_whether_or_not_its_class_is_there(
     )
     ours = trust.of_user([tmp_path], (), ["+loss={_target_: mine.Loss, of: mine.square}"])
     allowed = {"mine.pad", "mine.read", "mine.curve", "mine.Loss", "mine.square"}
-    assert {*ours.packages} == allowed
+    assert ours.names == allowed
 
 
 def test_one_package_is_one_line_however_many_classes_are_refused():
@@ -127,7 +131,8 @@ def test_conf_is_the_users_word_and_so_is_trust_in_its_page(tmp_path):
     ours = trust.of_user([tmp_path])
     assert ours.allows("mine.Net") and ours.allows("mine.Curve")
     assert ours.allows("a.b")
-    assert ours.allows("theirs.Loss") and not ours.allows("mine.Other")
+    assert ours.allows("theirs.Loss")
+    assert not ours.allows("mine.Other") and not ours.allows("mine.Net.from_pretrained")
 
 
 def test_classes_that_this_command_chooses_are_trusted():

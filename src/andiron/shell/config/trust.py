@@ -37,7 +37,8 @@ Node = tuple[str, str, Mapping[str, Any]]  # after its option and its place: met
 class Trust:
     """Packages and names that are allowed besides those that are shipped, or torch's."""
 
-    packages: tuple[str, ...] = ()  # or names of single classes and functions
+    packages: tuple[str, ...] = ()  # or single classes and functions, with all inside them
+    names: frozenset[str] = frozenset()  # of classes and functions that the user gives, alone
     spelling: str = "trust=[{}]"  # of the option that trusts packages, in messages
     builds_writers: bool = True  # else one that sends data may be named
 
@@ -49,13 +50,14 @@ class Trust:
         is_known = name in shipped() or name.rpartition(".")[0] in OF_TORCH
         return (
             is_known and not (sends_data and self.builds_writers)
+            or name in self.names
             or any(name == each or name.startswith(f"{each}.") for each in self.packages)
         )  # fmt: skip
 
     def with_config(self, plain: Mapping[str, Any]) -> "Trust":
         """This trust, extended by every name in a configuration that the user composed."""
         values = (value for _, value in leaves(plain, opens_lists=True))
-        return replace(self, packages=(*self.packages, *filter(_is_name, values)))
+        return replace(self, names=self.names | {*filter(_is_name, values)})
 
     def check(self, plain: Mapping[str, Any]) -> None:
         """Refuses a recorded configuration that names what is not allowed; imports nothing.
@@ -127,35 +129,35 @@ def of_user(
     These are the names of other libraries in `conf/`, whose train.yaml may list packages too, and
     all names that the `arguments` have or choose.
     """
-    trusted = list(packages)
+    trusted, names = [*packages], set[str]()
     for argument in arguments:
         group, _, value = argument.lstrip("+").partition("=")
         choices = re.findall(r"[\w-]+", value)
         paths = [folder / group / f"{each}.yaml" for folder in conf_dirs for each in choices]
         for text in [value, *(_text(path) for path in paths if path.is_file())]:
-            trusted += _dotted(text)
+            names |= _dotted(text)
     for folder in conf_dirs:
         for path in filter(Path.is_file, folder.rglob("*.yaml")):
             if path == folder / "train.yaml":
                 listed = mapping_in(_text(path)).get("trust")
                 trusted += map(str, listed if isinstance(listed, list) else ())
             elif not path.is_relative_to(folder / "hydra"):
-                trusted += [name for name in _dotted(_text(path)) if not name.startswith(OURS)]
-    return Trust(tuple(dict.fromkeys(trusted)))
+                names |= {name for name in _dotted(_text(path)) if not name.startswith(OURS)}
+    return Trust(tuple(trusted), frozenset(names))
 
 
 def _text(path: Path) -> str:
     return re.sub("#.*", "", path.read_text(encoding="utf-8", errors="replace"))
 
 
-def _dotted(text: str) -> list[str]:
-    return [match[0] for match in ranges.DOTTED_NAME.finditer(text)]
+def _dotted(text: str) -> set[str]:
+    return {match[0] for match in ranges.DOTTED_NAME.finditer(text)}
 
 
 def nodes(plain: Mapping[str, Any]) -> Iterator[Node]:
     """Every node of a configuration with its option and its place."""
     for path, value in _mappings(plain):
-        if "_target_" in value and path[0] != "variables":  # which is never built
+        if path and "_target_" in value and path[0] != "variables":  # which is never built
             yield ".".join(path), _place(path), value
 
 

@@ -143,7 +143,7 @@ class Inherited:
         plain = resume_policy.applied(self.config, own)
         if self.is_fork:
             plain |= {name: getattr(given, name) for name in schema.INSTRUCTIONS}
-            plain["trust"] = [*self.trusted.packages]
+            plain["trust"] = [*self.trusted.packages, *sorted(self.trusted.names)]
         if problems := schema.problems(plain):
             raise errors.ConfigError(problems.values())
         config = Train(**plain).with_absolute_paths()
