@@ -39,7 +39,7 @@ def run(sweep: HydraSweep, options: Options, arguments: list[str]) -> list[Excep
     runs are saved.
     """
     differences.library()  # before anything is trained
-    (overrides,) = grid.combinations(sweep.loader, arguments)
+    overrides = grid.combinations(sweep.loader, arguments)
     few = grid.representative(overrides, sweep.loader, rungs.SHARED)
     plain = list(map(sweep.job_config, few))
     own = searching.own_launcher(CHOICE, sweep, plain)

@@ -12,7 +12,6 @@ from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from andiron import errors
-from andiron.ranges import Count
 from andiron.wings.sweep import sweep_folder
 from andiron.wings.sweep.launching import HydraSweep
 
@@ -23,33 +22,24 @@ Jobs = list[list[str]]  # the overrides of each
 class Options:
     """The options of conf/hydra/sweeper/andiron.yaml."""
 
-    max_batch_size: Count | None = None
     params: dict[str, Any] | None = None
 
 
 def run(sweep: HydraSweep, options: Options, arguments: list[str]) -> list[Exception]:
-    """Trains the jobs, a batch at a time; returns the errors of failed jobs.
+    """Trains the jobs; returns the errors of failed jobs.
 
     Raises: ConfigError without a combination of values; HydraException for a job that cannot be
-    composed, before any of its batch starts.
+    composed, before any starts.
     """
-    batches = combinations(sweep.loader, arguments, options.max_batch_size)
+    jobs = combinations(sweep.loader, arguments)
     sweep_folder.record(sweep.config)
-    failed = []
-    first = 0
-    for batch in batches:
-        for job in representative(batch, sweep.loader):
-            sweep.compose(job)
-        results = sweep.launch(batch, first)
-        failed += [result for result in results if isinstance(result, Exception)]
-        first += len(batch)
-    return failed
+    for job in representative(jobs, sweep.loader):
+        sweep.compose(job)
+    return [result for result in sweep.launch(jobs, 0) if isinstance(result, Exception)]
 
 
-def combinations(
-    loader: ConfigLoader, arguments: list[str], most: int | None = None
-) -> list[Jobs]:
-    """All combinations of the values, in batches of at most `most` jobs.
+def combinations(loader: ConfigLoader, arguments: list[str]) -> Jobs:
+    """The jobs with all combinations of the values.
 
     Raises: ConfigError naming an interval, or an override without a value, such as a glob that
     matches no choice.
@@ -67,8 +57,9 @@ def combinations(
     ]
     if problems:
         raise errors.ConfigError(problems)
-    batches: list[Jobs] = BasicSweeper.split_arguments(overrides, most)
-    return batches
+    jobs: Jobs
+    (jobs,) = BasicSweeper.split_arguments(overrides, None)
+    return jobs
 
 
 def representative(

@@ -110,10 +110,8 @@ class SweepScreen:
         ]
 
     def _table(self, running: Sequence[RunningJob]) -> Table:
-        before = (self._planned.get(entry.job.identity, WAITING) for entry in running)
-        states = self._states - Counter(before) + Counter(running=len(running))
-        counts = (f"{number} {state}" for state, number in states.items())
-        title = f"{self._folder}: {', '.join(counts)}"
+        ended = self._states.total() - self._states[WAITING]
+        title = f"{self._folder}: {ended} of {self._states.total()}, {len(running)} running"
         headers = "job", "differs in", "epoch", self._metric, "left"
         table = Table(*headers, title=Text(readable.printable(title)), title_justify="left")
         for row in map(self._job_row, running[:MOST_ROWS]):
