@@ -7,7 +7,6 @@ import shutil
 import threading
 import time
 from datetime import UTC, datetime
-from typing import Any
 
 from andiron.plain import readable
 from andiron.plain.states import State
@@ -41,7 +40,7 @@ class WatchedRun:
         directions = read_object(folder.summary, []).get("directions")
         curves = Curves(directions if isinstance(directions, dict) else {})
         self._values = FollowedValues(folder.metrics, curves, _answer)
-        self._killed: dict[str, Any] = {}  # the status that a killed process left
+        self._killed: dict[str, object] = {}  # the status that a killed process left
 
     def view(self) -> View:
         """The state of the run; fields without a record stay empty."""
@@ -83,7 +82,7 @@ class WatchedRun:
         self._values.read()
         answers.give(finished_run.plain(self._folder) | run_status)
 
-    def _read_status(self) -> dict[str, Any]:
+    def _read_status(self) -> dict[str, object]:
         """The recorded status, but `killed` if the process of a running run is gone."""
         recorded = status.read(self._folder)
         # looked for once: each look locks the log for an instant, which a resume would notice
@@ -92,7 +91,7 @@ class WatchedRun:
         is_killed = bool(recorded) and recorded == self._killed
         return recorded | {"status": State.KILLED} if is_killed else recorded
 
-    def _state(self, run_status: dict[str, Any], log: list[str]) -> str:
+    def _state(self, run_status: dict[str, object], log: list[str]) -> str:
         state, reason = (str(run_status.get(name) or "") for name in ("status", "reason"))
         if state != State.RUNNING:
             return f"{state or 'unknown'}{f': {reason}' if reason else ''}"
@@ -112,7 +111,7 @@ def _answer(line: Line) -> None:
     answers.give({"point": line._asdict()})
 
 
-def _count(config: dict[str, Any], name: str) -> int:
+def _count(config: dict[str, object], name: str) -> int:
     value = config.get(name)
     return value if type(value) is int and 0 < value < 10**15 else 0
 

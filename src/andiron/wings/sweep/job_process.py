@@ -23,7 +23,7 @@ from andiron.wings.sweep import shares
 PRELOADED = ["__main__", "andiron.wings.sweep.clean_process"]
 SECONDS_TO_SAVE = 60  # for a job, once its sweep was killed
 _clean_process_variables: dict[str, str | None] = {}  # set once it has started
-Work = Callable[[Any, Callable[[Any], None]], int]  # request, reply -> exit code
+Work = Callable[[Any, Callable[[object], None]], int]  # request, reply -> exit code
 
 
 class JobProcess:
@@ -32,7 +32,7 @@ class JobProcess:
     The file `output` receives its stdout and stderr.
     """
 
-    def __init__(self, work: Work, request: Any, output: Path, environment: Mapping[str, str]):
+    def __init__(self, work: Work, request: object, output: Path, environment: Mapping[str, str]):
         context = multiprocessing.get_context("forkserver")
         self._receiver, sender = context.Pipe(duplex=False)
         arguments = (work, request, output, environment, sender)
@@ -104,11 +104,11 @@ def _from_clean_process() -> Iterator[None]:
 
 
 def _run_work(
-    work: Work, request: Any, output: Path, environment: Mapping[str, str], sender: Connection
+    work: Work, request: object, output: Path, environment: Mapping[str, str], sender: Connection
 ) -> None:
     """Runs in the job's process: redirects output to its file, and ends with the sweep."""
 
-    def reply(message: Any) -> None:
+    def reply(message: object) -> None:
         with suppress(OSError):  # the sweep was killed
             sender.send(message)
 

@@ -211,7 +211,7 @@ class Launcher:
 
 
 def prepare(
-    context: HydraContext, task: TaskFunction, config: DictConfig, options: Mapping[str, Any]
+    context: HydraContext, task: TaskFunction, config: DictConfig, options: Mapping[str, object]
 ) -> Launcher:
     """The launcher of a sweep; starts the process that its jobs are forked from.
 
@@ -251,7 +251,7 @@ class HydraSweep:
         """
         return asdict(composition.checked_job(self.compose(overrides)))
 
-    def launch(self, overrides: Sequence[Sequence[str]], first: int) -> list[Any]:
+    def launch(self, overrides: Sequence[Sequence[str]], first: int) -> list[object]:
         """Runs jobs; returns the result or the error of each.
 
         Raises: SweepError if the launcher itself fails.

@@ -198,7 +198,7 @@ class Ledger:
         except OSError as error:
             raise errors.SweepError(f"{path} cannot be written ({error.strerror})") from error
 
-    def add(self, event: str, **facts: Any) -> None:
+    def add(self, event: str, **facts: object) -> None:
         """Adds an event with the time; omits facts that are None, truncates long texts."""
         present = {
             name: value[:MOST_IN_TEXT] if isinstance(value, str) else value
@@ -212,7 +212,7 @@ class Ledger:
         """Adds a new job."""
         self.add("job", job=job.identity, number=job.number, overrides=job.overrides)
 
-    def record(self, job: Job, event: str, **facts: Any) -> Job:
+    def record(self, job: Job, event: str, **facts: object) -> Job:
         """Adds that a job `started` or `ended`; returns the job after it."""
         self.add(event, job=job.identity, **facts)
         return job_after(job, {"event": event, **facts})

@@ -91,7 +91,7 @@ class Proposals(JobSource):
     known: ledger.Sweep
     threads: str | None
     view: SweepScreen
-    _trials: dict[str, list[Any]] = field(default_factory=dict)  # running, by job identity
+    _trials: dict[str, list[object]] = field(default_factory=dict)  # running, by job identity
     _sizes: dict[str, int] = field(default_factory=dict)  # of metrics.jsonl when last read
 
     def next(self) -> Job | None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import IntervalSweep, Override, RangeSweep
 from hydra.errors import HydraException
@@ -20,7 +21,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 
 from andiron import errors
 
-Values = Mapping[str, Any]  # by option
+Values = Mapping[str, object]  # by option
 Kind = CategoricalDistribution | FloatDistribution | IntDistribution
 
 
@@ -47,7 +48,7 @@ class SearchSpace:
         ]
 
 
-def search_space(overrides: Iterable[str], loader: Any) -> SearchSpace:
+def search_space(overrides: Iterable[str], loader: ConfigLoader | None) -> SearchSpace:
     """The space of these overrides; the last one of an option counts.
 
     Raises: ConfigError with all overrides that cannot be searched.
@@ -122,13 +123,13 @@ def _of_range(sweep: RangeSweep, *, is_log: bool) -> Kind:
     return FloatDistribution(low, high, step=float(step))
 
 
-def _ends(kind: Kind) -> list[Any]:
+def _ends(kind: Kind) -> list[object]:
     if isinstance(kind, CategoricalDistribution):
         return list(kind.choices)
     return [kind.low, kind.high]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, float):
         return repr(float(f"{value:.12g}"))  # 0.3, not 0.30000000000000004 from steps of 0.1
     return str(value)
