@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, Optional, Union
 
-from andiron import ranges
+from andiron import errors, ranges
 from andiron.disk import files
 from andiron.shell.config import project
 
@@ -77,7 +77,8 @@ def _imported(target: str) -> Any:
     from hydra.errors import HydraException
 
     try:
-        return hydra.utils.instantiate({"_target_": target, "_partial_": True}).func
+        with errors.exits_refused():
+            return hydra.utils.instantiate({"_target_": target, "_partial_": True}).func
     except HydraException:
         return None
 
