@@ -1,16 +1,20 @@
 """The logged values of a run: the lines of metrics.jsonl and the scalars of TensorBoard."""
 
 import logging
+from pathlib import Path
 from typing import NamedTuple
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from andiron import errors
+from andiron.disk import files
 from andiron.run_folder import RunFolder
 from andiron.wings.runs import logged_lines
 from andiron.writers.shipped import event_file
 from andiron.writers.shipped.tensorboard import HPARAMS
 
+MOST_BYTES = 2**30  # of an event file: a million log points
+MOST_RECORD_BYTES = 2**26  # of one record, such as a picture or a page of text
 OF_THE_MACHINE = ("time/", "system/")  # differ in every run
 
 
@@ -55,7 +59,7 @@ def curves(folder: RunFolder) -> Logged:
     events_files = sorted(folder.tensorboard.rglob("*tfevents*"))
     for path in events_files:
         try:
-            event_file.check(path)
+            _check(path)
         except (OSError, ValueError) as error:
             raise errors.DataError(f"{path}: cannot be read ({error}); restore it") from error
     for event_dir in sorted({path.parent for path in events_files}):
@@ -69,3 +73,16 @@ def curves(folder: RunFolder) -> Logged:
                 place = Place(event.step, f"{split}: {tag}")
                 logged.setdefault(place, []).append({"value": repr(event.value)})
     return logged
+
+
+def _check(path: Path) -> None:
+    """Refuses an event file that would block TensorBoard's reader, or exhaust its memory.
+
+    Raises: OSError; ValueError for another kind of file, or one larger than any run writes.
+    """
+    with files.opened(path) as file:
+        files.check_size(file, MOST_BYTES)
+        for size in event_file.record_sizes(file):
+            if size > MOST_RECORD_BYTES:
+                limit = f"more than the {MOST_RECORD_BYTES:,} allowed"
+                raise ValueError(f"has a record of {size:,} bytes, {limit}")

@@ -38,8 +38,6 @@ from andiron.protocols import Decisions, Operation
 PREFIX = "events.out.tfevents."
 BUCKETS = 64  # of a histogram
 GRAPH_VERSION = 22  # of TensorFlow's GraphDef, as torch.utils.tensorboard writes it
-MOST_BYTES = 2**30  # of a file: a million log points
-MOST_RECORD_BYTES = 2**26  # of one record, such as a picture or a page of text
 OF_TRAINING = {  # charts by title, with their tags
     "learning rate": ["lr/.*"],
     "gradient norm": ["grad_norm/.*"],
@@ -181,27 +179,14 @@ def whole_records(path: Path, size: int) -> int:
     """The end of the last whole record among the first `size` bytes of an event file."""
     end = 0
     with files.opened(path) as file:
-        for length in _lengths(file):
+        for length in record_sizes(file):
             if end + length > size:
                 break
             end += length
     return end
 
 
-def check(path: Path) -> None:
-    """Refuses a file that would block TensorBoard's reader, or exhaust its memory.
-
-    Raises: OSError; ValueError for another kind of file, or one larger than any run writes.
-    """
-    with files.opened(path) as file:
-        files.check_size(file, MOST_BYTES)
-        for length in _lengths(file):
-            if length > MOST_RECORD_BYTES:
-                limit = f"more than the {MOST_RECORD_BYTES:,} allowed"
-                raise ValueError(f"has a record of {length:,} bytes, {limit}")
-
-
-def _lengths(file: BinaryIO) -> Iterator[int]:
+def record_sizes(file: BinaryIO) -> Iterator[int]:
     """The size of each record from its header, in bytes; the last may be incomplete.
 
     A record: length (8 bytes), checksum of the length (4), content, checksum of the content (4).
