@@ -106,7 +106,7 @@ class Criterion:
         _check_loss(loss)
         self.loss: Any = loss.balanced(class_counts) if isinstance(loss, Balanced) else loss
         ignored = (_setting(loss, name) for name in ("ignored_index", "ignore_index"))
-        self.ignored_index: int | None = next((index for index in ignored if index is not None), None)
+        self.ignored_index: int | None = next((own for own in ignored if own is not None), None)
         names = [name for name in ("ignored_index", "ignore_index") if hasattr(loss, name)]
         self.option = f"loss.{names[0]}" if names else None
         self.has_ignored = self.ignored_index is not None  # or rather may have
