@@ -92,7 +92,7 @@ class LanguageModel(Supervised):
 
         Empty for a network without `generate`, or if the text of the tokens is unknown.
         """
-        if not self.has_text or getattr(self.network, "generate", None) is None:
+        if not self.has_text or not self.has_generate:
             return {}
         seed, settings = randomness.derive(0, "sample"), self.settings
         tokens = self.continued(self.prompt, self.sample_length, seed, **settings)
@@ -107,6 +107,11 @@ class LanguageModel(Supervised):
     def has_text(self) -> bool:
         """Whether the text of the tokens is known."""
         return self.vocabulary is not None or self.bytes_per_token is None
+
+    @property
+    def has_generate(self) -> bool:
+        """Whether the network has a method `generate`."""
+        return getattr(self.network, "generate", None) is not None
 
     def continued(
         self, prompt: Sequence[int], number: int, seed: int, **settings: float | None

@@ -26,7 +26,7 @@ def generate(options: argparse.Namespace) -> None:
 
     if prompt is None:
         prompt = start_of(getattr(run.model, "vocabulary", None))
-    settings = {name: getattr(options, name) for name in ("temperature", "top_k", "seed")}
+    settings = {name: vars(options)[name] for name in ("temperature", "top_k", "seed")}
     pieces = text_generation.pieces(run.model, prompt, options.length, **settings)
     if answers.are_asked():
         head = {"run": str(run.folder.path), "weights": run.weights, "prompt": prompt}

@@ -16,6 +16,7 @@ from andiron.disk import files
 from andiron.shell.run import run_record
 
 STDIN = "-"  # among the inputs
+LINKS = ("/dev/", "/proc/self/fd/")  # to open descriptors: /dev/stdout, /dev/fd/3
 UNWRITABLE = "cannot be written (no permission, or read-only)"
 Inputs = Iterable[str | Path]
 
@@ -93,8 +94,9 @@ def _problem(path: Path, inputs: Inputs) -> str | None:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether a path is a pipe or a character device, or leads to one, as /dev/stdout may."""
-    mode = path.stat().st_mode if path.exists() else 0
+    """Whether a path is a pipe or a character device, or one of LINKS that leads to one."""
+    is_followed = not path.is_symlink() or os.path.abspath(path).startswith(LINKS)
+    mode = path.stat().st_mode if is_followed and path.exists() else 0
     return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
 
 

@@ -115,7 +115,7 @@ def _fields(task: nn.Module, outputs: Tensor, facts: Facts) -> Iterable[dict[str
     is_of_classes = is_forward and outputs.shape[1:] == (number,)
     if isinstance(task, BinaryClassifier) or is_forward and outputs.dim() == 1 and number == 2:
         return _answers(outputs, facts.get("class_names"))
-    is_of_labels = is_of_classes and isinstance(getattr(task.loss, "loss", None), OF_LABELS)
+    is_of_labels = is_of_classes and task.loss and isinstance(task.loss.loss, OF_LABELS)
     if isinstance(task, MultiLabelClassifier) or is_of_labels:
         return _labels(outputs, facts.get("class_names"))
     if isinstance(task, Classifier) or is_of_classes:

@@ -104,7 +104,7 @@ def _check_numbers(batcher: Batcher, shape: tuple[int, ...] | None) -> None:
     """Refuses numbers that float32 inputs cannot be divided by or centred on, or too many."""
     channels = shape[0] if shape else 1
     for name, lowest in {"mean": -FLOAT32.max, "std": SMALLEST, "scale": SMALLEST}.items():
-        statistic = getattr(batcher, name, 1.0)
+        statistic = vars(batcher).get(name, 1.0)
         numbers = statistic if isinstance(statistic, tuple) else (statistic,)
         if len(numbers) not in (1, channels):
             raise ValueError(f"{name} has {len(numbers)} numbers for {channels} channels")

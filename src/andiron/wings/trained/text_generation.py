@@ -51,7 +51,7 @@ def _of_text(model: nn.Module) -> LanguageModel:
     if not isinstance(model, LanguageModel):
         problem = f"{type(model).__name__} generates no text"
         raise errors.DataError(f"{problem}; choose a run with task=language_model")
-    if getattr(model.network, "generate", None) is None:
+    if not model.has_generate:
         problem = f"{type(model.network).__name__} has no generate(tokens, number, ...)"
         raise errors.DataError(f"{problem}; add one, as andiron.models.GPT has")
     if not model.has_text:
