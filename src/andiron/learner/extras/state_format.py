@@ -8,7 +8,6 @@ Traceback (most recent call last):
 andiron.errors.DataError: state.json: format is 3, not 2
 """
 
-import math
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -18,20 +17,11 @@ from typing_extensions import NotRequired, TypedDict
 from andiron import errors
 from andiron.checkpoint import contents
 from andiron.plain import readable
-from andiron.plain.plain_values import is_finite, is_number
 from andiron.ranges import kind
 
 FORMAT: Literal[2] = 2
 MOST = 2**53  # of a counter: larger integers are not exact in a float
 WORDS = 624  # words of the Mersenne twister's state: the largest position in it
-
-
-def _is_scale(value: Any) -> bool:
-    return is_finite(value) and math.frexp(value)[0] == 0.5
-
-
-def _is_last(value: Any) -> bool:
-    return value is None or is_number(value) or value in ("nan", "inf", "-inf")
 
 
 Count = Annotated[int, Field(ge=0, lt=MOST)]
@@ -57,7 +47,7 @@ class Observed(TypedDict):
     is_best: bool
     value_at_gain: Finite | None
     since_gain: Count
-    last: Annotated[Any, kind("a number, text or null", _is_last, Any)]
+    last: float | Literal["nan", "inf", "-inf"] | None
     last_update: Count
 
 
@@ -104,7 +94,7 @@ class Logged(TypedDict):
 class LossScale(TypedDict):
     """The loss scale of fp16."""
 
-    scale: Annotated[Any, kind("a power of two", _is_scale, float)]
+    scale: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     updates_since: Count
 
 
