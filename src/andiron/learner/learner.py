@@ -267,9 +267,8 @@ class Learner(AbstractContextManager["Learner"]):
         self, steps: Generator[Step, None, None], observers: Observers
     ) -> Generator[Step, None, None]:
         """The same steps, after the observers; an end that one of them asks for is agreed on."""
-        progress = self.metric_log.progress
         for step in steps:
-            is_last, world = step.batch == progress.num_batches, self.world
+            is_last, world = step.batch == self.metric_log.progress.num_batches, self.world
             if observers.show(self, step, is_last=is_last) and world.any(self.ending is not None):
                 reasons = world.gathered(self.ending)
                 self.end(next(reason for reason in reasons if reason is not None))

@@ -138,7 +138,7 @@ class Loop:
                     with self._interrupter.heard():
                         yield
                 except BaseException:
-                    at.batch = at.first_batch  # the current update was not made
+                    at.give_back()
                     raise
                 finally:
                     self.is_open = False
@@ -160,7 +160,7 @@ class Loop:
         asked = time.perf_counter()
         while group := list(islice(batches, self._accumulation)):
             self._metric_log.progress.waited += time.perf_counter() - asked
-            at.batch += len(group)
+            at.take(len(group))
             yield group
             asked = time.perf_counter()
 
@@ -176,7 +176,7 @@ class Loop:
     def _count(self, updated: Updated | None, batches: Sequence[Any]) -> None:
         """Counts an update in the averages and the log; None stands for a skipped one."""
         at, metric_log, progress = self._position, self._metric_log, self._metric_log.progress
-        at.first_batch = at.batch  # a resumed run begins with the next
+        at.use()
         if self._begins is not None:
             self._saver.wait()  # a run that has begun has a checkpoint
             self._begins.updated()

@@ -4,6 +4,7 @@ import copy
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
@@ -84,14 +85,15 @@ class MetricLog:
         self, train: Loader, length: tuple[int, int], epoch: int, updates: int, batch: int
     ) -> None:
         """Shows where a run of `length` (epochs, updates) starts; epoch and batch count from 0."""
-        progress = self.progress
+        num_epochs, num_updates = length
+        self.progress = replace(
+            self.progress, num_epochs=num_epochs, num_updates=num_updates, updates=updates,
+            first_updates=updates, num_batches=len(train), num_items=train.num_items,
+            first_epoch=epoch + 1, first_batch=batch,
+        )  # fmt: skip
         self.start_epoch(epoch, batch)
-        progress.num_epochs, progress.num_updates = length
-        progress.updates = progress.first_updates = updates
-        progress.num_batches, progress.num_items = len(train), train.num_items
-        progress.first_epoch, progress.first_batch = progress.epoch, batch
         if self.renderer:
-            self.renderer.start(progress)
+            self.renderer.start(self.progress)
 
     def start_epoch(self, epoch: int, batch: int) -> None:
         """Before the first batch of an epoch in this process; both are counted from 0."""
@@ -185,10 +187,13 @@ class MetricLog:
         Raises: ValueError if other metrics were measured.
         """
         self.train_tally.load_state_dict(plain["tally"], tensors, device)
-        self.progress.new_batches, self.progress.new_updates = plain["window"]
+        batches, updates = plain["window"]
+        latest = copy.deepcopy(plain["latest"])
+        self.progress = replace(
+            self.progress, new_batches=batches, new_updates=updates, latest=latest
+        )
         self.throughput.resume(plain["seconds"])
         self.history.load_state_dict(plain["history"])
-        self.progress.latest = copy.deepcopy(plain["latest"])
 
     def close(self) -> list[str]:
         """Closes the writers; returns a description of each loss."""

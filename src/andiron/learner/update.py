@@ -76,6 +76,18 @@ class Position:
         batches = f"{self.batch} of its {len(loader)} batches"
         return f"update {self.updates}, epoch {self.epoch + 1}, after {batches}"
 
+    def take(self, batches: int) -> None:
+        """Takes batches from the epoch, for an update that is made next."""
+        self.batch += batches
+
+    def give_back(self) -> None:
+        """Gives back the batches of an update that was not made."""
+        self.batch = self.first_batch
+
+    def use(self) -> None:
+        """Uses the batches taken: a resumed run begins with the next."""
+        self.first_batch = self.batch
+
     def next_epoch(self) -> None:
         """Moves to the first batch of the next epoch."""
         self.epoch += 1

@@ -34,7 +34,7 @@ class Stop:
     reason: str
 
 
-@dataclass
+@dataclass(frozen=True)
 class Observed:
     """The state of a rule after the validations so far."""
 
@@ -87,17 +87,19 @@ class EarlyStopping:
         """
         value = improvement.measured(latest, self.split, self.metric, waiting="early stopping")
         seen, direction = self.observed, self.direction or "lowest"
-        seen.is_best = improvement.is_better(value, seen.best, direction)
-        if seen.is_best:
-            seen.best, seen.epoch_of_best, seen.update_of_best = value, epoch, updates
-        is_relative = self.min_delta_mode == "relative"
-        if improvement.is_better(
+        best, is_relative = (value, epoch, updates), self.min_delta_mode == "relative"
+        is_best = improvement.is_better(value, seen.best, direction)
+        is_gain = improvement.is_better(
             value, seen.value_at_gain, direction, margin=self.min_delta, is_relative=is_relative
-        ):
-            seen.value_at_gain, seen.since_gain = value, 0
-        elif updates >= (self.not_before or 0):
-            seen.since_gain += 1
-        seen.last, seen.last_update = value, updates
+        )
+        since_gain = seen.since_gain + (updates >= (self.not_before or 0))
+        self.observed = Observed(
+            *(best if is_best else (seen.best, seen.epoch_of_best, seen.update_of_best)),
+            is_best,
+            *((value, 0) if is_gain else (seen.value_at_gain, since_gain)),
+            value,
+            updates,
+        )
         return self.decision
 
     @property
