@@ -96,7 +96,7 @@ def test_a_run_that_is_loaded_makes_its_updates_again(tmp_path):
     folder = tmp_path / "run"
     options = ["checkpoint.last=1" if o.startswith("checkpoint") else o for o in SMALL]
     assert called(train.main, *options, f"hydra.run.dir={folder}").code == 0
-    run, counts = andiron.load(folder), Counts()
+    run, counts = andiron.load(folder).ask, Counts()
     missing = "no checkpoint before update 5: 4 updates have to be made again from the start, abou"
     with pytest.raises(errors.SelectionError, match=missing):
         run.updates(5, 6, counts)

@@ -75,7 +75,7 @@ def test_every_question_is_answered_with_as_many_threads_as_the_run_had(
             (samples.main, "--update", "30"),
         ):  # fmt: skip
             assert called(main, finished_digits, *words).code == 0
-        andiron.load(finished_digits).updates(30, 30)
+        andiron.load(finished_digits).ask.updates(30, 30)
         assert torch.get_num_threads() == had + 1
     finally:
         torch.set_num_threads(had)

@@ -149,7 +149,8 @@ class Optimizer:
         if not gradients:
             return model
         held, groups = self._held, self._groups
-        rates = held.set_rates(lr if isinstance(lr, list) else [lr] * len(groups))
+        rates: Sequence[float] = lr if isinstance(lr, list) else [lr] * len(groups)
+        rates = held.step.set_rates(rates) if held.is_own else held.set_rates(rates)
         is_whole = gradients.keys() == self.parameters.keys()
         tensors = [gradients[name] for name in self.parameters] if is_whole else []
         try:

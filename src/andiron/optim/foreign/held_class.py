@@ -14,7 +14,7 @@ from andiron import errors
 from andiron.gradients import Tensors
 from andiron.optim.foreign import torch_class
 from andiron.optim.own.flat_state import Groups, SlotState
-from andiron.optim.foreign.torch_step import TorchStep, set_rate
+from andiron.optim.foreign.torch_step import TorchStep
 from andiron.optim.foreign.whole_state import WholeState
 
 
@@ -69,11 +69,7 @@ class HeldClass:
         return {name: group.get(name) for name in names if name != "lr"}
 
     def set_rates(self, rates: Sequence[float]) -> Sequence[float]:
-        """Sets the rates of the groups in the next step, and returns them."""
-        if self.is_own:
-            for group, rate in zip(self.inner.param_groups, rates):
-                set_rate(group, rate)
-            return rates
+        """Sets the rates of a class of another package, and returns those that it gets."""
         if self.needs_rate:
             self.expect(rates)
         rates = [float(rate) * factor for rate, factor in zip(rates, self._factors)]

@@ -46,6 +46,12 @@ class TorchStep:
         # torch wraps it for its profiler later, at 30 us a step
         self.plain: Callable[..., Any] = torch_class.without_dynamo(kind).step
 
+    def set_rates(self, rates: Sequence[float]) -> Sequence[float]:
+        """Sets the rates of the groups in the next step, and returns them."""
+        for group, rate in zip(self._inner.param_groups, rates):
+            set_rate(group, rate)
+        return rates
+
     def public(self, *closure: Callable[[], Tensor]) -> None:
         """The step by the class's `step`, without torch's wrappers if nobody needs them.
 
