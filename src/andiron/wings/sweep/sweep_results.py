@@ -153,7 +153,7 @@ def command_of(job: Job, sweep: Any) -> str:
     """The command that trains the job's run alone, bit for bit.
 
     `sweep` is the recorded command of the sweep: its script, and its flags that say where the
-    configuration is, are repeated; those of a checkout if the ledger has no command.
+    configuration is, are repeated. Without a recorded command, the script is train.py.
     """
     # Hydra takes 90 ms; runs needs none
     from andiron.shell.config import arguments as command_arguments
