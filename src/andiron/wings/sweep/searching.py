@@ -118,17 +118,14 @@ class Proposals(JobSource):
             return False
         try:
             size = folder.metrics.stat().st_size
-        except OSError:  # not written yet
-            return False
-        if self._sizes.get(job.identity) == size:
-            return False
-        self._sizes[job.identity] = size
-        try:
-            logged = list(RunReader(folder).validations(self.study.objectives[0].name))
-        except errors.DataError as error:  # too large, or damaged: the run continues
+            if self._sizes.get(job.identity) == size:
+                return False
+            self._sizes[job.identity] = size
+            logged = RunReader(folder).validations(self.study.objectives[0].name)
+            values = [value for _, value in logged]
+        except (OSError, errors.DataError) as error:  # not written yet, too large, or damaged
             log.debug("not pruned: %s", error)
             return False
-        values = [value for _, value in logged]
         return any([self.study.report(trial, values) for trial in self._trials[job.identity]])
 
     def job_ended(self, job: Job) -> None:
