@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Literal
 
-from torch.optim import lr_scheduler
+from torch.optim import Optimizer, lr_scheduler
 from torch.optim.lr_scheduler import LambdaLR
 
 from andiron import errors
@@ -25,6 +25,7 @@ from andiron.optim.foreign.torch_step import set_rate
 from andiron.plain import improvement, private_torch
 from andiron.schedules import Constant, Linear, Schedule
 
+State = dict[str, Any]
 FUNCTIONS = (FunctionType, BuiltinFunctionType, type)
 MOVED = re.compile("lr|momentum|betas")  # settings of a group that schedulers change
 EACH_UPDATE = (lr_scheduler.OneCycleLR, lr_scheduler.CyclicLR)
@@ -82,12 +83,12 @@ class TorchSchedule:
         now = rates(self.scheduler.optimizer)  # which the user's loop may have changed
         return (now if updates == self._updates else self._before)[group]
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """The completed updates and epochs, and the scheduler's and its groups' state."""
         counts = {"updates": self._updates, "epochs": self._epochs}
         return {**counts, "torch": _states(self.scheduler)}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Continues from a saved state.
 
         Raises: ValueError for the state of another scheduler.
@@ -122,11 +123,11 @@ class TorchPlateau:
         value = improvement.measured(values, self.split, self.metric, waiting=waiting)
         self.scheduler.step(value)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """The state of the scheduler and its groups."""
         return {"torch": _states(self.scheduler)}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Continues from a saved state; ValueError for the state of another scheduler."""
         _restore(self.scheduler, state["torch"])
 
@@ -136,7 +137,7 @@ class OwnRates:
     steps, may change them between two updates. State: the rates, now and at the start.
     """
 
-    def __init__(self, optimizer: Any):
+    def __init__(self, optimizer: Optimizer):
         self.optimizer = optimizer
         self._initial = rates(optimizer)
 
@@ -159,11 +160,11 @@ class OwnRates:
         private_torch.mark_stepped(self.optimizer)  # a scheduler of the user's asks
         return rates(self.optimizer)[group]
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """The rates of the groups."""
         return {"rates": rates(self.optimizer), "initial": self._initial}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Continues from saved rates, in the ratio of the first rate now to the saved one."""
         groups = self.optimizer.param_groups
         before = state.get("initial", self._initial)  # states of earlier versions have none
@@ -211,12 +212,12 @@ def _check_steps(scheduler: Any, counts_both: bool) -> None:
         raise errors.MismatchError(why)
 
 
-def rates(optimizer: Any) -> list[float]:
+def rates(optimizer: Optimizer) -> list[float]:
     """The rate of each group now."""
     return [float(group["lr"]) for group in optimizer.param_groups]
 
 
-def _states(scheduler: Any) -> list[dict[str, Any]]:
+def _states(scheduler: Any) -> list[State]:
     """The scheduler's state, and the settings of its optimizer's groups that it may change.
 
     Functions are the program's own.

@@ -63,7 +63,7 @@ def _data(tensor: Tensor) -> str:
     return re.sub("NaN", lambda _: f'"nan:{next(nans):0{2 * size}x}"', text)
 
 
-def _rows(values: Any, indent: str = "      ") -> str:
+def _rows(values: object, indent: str = "      ") -> str:
     match values:
         case [[_, *_], *_]:  # lists that are not empty
             inner = ",\n".join(indent + _rows(value, indent + "  ") for value in values)
@@ -71,7 +71,7 @@ def _rows(values: Any, indent: str = "      ") -> str:
     return json.dumps(values)
 
 
-def _tensor(data: Any, dtype: torch.dtype, shape: torch.Size) -> Tensor:
+def _tensor(data: object, dtype: torch.dtype, shape: torch.Size) -> Tensor:
     if dtype.is_complex:
         return torch.view_as_complex(_tensor(data, dtype.to_real(), torch.Size([*shape, 2])))
     flat = list(_flatten(data, shape))
@@ -79,7 +79,7 @@ def _tensor(data: Any, dtype: torch.dtype, shape: torch.Size) -> Tensor:
     return to_tensor(flat, dtype).reshape(shape)
 
 
-def _flatten(data: Any, shape: torch.Size) -> Iterator[Any]:
+def _flatten(data: object, shape: torch.Size) -> Iterator[Any]:
     if not shape:
         yield data
     elif not isinstance(data, list) or len(data) != shape[0]:

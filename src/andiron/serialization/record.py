@@ -49,7 +49,7 @@ class Stored:
         return {VERSION_KEY: VERSION, "dtypes": self.dtypes, "values": self.values}
 
 
-def from_plain(whole: Any, decoded: Decoded) -> Stored:
+def from_plain(whole: object, decoded: Decoded) -> Stored:
     """The record in a mapping of its head and of each tensor's dtype, shape and data.
 
     Raises: ValueError if it is not a record.
@@ -80,7 +80,7 @@ def stored(tensors: dict[str, Tensor], head: Mapping[str, Any]) -> Stored:
     return Stored(tensors, values, dtypes)
 
 
-def check_plain(value: Any, where: str = "values") -> None:
+def check_plain(value: object, where: str = "values") -> None:
     """Raises: ValueError naming the first value that some format cannot hold exactly."""
     if type(value) is dict:
         for key, item in value.items():
@@ -125,7 +125,7 @@ def _check_text(text: str, where: str) -> None:
         ) from error
 
 
-def _tensor(name: str, entry: Any, decoded: Decoded) -> Tensor:
+def _tensor(name: str, entry: object, decoded: Decoded) -> Tensor:
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data"}:
         raise ValueError(f"tensor {name!r} is not a dtype, a shape and data")
     dtype, shape = entry["dtype"], entry["shape"]

@@ -199,10 +199,11 @@ def _agrees(
         return False
     options = [*zip(OPTIONS[kind], flags)][len(MODES) :]
     values = torch.linspace(-1, 1, 5).to(device, dtype)
+    plain: Any = torch_class.without_dynamo(kind)
 
     def after_two_steps(by_kernel: bool) -> list[Tensor]:
         twin = nn.Parameter(values.clone())
-        optimizer: Any = torch_class.without_dynamo(kind)([twin], lr=0.1, fused=True)
+        optimizer: Any = plain([twin], lr=0.1, fused=True)
         (group,) = optimizer.param_groups
         group.update({n: TRIED[n] * is_set if n in TRIED else is_set for n, is_set in options})
         twin.grad = values.square()
