@@ -227,9 +227,6 @@ UNTRAINABLE = {
     "+metrics.odd={_target_:torch.nn.Identity}":
         "metrics.odd._target_=torch.nn.Identity: gives an object of Identity; metrics.odd takes an "
         "object with name, higher_is_better and a call with the item; ",
-    "+metrics.odd={_target_:builtins.len}":
-        "metrics.odd: len takes 'obj' by position, and arguments go by name here; name a class or "
-        "function that makes what metrics.odd takes",
     "model._target_=torch.nn.Module":
         "model._target_=torch.nn.Module: has no method forward(inputs); choose one that has",
     "~model +model={_target_:torch.nn.ModuleList,modules:[{_target_:torch.nn.Linear,"

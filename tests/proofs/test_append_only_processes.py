@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from small_disks import fill, mounted
 
-from andiron.disk import append_only
 from andiron.disk.append_only import AppendOnlyFile
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
@@ -92,28 +91,6 @@ def test_what_is_lost_in_the_end_is_said(small_disk, said):
     ]
     with pytest.raises(ValueError, match="was closed: nothing can be appended to it"):
         file.append(b"more")
-
-
-def test_appends_beyond_the_memory_limit_drop_the_oldest_and_report_it(
-    small_disk, said, monkeypatch
-):
-    monkeypatch.setattr(append_only, "KEPT_BYTES", 10_000)
-    file = AppendOnlyFile(small_disk / "log")
-    filler = fill(small_disk)
-    for number in range(25):
-        file.append(bytes([number]) * 1000)
-    assert file.pending == 10_000
-    filler.unlink()
-    file.append(b"end")
-    assert (small_disk / "log").read_bytes() == b"".join(
-        bytes([number]) * 1000 for number in range(15, 25)
-    ) + b"end"
-    assert said()[1:] == [
-        ("WARNING", f"{small_disk}/log: more than 10000 bytes wait; the oldest are dropped"),
-        ("INFO", f"{small_disk}/log is written again"),
-        ("WARNING", f"{small_disk}/log: 15000 bytes were dropped while it could not be written"),
-    ]
-    file.close()
 
 
 def test_a_header_waits_for_space_too(small_disk):

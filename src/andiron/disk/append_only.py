@@ -18,7 +18,6 @@ from andiron.disk import guarded_folders
 
 # absent on Windows; opening a pipe without a reader would block
 FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-KEPT_BYTES = 64 * 2**20  # at most in memory: hours of logging, little beside a run's state
 log = logging.getLogger("andiron")
 
 
@@ -59,7 +58,7 @@ class AppendOnlyFile:
     """Appends to the file at `path` without a buffer: data has left the process on return.
 
     No disk error reaches the caller of `append`. While the file cannot be written, appends are kept
-    in memory, up to `KEPT_BYTES`, and retried in order with every later append. A removed file is
+    in memory, and retried in order with every later append. A removed file is
     created again. `header` begins every new file. `claim` is called with each
     newly opened file and may refuse it with an OSError.
     Raises: OSError if the file cannot be opened, if `required`; otherwise it is opened as soon as
@@ -83,7 +82,7 @@ class AppendOnlyFile:
         self._kept: collections.deque[bytes] = collections.deque()
         self._unsaid: list[tuple[int, str]] = []  # messages to log without the lock
         self._torn = 0  # bytes of a partial append that could not be cut off
-        self._dropped = self._lost = 0
+        self._lost = 0
         self._is_failing = self._is_writing = self._is_new = False
         self._file: io.FileIO | None = None
         if required:
@@ -174,12 +173,7 @@ class AppendOnlyFile:
                 self._kept.popleft()
             if self._is_failing:
                 self._unsaid.append((logging.INFO, f"{self.path} is written again"))
-                if self._dropped:
-                    self._lost += self._dropped
-                    self._warn(
-                        f": {self._dropped} bytes were dropped while it could not be written"
-                    )
-                self._is_failing, self._dropped = False, 0
+                self._is_failing = False
         except OSError as error:
             self._note_failure(error)
         finally:
@@ -241,13 +235,6 @@ class AppendOnlyFile:
                 "values stay in memory and writing is retried"
             )
         self._is_failing = True
-        excess = self.pending - KEPT_BYTES
-        if excess > 0 and not self._dropped:
-            self._warn(f": more than {KEPT_BYTES} bytes wait; the oldest are dropped")
-        while excess > 0:
-            oldest = len(self._kept.popleft())
-            excess -= oldest
-            self._dropped += oldest
 
     def _warn(self, problem: str) -> None:
         self._unsaid.append((logging.WARNING, f"{self.path}{problem}"))

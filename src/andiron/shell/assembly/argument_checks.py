@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from andiron import errors
+from andiron.shell.config import violations
+from andiron.shell.config.signatures import Parameter, Signature
 
 
 def check(
@@ -14,35 +16,22 @@ def check(
 
     Raises: ConfigError.
     """
-    parameters = inspect.signature(function).parameters
-    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = inspect.signature(function).parameters.values()
     named = {
-        name: each
-        for name, each in parameters.items()
-        if each.kind in kinds and name not in later
+        each.name: Parameter(Any, each.default is each.empty)
+        for each in parameters
+        if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY) and each.name not in later
     }
-    is_open_ended = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
     # a decorated function may take more than it shows, as the configurations of transformers do
     outer = inspect.signature(function, follow_wrapped=False).parameters.values()
-    takes_others = any(each.kind is each.VAR_KEYWORD for each in outer)
-    title = function.__qualname__
-    problems = [
-        f"{option}: {title} takes {name!r} by position, and arguments go by name here; name a "
-        f"class or function that makes what {option} takes"
-        for name, each in parameters.items()
-        if each.kind is each.POSITIONAL_ONLY and each.default is each.empty and name not in later
-    ]
-    problems += [
-        f"{option}.{name}: {title} has no such argument"
-        + (errors.nearest(name, named) or f"; it takes: {', '.join(named)}")
-        for name in arguments
-        if name not in named and not is_open_ended
-        if not takes_others or errors.nearest(name, named)
-    ]
-    problems += [
-        f"{option}.{name}: {title} needs it; give one as +{option}.{name}=..."
-        for name, each in named.items()
-        if each.default is each.empty and name not in arguments
-    ]
+    is_open, takes_others = (
+        any(each.kind is each.VAR_KEYWORD for each in shown) for shown in (parameters, outer)
+    )
+    given = [
+        name for name in arguments
+        if name in named or not takes_others or errors.nearest(name, named)
+    ]  # fmt: skip
+    expected = Signature(named, is_open)
+    problems = violations.signature_problems(expected, dict.fromkeys(given), f"{option}.")
     if problems:
-        raise errors.ConfigError(problems)
+        raise errors.ConfigError(problems.values())

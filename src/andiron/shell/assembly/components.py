@@ -143,20 +143,11 @@ def _built(
     optimizer = grouped_optimizer.build(config, model, schedule, **lengths)
     if found := division.problems(optimizer, world):
         raise errors.ConfigError(found)
+    by_name = dict(zip(splits.more, more, strict=True))
     return Components(
-        splits,
-        train,
-        valid,
-        test,
-        device,
-        model,
-        optimizer,
-        schedule,
-        **lengths,
-        world=world,
-        more=dict(zip(splits.more, more, strict=True)),
-        started=started,
-    )
+        splits, train, valid, test, device, model, optimizer, schedule, **lengths,
+        world=world, more=by_name, started=started,
+    )  # fmt: skip
 
 
 def horizons(options: LearnerOptions, batches: int) -> dict[str, int]:

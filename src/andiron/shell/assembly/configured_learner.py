@@ -37,9 +37,7 @@ def learner(
     _check_samples(metrics, built.splits.valid)
     training = [each for each in metrics if not getattr(each, "validation_only", False)]
     sets = {name: metrics_of(name, by_name, chosen) for name in ("valid", *built.splits.more)}
-    objectives = [] if config.objective is None else config.objective
-    for each in objectives if isinstance(objectives, list) else [objectives]:
-        _check_objective(each, by_split(training, sets, config.averages or {}))
+    _check_objectives(config.objective, by_split(training, sets, config.averages or {}))
     builder = (
         LearnerBuilder(run_dir)
         .renderer(None)
@@ -59,10 +57,7 @@ def learner(
     if interrupter is not None:
         builder.interrupter(interrupter)
     if config.checkpoint:
-        saving = checkpointing(config.checkpoint, metrics)
-        folder = RunFolder(run_dir)
-        run = run_record.identity(folder) if run_record.holds_run(folder) else None
-        builder.with_file_checkpointer(saving.strategy, saving.cadence, saving.store, run)
+        _add_checkpoints(builder, checkpointing(config.checkpoint, metrics), RunFolder(run_dir))
     if config.render and not answers.are_asked():
         takes = "an object with start, epoch_ended, stop and show"
         builder.renderer(
@@ -103,6 +98,11 @@ def metrics_of(
             ]
         )
     return [metric for key, metric in metrics.items() if key in names]
+
+
+def _add_checkpoints(builder: LearnerBuilder, saving: Checkpointing, folder: RunFolder) -> None:
+    run = run_record.identity(folder) if run_record.holds_run(folder) else None
+    builder.with_file_checkpointer(saving.strategy, saving.cadence, saving.store, run)
 
 
 def _add_sets(
@@ -146,17 +146,21 @@ def checkpointing(node: Node, metrics: Sequence[Any]) -> Checkpointing:
     return rule if isinstance(rule, Checkpointing) else Checkpointing(rule)
 
 
-def _check_objective(objective: str, measured: Mapping[str, Sequence[Any]]) -> None:
+def _check_objectives(
+    objectives: str | list[str] | None, measured: Mapping[str, Sequence[Any]]
+) -> None:
     """Refuses an objective that no run of the sweep measures; `measured` is by split.
 
     Raises: ConfigError.
     """
-    split, metric = improvement.split_and_metric(objective)
-    if improvement.direction_of(metric, directions_of(measured.get(split, []))) is None:
-        names = [f"{each}/{name}" for each in measured for name in directions_of(measured[each])]
-        hint = errors.nearest(objective, names)
-        why = f"objective={objective}: not measured{hint}; available: {', '.join(names)}"
-        raise errors.ConfigError([why])
+    for objective in [objectives] if isinstance(objectives, str) else objectives or []:
+        split, metric = improvement.split_and_metric(objective)
+        if improvement.direction_of(metric, directions_of(measured.get(split, []))) is None:
+            names = [f"{part}/{name}" for part in measured
+                     for name in directions_of(measured[part])]  # fmt: skip
+            hint = errors.nearest(objective, names)
+            why = f"objective={objective}: not measured{hint}; available: {', '.join(names)}"
+            raise errors.ConfigError([why])
 
 
 def _direction(node: Node, metrics: Sequence[Any]) -> str:

@@ -64,25 +64,16 @@ def model(
         _check_forward("model", config.model)
     if config.loss is not None:
         _check_forward("loss", config.loss)
-    own_facts = getattr(kind, "network_facts", {})  # one logit for a binary task
+    offered = splits.offered | getattr(kind, "network_facts", {})  # one logit for a binary task
+    if shape := splits.facts.get("input_shape"):
+        offered["in_chans"] = shape[0]
     with weights_counted(config.model, size_limit):
-        offered = splits.offered | own_facts
-        if shape := splits.facts.get("input_shape"):
-            offered["in_chans"] = shape[0]
         network = targets.build_instance(
             "model", config.model, nn.Module, "a torch.nn.Module", **offered
         )
         if lazy_modules.has_lazy(network):
             lazy_modules.initialise(network, config.model, splits.facts)
-    if config.channels_last:
-        network = network.to(memory_format=torch.channels_last)
-    if config.activation_checkpointing is not None:
-        pattern = config.activation_checkpointing
-        with targets.refusals_named(f"activation_checkpointing={pattern}"):
-            activation_checkpointing.apply(network, pattern)
-    if config.compile:
-        network.compile()
-    parts = {"network": network, **_loss(config)}
+    parts = {"network": _prepared(network, config), **_loss(config)}
     task: nn.Module = targets.build("task", config.task, **parts, **splits.offered)
     has_steps = isinstance(task, TrainStep) and isinstance(task, ValidStep)
     has_steps &= isinstance(task, nn.Module)
@@ -91,6 +82,19 @@ def model(
         why = "has lazy modules of its own, which get no sizes; give them, or move them to model"
         raise targets.refused("task", config.task, why)
     return task
+
+
+def _prepared(network: nn.Module, config: Train) -> nn.Module:
+    """The network in the configured memory format, with checkpointed activations, compiled."""
+    if config.channels_last:
+        network = network.to(memory_format=torch.channels_last)
+    if config.activation_checkpointing is not None:
+        pattern = config.activation_checkpointing
+        with targets.refusals_named(f"activation_checkpointing={pattern}"):
+            activation_checkpointing.apply(network, pattern)
+    if config.compile:
+        network.compile()
+    return network
 
 
 def preprocessing(node: targets.Node | None) -> Mapping[str, Any]:
@@ -139,25 +143,23 @@ def weights_counted(node: targets.Node, limit: SizeLimit | None) -> Iterator[Non
     """
     machine, sizes = memory.of_machine(), dict[int, int]()
 
+    def add(weight: nn.Parameter, num_bytes: int) -> None:
+        sizes[id(weight)] = num_bytes
+        total, why = sum(sizes.values()), ""
+        if limit is not None and (total > limit.num_bytes or len(sizes) > limit.num_tensors):
+            why = f"for {len(sizes)} weights and more, which are not in {limit.source}"
+        elif 2 * total > machine:
+            why = (
+                f"for weights ({memory.in_words(max(sizes.values()))} for the largest) and as much "
+                f"for their gradients, and this machine has {memory.in_words(machine)}; make it "
+                "smaller"
+            )
+        if why:
+            raise targets.refused("model", node, f"takes {memory.in_words(total)} and more {why}")
+
     def count(module: nn.Module, name: str, weight: nn.Parameter | None) -> None:
         if weight is not None and not weight.is_meta and not is_lazy(weight):
-            add(weight, weight.numel() * weight.element_size())
-
-    def add(weight: object, num_bytes: int) -> None:
-        sizes[id(weight)] = num_bytes
-        total = sum(sizes.values())
-        if limit is not None and (total > limit.num_bytes or len(sizes) > limit.num_tensors):
-            takes = f"takes {memory.in_words(total)} and more for {len(sizes)} weights and more"
-            raise targets.refused("model", node, f"{takes}, which are not in {limit.source}")
-        if 2 * total > machine:
-            largest = memory.in_words(max(sizes.values()))
-            raise targets.refused(
-                "model",
-                node,
-                f"takes {memory.in_words(total)} and more for weights ({largest} for the largest) "
-                "and as much for their gradients, and this machine has "
-                f"{memory.in_words(machine)}; make it smaller",
-            )
+            add(weight, weight.nbytes)
 
     def materialize(weight: nn.Parameter, shape: tuple[int, ...], *more: Any, **named: Any) -> None:
         add(weight, math.prod(shape) * weight.data.element_size())

@@ -44,11 +44,7 @@ def load(
     for a file that is damaged, or changed since a run or a checkpoint was written.
     """
     given, path = as_mapping(config), shards[0]
-    folder = RunFolder(path.parent)
-    if folder.manifest.exists() and folder.config.exists():
-        run_record.check(folder, path)
-    elif contents.is_own(path.name) and (path.parent / contents.MANIFEST).exists():
-        manifest.verified(path.parent)
+    _check_unchanged(path)
     record, checksums = serialization.read_weights(shards, serialization.most_numbers(model))
     limit = SizeLimit.of(record.tensors, path.name)
     with adapters.merged(_as_adapted(config, path), model, limit):
@@ -72,13 +68,18 @@ def load(
     if found.prefix != ("", ""):
         log.info("  all its names have %r in place of %r", *found.prefix)
     return {
-        "files": checksums,
-        "prefix": [*found.prefix],
-        "loaded": [*found.fitting],
-        "left": [*found.unexpected],
-        "new": [*fresh],
-        "except": [*found.excluded],
-    }
+        "files": checksums, "prefix": [*found.prefix], "loaded": [*found.fitting],
+        "left": [*found.unexpected], "new": [*fresh], "except": [*found.excluded],
+    }  # fmt: skip
+
+
+def _check_unchanged(path: Path) -> None:
+    """Refuses a file that was changed since a run or a checkpoint was written; see `load`."""
+    folder = RunFolder(path.parent)
+    if folder.manifest.exists() and folder.config.exists():
+        run_record.check(folder, path)
+    elif contents.is_own(path.name) and (path.parent / contents.MANIFEST).exists():
+        manifest.verified(path.parent)
 
 
 def as_mapping(config: Train) -> dict[str, Any]:
@@ -128,16 +129,7 @@ def _judge(
             f"{path}: holds adapters, whose rule stands in the config.json of their run; give the "
             f"folder of the run, or a file of: {wings.command('export RUN --format safetensors')}"
         )
-    theirs, ours = names_on_record.beside(path), names_on_record.of_facts(facts)
-    for end, names in names_on_record.layers(model, found.fitting).items():
-        there, here = theirs.get(end), ours.get(end)
-        if there and here and there != here and not given.get("other_names"):
-            new = _line(given, "except", [f"{re.escape(name)}[.]" for name in names])
-            raise ValueError(
-                f"{path}: {joined(sorted(names))} was trained for {joined(there, MOST_NAMES)!r}, "
-                f"and the data have {joined(here, MOST_NAMES)!r}; to start it new: {new}; to take "
-                f"it as it is: {_line(given, 'other_names', True)}"
-            )
+    _check_names(given, path, names_on_record.layers(model, found.fitting), facts)
     kinds = {name: found.unfit[name] for name in found.other_kind}
     if kinds:
         raise ValueError(f"{path}: {matching.shown(kinds)}; give a file of this model")
@@ -156,6 +148,22 @@ def _judge(
         f"{_line(given, 'partial', True)}; if they have other names: "
         f"{_line(given, 'rename', {'OLD': 'NEW'})}"
     )
+
+
+def _check_names(
+    given: dict[str, Any], path: Path, layers: Mapping[str, set[str]], facts: Mapping[str, Any]
+) -> None:
+    """Refuses first and last layers that were trained for inputs or classes of other names."""
+    theirs, ours = names_on_record.beside(path), names_on_record.of_facts(facts)
+    for end, names in layers.items():
+        there, here = theirs.get(end), ours.get(end)
+        if there and here and there != here and not given.get("other_names"):
+            new = _line(given, "except", [f"{re.escape(name)}[.]" for name in names])
+            raise ValueError(
+                f"{path}: {joined(sorted(names))} was trained for {joined(there, MOST_NAMES)!r}, "
+                f"and the data have {joined(here, MOST_NAMES)!r}; to start it new: {new}; to take "
+                f"it as it is: {_line(given, 'other_names', True)}"
+            )
 
 
 def _line(given: dict[str, Any], name: str, value: Any) -> str:

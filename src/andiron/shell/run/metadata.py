@@ -108,15 +108,22 @@ def check_data(folder: RunFolder, splits: Splits, changes: Changes) -> None:
                 "another name"
             )
     sizes, now = newest.get("sizes"), _sizes(splits)
-    is_asked = any(name.partition(".")[0] == "data" for name in changes)
-    if sizes not in (None, now) and not is_asked:
+    if sizes not in (None, now) and not _is_of_data(changes):
         raise errors.DataError(
             f"data {splits.name}: its splits have {now} samples, and the run in {folder.path} was "
             f"trained with {sizes}; use the same split options"
         )
-    all_changes = [changes, *(entry.get("changes", {}) for entry in origin["resumes"])]
-    has_asked = any(name.partition(".")[0] == "data" for each in all_changes for name in each)
-    if not has_asked and folder.data.exists() and (other := _other_facts(folder, splits)):
+    earlier = (entry.get("changes", {}) for entry in origin["resumes"])
+    if folder.data.exists() and not any(map(_is_of_data, (changes, *earlier))):
+        _warn_of_other_facts(folder, splits)
+
+
+def _is_of_data(changes: Changes) -> bool:
+    return any(name.partition(".")[0] == "data" for name in changes)
+
+
+def _warn_of_other_facts(folder: RunFolder, splits: Splits) -> None:
+    if other := _other_facts(folder, splits):
         log.warning(
             "data %s: %s differ from %s: Andiron divides or prepares the data otherwise since this "
             "run started; a run without a stop would have other results",
@@ -156,7 +163,19 @@ def resumed(folder: RunFolder, facts: Facts, updates: int, changes: Changes) -> 
     }
     at = datetime.now(UTC).isoformat(timespec="seconds")
     entry = {"updates": updates, "at": at, "changes": dict(changes), **others}
-    last = {**before, **(resumes[-1] if resumes else {})}
+    _warn_of_differences(facts, origin, {**before, **(resumes[-1] if resumes else {})})
+    contents = {
+        folder.config: facts.plain,
+        folder.provenance: {**before, "resumes": [*resumes, entry]},
+        **({folder.param_groups: facts.groups} if changes else {}),
+    }
+    return _as_files(folder, contents, patches)
+
+
+def _warn_of_differences(
+    facts: Facts, origin: Mapping[str, Any], last: Mapping[str, Any]
+) -> None:
+    """Warns of processes, code, versions and a machine that are not those of the `last` session."""
     earlier = last.get("processes", facts.processes)
     if earlier != facts.processes and facts.plain.get("slices") is None:
         log.warning(
@@ -172,12 +191,6 @@ def resumed(folder: RunFolder, facts: Facts, updates: int, changes: Changes) -> 
             "bit-identical results are not guaranteed: %s",
             readable.joined(changed, MOST_NAMED),
         )
-    contents = {
-        folder.config: facts.plain,
-        folder.provenance: {**before, "resumes": [*resumes, entry]},
-        **({folder.param_groups: facts.groups} if changes else {}),
-    }
-    return _as_files(folder, contents, patches)
 
 
 def hyperparameters(plain: Mapping[str, Any]) -> dict[str, Plain]:

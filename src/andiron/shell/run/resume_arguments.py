@@ -56,13 +56,8 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str], forks: F
     flags = arguments[len(given) :]  # they come last
     if is_start:
         command_arguments.check(arguments)
-        trusted, remedy = _with_config_dir(trusted, str(parent), conf_dirs)
-        folder, config, point = forks(str(parent), trusted)
-        recorded = recorded_overrides(folder, conf_dirs, remedy)
-        overrides = [*_without(given, "fork_from"), quoting.override("fork_from", point)]
-        inherited = Inherited(asdict(config), recorded, overrides, trusted, is_fork=True)
-        arguments = [*inherited.overrides(), *flags]
-        composition.run(task, conf_dir, arguments, check=inherited)
+        inherited = _forked(str(parent), given, conf_dirs, trusted, forks)
+        composition.run(task, conf_dir, [*inherited.overrides(), *flags], check=inherited)
         return
     folder = _named_folder(values, arguments)
     overrides = _without(given, *schema.INSTRUCTIONS, "hydra.run.dir")
@@ -83,6 +78,17 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str], forks: F
     recorded = recorded_overrides(folder, conf_dirs, remedy)
     check = Inherited(asdict(config), recorded, overrides, trusted)
     composition.run(task, conf_dir, [*check.overrides(), run_dir, *flags], check=check)
+
+
+def _forked(
+    parent: str, given: list[str], conf_dirs: list[Path], trusted: Trust, forks: Forks
+) -> "Inherited":
+    """The check of a fork of `parent` with the given overrides."""
+    trusted, remedy = _with_config_dir(trusted, parent, conf_dirs)
+    folder, config, point = forks(parent, trusted)
+    recorded = recorded_overrides(folder, conf_dirs, remedy)
+    overrides = [*_without(given, "fork_from"), quoting.override("fork_from", point)]
+    return Inherited(asdict(config), recorded, overrides, trusted, is_fork=True)
 
 
 def _with_config_dir(trusted: Trust, run: str, conf_dirs: list[Path]) -> tuple[Trust, str]:

@@ -4,7 +4,7 @@ Each option's policy is in its field (`andiron.options.option`), but for excepti
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from andiron import errors
@@ -56,18 +56,9 @@ def check(
         for name in allowed
         if name.partition(".")[0] not in allowable
     ]
-    replaced = {
-        path[0]
-        for path in changes
-        if path[-1] == "_target_" and policy_of(path, is_fork=is_fork) == "never"
-    }
-    for path, sides in changes.items():
-        policy = policy_of(path, is_fork=is_fork)
-        # a schedule repeats lr, and the options of another class follow from the class
-        is_copy = "lr" in path[-1] and path != ("lr",) and sides == changes.get(("lr",))
-        follows = path[0] in replaced and path[-1] != "_target_"
-        if policy == "free" or is_copy or follows:
-            continue
+    policy_by_path = {path: policy_of(path, is_fork=is_fork) for path in changes}
+    for path in _decided(changes, policy_by_path):
+        sides, policy = changes[path], policy_by_path[path]
         option, (before, now) = ".".join(path), map(_displayed_value, sides)
         recorded = f"{option}={now}: the run was recorded with {before}"
         if policy == "never":
@@ -81,6 +72,21 @@ def check(
             )
     if problems:
         raise errors.ConfigError(problems)
+
+
+def _decided(changes: Differences, policies: Mapping[Path, Resume]) -> Iterator[Path]:
+    """The changes that are not free, and do not only follow from others.
+
+    A schedule repeats lr, and the options of another class follow from the class.
+    """
+    replaced = {
+        path[0] for path in changes if path[-1] == "_target_" and policies[path] == "never"
+    }
+    for path, sides in changes.items():
+        is_copy = "lr" in path[-1] and path != ("lr",) and sides == changes.get(("lr",))
+        follows = path[0] in replaced and path[-1] != "_target_"
+        if not (policies[path] == "free" or is_copy or follows):
+            yield path
 
 
 def check_applied(changes: Mapping[str, Sequence[Any]]) -> None:
