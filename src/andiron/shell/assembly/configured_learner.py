@@ -40,7 +40,7 @@ def learner(
     _check_objectives(config.objective, by_split(training, sets, config.averages or {}))
     builder = (
         LearnerBuilder(run_dir)
-        .renderer(None)
+        .renderer(_renderer(config, run_dir))
         .in_claimed_folder()
         .metric_train_numeric(*training)
         .metric_valid_numeric(*metrics)
@@ -58,12 +58,14 @@ def learner(
         builder.interrupter(interrupter)
     if config.checkpoint:
         _add_checkpoints(builder, checkpointing(config.checkpoint, metrics), RunFolder(run_dir))
-    if config.render and not answers.are_asked():
-        takes = "an object with start, epoch_ended, stop and show"
-        builder.renderer(
-            targets.build_instance("render", config.render, Renderer, takes, run_dir=run_dir)
-        )
     return builder.build(built.model, built.optimizer, built.schedule)
+
+
+def _renderer(config: Train, run_dir: Path) -> Renderer | None:
+    if not config.render or answers.are_asked():
+        return None
+    takes = "an object with start, epoch_ended, stop and show"
+    return targets.build_instance("render", config.render, Renderer, takes, run_dir=run_dir)
 
 
 def measured(nodes: Nodes, offered: Mapping[str, Any]) -> dict[str, Any]:

@@ -134,6 +134,20 @@ def _loss(config: Train) -> dict[str, Any]:
     return {} if node is None else {"loss": targets.build_function("loss", node, num_given=2)}
 
 
+def _excess(sizes: list[int], limit: SizeLimit | None, machine: int) -> str:
+    """Why weights of these sizes in bytes are too many for a machine; empty if they are not."""
+    total = sum(sizes)
+    takes = f"takes {memory.in_words(total)} and more for"
+    if limit is not None and (total > limit.num_bytes or len(sizes) > limit.num_tensors):
+        return f"{takes} {len(sizes)} weights and more, which are not in {limit.source}"
+    if 2 * total > machine:
+        return (
+            f"{takes} weights ({memory.in_words(max(sizes))} for the largest) and as much for "
+            f"their gradients, and this machine has {memory.in_words(machine)}; make it smaller"
+        )
+    return ""
+
+
 @contextmanager
 def weights_counted(node: targets.Node, limit: SizeLimit | None) -> Iterator[None]:
     """Refuses a network larger than memory or `limit`, before its weights are initialised.
@@ -145,17 +159,8 @@ def weights_counted(node: targets.Node, limit: SizeLimit | None) -> Iterator[Non
 
     def add(weight: nn.Parameter, num_bytes: int) -> None:
         sizes[id(weight)] = num_bytes
-        total, why = sum(sizes.values()), ""
-        if limit is not None and (total > limit.num_bytes or len(sizes) > limit.num_tensors):
-            why = f"for {len(sizes)} weights and more, which are not in {limit.source}"
-        elif 2 * total > machine:
-            why = (
-                f"for weights ({memory.in_words(max(sizes.values()))} for the largest) and as much "
-                f"for their gradients, and this machine has {memory.in_words(machine)}; make it "
-                "smaller"
-            )
-        if why:
-            raise targets.refused("model", node, f"takes {memory.in_words(total)} and more {why}")
+        if why := _excess([*sizes.values()], limit, machine):
+            raise targets.refused("model", node, why)
 
     def count(module: nn.Module, name: str, weight: nn.Parameter | None) -> None:
         if weight is not None and not weight.is_meta and not is_lazy(weight):

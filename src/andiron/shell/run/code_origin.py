@@ -10,7 +10,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Collection, Iterable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -41,9 +41,6 @@ DIFF = (  # the user's git settings must not change the patch
 )
 Patches = dict[str, bytes]  # by file name
 Gathered = tuple[dict[str, Any], Patches]
-# of git in one repository: the commit, the patch, untracked and tracked files
-Answers = tuple[Future[bytes | None], Future[bytes | None], Future[list[str]], Future[list[str]]]
-COMMANDS = 4  # at once in one repository
 
 
 class Gathering:
@@ -85,28 +82,33 @@ def gather(config_dirs: Iterable[Path] = ()) -> Gathered:
         config_dirs = [*config_dirs, Path.cwd()]
     repositories, projects = dict[str, Any](), dict[str, Any]()
     roots = [*filter(None, dict.fromkeys([*with_code, *map(repository_around, config_dirs)]))]
-    with ThreadPoolExecutor(COMMANDS * max(1, len(roots))) as pool:  # git mostly waits
-        asked = [(root, _ask(pool, root, has_code=root in with_code)) for root in roots]
-        for root, (revision, patch, others, tracked) in asked:
-            if (commit := revision.result()) is None:
-                continue
-            changes = _uncommitted_changes(root, patch.result(), others.result(), patches)
-            repositories[root] = {"root": root, "revision": commit.decode().strip(), **changes}
-            for name in tracked.result():
-                modules.pop(os.path.join(root, name), None)
+    with ThreadPoolExecutor(max(1, len(roots))) as pool:  # git mostly waits
+        records = pool.map(lambda root: _repository(root, has_code=root in with_code), roots)
+        for root, (record, patch, tracked) in zip(roots, records, strict=True):
+            if record:
+                repositories[root] = record
+                patches |= {record["uncommitted"]: patch} if patch else {}
+                for name in tracked:
+                    modules.pop(os.path.join(root, name), None)
     git = repositories.pop(own, None) if own else None
     for root, record in repositories.items():
         name = os.path.basename(root)
         projects[root if name in projects else name] = record
-    checksum = {
+    installed = package if git is None else None
+    return {"git": git, "projects": projects, "modules": _checksums(modules, installed)}, patches
+
+
+def _checksums(modules: dict[str, str], package: str | None) -> dict[str, Any]:
+    """The place and SHA-256 of modules that are named by file, and of an installed package."""
+    named = {
         name: {"path": file, **checksums.entry(Path(file))}
         for file, name in [*modules.items()][:MOST_MODULES]
         if name[:2] != "__"
     }
-    if git is None:
+    if package is not None:
         code = b"".join(path.read_bytes() for path in sorted(Path(package).rglob("*.py")))
-        checksum["andiron"] = {"path": package, **checksums.entry_of(code)}
-    return {"git": git, "projects": projects, "modules": checksum}, patches
+        named["andiron"] = {"path": package, **checksums.entry_of(code)}
+    return named
 
 
 def own_modules(known: Collection[str] = ()) -> dict[str, str]:
@@ -135,15 +137,22 @@ def repository_around(folder: str | Path) -> str | None:
     return next(roots, None)
 
 
-def _ask(pool: Executor, root: str, *, has_code: bool) -> Answers:
-    """The commit, the patch, the untracked and the tracked files of a repository, to come."""
-    untracked = "--others --exclude-standard --directory"
-    return (
-        pool.submit(_git, root, "rev-parse HEAD"),
-        pool.submit(_patch, root, has_code=has_code),
-        pool.submit(_list_files, root, untracked),
-        pool.submit(_list_files, root),
-    )
+def _repository(root: str, *, has_code: bool) -> tuple[dict[str, Any], bytes, list[str]]:
+    """The record of a repository, its patch, and its tracked files; empty without a commit."""
+    revision = _git(root, "rev-parse HEAD")
+    if revision is None:
+        return {}, b"", []
+    patch = _patch(root, has_code=has_code)
+    others = _list_files(root, "--others --exclude-standard --directory")
+    names = [name for name in others if not _is_generated(Path(root, name))]
+    record = {
+        "root": root,
+        "revision": revision.decode().strip(),
+        "dirty": patch != b"",
+        "uncommitted": f"dirty-{hashlib.sha256(patch).hexdigest()[:16]}.patch" if patch else None,
+        "untracked": names[:MOST_UNTRACKED],
+    }
+    return record, patch or b"", _list_files(root)
 
 
 def _patch(root: str, *, has_code: bool) -> bytes | None:
@@ -159,16 +168,6 @@ def _patch(root: str, *, has_code: bool) -> bytes | None:
         required = [f"{name.rpartition('.')[0]}.required" for name in filters]
         settings = [f"--config-env={name}={UNSET}" for name in (*filters, *required)]
     return _git(root, DIFF, settings)
-
-
-def _uncommitted_changes(
-    root: str, patch: bytes | None, others: list[str], patches: Patches
-) -> dict[str, Any]:
-    """The changes since the commit of a repository; its patch is added to `patches`."""
-    file = f"dirty-{hashlib.sha256(patch).hexdigest()[:16]}.patch" if patch else None
-    patches |= {file: patch} if file and patch else {}
-    names = [name for name in others if not _is_generated(Path(root, name))]
-    return {"dirty": patch != b"", "uncommitted": file, "untracked": names[:MOST_UNTRACKED]}
 
 
 def _is_generated(path: Path, levels: int = 3) -> bool:

@@ -65,8 +65,9 @@ def may_train(folder: RunFolder, before: Train, now: Train, changes: Differences
 
 def _length(options: LearnerOptions) -> tuple[str, int]:
     """The unit and the number of a run's length."""
-    unit = "epochs" if options.num_updates is None else "updates"
-    return unit, getattr(options, f"num_{unit}")
+    if options.num_updates is not None:
+        return "updates", options.num_updates
+    return "epochs", options.num_epochs or 0
 
 
 def log_end(folder: RunFolder, options: LearnerOptions) -> None:

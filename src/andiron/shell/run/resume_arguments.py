@@ -63,13 +63,11 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str], forks: F
     overrides = _without(given, *schema.INSTRUCTIONS, "hydra.run.dir")
     if is_composed := bool(flags or overrides):
         trusted, remedy = _with_config_dir(trusted, str(folder.path), conf_dirs)
+    allowed, overwrite = _strings(values, "resume_allow"), bool(values.get("overwrite"))
     config = replace(
         run_record.config(folder, trusted),
-        resume=str(folder.path),
-        resume_allow=_strings(values, "resume_allow"),
-        overwrite=bool(values.get("overwrite")),
-        trust=packages,
-    )
+        resume=str(folder.path), resume_allow=allowed, overwrite=overwrite, trust=packages,
+    )  # fmt: skip
     task = partial(task, trusted=trusted)
     if not is_composed:  # the record alone, however conf/ has changed
         task(config, folder.path, {})
