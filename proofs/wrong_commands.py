@@ -22,7 +22,7 @@ import torchmetrics  # noqa: F401  # which imports transformers where it can: 30
 from andiron.shell.training import train
 from andiron.shell.training import experiment  # noqa: F401  # before the commands are forked
 from andiron.wings.runs import plan
-from andiron_lab.views import find_lr
+from proofs.lab_parts import find_lr
 from proofs.attempt import CONF, Outcome, attempt, made_run
 
 COMMANDS = {"train": train.main, "plan": plan.main, "find_lr": find_lr.main}

@@ -11,8 +11,8 @@ from in_process import called, page_ran
 import andiron
 from andiron.data import ImageBatcher
 from andiron.shell.training import train
-from andiron_lab.ask import rerun
 from andiron.wings.trained import evaluate
+from proofs.lab_parts import rerun
 
 ROOT = Path(__file__).resolve().parents[2]
 MEAN = STD = (0.5, 0.5, 0.5)  # of timm's test_resnet

@@ -8,7 +8,7 @@ from in_process import called
 
 from andiron.shell.assembly import devices
 from andiron.shell.training import train
-from andiron_lab.ask import bit_comparison
+from proofs.lab_parts import bit_comparison
 
 SMALL = ("debug=true", "model.hidden=[8]", "render=plain")
 

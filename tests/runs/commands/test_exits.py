@@ -11,9 +11,9 @@ from andiron.shell.cli import signals
 from andiron.shell.run import status
 from andiron.shell.training import train
 from andiron.wings.runs import plan
-from andiron_lab.views import find_lr
 from andiron.wings.trained import evaluate
 from in_process import called
+from proofs.lab_parts import find_lr
 
 OWN = """import sys
 from torch import nn

@@ -13,12 +13,11 @@ import pytest
 from andiron.run_folder import RunFolder
 from andiron.shell.run import log_file, run_record
 from andiron.shell.training import train
-from andiron_lab.ask import bit_comparison
 from andiron.wings.runs import command as runs
-from andiron_lab.ask import rerun
 from andiron.wings.trained import evaluate
 from in_process import called, page_ran
 from stops_at import stopping
+from proofs.lab_parts import bit_comparison, rerun
 
 ROOT = Path(__file__).resolve().parents[3]
 RUN = (

@@ -12,9 +12,9 @@ from andiron.run_folder import RunFolder
 from andiron.serialization import safetensors_codec
 from andiron.shell.training import train
 from andiron.wings.runs import command as runs
-from andiron_lab.ask import rerun
 from andiron.wings.trained import evaluate
 from andiron.wings.trained.exports import export
+from proofs.lab_parts import rerun
 
 FROZEN, WEIGHTS = "frozen.safetensors", "model.safetensors"
 SHORT = ("data=partial", "render=plain", "num_epochs=3", "model.hidden=[20,10]")

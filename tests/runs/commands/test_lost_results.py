@@ -10,19 +10,16 @@ import torch
 from PIL import Image
 
 from andiron.shell.training import train
-from andiron_lab.ask import bisect, recheck, replay, samples
 from andiron.wings.runs import (
     accept_changes, check, command as runs, editor_schema, new_project, plan,
 )  # fmt: skip
-from andiron_lab.ask import rerun
-from andiron_lab.seeds import differ, seeds
 from andiron.wings.screen import watch
-from andiron_lab.seeds import ideas
-from andiron_lab.views import find_lr
 from andiron.wings.trained import evaluate, generate, import_state_dict, predict
 from andiron.wings.trained.exports import export
 from in_process import called
-from proofs.exact_resume import verify_resume
+from proofs.lab_parts import (
+    bisect, differ, find_lr, ideas, recheck, replay, rerun, samples, seeds, verify_resume,
+)  # fmt: skip
 from runs_made import TEXT
 
 FULL = Path("/dev/full")

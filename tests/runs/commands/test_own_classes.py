@@ -11,8 +11,8 @@ from andiron import errors
 from andiron.run_folder import RunFolder
 from andiron.shell.run import run_record
 from andiron.shell.training import train
-from andiron_lab.ask import rerun
 from andiron.wings.trained import evaluate
+from proofs.lab_parts import rerun
 
 OWN = """from torch import nn
 

@@ -10,12 +10,9 @@ import pytest
 from in_process import called
 
 from andiron.shell.training import train
-from andiron_lab.ask import bisect, recheck, replay, samples
-from andiron_lab.ask import bit_comparison
 from andiron.wings.runs import command as runs
-from andiron_lab.ask import rerun
-from andiron_lab.seeds import seeds
 from andiron.wings.trained import evaluate
+from proofs.lab_parts import bisect, bit_comparison, recheck, replay, rerun, samples, seeds
 
 OWN = """from torch import nn
 

@@ -10,8 +10,8 @@ from stops_at import stopping
 
 from andiron.run_folder import RunFolder
 from andiron.shell.training import train
-from andiron_lab.ask import rerun
 from andiron.wings.trained import evaluate
+from proofs.lab_parts import rerun
 
 RUN = ("num_epochs=2", "data=partial", "render=plain", "hydra.run.dir=run", archive_store.OPTION)
 

@@ -9,8 +9,8 @@ from torch import nn
 
 from andiron.schedules import Cosine
 from andiron.wings.runs import plan, planned_run
-from andiron_lab.views.layer_table import layers
 from in_process import called
+from proofs.lab_parts import layer_table
 
 WEIGHTS = 4 * (64 * 512 + 512 + 512 * 256 + 256 + 256 * 10 + 10)  # bytes of the default MLP
 
@@ -78,8 +78,9 @@ def test_each_layer_has_its_shape_parameters_operations_and_memory(planned):
 def test_all_layers_of_a_transformer_are_counted_with_padding_too():
     layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
     model, is_padding = nn.TransformerEncoder(layer, 1).eval(), torch.tensor([[False, True]])
-    found = layers(model, lambda: model(torch.ones(1, 2, 4), src_key_padding_mask=is_padding))
-    counted = sum(each.parameters for each in found)
+    inputs = torch.ones(1, 2, 4)
+    rows = layer_table.layers(model, lambda: model(inputs, src_key_padding_mask=is_padding))
+    counted = sum(row.parameters for row in rows)
     assert counted == sum(each.numel() for each in model.parameters())
     assert torch.backends.mha.get_fastpath_enabled()
 

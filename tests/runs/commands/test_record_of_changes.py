@@ -28,9 +28,9 @@ from andiron.shell.training import train, train_run
 from andiron.tasks import Classifier, CrossEntropy
 from andiron.wings.runs import run_details
 from andiron.wings.runs.run_reader import RunReader
-from andiron_lab.ask import rerun
 from in_process import called
 from stops_at import stops_at
+from proofs.lab_parts import rerun
 
 RUN = (
     "num_epochs=2", "data=partial", "data.fraction=0.1", "model.hidden=[8]", "batch_size=32",

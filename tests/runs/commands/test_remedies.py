@@ -16,9 +16,7 @@ from andiron.shell.training import train
 from andiron.wings.runs import accept_changes, check, command as runs, editor_schema, plan
 from andiron.wings.trained import evaluate, generate, import_state_dict, predict
 from andiron.wings.trained.exports import export
-from andiron_lab.ask import bisect, recheck, replay, rerun, samples
-from andiron_lab.seeds import differ, ideas, seeds
-from andiron_lab.views import find_lr
+from proofs.lab_parts import bisect, differ, find_lr, ideas, recheck, replay, rerun, samples, seeds
 
 SMALL = "data=partial", "model.hidden=[8]", "batch_size=40", "render=plain"
 COMMANDS = {

@@ -9,7 +9,7 @@ import torch
 from in_process import called
 
 from andiron.shell.training import train
-from andiron_lab.ask import samples
+from proofs.lab_parts import samples
 
 OWN = """import random
 import torch

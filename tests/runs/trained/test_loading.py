@@ -13,9 +13,9 @@ from andiron.data.splitting import described
 from andiron.run_folder import RunFolder
 from andiron.shell.run import run_record
 from andiron.shell.training import train
-from andiron_lab.ask import rerun
 from andiron.wings.trained import recorded_data
 from in_process import called
+from proofs.lab_parts import rerun
 from refusals import message_of
 
 

@@ -60,12 +60,17 @@ def differing(runs: Sequence[RunReader]) -> list[str]:
     for name in Names(runs).options:
         with_option = [run for run in runs if name in run.options]
         values = {comparable(run.options[name]) for run in with_option}
-        is_argument = any(name.startswith(f"{node}.") for node in with_option[0].options)
-        if len(with_option) < len(runs) and not is_argument:
+        if len(with_option) < len(runs) and not _is_argument(name, with_option[0]):
             values.add(None)
         if len(values) > 1:
             names.append(name)
     return names[:MOST_COLUMNS]
+
+
+def _is_argument(name: str, run: RunReader) -> bool:
+    """Whether the option is an argument of a class, whose name has an option too."""
+    parts = name.split(".")
+    return any(".".join(parts[:number]) in run.options for number in range(1, len(parts)))
 
 
 def comparable(value: Any) -> Any:
