@@ -1,4 +1,4 @@
-"""Arguments of shipped targets come from a table, those of the user's own from what is imported."""
+"""A table has the arguments of shipped targets; the user's own are imported and asked."""
 
 from typing import Any
 

@@ -13,6 +13,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
 
 from andiron import errors
 from andiron.errors import Problem
@@ -25,6 +26,9 @@ from andiron.shell.config import (
 )
 
 Groups = dict[str, list[str]]  # the choices of every config group
+OF_HYDRA = (  # of an override; an assertion or a TypeError of its own may be among them
+    HydraException, OmegaConfBaseException, AssertionError, TypeError, ValueError,
+)  # fmt: skip
 
 
 def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]:
@@ -65,7 +69,7 @@ def _checked_alone(
             override = OverridesParser.create().parse_override(text)
             problem = _problem(override, choices, searches)
             single = _with_first_value(override, choices)
-        except (HydraException, ValueError, TypeError) as unread:
+        except OF_HYDRA as unread:
             reason = str(unread).splitlines()[0]
             if os.path.isdir(text):
                 reason = f"a folder; {quoting.typed('resume', text)} resumes its run"
@@ -122,7 +126,7 @@ def _remedy(text: str, line: str, overrides: list[str], conf_dirs: list[Path]) -
             return option not in schema.problems({option: _value(form)})
         try:
             config = composed_by_hydra([*choices, f"++{form.lstrip('+')}"], *conf_dirs)
-        except Exception:  # Hydra's
+        except OF_HYDRA:
             return False
         return option not in map(_option, resolution.problems(config, conf_dirs))
 

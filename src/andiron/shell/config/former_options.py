@@ -25,7 +25,7 @@ def current(plain: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def remedy(option: str, plain: Mapping[str, Any]) -> str | None:
-    """What replaces an option of an earlier version; None for any other option."""
+    """The replacement of an option of an earlier version; None for any other option."""
     if option not in NAMES:
         return None
     name = option.removeprefix("checkpoint.")
