@@ -165,7 +165,8 @@ class Interrupter:
             self.is_paused = not self.is_paused
         else:
             self._requests.append(name)
-        self.is_watched = self._peers is None  # else rank 0 is asked as its peers are
+        if self._peers is None:  # else rank 0 is asked as its peers are
+            self.is_watched = True
 
     @property
     def _is_asked(self) -> bool:
