@@ -89,7 +89,7 @@ MADE = {
         num_samples=60, input_shape=[2, 2], num_classes=3, **SPLIT
     ),
     "csv": lambda folder: table(folder, target="kind", missing="median"),
-    "csv codes": lambda folder: table(folder, target="kind", missing="mean", text="codes"),
+    "csv codes": lambda folder: table(folder, target="kind", missing="mean", categories="codes"),
     "csv numbers": lambda folder: table(folder, target=["price"], missing="median"),
     "safetensors": lambda folder: data.safetensors(
         path=str(folder / "numbers.safetensors"), **SPLIT

@@ -57,7 +57,7 @@ def test_numbers_to_predict_keep_their_unit(read):
     ("area,town,kind\n1,Rome,b\n2,Oslo,c\n",
      "night.csv, line 3, column 'kind': 'c' is not a class of the training data"),
     ("area,kind\n1,b\n", "has no column 'town'"),
-    ("area,town,kind\nmany,Rome,b\n", "line 2, column 'area': 'many' is not a number"),
+    ("area,town,kind\nmany,Rome,b\n", "line 2, column 'area': 'many' is not a finite number"),
 ])  # fmt: skip
 def test_an_unfit_further_set_is_refused_by_its_place(read, night, message):
     with pytest.raises(errors.DataError, match=message):

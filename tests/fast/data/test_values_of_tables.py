@@ -15,7 +15,7 @@ import yaml
 
 from andiron import errors
 from andiron.data.kinds import recorded_kind
-from andiron.data.on_disk.columns import places
+from andiron.data.on_disk.category_names import places
 from andiron.data.on_disk.csv_file import csv
 from andiron.data.splitting.described import Described
 from andiron.tasks import Regressor
@@ -52,7 +52,7 @@ def test_dates_of_parquet_are_their_days_in_every_type(tmp_path, kind):
         columns["until"] = pyarrow.array(moments, types.get(kind, pyarrow.timestamp("us")))
     parquet.write_table(pyarrow.table(columns), tmp_path / "t.parquet", store_schema=False,
                         use_deprecated_int96_timestamps=kind == "int96")  # fmt: skip
-    found = {*inputs(load(tmp_path / "t.parquet", standardise=False))[:, 0].tolist()}
+    found = {*inputs(load(tmp_path / "t.parquet"))[:, 0].tolist()}
     assert found == {float((each - date(1970, 1, 1)).days) for each in days}
 
 
@@ -67,9 +67,9 @@ def test_a_date_without_a_year_of_the_calendar_is_a_bad_row(tmp_path, dtype, odd
                f"to '{path}' (format parquet)")  # fmt: skip
     message = message_of(errors.DataError, load, path)
     assert "t.parquet, row 7, column 'until': '" in message and "is not a date YYYY-" in message
-    splits = load(path, max_bad_lines=1)
-    assert splits.facts["skipped_lines"] == [7]
     frame = polars.read_parquet(path)
+    frame[[row for row in range(40) if row != 7]].write_parquet(tmp_path / "good.parquet")
+    splits = load(tmp_path / "good.parquet")
     data = Described("t", splits.batcher, splits.facts, 64, "float32")
     samples = recorded_kind.of(data).samples(frame)
     assert len(samples.names) == 39 and "row 7, column 'until'" in samples.problems[0]
@@ -115,14 +115,14 @@ WRITTEN = [
 
 
 @pytest.mark.parametrize("date_format", WRITTEN)
-def test_a_column_of_dates_is_named_with_its_format(tmp_path, caplog, date_format):
+def test_a_column_of_dates_is_named_with_the_option(tmp_path, caplog, date_format):
     zone = "+0000" if "%z" in date_format else ""
     moments = [DAY + timedelta(days=9 * row, hours=row) for row in range(40)]
     texts = [each.strftime(date_format.replace("%z", zone)) for each in moments]
     polars.DataFrame({"day": texts, "x": range(40), "y": [0, 1] * 20}).write_csv(tmp_path / "t.csv")
     load(tmp_path / "t.csv", exclude=["x"])
     (found,) = (each for each in warnings(caplog) if "looks like dates, and is read as" in each)
-    assert f"set data.date_format={date_format!r}" in found or f"or {date_format!r}" in found
+    assert "set data.date_format" in found
     caplog.clear()
     splits = load(tmp_path / "t.csv", exclude=["x"], date_format=date_format)
     assert splits.facts["encoding"]["columns"][0]["kind"] == "date" and not warnings(caplog)
@@ -277,15 +277,6 @@ def test_rows_that_repeat_by_themselves_are_not_named(tmp_path, caplog):
         (tmp_path / name).write_text("\n".join(["x,y", *rows]) + "\n")
     load(tmp_path / "t.csv", test=str(tmp_path / "other.csv"))
     assert "training rows too" not in caplog.text
-
-
-@pytest.mark.parametrize("text", ['he said \\"no\\"', '\\"a\\", b', 'no\\"', '5\\" pipe', '\\"'])
-def test_quotes_as_spark_writes_them_are_named(tmp_path, text):
-    rows = [f'"{text}",{row % 2}' for row in range(40)]
-    path = tmp_path / "t.csv"
-    path.write_text("\n".join(["x,y", *rows]) + "\n")
-    message = message_of(errors.DataError, load, path)
-    assert "has a backslash before it, as Spark writes it: write the table as parquet" in message
 
 
 def _planted(place, times):

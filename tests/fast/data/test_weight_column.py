@@ -16,7 +16,7 @@ def write(path, weights, delimiter=","):
 
 def load(path, **options):
     given = {"target": "kind", "weight": "count", "valid": 0.2, "split_seed": 0, **options}
-    return csv(path=path, standardise=False, **given)
+    return csv(path=path, **given)
 
 
 def test_weights_follow_the_rows_with_mean_1_and_are_no_feature(tmp_path):
@@ -28,7 +28,8 @@ def test_weights_follow_the_rows_with_mean_1_and_are_no_feature(tmp_path):
                   kfold(splits, fold=0, num_folds=3, split_seed=0)):  # fmt: skip
         loader = DataLoader(whole.train, whole.batcher, batch_size=7, shuffle_seed=1)
         for batch in loader.epoch(0):
-            expected = (1 + batch.inputs[:, 0] % 5) / 3
+            (mean,), (std,) = whole.batcher.mean, whole.batcher.std
+            expected = (1 + (batch.inputs[:, 0] * std + mean).round() % 5) / 3
             assert torch.equal(batch.weights, expected)
     commas = write(tmp_path / "commas.csv", [f"{each},0" for each in weights], ";")
     assert torch.equal(load(commas, decimal=",").train.weights, splits.train.weights)
@@ -40,18 +41,16 @@ def test_a_weight_that_is_not_positive_is_refused_by_its_line(tmp_path, wrong):
     with pytest.raises(errors.DataError) as raised:
         load(path)
     line = 2 if wrong == "1e99" else 32  # beside it, all others vanish in float32
-    text = "1" if wrong == "1e99" else wrong
-    assert str(raised.value) == (
-        f"{path}, line {line}, column 'count': {text!r} is not a weight, a number greater than 0; "
-        "correct it, or remove the row"
-    )
+    assert f"{path}, line {line}, column 'count': " in str(raised.value)
+    is_number = wrong in ("0", "-1", "1e99")
+    assert ("is not a weight, a number greater than 0" in str(raised.value)) == is_number
 
 
 def test_a_weight_column_that_is_used_otherwise_is_refused(tmp_path):
     path = write(tmp_path / "table.csv", ["1"] * 60)
-    with pytest.raises(errors.DataError, match="data.weight: 'kind' is already the target; name"):
+    with pytest.raises(errors.DataError, match="column 'kind' is named twice"):
         load(path, weight="kind")
-    with pytest.raises(errors.DataError, match="data.weight: 'x' is already in data.features"):
+    with pytest.raises(errors.DataError, match="column 'x' is named twice"):
         load(path, weight="x", features=["x"])
     with pytest.raises(errors.DataError, match="has no column 'counts'; did you mean 'count'"):
         load(path, weight="counts")

@@ -10,7 +10,7 @@ import torch
 
 from andiron.data.kinds.new_samples import Kind, NewSamples, of_tensor
 from andiron.data.on_disk import csv_file
-from andiron.data.on_disk.columns import DETECTED, Layout, is_frame
+from andiron.data.on_disk.columns import is_frame
 from andiron.data.on_disk.table_encoding import TableEncoding
 
 TO_PYTHON = ("collect", "to_pylist", "to_dict", "_asdict")  # methods of frames and of their rows
@@ -46,15 +46,15 @@ class Rows(Kind):
         sources += [mappings] if mappings else []
         encoding = self._encoding
         options: dict[str, Any] = {
-            "features": [feature.column for feature in encoding.columns], "texts": (),
-            "kept": keep, "reading": encoding.reading, "missing": encoding.missing,
-            "layout": layout_of(self.data.options), "is_partial": True,
+            "features": [feature.column for feature in encoding.columns], "kept": keep,
+            "reading": encoding.reading.laid_out(_options_of_table(self.data.options)),
+            "missing": encoding.missing, "is_partial": True,
         }  # fmt: skip
         tables = [csv_file.read(source, **options) for source in sources]
         for table in tables:
             encoding.warn_of_unknown_categories(table)
         encoded = torch.cat([encoding.inputs(table) for table in tables]).float()
-        names = [table.row_name(row) for table in tables for row in range(len(table.numbers))]
+        names = [table.row_name(row) for table in tables for row in range(len(table))]
         return replace(
             of_tensor(encoded, self.data.batcher, names),
             kept={name: [text for table in tables for text in table.kept[name]] for name in keep},
@@ -71,12 +71,12 @@ class Rows(Kind):
         return [sys.stdin.buffer.read()]
 
 
-def layout_of(options: Mapping[str, Any]) -> Layout:
-    """The layout of CSV files in the options of a data set, also of one inside another."""
-    if "delimiter" in options:
-        return Layout.of(options)
-    inner = [layout_of(value) for value in options.values() if isinstance(value, Mapping)]
-    return next((layout for layout in inner if layout != DETECTED), DETECTED)
+def _options_of_table(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The options of the table itself, which may be inside those of another data set."""
+    if "decimal" in options:
+        return options
+    inner = (_options_of_table(value) for value in options.values() if isinstance(value, Mapping))
+    return next(filter(None, inner), {})
 
 
 def _converted(inputs: Any) -> Any:

@@ -1,44 +1,30 @@
-"""The columns of a delimited text file, and the line of every row.
+"""The columns of a delimited text file as texts, and the line of every row.
 
-Polars reads the columns. A file with quotes, blank lines, or lines of another
-length than the header is read by Python's csv module, which tracks line numbers.
+Polars reads a file without quotes, blank lines, or lines of another length than the header.
+Python's csv module, which is strict about quotes and knows the line of a row, reads any other.
 """
 
-import array
 import csv as csv_format
 import io
 import itertools
-import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import numpy as np
 import polars
 
 from andiron import errors
-from andiron.data.on_disk.column_values import MOST_LOOKED_AT
-from andiron.data.on_disk.columns import Layout, Reading, Request, parsed
-from andiron.data.on_disk.table_files import LIKELY_ENCODING, Choose, File, Table
+from andiron.data.on_disk.category_names import parsed
+from andiron.data.on_disk.columns import Request
+from andiron.data.on_disk.table_files import NO_HEADER, File, Table, chosen
 from andiron.plain import readable
 
 FEWEST_WAVELENGTHS = 8  # in the header of a spectrum, such as 400.5
-BLOCK_ROWS = 2**14
 DELIMITERS = (",", ";", "\t", "|", " ")
-FIRST_ROWS = 10  # in which the names of the columns are looked for
-NO_HEADER = (
-    "for a file without a header, give the names of the columns in data.header=[...], or "
-    "data.header=false, which names them column_1, column_2, ..."
-)
 NO_TEXT = re.compile("[\0\udc80-\udcff]")  # NUL, or a byte that is not UTF-8
-ESCAPED = (
-    "a quote within a text has a backslash before it, as Spark writes it: write the table as "
-    "parquet, or with .option('escape', '\"')"
-)
-OWN_NAMES = "give each column a name of its own, or set data.header=true, which numbers them"
-log = logging.getLogger("andiron")
 
 
 def rows(path: Path, file: File, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -54,176 +40,108 @@ def rows(path: Path, file: File, delimiter: str) -> Iterator[tuple[int, list[str
     try:
         for row in reader:
             if odd := NO_TEXT.search("".join(row)):
-                raise _not_text(f"{path}, line {reader.line_num}", odd[0])
+                byte = f"byte 0x{ord(odd[0]) % 256:02x}"
+                raise errors.DataError(
+                    f"{path}, line {reader.line_num}: is not UTF-8 ({byte}); set data.encoding, "
+                    "such as cp1252 or utf-16; zeros are of a file that was not written whole"
+                )
             line = reader.line_num
             if row:
                 yield line, [value.strip() for value in row]
     except csv_format.Error as error:
-        file.seek(0)
-        is_escaped = b'\\"' in file.read()
         raise errors.DataError(
-            f"{path}, after line {line}: cannot be read ({error}); "
-            f"{ESCAPED if is_escaped else 'correct it'}"
+            f"{path}, after line {line}: cannot be read ({error}); correct it"
         ) from error
     finally:
         text.detach()  # which would close the file
 
 
-def _not_text(place: str, odd: str) -> errors.DataError:
-    if odd == "\0":
-        return errors.DataError(
-            f"{place}: has NUL bytes, as a file that was not written whole, or is in UTF-16; "
-            "restore it, or set data.encoding=utf-16"
-        )
-    return errors.DataError(
-        f"{place}: is not UTF-8 (byte 0x{ord(odd) - 0xDC00:02x}); set data.encoding, such as "
-        f"{LIKELY_ENCODING}, or convert it: iconv -f ... -t utf-8"
-    )
+def table(path: Path, file: File, request: Request) -> Table:
+    """The chosen columns as texts; the requested ones show which delimiter is the right one.
 
-
-def table(path: Path, file: File, request: Request, choose: Choose) -> Table:
-    """The chosen columns; the requested ones show which delimiter is the right one.
-
-    A feature whose first values are all numbers is read as numbers, others as text.
     Raises: DataError as `rows`, or for a header that is unsuitable.
     """
-    wanted = [*(request.features or ()), *request.texts]
-    delimiter, begin = _names_in(path, file, wanted, request.layout)
-    first = [row for _, row in itertools.islice(rows(path, file, delimiter), MOST_LOOKED_AT)]
-    if begin:
-        log.warning("%s: left out, above the names of the columns: %r", path, first[:begin])
-    names = _header(path, first[begin:], request.layout)
-    begin += request.layout.header in (None, True)
-    features, others = choose(names, ())
-    places = {name: names.index(name) for name in (*features, *others)}
+    delimiter, first = _delimiter(path, file, {*(request.features or ()), *request.targets})
+    names, header = [*(request.reading.header or first)], request.reading.header
+    if not header and _look_like_data(names):
+        raise errors.DataError(
+            f"{path}: its first line looks like data ({readable.joined(names)}): {NO_HEADER}; "
+            "names should not be such numbers"
+        )
+    features = chosen(path, request, names, ())
+    places = {name: names.index(name) for name in request.columns(features)}
     for name in places:
         if names.count(name) > 1:
             what = f"the header has the name {name!r} twice"
-            raise errors.DataError(f"{path}, line 1: {what}; {OWN_NAMES}")
-    # an index, which comes first, needs no name, nor does a column without values
-    nameless = {f"\n{place}": place for place, name in enumerate(names) if place and not name}
-    whole = [row for row in first[begin:] if len(row) == len(names)]
-    texts = {name: [row[places[name]] for row in whole] for name in features if name not in others}
-    places |= nameless
-    numbers = _numbers(texts, request.reading)
-    read = _plain_table(file, delimiter, begin, len(names), places, numbers)
-    if read is None:
-        below = itertools.islice(rows(path, file, delimiter), begin, None)
-        read = _table_by_row(below, len(names), places)
-    for name, place in nameless.items():
-        for row in (read.frame[name] != "").arg_true():
-            raise errors.DataError(
-                f"{path}, line {read.lines[row]}: has {read.frame[name][row]!r} in column "
-                f"{place + 1}, for which the header has no name; {OWN_NAMES}"
-            )
-    return read._replace(features=features)
-
-
-def _numbers(columns: Mapping[str, Sequence[str]], reading: Reading) -> list[str]:
-    """The columns that have plain numbers alone in the first rows."""
-    if reading.decimal == "," or reading.missing_numbers or reading.date_format:
-        return []
-    values: dict[str, Any] = {name: [*map(parsed, texts)] for name, texts in columns.items()
-                              if reading.kinds.get(name, "number") == "number"}  # fmt: skip
-    return [name for name, known in values.items()
-            if None not in known and np.isfinite(known).any()]  # fmt: skip
-
-
-def _table_by_row(
-    rows: Iterable[tuple[int, list[str]]], width: int, places: Mapping[str, int]
-) -> Table:
-    """The columns as text; blank rows are left out."""
-    lines, bad = array.array("q"), dict[int, str]()
-    schema = dict.fromkeys(places, polars.String)
-    frames, below = [polars.DataFrame(schema=schema)], iter(rows)
-    while block := [*itertools.islice(below, BLOCK_ROWS)]:
-        chosen = []
-        for line, row in block:
-            if len(row) == width:
-                lines.append(line)
-                chosen.append([row[place] for place in places.values()])
-            else:
-                bad[line] = f": has {len(row)} values where the header has {width} names"
-        frames.append(polars.DataFrame(chosen, schema=schema, orient="row"))
-    return Table("line", (), polars.concat(frames, rechunk=True), lines, bad)
-
-
-def _plain_table(
-    file: File, delimiter: str, begin: int, width: int, places: Mapping[str, int],
-    numbers: Sequence[str],
-) -> Table | None:  # fmt: skip
-    """The columns of a file without quotes; each of `numbers` is float64 if all of it is finite.
-
-    None if its line n is not row n, or a line has too many or, which polars fills, too few values.
-    """
+            raise errors.DataError(f"{path}, line 1: {what}; give each column a name of its own")
+    begin, width = int(not header), len(names)
     file.seek(0)
-    content = file.read()
-    lines = content.count(b"\n") + (not content.endswith(b"\n"))
-    if (
-        width == 1 or b'"' in content or b"\0" in content
-        or content.count(b"\r") != content.count(b"\r\n")
-        or content.count(delimiter.encode()) != lines * (width - 1)
-    ):  # fmt: skip
-        return None
-    labels = {place: f"\n{place}" for place in range(width)}
-    labels |= {place: name for name, place in places.items()}
-    texts: dict[str, Any] = dict.fromkeys(labels.values(), polars.String)
-
-    def read(chosen: Iterable[str], schema: dict[str, Any]) -> polars.DataFrame:
-        return polars.read_csv(
-            content, schema=schema, columns=[places[name] for name in chosen], has_header=False,
-            skip_lines=begin, separator=delimiter, empty_string_is_null=False, quote_char=None,
-            raise_if_empty=False, extra_columns="raise", ignore_errors=True,
-        )[[*chosen]].with_columns(polars.col(polars.String).str.strip_chars())  # fmt: skip
-
-    with suppress(polars.exceptions.PolarsError):  # too many values, or not in UTF-8
-        frame = read(places, texts | dict.fromkeys(numbers, polars.Float64))
-        odd = [name for name in numbers
-               if not frame[name].alias("").is_finite().fill_null(False).all()]  # fmt: skip
-        if odd:
-            frame = frame.with_columns(*read(odd, texts))
-        return Table("line", (), frame, range(begin + 1, lines + 1))
-    return None
+    content, frame = file.read(), None
+    number = content.count(b"\n") + (not content.endswith(b"\n"))
+    lines: Sequence[int] = range(begin + 1, number + 1)
+    bad = dict[int, str]()
+    if _is_plain(content, delimiter, number * (width - 1)):
+        with suppress(polars.exceptions.PolarsError):  # too many values, or not in UTF-8
+            frame = _frame(content, delimiter, begin, width, places)
+    if frame is None:
+        below = itertools.islice(rows(path, file, delimiter), begin, None)
+        content, lines, bad = _normalised(below, width)
+        frame = _frame(content, ",", 0, width, places)
+    return Table("line", features, frame, lines, bad)
 
 
-def _names_in(path: Path, file: File, wanted: Sequence[str], layout: Layout) -> tuple[str, int]:
-    """The delimiter that gives the names `wanted`, or most names; the rows of remarks above."""
-    fits = {layout.delimiter or DELIMITERS[0]: (False, False, 0, 0)}
-    for delimiter in layout.delimiter or DELIMITERS:
+def _is_plain(content: bytes, delimiter: str, number: int) -> bool:
+    """Whether line n is row n, and the rows have `number` delimiters: polars fills a short one."""
+    return number > 0 and not (
+        b'"' in content or b"\0" in content or content.count(b"\r") != content.count(b"\r\n")
+        or content.count(delimiter.encode()) != number
+    )  # fmt: skip
+
+
+def _frame(
+    content: bytes, delimiter: str, begin: int, width: int, places: Mapping[str, int]
+) -> polars.DataFrame:
+    frame = polars.read_csv(
+        content, schema={str(place): polars.String for place in range(width)},
+        columns=[*places.values()], has_header=False, skip_lines=begin, separator=delimiter,
+        empty_string_is_null=False, raise_if_empty=False, extra_columns="raise",
+    )  # fmt: skip
+    columns = {name: frame[str(place)].str.strip_chars() for name, place in places.items()}
+    return polars.DataFrame(columns)
+
+
+def _normalised(
+    below: Iterable[tuple[int, list[str]]], width: int
+) -> tuple[bytes, Sequence[int], dict[int, str]]:
+    """The whole rows as CSV, their lines, and the lines with another number of values."""
+    content, lines, bad = io.StringIO(), list[int](), dict[int, str]()
+    writer = csv_format.writer(content)
+    for line, row in below:
+        if len(row) == width:
+            writer.writerow(row)
+            lines.append(line)
+        else:
+            bad[line] = f": has {len(row)} values where the header has {width} names"
+    return content.getvalue().encode(), lines, bad
+
+
+def _delimiter(path: Path, file: File, wanted: set[str]) -> tuple[str, list[str]]:
+    """The delimiter that gives the names `wanted`, or most names, and the first row."""
+    first = dict.fromkeys(DELIMITERS, list[str]())
+    for delimiter in DELIMITERS:
         with suppress(errors.DataError):  # quotes are misplaced by another delimiter
-            most = 0
-            for above, (_, row) in zip(range(FIRST_ROWS), rows(path, file, delimiter)):
-                number = len(row) - row.count("")
-                has_all = {*wanted} <= {*row} and number > most
-                if has_all or not above:
-                    fits[delimiter] = has_all, delimiter != " " and len(row) > 1, len(row), -above
-                if has_all:
-                    break
-                most = max(most, number)
-    best = max(fits, key=fits.__getitem__)
-    if best not in (DELIMITERS[0], layout.delimiter):
-        log.info("%s: columns are separated by %r", path, best)
-    return best, -fits[best][-1] if layout.header in (None, True) else 0
+            _, first[delimiter] = next(rows(path, file, delimiter), (0, []))
 
+    def fit(delimiter: str) -> tuple[bool, bool, int]:
+        names = first[delimiter]
+        return wanted <= {*names}, delimiter != " " and len(names) > 1, len(names)
 
-def _header(path: Path, first: Sequence[list[str]], layout: Layout) -> list[str]:
-    """The names in the options or in the first line that is not blank."""
-    if not first:
+    best = max(DELIMITERS, key=fit)
+    if not first[best]:
+        next(rows(path, file, best), None)  # says why it cannot be read
         why = "is empty; its first line should have the names of the columns"
         raise errors.DataError(f"{path}: {why}")
-    names = list(layout.header if isinstance(layout.header, Sequence) else first[0])
-    if layout.header is False:
-        names = [f"column_{place}" for place in range(1, len(first[0]) + 1)]
-    elif layout.header is True:
-        counts = [first[0][: place + 1].count(name) for place, name in enumerate(names)]
-        names = [f"{name}_{n}" if n > 1 else name for name, n in zip(names, counts)]
-        names[1:] = [name or f"column_{place}" for place, name in enumerate(names[1:], 2)]
-    elif layout.header is None and _look_like_data(names):
-        raise errors.DataError(
-            f"{path}: its first line looks like data ({readable.joined(names)}): {NO_HEADER}; "
-            "if these are the names, set data.header=true"
-        )
-    return names
+    return best, first[best]
 
 
 def _look_like_data(names: Sequence[str]) -> bool:

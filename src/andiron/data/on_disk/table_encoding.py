@@ -1,9 +1,9 @@
 """Encodes the columns of a table as inputs of a network, learned from the training rows.
 
-    >>> import torch
+    >>> import polars, torch
     >>> from andiron.data.on_disk.columns import Columns
-    >>> numbers = torch.tensor([[1.0], [3.0], [float("nan")]], dtype=torch.float64)
-    >>> table = Columns("table", ("area", "town"), numbers, {"town": ["Bonn", "Rome", "Oslo"]})
+    >>> frame = polars.DataFrame({"area": [1.0, 3.0, None], "town": ["Bonn", "Rome", "Oslo"]})
+    >>> table = Columns("table", frame, {"area": "number", "town": "text"})
     >>> encoding = fitted(table, torch.tensor([0, 1]), missing="median")
     >>> encoding.names
     ['area', 'town=Bonn', 'town=Rome']
@@ -14,32 +14,22 @@
 import dataclasses
 import json
 import logging
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
-from pydantic import TypeAdapter, ValidationError
+from jaxtyping import Float, Int, Shaped
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from torch import Tensor
 
 from andiron import errors
-from andiron.data.on_disk.columns import (
-    PLAIN,
-    Columns,
-    Decimal,
-    Reading,
-    Thousands,
-    distinct,
-    places,
-)
+from andiron.data.on_disk.category_names import distinct, places
+from andiron.data.on_disk.columns import Categories, Columns, Decimal, Kind, Reading
 from andiron.plain import readable
 
 QUANTITIES = ("number", "date")
-# the fields that a `Reading` has too
-OF_READING = ("date_format", "decimal", "thousands", "missing_values")
 MOST_ONE_HOT = 200  # inputs of one column; more are rarely categories
 log = logging.getLogger("andiron")
 
@@ -66,35 +56,32 @@ class ColumnEncoding:
             return [f"{self.column}={category}" for category in self.categories]
         return [self.column]
 
-    def inputs(self, table: Columns) -> Float[Tensor, "rows inputs"]:
-        """Its inputs in all rows."""
+    def inputs(self, values: Any) -> Shaped[np.ndarray, "rows inputs"]:
+        """The inputs of these values, a polars series."""
         if self.kind in QUANTITIES:
-            values = table.column(self.column)
-            fill = values if self.fill is None else self.fill
-            filled = torch.where(values.isnan(), fill, values)[:, None]
-            return filled if self.offset is None else filled - self.offset
-        texts = [*table.texts[self.column]]
-        known = self.codes({*texts})
-        codes = torch.tensor([known[text] for text in texts])[:, None]
-        if self.kind == "one_hot":
-            codes = codes == torch.arange(1, len(self.categories) + 1)
-        return codes.double()
+            if self.fill is not None:
+                values = values.fill_null(self.fill)
+            return (values.to_numpy() - (self.offset or 0.0))[:, None]
+        codes = self.codes(values).to_numpy()[:, None]
+        return codes if self.kind == "codes" else codes == np.arange(1, len(self.categories) + 1)
 
-    def codes(self, texts: Iterable[str]) -> dict[str, int]:
-        """The code of each text; 0 if it is unknown or missing."""
+    def codes(self, texts: Any) -> Any:
+        """The code of each text of a polars series; 0 if it is unknown or null."""
         place_of = places(self.categories)
-        return {text: place_of(text) + 1 if text else 0 for text in texts}
+        known = {text: place_of(text) + 1 for text in texts.drop_nulls().unique()}
+        return texts.replace_strict({None: 0, **known})
 
 
 @dataclass(frozen=True)
 class TableEncoding:
     """The encoding of each column, and how the values of a file are read."""
 
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
     columns: tuple[ColumnEncoding, ...]
     missing: Literal["refuse", "median", "mean"] | float = "refuse"
     date_format: str | None = None
     decimal: Decimal = "."
-    thousands: Thousands | None = None
     missing_values: Sequence[str | float] | None = None
 
     @property
@@ -108,14 +95,9 @@ class TableEncoding:
         return [column.kind in QUANTITIES for column in self.columns for _ in column.names]
 
     @property
-    def is_plain(self) -> bool:
-        """Whether the inputs are the numbers of the table."""
-        return self == TableEncoding(tuple(_plain(each.column) for each in self.columns))
-
-    @property
     def facts(self) -> dict[str, Any]:
-        """Its entries in data.json, for networks and for prediction; empty if plain."""
-        if self.is_plain:
+        """Its entries in data.json; empty if the inputs are the numbers of the table."""
+        if self == TableEncoding(tuple(_plain(column.column) for column in self.columns)):
             return {}
 
         def given(fields: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -124,10 +106,11 @@ class TableEncoding:
 
         facts: dict[str, Any] = {"encoding": dataclasses.asdict(self, dict_factory=given)}
         if any(column.kind == "codes" for column in self.columns):
-            # the number of codes of each input, with the unknown code; 0 for a number
+            # the number of codes of each input, with the unknown code; 0 for other inputs
             facts["category_counts"] = [
-                len(each.categories) + 1 if each.kind == "codes" else 0 for each in self.columns
-            ]
+                len(column.categories) + 1 if column.kind == "codes" else 0
+                for column in self.columns for _ in column.names
+            ]  # fmt: skip
         return facts
 
     @classmethod
@@ -149,39 +132,44 @@ class TableEncoding:
     @property
     def reading(self) -> Reading:
         """The options to read other rows: each column keeps its kind."""
-        kinds: dict[str, Any] = {
-            each.column: each.kind if each.kind in QUANTITIES else "text" for each in self.columns
-        }
-        return Reading(kinds=kinds, **{name: getattr(self, name) for name in OF_READING})
+        kinds: dict[str, Kind] = {
+            column.column: "number" if column.kind == "number"
+            else "date" if column.kind == "date" else "text"
+            for column in self.columns
+        }  # fmt: skip
+        return Reading(kinds, self.date_format, self.decimal, self.missing_values)
 
     def warn_of_unknown_categories(self, table: Columns) -> None:
         """Logs the categories of `table` that the training rows lacked, with their numbers."""
         for column in self.columns:
-            unknown = Counter(filter(None, table.texts.get(column.column, ())))
-            for text, code in column.codes([*unknown]).items():
-                if code:
-                    del unknown[text]
-            if unknown:
-                names = [f"{name!r} ({number})" for name, number in unknown.most_common()]
+            texts = table.column(column.column)
+            if column.kind in QUANTITIES:
+                continue
+            unknown = texts.filter((column.codes(texts) == 0) & texts.is_not_null())
+            if len(unknown):
+                counts = unknown.value_counts(sort=True).iter_rows()
                 log.warning(
                     "%s: column %r has unknown categories in %d of %d rows: %s; the training rows "
                     "lacked them, and the network gets no category",
-                    table.source or "rows", column.column, unknown.total(), len(table.numbers),
-                    readable.joined(names),
+                    table.source or "rows", column.column, len(unknown), len(table),
+                    readable.joined([f"{name!r} ({number})" for name, number in counts]),
                 )  # fmt: skip
 
     def around(self, offsets: Mapping[str, float | None]) -> "TableEncoding":
-        """The encoding with these offsets, by column."""
+        """This encoding, subtracting `offsets[column]` from the column before float32."""
         columns = (
-            dataclasses.replace(each, offset=offsets.get(each.column)) for each in self.columns
+            dataclasses.replace(column, offset=offsets.get(column.column))
+            for column in self.columns
         )
         return dataclasses.replace(self, columns=tuple(columns))
 
     def inputs(self, table: Columns) -> Float[Tensor, "rows inputs"]:
         """The inputs of all rows, in float64."""
-        if self.is_plain:
-            return table.numbers
-        return torch.cat([column.inputs(table) for column in self.columns], dim=1)
+        inputs, end = np.empty((len(table), len(self.names))), 0
+        for column in self.columns:
+            begin, end = end, end + len(column.names)
+            inputs[:, begin:end] = column.inputs(table.column(column.column))
+        return torch.from_numpy(inputs)
 
 
 def fitted(
@@ -189,56 +177,54 @@ def fitted(
     rows: Int[Tensor, " number"],
     *,
     missing: str | float = "refuse",
-    reading: Reading = PLAIN,
+    categories: Categories | Collection[str] = (),
 ) -> TableEncoding:
     """The encoding of the table's columns, learned from `rows`.
 
+    Categories are one_hot; `categories` may be codes, for all columns of text, or map columns to
+    one of the two.
+
     Raises: DataError for a column without a value in `rows`, or with too many categories.
     """
-    columns = [_fitted_column(table, name, rows, missing, reading.text) for name in table.names]
-    learned: Any = "refuse" if missing == "drop" else missing
-    same = {name: getattr(reading, name) for name in OF_READING}
-    return TableEncoding(tuple(columns), learned, **same)
+    columns = []
+    for name, kind in table.kinds.items():
+        values = table.column(name)[rows.numpy()].drop_nulls()
+        if not len(values) and (kind == "text" or missing in ("median", "mean")):
+            raise errors.DataError(
+                f"{table.source}: column {name!r} has no value in the training rows; leave it out "
+                "with data.exclude"
+            )
+        if kind != "text":
+            columns.append(ColumnEncoding(name, kind, _fill(values, missing)))
+            continue
+        names, encoded = tuple(distinct(sorted({*values}))), _encoding_of(name, categories)
+        if encoded == "one_hot" and len(names) > MOST_ONE_HOT:
+            raise errors.DataError(
+                f"{table.source}: column {name!r} has {len(names)} different texts in the "
+                f"training rows, and one_hot takes at most {MOST_ONE_HOT}; leave it out with "
+                f"data.exclude=[{name}], or embed the columns of text with data.categories=codes"
+            )
+        columns.append(ColumnEncoding(name, encoded, categories=names))
+    reading, learned = table.reading, "refuse" if missing == "drop" else missing
+    return TableEncoding(
+        tuple(columns), learned, reading.date_format, reading.decimal, reading.missing_values
+    )
 
 
-def _fitted_column(
-    table: Columns, name: str, rows: Int[Tensor, " number"], missing: str | float, text: Any
-) -> ColumnEncoding:
-    if name not in table.texts:
-        fill = _fill(table, name, rows, missing)
-        return ColumnEncoding(name, "date" if name in table.dates else "number", fill)
-    values = [*table.texts[name]]
-    categories = distinct(sorted({values[row] for row in rows.tolist()} - {""}))
-    if not categories:
-        raise errors.DataError(
-            f"{table.source}: column {name!r} has no value in the training rows; leave it out with "
-            "data.exclude"
-        )
-    if text == "one_hot" and len(categories) > MOST_ONE_HOT:
-        raise errors.DataError(
-            f"{table.source}: column {name!r} has {len(categories)} different texts in the "
-            f"training rows, and one_hot takes at most {MOST_ONE_HOT}; leave it out with "
-            f"data.exclude=[{name}], or embed the columns of text with data.text=codes"
-        )
-    return ColumnEncoding(name, text, categories=tuple(categories))
+def _encoding_of(column: str, categories: Categories | Collection[str]) -> Categories:
+    if isinstance(categories, Mapping):
+        return categories.get(column, "one_hot")
+    return "codes" if categories == "codes" else "one_hot"
 
 
 def _plain(column: str) -> ColumnEncoding:
     return ColumnEncoding(column, "number")
 
 
-def _fill(
-    table: Columns, name: str, rows: Int[Tensor, " number"], missing: str | float
-) -> float | None:
+def _fill(values: Any, missing: str | float) -> float | None:
     if not isinstance(missing, str):
         return float(missing)
-    if missing not in ("median", "mean"):
-        return None
-    values = table.column(name)[rows]
-    values = values[~values.isnan()]
-    if not len(values):
-        raise errors.DataError(
-            f"{table.source}: column {name!r} has no value in the training rows, so that "
-            f"data.missing={missing} has none to learn from; leave it out with data.exclude"
-        )
-    return float(np.median(values.numpy()) if missing == "median" else values.mean())
+    numbers = torch.tensor(values.to_numpy())
+    if missing == "median":
+        return float(np.median(numbers.numpy()))
+    return float(numbers.mean()) if missing == "mean" else None

@@ -8,8 +8,10 @@ import bz2
 import gzip
 import io
 import json
+import logging
 import lzma
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -19,24 +21,32 @@ import polars
 
 from andiron import errors
 from andiron.data.on_disk import other_files
+from andiron.data.on_disk.category_names import parsed
 from andiron.data.on_disk.column_values import text_of
-from andiron.data.on_disk.columns import is_frame
+from andiron.data.on_disk.columns import Request, is_frame
 from andiron.disk import files
 
-LIKELY_ENCODING = "cp1252"  # of Excel in the Americas and western Europe
-MARKS = {  # that begin a file; the longer first
-    b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32",
-    b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16",
-}  # fmt: skip
 File = io.BufferedIOBase | BinaryIO
 COMPRESSED = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ": lzma}
 PARQUET = (".parquet", ".pq")
 MOST_DIGITS = 38  # of a decimal that polars reads
 NO_CELL = (polars.Binary, polars.Duration, polars.Object, polars.BaseExtension)
+UNNAMED = re.compile(r"Unnamed: \d+(\.\d+|_level_\d+)*|__index_level_\d+__|")  # by pandas
+NO_HEADER = "for a file without a header, give the names of the columns in data.header=[...]"
 # an interval, which stops polars otherwise even in a column that is left out
 polars.Config.load('{"environment": {"POLARS_IMPORT_INTERVAL_AS_STRUCT": "1"}}')
-# of the names, and those of an index: the features, and further columns
-Choose = Callable[[Sequence[str], Collection[str]], tuple[Sequence[str], Sequence[str]]]
+Names = Sequence[str]
+log = logging.getLogger("andiron")
+
+
+class Table(NamedTuple):
+    """The chosen columns of a table."""
+
+    unit: str  # a line, counted from 1, or a row, counted from 0, in messages
+    features: Names
+    frame: polars.DataFrame
+    lines: Sequence[int]  # of each row
+    bad: Mapping[int, str] = {}  # the fault of an invalid line, by line
 
 
 @contextmanager
@@ -51,11 +61,8 @@ def opened(path: Path, content: bytes | None, encoding: str | None) -> Iterator[
             for mark, module in COMPRESSED.items():
                 if _start(source).startswith(mark):
                     file = module.open(source)
-            start = _start(file)
-            if what := other_files.what(path, start):
+            if what := other_files.what(path, _start(file)):
                 raise errors.DataError(f"{path}: {what}")
-            marked = (name for mark, name in MARKS.items() if start.startswith(mark))
-            encoding = encoding or next(marked, None)
             yield file if encoding is None else _decoded(path, file, encoding)
     except (OSError, ValueError, EOFError, lzma.LZMAError, polars.exceptions.PolarsError,
             polars.exceptions.PanicException) as error:  # fmt: skip
@@ -73,27 +80,11 @@ def _decoded(path: Path, file: File, encoding: str) -> File:
     content = file.read()
     try:
         return io.BytesIO(content.decode(encoding).removeprefix("\ufeff").encode())
-    except LookupError as error:
+    except (LookupError, UnicodeDecodeError) as error:
         raise errors.DataError(
-            f"data.encoding={encoding}: is no encoding that Python knows; give one such as "
-            f"{LIKELY_ENCODING}, latin-1 or utf-16"
+            f"{path}: data.encoding={encoding} does not fit ({error}); give the encoding that it "
+            "was written in, such as cp1252, latin-1 or utf-16"
         ) from error
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise errors.DataError(
-            f"{path}, line {line}: is not {encoding.upper()} (byte 0x{content[error.start]:02x}); "
-            "give its encoding in data.encoding"
-        ) from error
-
-
-class Table(NamedTuple):
-    """The chosen columns of a table."""
-
-    unit: str  # a line, counted from 1, or a row, counted from 0, in messages
-    features: Sequence[str]
-    frame: polars.DataFrame
-    lines: Sequence[int]  # of each row
-    bad: Mapping[int, str] = {}  # the fault of an invalid line, by line
 
 
 def is_parquet(path: Path, file: File) -> bool:
@@ -101,47 +92,76 @@ def is_parquet(path: Path, file: File) -> bool:
     return _start(file).startswith(b"PAR1") or path.suffix.lower() in PARQUET
 
 
-def of_parquet(path: Path, file: Any, choose: Choose) -> Table:
+def chosen(path: Path, request: Request, header: Names, index: Collection[str]) -> Names:
+    """The features, by default all columns but the index of pandas and those of other roles.
+
+    Raises: DataError for a column that is not in the `header`.
+    """
+    index = [name for name in header
+             if name in index or UNNAMED.fullmatch(name)]
+    beside = [*request.required, *request.kept, *request.exclude]
+    for name in (*(request.features or ()), *beside, *request.reading.kinds):
+        if name not in header:
+            is_data = any(parsed(text) is not None for text in header)
+            data = f"; its first line looks like data: {NO_HEADER}"
+            hint = errors.nearest(name, header) or data * is_data
+            raise errors.DataError(
+                f"{path}: has no column {name!r}{hint}; its columns are: {', '.join(header)}"
+            )
+    features = request.features or [
+        name for name in header if name and name not in beside and name not in index
+    ]
+    if not features:
+        raise errors.DataError(
+            f"{path}: has no column beside {', '.join(beside)}; there is nothing to learn from"
+        )
+    if left_out := [name for name in index if name not in (*features, *beside)]:
+        log.warning(
+            "%s: taken for the index of a data frame, and not for a feature: column %s",
+            path, ", ".join(map(repr, left_out)),
+        )  # fmt: skip
+    return features
+
+
+def of_parquet(path: Path, file: Any, request: Request) -> Table:
     """The chosen columns of a parquet file; only they are read.
 
     Moments are read in microseconds, as INT96 of Spark has years that nanoseconds cannot count.
     Raises: DataError naming a column whose values are no cells of a table.
     """
-    content = file.read()
-    kinds = polars.read_parquet_schema(io.BytesIO(content))
-    of_pandas = json.loads(polars.read_parquet_metadata(io.BytesIO(content)).get("pandas", "{}"))
+    content = io.BytesIO(file.read())
+    kinds = polars.read_parquet_schema(content)
+    of_pandas = json.loads(polars.read_parquet_metadata(content).get("pandas", "{}"))
     # an index that is a range has no column
     index = [name for name in of_pandas.get("index_columns", ()) if isinstance(name, str)]
-    features, others = choose([*kinds], index)
-    names = [*dict.fromkeys([*features, *others])]
-    chosen: dict[str, Any] = {name: kinds[name] for name in names}
-    _check_kinds(path, chosen)
-    chosen |= {name: polars.Datetime("us", kind.time_zone) for name, kind in chosen.items()
+    features = chosen(path, request, [*kinds], index)
+    schema: dict[str, Any] = {name: kinds[name] for name in request.columns(features)}
+    _check_kinds(path, schema)
+    schema |= {name: polars.Datetime("us", kind.time_zone) for name, kind in schema.items()
                if isinstance(kind, polars.Datetime)}  # fmt: skip
     casts = polars.ScanCastOptions(datetime_cast="nanosecond-downcast")
     frame = polars.scan_parquet(
-        io.BytesIO(content), schema=chosen, cast_options=casts, extra_columns="ignore"
+        content, schema=schema, cast_options=casts, extra_columns="ignore"
     ).collect()
     return Table("row", features, frame, range(len(frame)))
 
 
-def of_frame(frame: Any, choose: Choose) -> Table:
-    """The chosen columns of a data frame, of polars or of pandas, and of its named index."""
-    if hasattr(frame, "index") and any(frame.index.names):
-        levels = [name for name in frame.index.names if name not in (None, *frame.columns)]
-        frame = frame.reset_index(levels)
+def of_frame(frame: Any, request: Request) -> Table:
+    """The chosen columns of a data frame, of polars or of pandas."""
     named = {str(name): name for name in frame.columns}
-    features, others = choose([*named], ())
-    columns = polars.DataFrame({name: _series(frame[named[name]]) for name in (*features, *others)})
+    features = chosen(Path("the data frame"), request, [*named], ())
+    columns = polars.DataFrame(
+        {name: _series(frame[named[name]]) for name in request.columns(features)}
+    )
     _check_kinds("the data frame", columns.schema)
     return Table("row", features, columns, range(len(columns)))
 
 
-def of_mappings(
-    rows: Iterable[Mapping[str, Any]], features: Sequence[str], others: Sequence[str]
-) -> Table:
+def of_mappings(rows: Iterable[Mapping[str, Any]], request: Request) -> Table:
     """The columns of rows from Python: numbers, texts, dates or None."""
-    schema, bad, good = dict.fromkeys([*features, *others], polars.String), {}, {}
+    features = request.features or ()
+    schema = dict.fromkeys(request.columns(features), polars.String)
+    bad, good = dict[int, str](), dict[int, list[str]]()
     for number, row in enumerate(rows):
         if absent := [name for name in schema if name not in row]:
             bad[number] = f": has no column {absent[0]!r}{errors.nearest(absent[0], map(str, row))}"

@@ -12,10 +12,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from andiron import errors
-from andiron.data.on_disk.column_values import complaint, finite
-from andiron.data.on_disk.columns import (
-    Columns, distinct, list_among, parsed, places, warn_of_alike,
-)  # fmt: skip
+from andiron.data.on_disk.category_names import distinct, list_among, parsed, places
+from andiron.data.on_disk.column_values import finite
+from andiron.data.on_disk.columns import Columns
 from andiron.plain import readable
 
 log = logging.getLogger("andiron")
@@ -30,14 +29,13 @@ def inferred_kind(table: Columns, targets: Sequence[str], *, of_integers: bool =
 
     `of_integers`: also for other whole numbers, if there are few.
     """
-    values = polars.Series(table.texts[targets[0]])
+    values = table.column(targets[0])
     if len(targets) > 1 or values.dtype.is_numeric():
         return "regression"
     numbers = finite(values, table.reading)
     odd = {*values.filter(numbers.is_null())}
-    counts = dict(values.value_counts().iter_rows()) if "0" in values else {}
-    is_repeated = min(counts.values(), default=0) > 1
-    is_numbered = is_repeated and {*counts} == {*map(str, range(len(counts)))}
+    counts = dict(values.value_counts().iter_rows())
+    is_numbered = {*counts} == {*map(str, range(len(counts)))} and min(counts.values()) > 1
     is_few = of_integers and numbers.n_unique() <= MOST_INTEGERS
     is_class = None in map(parsed, odd) or is_numbered or is_few and (numbers % 1 == 0).all()
     return "classification" if is_class else "regression"
@@ -50,62 +48,54 @@ def target_numbers(table: Columns, targets: Sequence[str]) -> Float[Tensor, "row
     """
     numbers = []
     for name in targets:
-        texts = polars.Series(table.texts[name])
-        numbers.append(finite(texts, table.reading))
+        values = table.column(name)
+        numbers.append(finite(values, table.reading))
         for row in numbers[-1].is_null().arg_true():
-            why = complaint(texts[row], "remove the row")
-            raise errors.DataError(f"{table.row_name(row)}, column {name!r}: {texts[row]!r}{why}")
+            raise errors.DataError(
+                f"{table.row_name(row)}, column {name!r}: {values[row]!r} is not a finite number; "
+                "correct it, or remove the row"
+            )
     return torch.from_numpy(np.stack(numbers, 1))
 
 
 def sample_weights(table: Columns, name: str) -> Float[Tensor, " rows"]:
-    """The column `name` of `table.kept` as weights with mean 1.
+    """The column as weights with mean 1.
 
-    Raises: DataError naming the first row whose weight is not a number greater than 0.
+    Raises: DataError naming the first row whose weight is not greater than 0 in float32.
     """
-    texts = polars.Series(table.kept[name])
-    weights = finite(texts, table.reading).to_numpy()
-    scaled = torch.from_numpy(weights / np.nanmean(weights)).float()
-    wrong = (~((scaled > 0) & scaled.isfinite())).nonzero().flatten()
-    if len(wrong):
-        row = int(wrong[0])
-        text = texts[row]
+    weights = table.column(name).to_numpy()
+    scaled = torch.from_numpy(weights / weights.mean()).float()
+    for row in (~((scaled > 0) & scaled.isfinite())).nonzero().flatten().tolist():
         raise errors.DataError(
-            f"{table.row_name(row)}, column {name!r}: {text!r} is not a weight, a number greater "
-            "than 0; correct it, or remove the row"
+            f"{table.row_name(row)}, column {name!r}: {weights[row]:g} is not a weight, a number "
+            "greater than 0; correct it, or remove the row"
         )
     return scaled
 
 
 def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], list[str]]:
     """The class of each row, and the names of the classes: sorted, whole numbers by value."""
-    values = polars.Series(table.texts[target])
-    written = values.unique()
+    written = table.column(target).unique()
     are_whole = all(map(WHOLE.fullmatch, written))
     names = distinct(sorted(written, key=lambda name: (int(name) if are_whole else 0, name)))
+    where = f"{table.source}, column {target!r}"
+    if len(names) == 1:
+        raise errors.DataError(f"{where}: every row is {names[0]!r}; there is nothing to classify")
     classes = known_classes(table, target, names)
     counts = classes.bincount().tolist()
     if rare := [repr(name) for name, number in zip(names, counts) if number == 1]:
         what = f"classes with one row each: {readable.joined(rare, MOST_RARE)}"
-        if 2 * len(rare) >= len(names) > 1:
+        if 2 * len(rare) >= len(names):
             raise errors.DataError(
-                f"{_first_of(table, target, names[counts.index(1)])}: {len(rare)} of {len(names)} "
-                f"are {what}; add rows of them, or predict numbers with data=csv_regression"
+                f"{where}: {len(rare)} of {len(names)} are {what}; add rows of them, or predict "
+                "numbers with data=csv_regression"
             )
-        log.warning("%s, column %r: has %s; other parts of the data lack them",
-                    table.source, target, what)  # fmt: skip
-    where = f"{table.source}, column {target!r}"
-    warn_of_alike(where, names)
+        log.warning("%s: has %s; other parts of the data lack them", where, what)
     if several := list_among(names):
         log.warning(
             "%s: classes such as %r look like several labels of one row; give each label a column "
             "of 0 and 1, name them in data.target=[...], and set task=multilabel", where, several,
         )  # fmt: skip
-    if len(names) == 1:
-        raise errors.DataError(
-            f"{table.source}, column {target!r}: every row is {names[0]!r}; "
-            "there is nothing to classify"
-        )
     return classes, names
 
 
@@ -114,18 +104,13 @@ def known_classes(table: Columns, target: str, names: Sequence[str]) -> Int[Tens
 
     Raises: DataError naming a row with another class.
     """
-    values, place_of = polars.Series(table.texts[target]), places(names)
+    values, place_of = table.column(target), places(names)
     known = {name: place_of(name) for name in values.unique()}
     for name in sorted(name for name, place in known.items() if place < 0):
+        row = table.row_name(values.index_of(name) or 0)
         raise errors.DataError(
-            f"{_first_of(table, target, name)}: {name!r} is not a class of the training data"
+            f"{row}, column {target!r}: {name!r} is not a class of the training data"
             f"{errors.nearest(name, names)}; correct it, or remove the row"
         )
     of_rows = values.replace_strict(known, return_dtype=polars.Int64)
     return torch.from_numpy(of_rows.to_numpy(writable=True))
-
-
-def _first_of(table: Columns, column: str, text: str) -> str:
-    """The first row with this text in a column, and the column."""
-    row = polars.Series(table.texts[column]).index_of(text) or 0
-    return f"{table.row_name(row)}, column {column!r}"

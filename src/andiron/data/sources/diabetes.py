@@ -1,5 +1,7 @@
 """The shipped diabetes data: 442 patients, ten measurements each, the progression a year later."""
 
+import torch
+
 from andiron.data.on_disk import columns, table_splits
 from andiron.data.sources import shipped
 from andiron.data.splitting.splits import Splits
@@ -10,6 +12,7 @@ FILE = shipped.FOLDER / "diabetes.safetensors"
 # of FILE; scripts/make_diabetes.py prints it
 SHA256 = "4f858b94ecdc4c204d8a03b5fbc91236fb6331cd25da11d9631d8a0264a12a84"
 COLUMNS = ("age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6")  # s: blood serum
+TARGETS = ("progression",)
 TEST_FRACTION = 0.2
 
 
@@ -24,10 +27,11 @@ def diabetes(*, valid: Validation, split_seed: Seed) -> Splits:
     Raises: DataError if the file is missing or is not the shipped one.
     """
     tensors = shipped.load(FILE, SHA256)
-    return table_splits.split(
-        columns.Columns(str(FILE), COLUMNS, tensors["inputs"]),
-        tensors["targets"],
-        target_columns=("progression",),
+    values = torch.cat([tensors["inputs"].double(), tensors["targets"].double()], dim=1)
+    return table_splits.of_columns(
+        columns.Columns.of_numbers(str(FILE), COLUMNS, TARGETS, values),
+        TARGETS,
+        kind="regression",
         name="diabetes",
         fingerprint=SHA256,
         valid=valid,

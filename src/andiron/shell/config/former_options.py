@@ -4,17 +4,40 @@
 {'checkpoint': {'last': 2, 'every': {'updates': 50, 'epochs': 1}}}
 >>> remedy("checkpoint.every_minutes", {"checkpoint": {"every_minutes": 10}})
 'give checkpoint.every=10minutes'
+>>> current({"data": {"_target_": "andiron.data.csv", "thousands": None, "max_bad_lines": 3}})
+{'data': {'_target_': 'andiron.data.csv', 'max_bad_lines': 3}}
 """
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
+from andiron.shell.config import trust
+
 UNITS = {"every_updates": "updates", "every_epochs": "epochs", "every_minutes": "minutes"}
-NAMES = [f"checkpoint.{name}" for name in UNITS]
+CSV = "andiron.data.csv"
+OF_TABLES: Mapping[str, tuple[tuple[Any, ...], str]] = {  # values without effect, and the remedy
+    "standardise": ((True,), "numbers are always standardised; data=safetensors leaves them as is"),
+    "text": (("one_hot",), "give data.categories=codes for codes"),
+    "thousands": ((None,), "write numbers without separators of thousands"),
+    "delimiter": ((None, ",", ";", "\t", "|", " "), "one of , ; tab | and space is detected"),
+    "max_bad_lines": ((0,), "correct or remove invalid lines"),
+    "units": ((None,), "write numbers without units"),
+}
+# of checkpoints and tables
+NAMES = [*(f"checkpoint.{name}" for name in UNITS), *(f"data.{name}" for name in OF_TABLES)]
 
 
 def current(plain: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The options of a record, with checkpoint.every in place of its former spellings."""
+    """The options of a record, with checkpoint.every in place of its former spellings.
+
+    Former options of tables are left out if their values had no effect.
+    """
+    plain = copy.deepcopy({**plain})
+    for _, _, inner in trust.nodes(plain):
+        for name, (without_effect, _) in OF_TABLES.items() if inner["_target_"] == CSV else ():
+            if name in inner and inner[name] in without_effect:
+                del inner[name]
     node = plain.get("checkpoint")
     if not isinstance(node, dict) or node.keys().isdisjoint(UNITS):
         return plain
@@ -28,7 +51,9 @@ def remedy(option: str, plain: Mapping[str, Any]) -> str | None:
     """The replacement of an option of an earlier version; None for any other option."""
     if option not in NAMES:
         return None
-    name = option.removeprefix("checkpoint.")
+    group, _, name = option.partition(".")
+    if group == "data":
+        return OF_TABLES[name][1] if plain["data"]["_target_"] == CSV else None
     return f"give checkpoint.every={_every(UNITS[name], plain['checkpoint'][name] or 1)}"
 
 

@@ -16,7 +16,6 @@ import torch
 from andiron import errors
 from andiron.data import ArrayBatcher, ImageBatcher, Mapped, RawBatch, Splits
 from andiron.data.on_disk import csv_file, table_splits
-from andiron.data.on_disk.columns import Layout
 from andiron.data.splitting import described, fingerprint, splits as division
 from andiron.data.splitting.described import Described
 from andiron.shell.assembly import components
@@ -58,14 +57,8 @@ def _encoded_table(node: schema.Node, data: Described, part: str) -> Splits:
     """The rows of a CSV file, encoded as the training rows were."""
     targets = [node["target"]] if isinstance(node["target"], str) else [*node["target"]]
     path, test, facts = Path(node["path"]), node.get("test", 0.1), dict(data.facts)
-    options = {
-        "missing": node.get("missing"),
-        "max_bad_lines": node.get("max_bad_lines", 0),
-        "layout": Layout.of(node),
-    }
-    rows = table_splits.further_set(
-        csv_file.read_as(path, facts, targets, **options), targets, facts
-    )
+    table = csv_file.read_as(path, facts, targets, node)
+    rows = table_splits.further_set(table, targets, facts)
     if "target_columns" in facts:
         facts["target_columns"] = targets
     described = {"name": path.name, "fingerprint": fingerprint.of_file(path), "facts": facts}
@@ -82,7 +75,7 @@ def _encoded_table(node: schema.Node, data: Described, part: str) -> Splits:
     except errors.DataError as error:
         raise errors.DataError(f"{error}; split=all measures all rows") from error
     other = division.of_parts(rows.subset, parts, batcher=data.batcher, **described)
-    return csv_file.with_files(other, targets, test, node.get(schema.SETS), **options)
+    return csv_file.with_files(other, targets, test, node.get(schema.SETS), node)
 
 
 def _with_overrides(config: Train, overrides: Sequence[str]) -> Train:

@@ -1,0 +1,109 @@
+"""Texts that name categories and classes, and the values that they are written for.
+
+    >>> place = places(["FALSE", "TRUE", "007"])
+    >>> place("TRUE"), place("true"), place("7.0"), place("maybe")
+    (1, 1, 2, -1)
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+
+import numpy as np
+
+# of pandas, NaT of its dates, and ? of the UCI repository
+MISSING = frozenset({
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+    "<NA>", "N/A", "NA", "NULL", "NaN", "NaT", "None", "n/a", "nan", "null", "?",
+})  # fmt: skip
+BOOLEANS = ("true", "false")
+JOINTS = re.compile(r"[\s|;,+&/()\[\]{}'\"]+")  # of labels in one text
+MARKED = re.compile("[|;,]")
+FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
+LARGEST = float(np.finfo(np.float32).max)
+
+
+def parsed(text: str) -> float | None:
+    """The text as a number, NaN and infinity too; None if it is not one in ASCII."""
+    try:
+        return float(text) if text.isascii() and "_" not in text else None  # 2024_05 is a name
+    except ValueError:
+        return None
+
+
+def days(text: str, date_format: str | None) -> float | None:
+    """Days since 1970-01-01, with the time of day as a fraction; None if not a date.
+
+    A date without a time zone is taken as UTC.
+
+    >>> days("1970-01-02T12:00", None), days("31.12.1969", "%d.%m.%Y"), days("soon", None)
+    (1.5, -1.0, None)
+    """
+    try:
+        if date_format is None:
+            moment = datetime.fromisoformat(text)
+        else:
+            moment = datetime.strptime(text, date_format)
+    except ValueError:
+        return None
+    return (moment.replace(tzinfo=moment.tzinfo or UTC) - FIRST_DAY) / timedelta(days=1)
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """The names, the first of each boolean alone: TRUE and true are one category."""
+    first = dict[str, str]()
+    for name in names:
+        first.setdefault(name.lower() if name.lower() in BOOLEANS else name, name)
+    return [*first.values()]
+
+
+def places(names: Iterable[str]) -> Callable[[str], int]:
+    """A function of a text: the place in `names` of this text, or else of its value; -1 if unknown.
+
+    The same number, boolean or day is written differently in files and data frames. A value that
+    several names have is known by its text alone.
+    """
+    exact = {name: place for place, name in enumerate(names)}
+    by_value = dict[Any, int]()
+    for name, place in exact.items():
+        value = value_of(name)
+        by_value[value] = -1 if value in by_value else place
+    return lambda text: exact[text] if text in exact else by_value.get(value_of(text), -1)
+
+
+def value_of(text: str) -> Any:
+    """The value that a text is written for: a number, boolean, day or time, or the text itself.
+
+    A float32 has the value of its shortest text, 0.1, also where float64 has more digits of it.
+    """
+    number = parsed(text)
+    if number is not None and number - number == 0:  # finite
+        if text.strip().removeprefix("-").isdigit():
+            return int(text)  # float64 rounds beyond 2^53
+        is_single = abs(number) <= LARGEST and float(np.float32(number)) == number
+        return float(str(np.float32(number))) if is_single else number
+    if text[2:3] == ":":
+        with suppress(ValueError):
+            moment, _, fraction = text.partition(".")
+            return time.fromisoformat(moment), fraction.rstrip("0")
+    day = days(text, None) if text[4:5] == "-" else None
+    if day is not None:
+        return "day", day
+    return text.lower() if text.lower() in BOOLEANS else text
+
+
+def list_among(classes: Sequence[str]) -> str | None:
+    """A class that seems to be a list of labels, which others have too; None if there is none."""
+    parts = {name: {*JOINTS.split(name)} - {""} for name in classes}
+    counts = Counter(part for labels in parts.values() for part in labels)
+    lists = [name for name in classes if len(parts[name]) > 1]
+    shared = [counts[part] > 1 for name in lists for part in parts[name]]
+    is_marked = any(shared) and any(map(MARKED.search, lists))
+    is_usual = len(lists) > 2 and 4 * sum(shared) > 3 * len(shared)
+    for name in lists:
+        if is_marked or is_usual or parts[name] <= {*classes}:
+            return name
+    return None

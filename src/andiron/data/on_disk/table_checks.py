@@ -1,0 +1,141 @@
+"""Checks the rows of a table as they were read: columns of the valid rows, or the bad rows."""
+
+import json
+import logging
+import shlex
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import polars
+
+from andiron import errors
+from andiron.data.on_disk import column_values
+from andiron.data.on_disk.columns import Columns, Kind, Request
+from andiron.data.on_disk.table_files import Table
+
+MOST_SHOWN = 5  # bad rows
+MOST_LOOKED_AT = 1000  # texts of a column, to see dates
+log = logging.getLogger("andiron")
+
+
+def checked(source: str, table: Table, request: Request) -> Columns:
+    """The valid rows, without those that are dropped for a missing value.
+
+    Raises: DataError listing the first bad rows, unless others are valid and it `is_partial`.
+    """
+    size, kinds, values, problems = len(table.lines), dict[str, Kind](), {}, []
+    for name in (*table.features, *request.required):
+        raw = table.frame[name].alias("")  # polars takes the name ^a$ for a pattern
+        kind, values[name] = column_values.typed(raw, request.kind_of(name), request.reading)
+        if name not in request.required:
+            kinds[name] = kind
+        problems.append(_problems(name, raw, kind, values[name], request))
+    _report_kinds(source, kinds, values, request)
+    odd = polars.concat(problems)
+    dropped = odd.filter("is_dropped")["row"].unique()
+    bad = odd.filter(~odd["row"].is_in(dropped.implode())).sort("row", maintain_order=True)
+    kept = np.delete(np.arange(size), [*dropped, *bad["row"]])
+    refused = _refusal(source, table, request, bad) if len(bad) or table.bad else ""
+    if refused and not (request.is_partial and len(kept)):
+        raise errors.DataError(refused)
+    if not len(kept):
+        empty = ", ".join(name for name, column in values.items() if not column.count())
+        why = f"all rows are dropped; leave out columns without values (data.exclude): {empty}"
+        raise errors.DataError(f"{source}: {why if size else 'has a header and no rows'}")
+    if len(dropped):
+        log.info("%s: dropped %d of %d rows, for a missing value", source, len(dropped), size)
+    frame = polars.DataFrame(values)
+    others = {name: column_values.texts(table.frame[name].alias("")) for name in request.kept}
+    return Columns(
+        source,
+        frame[kept] if len(kept) < size else frame,
+        kinds,
+        request.reading,
+        kept={name: column[kept] for name, column in others.items()},
+        unit=table.unit,
+        lines=np.asarray(table.lines)[kept],
+        record={"dropped_rows": len(dropped)} if len(dropped) else {},
+        refused=refused,
+    )
+
+
+def _problems(
+    name: str, raw: polars.Series, kind: Kind, values: polars.Series, request: Request
+) -> polars.DataFrame:
+    """The missing and wrong values of a column, but for those that are filled in."""
+    is_required, missing = name in request.required, request.missing
+    odd = column_values.odd(raw, values, request.reading)
+    if not is_required and missing not in ("refuse", "drop"):
+        odd = odd.filter(~odd["is_missing"])
+    drops = missing == "drop" or is_required and missing != "refuse"
+    return odd.with_columns(
+        is_dropped=odd["is_missing"] & drops, column=polars.lit(name), kind=polars.lit(kind)
+    )
+
+
+def _report_kinds(
+    source: str, kinds: Mapping[str, Kind], values: Mapping[str, polars.Series], request: Request
+) -> None:
+    """Logs the columns that are not numbers, and those that should be read as dates."""
+    date_format = request.reading.date_format
+    if request.targets and date_format and "date" not in kinds.values():
+        raise errors.DataError(
+            f"data.date_format={date_format}: no column of {source} has such dates; correct it "
+            "(31.12.2024 is %d.%m.%Y), or leave it out"
+        )
+    for kind, what in (("text", "categories"), ("date", "dates")):
+        if names := [name for name in kinds if kinds[name] == kind]:
+            log.info("%s: columns read as %s: %s", source, what, ", ".join(names))
+    for name in kinds.keys() - request.reading.kinds.keys():
+        some = values[name].drop_nulls().head(MOST_LOOKED_AT)
+        if kinds[name] == "text" and all(map(column_values.LIKE_DATE.fullmatch, some)):
+            log.warning(
+                "%s: column %r looks like dates, and is read as categories; set data.date_format, "
+                "such as '%%d.%%m.%%Y' or '%%b %%d %%Y'", source, name,
+            )  # fmt: skip
+
+
+def _refusal(source: str, table: Table, request: Request, bad: polars.DataFrame) -> str:
+    """The first bad rows, and what can be done."""
+    first = bad.unique("row", keep="first", maintain_order=True)
+    faults = dict(table.bad)
+    for row, text, is_missing, _, name, kind in first.head(MOST_SHOWN).iter_rows():
+        wanted = "a finite number"
+        if kind == "date":
+            wanted = f"a date {request.reading.date_format or 'YYYY-MM-DD'}"
+        fault = f"{text!r} is not {wanted}"
+        if is_missing:
+            fault = f"has no value ({text!r})" if text else "has no value"
+        faults[table.lines[row]] = f", column {name!r}: {fault}"
+    shown = [f"{table.unit} {line}{faults[line]}" for line in sorted(faults)[:MOST_SHOWN]]
+    number, remedy = len(first) + len(table.bad), _remedy(bad, request)
+    if number == 1:
+        return f"{source}, {shown[0]}; {remedy}" if source else f"{shown[0]}; {remedy}"
+    more = f"  and {number - len(shown)} more\n" if number > len(shown) else ""
+    lines = "".join(f"  {line}\n" for line in shown)
+    where = f"{source}: " if source else ""
+    return f"{where}{number} {table.unit}s cannot be used:\n{lines}{more}{remedy}"
+
+
+def _remedy(bad: polars.DataFrame, request: Request) -> str:
+    """What can be done about these values."""
+    remedies = ["correct or remove them"]
+    if request.is_partial:
+        return remedies[0]
+    is_feature, is_gap = ~bad["column"].is_in(request.required), bad["is_missing"]
+    features = bad["column"].filter(is_feature).unique(maintain_order=True)
+    wrong = bad["column"].filter(is_feature & ~is_gap).unique(maintain_order=True)
+    if len(features) and request.features is None:
+        remedies.append(f"leave out columns ({_argument('exclude', request.exclude, features)})")
+    if is_gap.any():
+        remedies.append("set data.missing=median or data.missing=drop")
+    if len(wrong):
+        remedies.append(f"read text ({_argument('categories', request.reading.kinds, wrong)})")
+    if (bad["text"] != "").filter(is_gap & (bad["kind"] == "text") & ~is_feature).any():
+        remedies.append("set data.missing_values=[] if such texts are classes")
+    return ", or ".join(remedies)
+
+
+def _argument(option: str, given: Iterable[str], more: Iterable[str]) -> str:
+    names = json.dumps([*given, *more], ensure_ascii=False)
+    return shlex.quote(f"data.{option}={names}")
