@@ -37,7 +37,7 @@ CASES = {
            "num_attention_heads:2,image_size:8,patch_size:4,num_channels:1}"),
     "regression": ("data=diabetes", "task=regression", "loss=mean_squared_error",
                    "metrics=regression"),
-    "categories": ("data=csv", "data.path=table.csv", "data.target=y", "data.text=codes",
+    "categories": ("data=csv", "data.path=table.csv", "data.target=y", "data.categories=codes",
                    "model=mlp", "task=regression", "loss=mean_squared_error", "metrics=regression"),
     "labels": ("data=digit_pairs", "task=multilabel", "loss=binary_cross_entropy",
                "metrics=multilabel"),

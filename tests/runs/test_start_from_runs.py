@@ -53,8 +53,8 @@ CASES = {
     ),
     "categories": (lambda: towns("Bonn", "Rome"), lambda: towns("Rome", "Oslo"), "a, t=Bonn=Rome"),
     "codes": (
-        lambda: towns("Bonn", "Rome", options=["data.text=codes"]),
-        lambda: towns("Rome", "Oslo", options=["data.text=codes"]), "a, t=Bonn=Rome",
+        lambda: towns("Bonn", "Rome", options=["data.categories=codes"]),
+        lambda: towns("Rome", "Oslo", options=["data.categories=codes"]), "a, t=Bonn=Rome",
     ),
     "targets": (lambda: two_targets("u", "v"), lambda: two_targets("v", "u"), "u, v"),
     "characters": (lambda: text("one.txt", "abc"), lambda: text("two.txt", "abd"), "a, b, c"),

@@ -75,18 +75,18 @@ ROWS = [
      "hydra.run.dir=forked num_epochs=3"}),
     # data
     ("check data=csv data.path=bare.csv data.target=column_3",
-     {"data.header=false": None, "data.header=[...]": "check data=csv data.path=bare.csv "
+     {"data.header=[...]": "check data=csv data.path=bare.csv "
       "data.target=y 'data.header=[x,z,y]'"}),
     ("check data=csv data.path=numbers.csv data.target=y",
      {"task=regression": "check data=csv data.path=numbers.csv data.target=y task=regression "
       "loss=mean_squared_error metrics=regression", "data.kind=classification": None}),
     ("check data=csv data.path=gaps.csv data.target=y",
-     {"data.missing=median": None, "data.max_bad_lines=2": None}),
+     {"data.missing=median": None, "data.missing=drop": None}),
     ("check data=csv data.path=latin.csv data.target=y",
      {"data.encoding, such as cp1252":
       "check data=csv data.path=latin.csv data.target=y data.encoding=cp1252"}),
     ("check data=csv data.path=many.csv data.target=y",
-     {"data.exclude=[name]": None, "data.text=codes": None}),
+     {"data.exclude=[name]": None, "data.categories=codes": None}),
     ("check data=csv data.path=good.csv data.target=why",
      {"x, z, y": "check data=csv data.path=good.csv data.target=y"}),
     ("check data=csv data.path=good.csv data.target=y data.date_format=%d",
