@@ -19,13 +19,11 @@ import numpy as np
 import polars
 import pytest
 import torch
-from PIL import Image
 from strangers_tables import AMERICAN, AMERICAN_OPTIONS, CITIES, GERMAN, GERMAN_OPTIONS
 
 from andiron import data, errors
 from andiron.data import ArrayBatcher
 from andiron.data.kinds import recorded_kind
-from andiron.data.on_disk import image_tree
 from andiron.data.on_disk.column_values import finite, text_of, texts
 from andiron.data.on_disk.category_names import places
 from andiron.data.on_disk.columns import Reading
@@ -302,7 +300,8 @@ def test_the_line_that_is_not_utf_8_is_named(tmp_path):
         assert "line 1: is not UTF-8" in refusal(path) and "utf-16" in refusal(path)
         again = load(path, "y", categories="codes", encoding=name)
         assert torch.equal(again.train.inputs, splits.train.inputs)
-    assert "data.encoding=klingon does not fit (unknown encoding: klingon)" in refusal(path, encoding="klingon")
+    unknown = "data.encoding=klingon does not fit (unknown encoding: klingon)"
+    assert unknown in refusal(path, encoding="klingon")
 
 
 @pytest.mark.parametrize("first, options, columns", [
@@ -519,7 +518,8 @@ def test_bad_rows_and_numbers_beyond_float32_have_no_prediction(tmp_path):
     samples = recorded_kind.of(data).samples(path)
     assert samples.dataset.inputs.tolist() == [[1, 2], [4, math.inf], [8, 9]]
     bad = "\n".join(samples.problems)
-    for line, why in {3: "has no value", 5: "'many' is not a finite number", 6: "has 3 values"}.items():
+    faults = {3: "has no value", 5: "'many' is not a finite number", 6: "has 3 values"}
+    for line, why in faults.items():
         assert f"line {line}" in bad and why in bad
     assert samples.unreadable.keys() == {1} and "line 4: input 'b' is too large" in bad
 

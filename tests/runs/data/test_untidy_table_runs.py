@@ -151,7 +151,8 @@ def test_a_strangers_table_trains_by_its_options(here, content, encoding, target
                "num_epochs=1", "model.hidden=[4]", "hydra.run.dir=run"]  # fmt: skip
     refused = called(train.main, *command, cwd=here)
     assert refused.code == 1 and not (here / "run" / "model.safetensors").exists()
-    weights(here, "run", *command, *(f"data.{name}={json.dumps(value)}" for name, value in options.items()))
+    given = [f"data.{name}={json.dumps(value)}" for name, value in options.items()]
+    weights(here, "run", *command, *given)
     recorded = json.loads((here / "run" / "config.json").read_text())["data"]
     assert {name: recorded[name] for name in options} == options
 

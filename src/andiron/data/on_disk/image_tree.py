@@ -7,9 +7,10 @@ import csv
 import logging
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path, PurePath
 
 import torch
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.data.dataset import Classes
-from andiron.data.on_disk.category_names import MISSING, list_among
+from andiron.data.on_disk.category_names import MISSING
 from andiron.data.on_disk.train_valid_test import OTHERS, PARTS, part_of
 
 SUFFIXES = (
@@ -27,6 +28,7 @@ SUFFIXES = (
 # hidden folders, and those that archives, NAS boxes and file systems add
 OF_SYSTEM = re.compile(r"\..*|__MACOSX|@eaDir|\$RECYCLE\.BIN|System Volume Information|lost\+found")
 log = logging.getLogger("andiron")
+TAG = re.compile(r"[^\s,;|]+")  # of several in one label
 EXAMPLE = "labels.csv, with the columns file and label"
 PREFERRED = ("labels.csv", "metadata.csv")
 FILES = (
@@ -264,13 +266,21 @@ def _labelled(table: Path, images: Sequence[str]) -> dict[str, list[str]]:
                 f"picture of its own, and {len(found)} are left; correct the line"
             )
         labels[found.pop()] = label
-    if several := list_among([*{*labels.values()}]):
-        log.warning(
-            "%s: labels such as %r look like several labels of one picture, and each combination "
-            "is a class; for several labels a picture, give 0 and 1 for each of them: "
-            "data=torch_dataset task=multilabel", table, several,
-        )  # fmt: skip
+    _warn_of_tags(table, {label: {*TAG.findall(label)} for label in labels.values()})
     classes: dict[str, list[str]] = {label: [] for label in sorted({*labels.values()})}
     for image in sorted(labels):
         classes[labels[image]].append(image)
     return classes
+
+
+def _warn_of_tags(table: Path, tags_of: Mapping[str, set[str]]) -> None:
+    """Warns of a label that has all tags of another one, and more that are in other labels too."""
+    used = Counter(chain.from_iterable(tags_of.values()))
+    for label, tags in tags_of.items():
+        if any(other < tags for other in tags_of.values()) and min(map(used.__getitem__, tags)) > 1:
+            log.warning(
+                "%s: labels such as %r look like several labels of one picture, and each "
+                "combination is a class; for several labels a picture, give 0 and 1 for each of "
+                "them: data=torch_dataset task=multilabel", table, label,
+            )  # fmt: skip
+            return

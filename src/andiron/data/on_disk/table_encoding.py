@@ -96,7 +96,7 @@ class TableEncoding:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Its entries in data.json; empty if the inputs are the numbers of the table."""
+        """The entries in data.json; empty if the inputs are the numbers of the table."""
         if self == TableEncoding(tuple(_plain(column.column) for column in self.columns)):
             return {}
 
