@@ -102,8 +102,11 @@ class Launcher:
 
     def _problems(self, overrides: Sequence[str]) -> Sequence[str]:
         """The problems of the job with these overrides."""
+        loader = self.context.config_loader
         try:
-            job = self.context.config_loader.load_sweep_config(self.config, list(overrides))
+            job = plain_jobs.plain_job(self.config, overrides, loader)
+            if job is None:
+                job = loader.load_sweep_config(self.config, list(overrides))
             composition.checked_job(job, self.check)
         except errors.ConfigError as error:
             return error.problems
