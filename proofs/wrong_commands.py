@@ -810,7 +810,7 @@ def _files() -> Iterator[Case]:
         f"{csv}=table.csv": "data.target",
         f"{csv}=table.csv data.target=prize": "prize",
         f"{csv}=table.csv data.target=7": "data.target",
-        f"{csv}=table.csv data.target=price data.delimiter=abc": "data.delimiter",
+        f"{csv}=table.csv data.target=price data.decimal=abc": "data.decimal",
         f"{csv}=table.csv data.target=price data.features=[size,sise]": "sise",
         f"{csv}=table.csv data.target=price data.features=[price]": "price",
         f"{csv}=table.csv data.target=price data.kind=nothing": "data.kind=nothing",

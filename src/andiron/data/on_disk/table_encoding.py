@@ -14,6 +14,7 @@
 import dataclasses
 import json
 import logging
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -147,7 +148,7 @@ class TableEncoding:
                 continue
             unknown = texts.filter((column.codes(texts) == 0) & texts.is_not_null())
             if len(unknown):
-                counts = unknown.value_counts(sort=True).iter_rows()
+                counts = Counter(unknown).most_common()
                 log.warning(
                     "%s: column %r has unknown categories in %d of %d rows: %s; the training rows "
                     "lacked them, and the network gets no category",
