@@ -61,9 +61,10 @@ def _encoded_table(node: schema.Node, data: Described, part: str) -> Splits:
     rows = table_splits.further_set(table, targets, facts)
     if "target_columns" in facts:
         facts["target_columns"] = targets
-    described = {"name": path.name, "fingerprint": fingerprint.of_file(path), "facts": facts}
+    named = {"name": path.name, "fingerprint": fingerprint.of_file(path)}
+    same: dict[str, Any] = {"batcher": data.batcher, "facts": facts, **named}
     if part == "all":
-        return Splits(train=rows, valid=rows, test=rows, batcher=data.batcher, **described)
+        return Splits(train=rows, valid=rows, test=rows, **same)
     try:
         parts = division.parts(
             len(rows),
@@ -74,7 +75,7 @@ def _encoded_table(node: schema.Node, data: Described, part: str) -> Splits:
         )
     except errors.DataError as error:
         raise errors.DataError(f"{error}; split=all measures all rows") from error
-    other = division.of_parts(rows.subset, parts, batcher=data.batcher, **described)
+    other = division.of_parts(rows.subset, parts, **same)
     return csv_file.with_files(other, targets, test, node.get(schema.SETS), node)
 
 

@@ -115,8 +115,8 @@ def _fields(task: nn.Module, outputs: Tensor, facts: Facts) -> Iterable[dict[str
     is_of_classes = is_forward and outputs.shape[1:] == (number,)
     if isinstance(task, BinaryClassifier) or is_forward and outputs.dim() == 1 and number == 2:
         return _answers(outputs, facts.get("class_names"))
-    is_of_labels = is_of_classes and task.loss and isinstance(task.loss.loss, OF_LABELS)
-    if isinstance(task, MultiLabelClassifier) or is_of_labels:
+    own: Any = task.loss if is_of_classes else None
+    if isinstance(task, MultiLabelClassifier) or own and isinstance(own.loss, OF_LABELS):
         return _labels(outputs, facts.get("class_names"))
     if isinstance(task, Classifier) or is_of_classes:
         return _likeliest(outputs, facts.get("class_names"))
