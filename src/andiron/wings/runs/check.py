@@ -34,13 +34,13 @@ def _check(options: argparse.Namespace) -> None:
     with errors.preventing("nothing was checked"):
         config = composition.composed(project.default_conf_dir(), arguments)
         _check_folder(arguments, config)
-        answer = {"checked": ["options"]}
+        checked, measured = ["options"], dict[str, dict[str, int]]()
         if not options.options:
             from andiron.wings.runs import planned_run  # imports torch
 
-            answer = {"checked": ["options", "data", "model"], **planned_run.check(config)}
-    if not answers.give(answer):
-        print(f"checked: {', '.join(answer['checked'])}")
+            checked, measured = ["options", "data", "model"], planned_run.check(config)
+    if not answers.give({"checked": checked, **measured}):
+        print(f"checked: {', '.join(checked)}")
 
 
 def _check_folder(arguments: list[str], config: Train) -> None:

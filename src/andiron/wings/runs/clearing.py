@@ -31,8 +31,11 @@ def remove(runs: Sequence[RunReader], *, is_agreed: bool) -> int:
     for run in runs:
         try:
             remaining = _remove_files(run.folder)
-        except (errors.AndironError, OSError) as error:
-            failures.append(reason(error))
+        except errors.AndironError as error:
+            failures.append(str(error))
+        except OSError as error:
+            place = error.filename or run.path
+            failures.append(readable.printable(f"{place}: {files.reason(error)}"))
         else:
             left[str(run.path)] = remaining
             note = f" (left there: {readable.joined(remaining)})" if remaining else ""
@@ -41,14 +44,6 @@ def remove(runs: Sequence[RunReader], *, is_agreed: bool) -> int:
         raise errors.RunFolderError(*failures)
     answers.give({"removed": left})
     return EXIT_DONE
-
-
-def reason(error: errors.AndironError | OSError) -> str:
-    """The error's message for the terminal, with the path of an OSError."""
-    if not isinstance(error, OSError):
-        return str(error)
-    prefix = f"{error.filename}: " if error.filename else ""
-    return readable.printable(f"{prefix}{files.reason(error)}")
 
 
 def _confirm(runs: Sequence[RunReader]) -> bool:
