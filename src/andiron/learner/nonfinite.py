@@ -28,6 +28,14 @@ Policy = Literal["stop", "skip", "ignore"]
 log = logging.getLogger("andiron")
 
 
+class RejectedError(Exception):
+    """Non-finite gradients in a later evaluation of a step, which is then not made."""
+
+    def __init__(self, gradients: Gradients):
+        super().__init__("the gradients of a later evaluation are not finite")
+        self.gradients = gradients
+
+
 @dataclass
 class Nonfinite:
     """Decides before the weights change: `stop` ends the run, `skip` drops the update.

@@ -14,7 +14,7 @@ from andiron.distributed import ALONE, World
 from andiron.gradients import Gradients
 from andiron.learner.extras.group_statistics import GroupStatistics
 from andiron.learner.extras.nonfinite_cause import Step
-from andiron.learner.nonfinite import Nonfinite, StateBefore
+from andiron.learner.nonfinite import Nonfinite, RejectedError, StateBefore
 from andiron.learner.precision import Precision
 from andiron.optim import model_weights
 from andiron.optim.gradient_mean import reduction_for
@@ -114,14 +114,6 @@ class Instrument(Protocol):
         """The mean gradients are computed; transformations and the step come next."""
 
 
-class _RejectedError(Exception):
-    """Non-finite gradients in a later evaluation of a step, which is then not made."""
-
-    def __init__(self, gradients: Gradients):
-        super().__init__("the gradients of a later evaluation are not finite")
-        self.gradients = gradients
-
-
 @dataclass
 class Updater:
     """Makes updates of `model` with its components; it has no state to save."""
@@ -176,14 +168,14 @@ class Updater:
         def again() -> Gradients:
             mean = self.gradients(batches, position, loader)[0]
             if not self.nonfinite.passes(mean):
-                raise _RejectedError(mean)
+                raise RejectedError(mean)
             return mean if transform is None else transform(mean, updates)
 
         if transform is not None:  # of the mean: clipping each micro-batch would bias it
             gradients = transform(gradients, updates)
         try:
             optimizer.step(rates, self.model, gradients, again, updates=updates)
-        except _RejectedError as error:
+        except RejectedError as error:
             self._leave_out(error.gradients, before, position, batches, loader, snapshot)
             return None
         position.updates += 1
@@ -233,7 +225,8 @@ class Updater:
         """Brings back the state before the update, then skips it or stops the run."""
         if before is not None:
             before.restore()
-        step = _step(position, len(batches), loader)
+        place = position.updates, position.epoch, position.first_batch
+        step = Step.of(*place, len(batches), loader)
         self.nonfinite.leave_out(step, self.model, rejected, batches, snapshot)
 
     def gradients(
@@ -291,11 +284,3 @@ def explain_step(error: Exception, model: nn.Module, batch: Any) -> None:
     what = f"task {type(model).__name__} with model {network} cannot be computed for {shown}"
     remedy = "choose a model, a task, a loss and data that fit each other"
     errors.explain(error, what, f"{remedy}; train_step returns a TrainOutput")
-
-
-def _step(position: Position, num_batches: int, loader: Loader | None) -> Step:
-    """The current update's place in the run."""
-    first = position.first_batch
-    indices = getattr(loader, "indices", None)  # a loader of the user's need not have it
-    samples = indices and [indices(position.epoch, first + number) for number in range(num_batches)]
-    return Step(position.updates + 1, position.epoch + 1, first + 1, num_batches, samples)

@@ -25,6 +25,16 @@ class Step:
     num_batches: int
     samples: list[list[int]] | None  # indices into the training data, if the loader has them
 
+    @classmethod
+    def of(cls, updates: int, epoch: int, first: int, number: int, loader: Any) -> "Step":
+        """The update after `updates`, with `number` batches from `first` on of an `epoch`, from 0.
+
+        A loader of the user's need not know its samples.
+        """
+        indices = getattr(loader, "indices", None)
+        samples = indices and [indices(epoch, first + place) for place in range(number)]
+        return cls(updates + 1, epoch + 1, first + 1, number, samples)
+
     def __str__(self) -> str:
         batches = ", ".join(str(self.first_batch + number) for number in range(self.num_batches))
         listed = "; ".join(map(readable.joined, self.samples or ()))  # state.json has them all
