@@ -72,7 +72,7 @@ class Rows(Kind):
 
 
 def _options_of_table(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The options of the table itself, which may be inside those of another data set."""
+    """The options of the table itself, which may be inside another data set."""
     if "decimal" in options:
         return options
     inner = (_options_of_table(value) for value in options.values() if isinstance(value, Mapping))

@@ -60,7 +60,7 @@ def texts(values: polars.Series) -> polars.Series:
 def finite(values: polars.Series, reading: Reading) -> polars.Series:
     """The values as finite numbers that are not missing; null for others.
 
-    With a decimal comma a point would divide thousands, and 1.234 is no number.
+    With a decimal comma a point would divide thousands, and 1.234 is null.
     """
     if values.dtype.is_float() and values.dtype != polars.Float64 or values.dtype.is_decimal():
         values = values.cast(polars.String)  # 0.1, as a text file has it, not 0.10000000149

@@ -122,7 +122,7 @@ def with_files(
 ) -> Splits:
     """`splits` with further validation sets, and with the test set if `test` is a path.
 
-    `options` are those of the data set.
+    `options` are the arguments of `csv`.
     """
 
     def read_set(path: str) -> tuple[Dataset, str]:

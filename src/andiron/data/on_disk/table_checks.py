@@ -96,7 +96,7 @@ def _report_kinds(
 
 
 def _refusal(source: str, table: Table, request: Request, bad: polars.DataFrame) -> str:
-    """The first bad rows, and what can be done."""
+    """The first bad rows, and the remedies."""
     first = bad.unique("row", keep="first", maintain_order=True)
     faults = dict(table.bad)
     for row, text, is_missing, _, name, kind in first.head(MOST_SHOWN).iter_rows():
@@ -118,7 +118,7 @@ def _refusal(source: str, table: Table, request: Request, bad: polars.DataFrame)
 
 
 def _remedy(bad: polars.DataFrame, request: Request) -> str:
-    """What can be done about these values."""
+    """The remedies for these values, as the end of a message."""
     remedies = ["correct or remove them"]
     if request.is_partial:
         return remedies[0]

@@ -93,7 +93,7 @@ def is_parquet(path: Path, file: File) -> bool:
 
 
 def chosen(path: Path, request: Request, header: Names, index: Collection[str]) -> Names:
-    """The features, by default all columns but the index of pandas and those of other roles.
+    """The features, by default all columns without another role, but for the index of pandas.
 
     Raises: DataError for a column that is not in the `header`.
     """
