@@ -11,7 +11,7 @@ import os
 import stat
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from andiron.disk import guarded_folders
@@ -52,6 +52,21 @@ def list_open_files() -> None:
     for file in _in_use:
         if not file.is_closed:
             guarded_folders.list_file(file.path, is_own=file.is_made)
+
+
+def keep_open_files(folder: Path, moved: Path, others: Collection[str]) -> None:
+    """Puts files that this process made in a folder, and has open, back from where it was moved.
+
+    `others` are the names of those that stay there.
+    """
+    above = Path(os.path.abspath(folder))
+    for file in _in_use:
+        path = Path(os.path.abspath(file.path))
+        if file.is_made and not file.is_closed and above in path.parents:
+            name = path.relative_to(above)
+            if name.as_posix() not in others:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                (moved / name).rename(path)
 
 
 class AppendOnlyFile:

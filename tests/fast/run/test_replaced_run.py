@@ -7,6 +7,7 @@ import pytest
 from runs_made import EVENTS, content, make_run
 
 from andiron import errors
+from andiron.disk.append_only import AppendOnlyFile
 from andiron.run_folder import RunFolder
 from andiron.shell.run import claim, run_record
 
@@ -97,6 +98,20 @@ def test_of_a_run_without_a_list_what_it_surely_wrote_is_removed(tmp_path, caplo
     left = {path.relative_to(folder.path).as_posix() for path in content(folder.path)}
     assert left == {*mine} | own
     assert "the manifest of the replaced run does not list them: metrics.csv, ranks" in caplog.text
+
+
+def test_files_that_this_process_made_and_has_open_stay_in_the_folder(tmp_path, caplog):
+    """Writers of a run from Python are made before it claims the folder."""
+    folder = RunFolder(tmp_path / "run")
+    make_run(folder.path)
+    (folder.tensorboard / "own").mkdir()
+    file = AppendOnlyFile(folder.tensorboard / "own" / "events.out.tfevents.9.host.1.0")
+    file.append(b"one")
+    with claim.claimed(folder, overwrite=True) as begins:
+        begins()
+        file.append(b"two")
+    assert file.path.read_bytes() == b"onetwo" and "was removed" not in caplog.text
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 def test_files_that_cannot_come_back_are_kept_and_named(tmp_path, caplog):

@@ -22,8 +22,7 @@ from hydra.errors import HydraException
 from andiron import errors, schedules
 from andiron.plain import memory
 from andiron.ranges import DOTTED_NAME, EPOCHS
-from andiron.shell.assembly import argument_checks
-from andiron.shell.config import node_checks
+from andiron.shell.config import node_checks, violations
 from andiron.shell.config.signatures import FOREIGN_PACKAGES
 
 Node = Mapping[str, Any]
@@ -79,7 +78,7 @@ def build(option: str, node: Node, /, **offered: Any) -> Any:
     function, arguments = target_and_arguments(option, node, offered)
     if node.get("_partial_"):
         return functools.partial(function, **arguments)
-    argument_checks.check(option, function, arguments)
+    violations.check_arguments(option, function, arguments)
     offers: Iterator[Values] = itertools.repeat({})
     if "num_updates" in offered:  # a schedule: inner ones have their own lengths
         with refusals_named(option, function):
@@ -154,7 +153,7 @@ def build_function(option: str, node: Node, num_given: int, named: Sequence[str]
     if inspect.isclass(function) or any(each.default is not each.empty for each in given):
         given = []
     later = [each.name for each in given] + ([*named] if given else [])
-    argument_checks.check(option, function, arguments, later)
+    violations.check_arguments(option, function, arguments, later)
     if given:
         return functools.partial(function, **arguments)
     return _call(option, node, function, arguments)

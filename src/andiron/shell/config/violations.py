@@ -1,9 +1,10 @@
 """Checks plain values against a signature; the problems are error messages."""
 
 import dataclasses
+import inspect
 import json
 import typing
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -72,6 +73,34 @@ def signature_problems(
             near = errors.choices(prefix + name, [prefix + each for each in known])
             add("unknown_option", name, f"{UNKNOWN}{hint}", **near)
     return problems
+
+
+def check_arguments(
+    option: str, function: Any, arguments: Mapping[str, Any], later: Sequence[str] = ()
+) -> None:
+    """Refuses unknown and missing arguments; `later` ones are passed at each call.
+
+    Raises: ConfigError.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    named = {
+        each.name: Parameter(Any, each.default is each.empty)
+        for each in parameters
+        if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY) and each.name not in later
+    }
+    # a decorated function may take more than it shows, as the configurations of transformers do
+    outer = inspect.signature(function, follow_wrapped=False).parameters.values()
+    is_open, takes_others = (
+        any(each.kind is each.VAR_KEYWORD for each in shown) for shown in (parameters, outer)
+    )
+    given = [
+        name for name in arguments
+        if name in named or not takes_others or errors.nearest(name, named)
+    ]  # fmt: skip
+    expected = Signature(named, is_open)
+    problems = signature_problems(expected, dict.fromkeys(given), f"{option}.")
+    if problems:
+        raise errors.ConfigError(problems.values())
 
 
 def _type_problem(kind: Any, value: Any) -> str:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from andiron import errors
-from andiron.disk import checksums, files
+from andiron.disk import append_only, checksums, files
 from andiron.plain import readable
 from andiron.run_folder import RunFolder
 from andiron.shell.run import run_record, status, written_files
@@ -48,6 +48,8 @@ def replace(folder: RunFolder) -> None:
     try:
         place.mkdir(exist_ok=True)  # made by another process that waits to claim it
         shutil.copymode(aside, place)
+        own = written_files.names(RunFolder(aside))
+        append_only.keep_open_files(folder.path, aside, own)
         run_record.begin(folder)
     except BaseException:
         undo(folder)
