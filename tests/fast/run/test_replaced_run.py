@@ -110,6 +110,7 @@ def test_files_that_this_process_made_and_has_open_stay_in_the_folder(tmp_path, 
     with claim.claimed(folder, overwrite=True) as begins:
         begins()
         file.append(b"two")
+    file.close()
     assert file.path.read_bytes() == b"onetwo" and "was removed" not in caplog.text
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
