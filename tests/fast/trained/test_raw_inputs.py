@@ -54,7 +54,7 @@ def test_all_wrong_rows_are_listed():
     head, first, second, remedy = problems.splitlines()
     assert samples.names == ["row 1"]
     assert (head, remedy) == ("2 rows cannot be used:", "correct or remove them")
-    assert first.startswith("  row 0, column 'rooms': 'x' is not a number")
+    assert first.startswith("  row 0, column 'rooms': 'x' is not a finite number")
     assert second == "  row 2: has no column 'area'; did you mean 'are'?"
 
 
