@@ -134,7 +134,7 @@ def faults(case: Case, name: str, outcome: Outcome, found: object, honest: Hones
     if name in case.commands:
         return listed
     # rerun, recheck, bisect, samples
-    answers = "not exact: ", "# Recheck of", "the same up to update", "compared "
+    answers = "not exact: ", "# Recheck\n", "the same up to update", "compared "
     if outcome.code and any(text in outcome.output for text in answers):
         return [each for each in listed if each != "said no error"]
     if outcome.code == 0:
