@@ -22,7 +22,7 @@ COMMANDS = {  # module:function, each imported only when it is asked for
     "schema": "andiron.wings.runs.editor_schema:main",
 }
 GUIDE = "andiron.shell.cli.guide:main"
-# of the entry point group `andiron.commands`, or in a checkout
+# where that is installed, or in a checkout
 OF_THE_LAB = (
     "bisect", "differ", "find-lr", "recheck", "replay", "rerun", "samples", "seeds", "try",
     "verify-resume",

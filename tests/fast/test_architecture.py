@@ -5,7 +5,6 @@ Each test collects every offender, so that one failure names all there is to do.
 """
 
 import ast
-import configparser
 import graphlib
 import re
 import subprocess
@@ -339,19 +338,6 @@ def names_of(module: str) -> set[str]:
         elif isinstance(node, ast.Import | ast.ImportFrom):
             names |= {name.asname or name.name for name in node.names}
     return names
-
-
-def test_the_package_list_is_complete():
-    setup = configparser.ConfigParser()
-    setup.read(ROOT / "setup.cfg", encoding="utf-8")
-    listed = setup["options"]["packages"].split()
-
-    folders = {
-        path.parent.relative_to(SOURCE).as_posix().replace("/", ".")
-        for package in (PACKAGE, SOURCE / "andiron_lab")
-        for path in package.rglob("*.py")
-    }
-    assert listed == sorted(folders | {"andiron.conf", "andiron_lab.exact_resume", "hydra_plugins"})
 
 
 def test_every_test_belongs_to_a_tier():

@@ -62,7 +62,9 @@ def checkout(tmp_path_factory) -> Path:
     """A copy to build from: setuptools leaves its build folder in the sources, to be found by the
     next build.
     """
-    sources = ("conf", "proofs", "src", "setup.cfg", "pyproject.toml", "README.md", "LICENSE")
+    sources = (
+        "conf", "proofs", "src", "setup.cfg", "setup.py", "pyproject.toml", "README.md", "LICENSE",
+    )  # fmt: skip
     copy = tmp_path_factory.mktemp("sources") / "checkout"
     for name in sources:
         source = ROOT / name
