@@ -34,6 +34,9 @@ from andiron.shell.config.signatures import signature  # noqa: E402
 CONF = ROOT / "conf"
 GUIDE = ROOT / "AGENTS.md"
 COMMANDS = ROOT / "docs" / "commands.md"
+SHORT = CONF / "commands.txt"  # of `andiron help`
+LINK = re.compile(r" \(\[.*?\)\)")
+DETAIL = re.compile(r"(: |; |, (and|with|over|which|in|after) ).*")
 ROWS = re.compile(r"(?<=\| --- \| --- \|\n)(\| `andiron .*\n)+")  # of the table of commands
 TRAIN = "| `andiron train` | Train, resume ([resuming.md](resuming.md)) or sweep (`-m`). |\n"
 OPTIONS = ROOT / "src" / "andiron" / "options.py"
@@ -132,7 +135,8 @@ def generated() -> dict[Path, str]:
             CONF / "answers" / f"{name}.json": json.dumps(answers, indent=1) + "\n"
             for name, answers in _answers().items()
         },
-        COMMANDS: _commands(COMMANDS.read_text(encoding="utf-8")),
+        COMMANDS: (page := _commands(COMMANDS.read_text(encoding="utf-8"))),
+        SHORT: _short(SHORT.read_text(encoding="utf-8"), page),
         ROOT / "docs" / "configuration.md": _reference(),
         BUILDER: _builder(BUILDER.read_text(encoding="utf-8")),
     }
@@ -176,6 +180,17 @@ def _commands(text: str) -> str:
     missing = [f"andiron {name}" for name in __main__.OF_THE_LAB if f"andiron {name}" in before]
     rows |= {name: before[name] for name in missing if name not in rows}
     return text.replace(table, "".join(rows.values()))
+
+
+def _short(text: str, page: str) -> str:
+    """The list of commands for a terminal, from the table of the page of commands."""
+    lines = ""
+    for row in next(ROWS.finditer(page))[0].splitlines():
+        _, name, about, _ = LINK.sub("", row).replace("`", "").split("|")
+        purpose = DETAIL.sub("", about).strip(" .")
+        lines += f"  {name.strip().removeprefix('andiron '):<17}  {purpose}\n"
+    head, title, rest = text.partition("Commands:\n")
+    return f"{head}{title}{lines}{rest[rest.index('All options') :]}"
 
 
 def fields() -> list[tuple[dataclasses.Field[Any], dict[str, Any]]]:

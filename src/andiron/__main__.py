@@ -1,6 +1,7 @@
-"""`andiron <command>`, also as `python -m andiron`; without the name of a command it trains."""
+"""`andiron <command>`, also as `python -m andiron`; with overrides alone it trains."""
 
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -21,7 +22,8 @@ COMMANDS = {  # module:function, each imported only when it is asked for
     "new": "andiron.wings.runs.new_project:main",
     "schema": "andiron.wings.runs.editor_schema:main",
 }
-GUIDE = "andiron.shell.cli.guide:main"
+PAGES = {"help": "list_commands", "--help": "main", "-h": "main", "version": "print_version"}
+GUIDE = "andiron.shell.cli.guide"
 # where that is installed, or in a checkout
 OF_THE_LAB = (
     "bisect", "differ", "find-lr", "recheck", "replay", "rerun", "samples", "seeds", "try",
@@ -41,14 +43,21 @@ def others() -> dict[str, str]:
 
 
 def main() -> int:
-    """Runs the command that the first argument names, else trains; returns its exit code."""
-    first = sys.argv[1] if len(sys.argv) > 1 else ""
+    """Runs the command that the first argument names, else trains; returns its exit code.
+
+    Without arguments, the commands are listed, but each process of torchrun trains.
+    """
+    if sys.argv[1:2] == ["help"] and sys.argv[2:]:
+        sys.argv[1:] = [*sys.argv[2:], "--help"]
+    first, *others_given = sys.argv[1:] or ["" if "RANK" in os.environ else "help"]
     is_word = first.replace("-", "").isalpha()
     commands = COMMANDS | others() if is_word and first not in COMMANDS else COMMANDS
     if first in OF_THE_LAB and first not in commands:
         print(f"error: {wings.missing_lab(f'andiron {first}')}", file=sys.stderr)
         return 2
-    place = GUIDE if sys.argv[1:] in (["--help"], ["-h"]) else commands.get(first)
+    place = commands.get(first)
+    if first in PAGES and not others_given:
+        place = f"{GUIDE}:{PAGES[first]}"
     if first in commands:
         del sys.argv[1]
     if first in commands.keys() - {"train"}:

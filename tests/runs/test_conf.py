@@ -49,9 +49,9 @@ FAKE_IMAGES = (  # a data set of torchvision's, with a transform
     "transform: {_target_: torchvision.transforms.PILToTensor}}"
 )
 EXAMPLES = (
-    "python train.py optimizer=adam lr=1e-3",
-    "python train.py data=mnist model=convnet optimizer=adamw scheduler=cosine num_epochs=5",
-    "python train.py -m optimizer=adam,sgd lr=1e-3,1e-4",
+    "andiron train optimizer=adam lr=1e-3",
+    "andiron train data=mnist model=convnet optimizer=adamw scheduler=cosine num_epochs=5",
+    "andiron train -m optimizer=adam,sgd lr=1e-3,1e-4",
 )
 
 
@@ -273,7 +273,7 @@ def test_help_lists_every_group_with_its_choices_options_and_examples(tmp_path):
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_of_the_help_is_sound(example):
-    overrides = example.removeprefix("python train.py ").split()
+    overrides = example.removeprefix("andiron train ").split()
 
     assert diagnosis.explain(overrides, CONF, Exception("sound")) == ["sound"]
 

@@ -14,7 +14,8 @@ def test_every_command_shows_its_own_help(here, name, monkeypatch):
     monkeypatch.setattr(andiron, "__path__", [*andiron.__path__])
     ended = called(__main__.main, name, "--help", cwd=here)
 
-    usage = "Usage: python train.py" if name in ("train", "plan") else f"usage: andiron {name} "
+    is_hydras = name in ("train", "plan")
+    usage = "Usage: andiron train [" if is_hydras else f"usage: andiron {name} "
     assert ended.code == 0 and usage in ended.output
 
 
@@ -31,4 +32,19 @@ def test_an_unknown_command_is_refused(here):
     ended = called(__main__.main, "evalute", "latest", cwd=here)
 
     assert ended.code == 2 and "evalute" in ended.errors
+    assert not (here / "outputs").exists()
+
+
+def test_alone_it_lists_the_commands_for_people(here, monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    listed = called(__main__.main, cwd=here)
+
+    assert listed.code == 0 and listed == called(__main__.main, "help", cwd=here)
+    lines = listed.output.splitlines()
+    assert len(lines) <= 30 and max(map(len, lines)) <= 100
+    names = {*__main__.COMMANDS, *__main__.others()}
+    assert names <= {line.split()[0] for line in lines if line.startswith("  ")}
+    assert called(__main__.main, "version", cwd=here).output == f"andiron {andiron.__version__}\n"
+    of_runs = called(__main__.main, "help", "runs", cwd=here)
+    assert of_runs == called(__main__.main, "runs", "--help", cwd=here)
     assert not (here / "outputs").exists()

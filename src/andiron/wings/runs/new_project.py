@@ -38,7 +38,7 @@ def create(folder: Path) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    about = "Write a small project with a network, a data set, a loss and a metric of its own."
+    about = "Write a project of your own, with a network, a data set, a loss and a metric."
     parser = answers.Parser(description=about)
     parser.add_argument("folder", type=Path, help="a new folder, named as its Python module")
     return parser
