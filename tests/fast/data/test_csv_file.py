@@ -187,6 +187,7 @@ def test_the_fingerprint_is_that_of_the_content_and_the_facts_are_plain(file):
 
 LEAVE_OUT = "correct or remove them, or leave out columns ('data.exclude=[\"rooms\"]')"
 FILL = "set data.missing=median or data.missing=drop"
+SKIP = "or skip them with data.max_bad_lines=1"
 
 
 def with_line(number, line, table=HOUSES):
@@ -200,22 +201,27 @@ def with_line(number, line, table=HOUSES):
     [
         *((with_line(5, f"49,{odd},3008.5"),
            f"table.csv, line 5, column 'rooms': {odd!r} is not a finite number; {LEAVE_OUT}, or "
-           "read text ('data.categories=[\"rooms\"]')")
+           f"read text ('data.categories=[\"rooms\"]'), {SKIP}")
           for odd in ("many", "31/05/2024", "\u0664", "-inf", "1e999", "1_000")),
         *((with_line(5, f"49,{gap},3008.5"),
-           f"table.csv, line 5, column 'rooms': has no value{shown}; {LEAVE_OUT}, or {FILL}")
+           f"table.csv, line 5, column 'rooms': has no value{shown}; {LEAVE_OUT}, or {FILL}, {SKIP}")
           for gap, shown in (("", ""), (" ", ""), ("nan", " ('nan')"))),
         (with_line(5, "49,4,"),
-         f"table.csv, line 5, column 'price': has no value; correct or remove them, or {FILL}"),
+         "table.csv, line 5, column 'price': has no value; correct or remove them, or "
+         f"{FILL}, {SKIP}"),
         (with_line(7, "4,NaN,3\n5,6"),
          "table.csv: 2 lines cannot be used:\n  line 7, column 'rooms': has no value ('NaN')\n"
-         f"  line 8: has 2 values where the header has 3 names\n{LEAVE_OUT}, or {FILL}"),
+         f"  line 8: has 2 values where the header has 3 names\n{LEAVE_OUT}, or {FILL}, "
+         "or skip them with data.max_bad_lines=2"),
         (with_line(8, "4,5"),
-         "table.csv, line 8: has 2 values where the header has 3 names; correct or remove them"),
+         "table.csv, line 8: has 2 values where the header has 3 names; correct or remove them, "
+         f"{SKIP}"),
         (with_line(8, "4,5,6,7"),
-         "table.csv, line 8: has 4 values where the header has 3 names; correct or remove them"),
+         "table.csv, line 8: has 4 values where the header has 3 names; correct or remove them, "
+         f"{SKIP}"),
         (with_line(8, "\n\n4,5"),
-         "table.csv, line 10: has 2 values where the header has 3 names; correct or remove them"),
+         "table.csv, line 10: has 2 values where the header has 3 names; correct or remove them, "
+         f"{SKIP}"),
         ("", "table.csv: is empty; its first line should have the names of the columns"),
         ("\n\n", "table.csv: is empty; its first line should have the names of the columns"),
         ("area,rooms,price\n", "table.csv: has a header and no rows"),

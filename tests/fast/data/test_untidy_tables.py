@@ -81,7 +81,7 @@ def test_a_row_that_is_not_trained_on_changes_nothing_that_was_learned(file):
     assert unknown.tolist() == [0.0, 0.0, 0.0, 0.0]
 
 
-def test_rows_with_gaps_are_refused_all_at_once_or_dropped(file):
+def test_rows_with_gaps_are_refused_all_at_once_dropped_or_skipped(file):
     path = file(text_of())
     lines = refused(path).splitlines()
     assert lines[0] == "table.csv: 5 lines cannot be used:"
@@ -91,10 +91,16 @@ def test_rows_with_gaps_are_refused_all_at_once_or_dropped(file):
     ]  # fmt: skip
     assert lines[-1] == (
         "correct or remove them, or leave out columns ('data.exclude=[\"area\", \"rooms\", "
-        "\"town\"]'), or set data.missing=median or data.missing=drop"
+        "\"town\"]'), or set data.missing=median or data.missing=drop, or skip them with "
+        "data.max_bad_lines=5"
     )
-    dropped = load(path, missing="drop")
+    dropped, skipped = load(path, missing="drop"), load(path, max_bad_lines=5)
     assert dropped.facts["dropped_rows"] == 5
+    assert skipped.facts["skipped_lines"] == [6, 11, 13, 14, 32]
+    for part in ("train", "valid", "test"):
+        first, second = getattr(dropped, part), getattr(skipped, part)
+        assert torch.equal(first.inputs, second.inputs)
+        assert torch.equal(first.targets, second.targets)
     kept = sorted(row for part in (dropped.train, dropped.valid, dropped.test)
                   for row in rows_of(part))  # fmt: skip
     assert kept == [row for row in range(43) if row not in (4, 9, 11, 12, 30)]
@@ -108,8 +114,9 @@ def test_a_missing_target_is_never_filled(file):
     rows[12][2] = "Rome"
     assert refused(file(text_of(rows))) == (
         "table.csv, line 7, column 'price': has no value; correct or remove them, or set "
-        "data.missing=median or data.missing=drop"
+        "data.missing=median or data.missing=drop, or skip them with data.max_bad_lines=1"
     )
+    assert load(file(text_of(rows)), max_bad_lines=1).facts["skipped_lines"] == [7]
     path = file(text_of([*rows[:4], ["", *rows[4][1:]], *rows[5:]]))
     for missing, number in (("drop", 2), ("median", 1), ("mean", 1), (0, 1)):
         splits = load(path, missing=missing)
@@ -267,10 +274,11 @@ def test_the_first_bad_lines_are_listed_and_every_remedy_can_be_typed(file):
         f"  line 5, column 'x': {gap}", "  line 6, column 'y': 'x' is not a finite number",
         f"  line 7, column 'x': {gap}", "  and 11 more",
         "correct or remove them, or leave out columns ('data.exclude=[\"x\", \"y\"]'), or set "
-        "data.missing=median or data.missing=drop, or read text ('data.categories=[\"y\"]')",
+        "data.missing=median or data.missing=drop, or read text ('data.categories=[\"y\"]'), or "
+        "skip them with data.max_bad_lines=16",
     ]  # fmt: skip
     for options in ({"missing": "median", "categories": ["y"]},
-                    {"missing": "drop", "categories": ["y"]}):  # fmt: skip
+                    {"missing": "drop", "categories": ["y"]}, {"max_bad_lines": 16}):  # fmt: skip
         load(path, valid=0.5, test=0.4, **options)
 
 
@@ -296,6 +304,51 @@ def test_dates_of_another_format_have_it_named(file):
     }  # fmt: skip
     assert torch.equal(splits.test.inputs[:, 0], 19389.0 + splits.test.targets[:, 0] % 28)
     assert load(path).facts["encoding"]["columns"][0]["kind"] == "one_hot"
+
+
+def test_a_wrong_date_is_a_bad_line_and_a_format_without_dates_is_refused(file):
+    rows = [[f"2024-01-{1 + row % 28:02}", str(row)] for row in range(40)]
+    rows[3][0] = "2024-01-32"
+    path = file(text_of(rows, ["day", "price"]))
+    assert refused(path).startswith(
+        "table.csv, line 5, column 'day': '2024-01-32' is not a date YYYY-MM-DD; correct or remove"
+    )
+    assert load(path, max_bad_lines=1).facts["skipped_lines"] == [5]
+    assert "no column of table.csv has such dates" in refused(path, date_format="%d.%m.%Y")
+
+
+def test_bad_lines_of_every_kind_are_skipped_up_to_the_limit(file, caplog):
+    rows = [[str(row), str(row % 3), str(row)] for row in range(43)]
+    rows[3], rows[5], rows[7] = ["1", "2"], ["1", "x", "2"], ["1", "inf", "3"]
+    rows[9] = ["1", "2", "dear"]
+    path = file(text_of(rows, ["a", "b", "price"]))
+    assert "or skip them with data.max_bad_lines=4" in refused(path, max_bad_lines=3)
+    splits = load(path, max_bad_lines=4, missing="median")
+    assert splits.facts["skipped_lines"] == [5, 7, 9, 11]
+    (warned,) = (record.getMessage() for record in caplog.records if "skipped" in record.msg)
+    assert "table.csv: 4 lines cannot be used:\n  line 5: has 2 values where" in warned
+    assert "data.max_bad_lines=4" not in warned.splitlines()[-1]
+    good = file(text_of([row for at, row in enumerate(rows) if at not in (3, 5, 7, 9)],
+                        ["a", "b", "price"]))  # fmt: skip
+    assert torch.equal(splits.train.inputs, load(good, missing="median").train.inputs)
+    all_bad = file(text_of([["1", "x", ""], ["", "2", "3"]], ["a", "b", "price"]))
+    assert "max_bad_lines" not in refused(all_bad, max_bad_lines=2)
+
+
+def test_rows_of_further_files_are_skipped_and_thousands_are_of_every_column(file, tmp_path):
+    rows = [f"{1 + row % 9}.{row:03},5;{row};1.000,{1 + row % 3}\n" for row in range(40)]
+    head, other = "x;price;weight\n", tmp_path / "other.csv"
+    other.write_text(head + "".join(rows[:9]) + "1;2\n")
+    options = {"test": str(other), "weight": "weight", "decimal": ",", "thousands": "."}
+    path = file(head + "".join(rows))
+    assert "other.csv, line 11: has 2 values" in refused(path, **options)
+    splits = load(path, **options, max_bad_lines=1)
+    assert len(splits.test) == 9 and splits.facts["encoding"]["thousands"] == "."
+    assert splits.train.inputs.max() > 9000 and splits.train.weights.std() < 1e-3
+    encoding = TableEncoding.of_facts(json.loads(json.dumps(splits.facts)))
+    new = [{"x": 123.456}, {"x": "1.234,5"}, {"x": 1234}]
+    table = read(new, features=["x"], reading=encoding.reading)
+    assert encoding.inputs(table).flatten().tolist() == [123.456, 1234.5, 1234]
 
 
 def parquet(tmp_path, **columns):
@@ -326,7 +379,8 @@ def test_a_row_of_a_parquet_file_is_named_by_its_number(tmp_path):
     path = parquet(tmp_path, town=names, price=prices)
     assert refused(path) == (
         "table.csv, row 42, column 'town': has no value; correct or remove them, or leave "
-        "out columns ('data.exclude=[\"town\"]'), or set data.missing=median or data.missing=drop"
+        "out columns ('data.exclude=[\"town\"]'), or set data.missing=median or data.missing=drop, "
+        "or skip them with data.max_bad_lines=1"
     )
     assert refused(path, target="prize").endswith(
         "has no column 'prize'; did you mean 'price'?; its columns are: town, price"

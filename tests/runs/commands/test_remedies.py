@@ -81,7 +81,7 @@ ROWS = [
      {"task=regression": "check data=csv data.path=numbers.csv data.target=y task=regression "
       "loss=mean_squared_error metrics=regression", "data.kind=classification": None}),
     ("check data=csv data.path=gaps.csv data.target=y",
-     {"data.missing=median": None, "data.missing=drop": None}),
+     {"data.missing=median": None, "data.missing=drop": None, "data.max_bad_lines=2": None}),
     ("check data=csv data.path=latin.csv data.target=y",
      {"data.encoding, such as cp1252":
       "check data=csv data.path=latin.csv data.target=y data.encoding=cp1252"}),

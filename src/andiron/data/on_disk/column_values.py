@@ -6,12 +6,14 @@
     >>> kind, rooms = typed(texts, None, Reading())
     >>> kind, odd(texts, rooms, Reading()).rows()
     ('number', [(1, 'many', False), (2, '', True)])
-    >>> finite(polars.Series(["1234,5", "850", "2.400"]), Reading(decimal=",")).to_list()
+    >>> prices = polars.Series(["1.234,5", "850", "2.40"])
+    >>> finite(prices, Reading(decimal=",", thousands=".")).to_list()
     [1234.5, 850.0, None]
 """
 
 import re
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Literal
 
 import polars
@@ -28,19 +30,25 @@ LIKE_DATE = re.compile(
     r".*\b\d{1,4}[./ -]\d{1,2}[./ -]\d{2,4}\b.*"
     r"|(?=.*\d).*\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec).*", re.I
 )
+SEPARATORS = {".": r"\.", ",": ",", " ": r"\s", "'": "['\u2019]"}  # as patterns
 EPOCH = 719_162  # days from 0001-01-01, the first of Python, to 1970-01-01
 LAST_DAY = 2_932_896.0  # 9999-12-31
 A_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
-def text_of(value: Any) -> str:
-    """The text of a value from Python, as `texts` has it; "" if it is missing."""
+def text_of(value: Any, decimal: str = ".") -> str:
+    """The text of a value from Python, as `texts` has it; "" if it is missing.
+
+    A fraction is written with the `decimal` separator.
+    """
     value = value.item() if hasattr(value, "item") else value  # of NumPy and torch
     # NAType is of pandas, not imported here; NaN and NaT do not equal themselves
     if value is None or type(value).__name__ == "NAType" or value != value:
         return ""
     if isinstance(value, datetime):
         return value.isoformat(timespec="microseconds")
+    if isinstance(value, float | Decimal):
+        return str(value).replace(".", decimal)
     return str(value).lower() if isinstance(value, bool) else str(value).strip()
 
 
@@ -58,19 +66,31 @@ def texts(values: polars.Series) -> polars.Series:
 
 
 def finite(values: polars.Series, reading: Reading) -> polars.Series:
-    """The values as finite numbers that are not missing; null for others.
-
-    With a decimal comma a point would divide thousands, and 1.234 is null.
-    """
+    """The values as finite numbers that are not missing; null for others."""
     if values.dtype.is_float() and values.dtype != polars.Float64 or values.dtype.is_decimal():
         values = values.cast(polars.String)  # 0.1, as a text file has it, not 0.10000000149
     elif not values.dtype.is_numeric():
-        values = texts(values).str.replace("^\u2212", "-")
-        if reading.decimal == ",":
-            values = values.set(values.str.contains(".", literal=True), None)
-            values = values.str.replace_all(",", ".", literal=True)
+        values = _plain(texts(values), reading)
     numbers = values.cast(polars.Float64, strict=False)
     return numbers.set(~numbers.is_finite() | numbers.is_in(reading.missing_numbers), None)
+
+
+def _plain(written: polars.Series, reading: Reading) -> polars.Series:
+    """The texts with a decimal point, without separators of thousands.
+
+    With a decimal comma a point can only divide thousands, and 1.5 is null.
+    """
+    written = written.str.replace("^\u2212", "-")
+    if reading.thousands is not None:
+        mark, point = SEPARATORS[reading.thousands], SEPARATORS[reading.decimal]
+        # in India the groups before the last have two digits
+        grouped = rf"^[+-]?[1-9]\d{{0,2}}(?:{mark}\d{{2,3}})*{mark}\d{{3}}(?:{point}\d*)?$"
+        joined = written.str.replace_all(mark, "")
+        written = joined.zip_with(written.str.contains(grouped), written)
+    if reading.decimal == ",":
+        written = written.set(written.str.contains(".", literal=True), None)
+        written = written.str.replace_all(",", ".", literal=True)
+    return written
 
 
 def typed(
@@ -91,8 +111,9 @@ def odd(values: polars.Series, known: polars.Series, reading: Reading) -> polars
     """The row and the text of each value that is null in `known`, and whether it is missing."""
     rows = known.is_null().arg_true()
     written = texts(values.gather(rows))
-    numbers = written.cast(polars.Float64, strict=False).is_in(reading.missing_numbers)
-    is_missing = written.is_in([*reading.missing_texts()]) | numbers.fill_null(False)
+    numbers = _plain(written, reading).cast(polars.Float64, strict=False)
+    is_number = numbers.is_in(reading.missing_numbers).fill_null(False)
+    is_missing = written.is_in([*reading.missing_texts()]) | is_number
     return polars.DataFrame({"row": rows, "text": written, "is_missing": is_missing})
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # importing polars takes 0.2 s
 
 Kind = Literal["number", "date", "text"]
 Decimal = Literal[".", ","]
+Thousands = Literal[".", ",", " ", "'"]
 Names = Sequence[str]
 Categories = Literal["one_hot", "codes"]
 
@@ -29,6 +30,7 @@ class Reading:
     kinds: Mapping[str, Kind] = field(default_factory=dict)  # of columns; others are inferred
     date_format: str | None = None  # of strptime; None is ISO 8601
     decimal: Decimal = "."
+    thousands: Thousands | None = None  # the separator; " " is any space
     missing_values: Sequence[str | float] | None = None  # beside the usual; empty: none but ""
     classes: Collection[str] = ()  # known names, which are never missing
     encoding: str | None = None  # None is UTF-8
@@ -65,6 +67,7 @@ class Request:
     kept: Sequence[str] = ()  # further columns, as text
     reading: Reading = PLAIN
     missing: str | float = "refuse"
+    max_bad_lines: int = 0
     has_number_targets: bool = False
     is_partial: bool = False  # invalid rows are left out, and named in `Columns.refused`
 
@@ -95,7 +98,7 @@ class Columns:
     kept: Mapping[str, Collection[str]] = field(default_factory=dict)  # further columns
     unit: str = "row"  # or line
     lines: Int[np.ndarray, " rows"] | None = None  # of each row in the file, in messages
-    record: Mapping[str, Any] = field(default_factory=dict)  # dropped rows, for data.json
+    record: Mapping[str, Any] = field(default_factory=dict)  # rows left out, for data.json
     refused: str = ""  # the problems of rows that are left out of a prediction
 
     @classmethod

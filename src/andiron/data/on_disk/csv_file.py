@@ -13,11 +13,20 @@ from pydantic import Field
 from andiron import errors
 from andiron.data.dataset import Dataset
 from andiron.data.on_disk import other_files, table_splits
-from andiron.data.on_disk.columns import Categories, Columns, Decimal, Reading, Request, is_frame
+from andiron.data.on_disk.columns import (
+    Categories,
+    Columns,
+    Decimal,
+    Kind,
+    Reading,
+    Request,
+    Thousands,
+    is_frame,
+)
 from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.splitting import fingerprint
 from andiron.data.splitting.splits import Splits, with_sets
-from andiron.ranges import Number, Proportion, Seed, SetName, Validation
+from andiron.ranges import Index, Number, Proportion, Seed, SetName, Validation
 from andiron.recording import keep_arguments
 
 log = logging.getLogger("andiron")
@@ -41,8 +50,10 @@ def csv(
     categories: Categories | Names | dict[Text, Categories] | None = None,
     date_format: str | None = None,
     decimal: Decimal = ".",
+    thousands: Thousands | None = None,
     encoding: str | None = None,
     header: Names | None = None,
+    max_bad_lines: Index = 0,
     weight: str | None = None,
     valid_sets: dict[SetName, str] | None = None,
 ) -> Splits:
@@ -62,12 +73,13 @@ def csv(
     on, each at least twice; with integer_classes, also if they are other whole numbers.
     A parquet file has its columns by name; its rows are counted from 0. An index that pandas wrote
     is no feature, unless it is named.
-    Missing are the usual texts, such as NA, and `missing_values`; if these are empty, empty cells
-    alone. The delimiter is the first of , ; tab | and space that gives the header its names. The
-    `encoding` is UTF-8. `header` has the names of a file without them. `test` is a fraction of the
-    rows, or the path of another file. `valid_sets` are files of further validation sets by
-    name, encoded and standardised as the training rows. The column `weight` has the weight of each
-    sample in the training loss, relative to the others.
+    Numbers have the `decimal` and `thousands` separators. Missing are the usual texts, such as NA,
+    and `missing_values`; if these are empty, empty cells alone. The delimiter is the first of
+    , ; tab | and space that gives the header its names. The `encoding` is UTF-8. `header` has the
+    names of a file without them. Up to `max_bad_lines` invalid lines of a file are skipped. `test`
+    is a fraction of the rows, or the path of another file. `valid_sets` are files of further
+    validation sets by name, encoded and standardised as the training rows. The column `weight` has
+    the weight of each sample in the training loss, relative to the others.
     Raises: DataError naming file, line and column of invalid values.
     """
     file, targets = Path(path), [target] if isinstance(target, str) else list(target)
@@ -75,7 +87,8 @@ def csv(
     other_files.refuse_folder(file)
     checksum = fingerprint.of_file(file)
     texts = () if isinstance(categories, str) else categories or ()
-    reading = Reading(dict.fromkeys(texts, "text"), date_format, decimal, missing_values)
+    kinds: dict[str, Kind] = dict.fromkeys(texts, "text")
+    reading = Reading(kinds, date_format, decimal, thousands, missing_values)
     reading = replace(reading, encoding=encoding, header=header)
     table = read(
         file,
@@ -85,6 +98,7 @@ def csv(
         weight=weight,
         reading=reading,
         missing=missing,
+        max_bad_lines=max_bad_lines,
         has_number_targets=kind == "regression",
     )
     if features is None:
@@ -103,6 +117,7 @@ def csv(
         categories=categories or (),
     )
     options = {"encoding": encoding, "header": header, "missing": missing}
+    options |= {"max_bad_lines": max_bad_lines}
     return splits.then(lambda made: with_files(made, targets, test, valid_sets, options))
 
 
@@ -153,6 +168,7 @@ def read_as(
         targets=targets,
         reading=replace(encoding.reading.laid_out(options), classes=facts.get("class_names", ())),
         missing="drop" if options.get("missing") == "drop" else encoding.missing,
+        max_bad_lines=options.get("max_bad_lines", 0),
         has_number_targets="class_names" not in facts,
     )
 

@@ -4,6 +4,7 @@ import json
 import logging
 import shlex
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import polars
@@ -21,7 +22,8 @@ log = logging.getLogger("andiron")
 def checked(source: str, table: Table, request: Request) -> Columns:
     """The valid rows, without those that are dropped for a missing value.
 
-    Raises: DataError listing the first bad rows, unless others are valid and it `is_partial`.
+    Raises: DataError listing the first bad rows, unless others are valid and it `is_partial`, or
+    has at most `max_bad_lines`.
     """
     size, kinds, values, problems = len(table.lines), dict[str, Kind](), {}, []
     for name in (*table.features, *request.required):
@@ -35,14 +37,21 @@ def checked(source: str, table: Table, request: Request) -> Columns:
     dropped = odd.filter("is_dropped")["row"].unique()
     bad = odd.filter(~odd["row"].is_in(dropped.implode())).sort("row", maintain_order=True)
     kept = np.delete(np.arange(size), [*dropped, *bad["row"]])
-    refused = _refusal(source, table, request, bad) if len(bad) or table.bad else ""
-    if refused and not (request.is_partial and len(kept)):
+    skipped = sorted({*table.bad, *(table.lines[row] for row in bad["row"])})
+    is_skipped = 0 < len(skipped) <= request.max_bad_lines
+    refused = _refusal(source, table, request, bad, len(kept)) if skipped else ""
+    if refused and not (len(kept) and (request.is_partial or is_skipped)):
         raise errors.DataError(refused)
     if not len(kept):
         empty = ", ".join(name for name, column in values.items() if not column.count())
         why = f"all rows are dropped; leave out columns without values (data.exclude): {empty}"
         raise errors.DataError(f"{source}: {why if size else 'has a header and no rows'}")
+    record: dict[str, Any] = {}
+    if is_skipped:
+        record["skipped_lines"] = skipped
+        log.warning("skipped, by data.max_bad_lines=%d: %s", request.max_bad_lines, refused)
     if len(dropped):
+        record["dropped_rows"] = len(dropped)
         log.info("%s: dropped %d of %d rows, for a missing value", source, len(dropped), size)
     frame = polars.DataFrame(values)
     others = {name: column_values.texts(table.frame[name].alias("")) for name in request.kept}
@@ -54,7 +63,7 @@ def checked(source: str, table: Table, request: Request) -> Columns:
         kept={name: column[kept] for name, column in others.items()},
         unit=table.unit,
         lines=np.asarray(table.lines)[kept],
-        record={"dropped_rows": len(dropped)} if len(dropped) else {},
+        record=record,
         refused=refused,
     )
 
@@ -95,7 +104,9 @@ def _report_kinds(
             )  # fmt: skip
 
 
-def _refusal(source: str, table: Table, request: Request, bad: polars.DataFrame) -> str:
+def _refusal(
+    source: str, table: Table, request: Request, bad: polars.DataFrame, number_valid: int
+) -> str:
     """The first bad rows, and the remedies."""
     first = bad.unique("row", keep="first", maintain_order=True)
     faults = dict(table.bad)
@@ -109,6 +120,8 @@ def _refusal(source: str, table: Table, request: Request, bad: polars.DataFrame)
         faults[table.lines[row]] = f", column {name!r}: {fault}"
     shown = [f"{table.unit} {line}{faults[line]}" for line in sorted(faults)[:MOST_SHOWN]]
     number, remedy = len(first) + len(table.bad), _remedy(bad, request)
+    if number_valid and number > request.max_bad_lines and not request.is_partial:
+        remedy = f"{remedy}, or skip them with data.max_bad_lines={number}"
     if number == 1:
         return f"{source}, {shown[0]}; {remedy}" if source else f"{shown[0]}; {remedy}"
     more = f"  and {number - len(shown)} more\n" if number > len(shown) else ""

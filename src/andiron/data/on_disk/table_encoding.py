@@ -27,7 +27,7 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.data.on_disk.category_names import distinct, places
-from andiron.data.on_disk.columns import Categories, Columns, Decimal, Kind, Reading
+from andiron.data.on_disk.columns import Categories, Columns, Decimal, Kind, Reading, Thousands
 from andiron.plain import readable
 
 QUANTITIES = ("number", "date")
@@ -83,6 +83,7 @@ class TableEncoding:
     missing: Literal["refuse", "median", "mean"] | float = "refuse"
     date_format: str | None = None
     decimal: Decimal = "."
+    thousands: Thousands | None = None
     missing_values: Sequence[str | float] | None = None
 
     @property
@@ -138,7 +139,9 @@ class TableEncoding:
             else "date" if column.kind == "date" else "text"
             for column in self.columns
         }  # fmt: skip
-        return Reading(kinds, self.date_format, self.decimal, self.missing_values)
+        return Reading(
+            kinds, self.date_format, self.decimal, self.thousands, self.missing_values
+        )
 
     def warn_of_unknown_categories(self, table: Columns) -> None:
         """Logs the categories of `table` that the training rows lacked, with their numbers."""
@@ -208,7 +211,12 @@ def fitted(
         columns.append(ColumnEncoding(name, encoded, categories=names))
     reading, learned = table.reading, "refuse" if missing == "drop" else missing
     return TableEncoding(
-        tuple(columns), learned, reading.date_format, reading.decimal, reading.missing_values
+        tuple(columns),
+        learned,
+        reading.date_format,
+        reading.decimal,
+        reading.thousands,
+        reading.missing_values,
     )
 
 

@@ -5,6 +5,7 @@ Other formats of files are named. A cell has one text wherever it comes from:
 """
 
 import bz2
+import codecs
 import gzip
 import io
 import json
@@ -23,11 +24,12 @@ from andiron import errors
 from andiron.data.on_disk import other_files
 from andiron.data.on_disk.category_names import parsed
 from andiron.data.on_disk.column_values import text_of
-from andiron.data.on_disk.columns import Request, is_frame
+from andiron.data.on_disk.columns import Reading, Request, is_frame
 from andiron.disk import files
 
 File = io.BufferedIOBase | BinaryIO
 COMPRESSED = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ": lzma}
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 PARQUET = (".parquet", ".pq")
 MOST_DIGITS = 38  # of a decimal that polars reads
 NO_CELL = (polars.Binary, polars.Duration, polars.Object, polars.BaseExtension)
@@ -63,6 +65,8 @@ def opened(path: Path, content: bytes | None, encoding: str | None) -> Iterator[
                     file = module.open(source)
             if what := other_files.what(path, _start(file)):
                 raise errors.DataError(f"{path}: {what}")
+            if encoding is None and _start(file).startswith(UTF_16):
+                encoding = "utf-16"
             yield file if encoding is None else _decoded(path, file, encoding)
     except (OSError, ValueError, EOFError, lzma.LZMAError, polars.exceptions.PolarsError,
             polars.exceptions.PanicException) as error:  # fmt: skip
@@ -151,7 +155,7 @@ def of_frame(frame: Any, request: Request) -> Table:
     named = {str(name): name for name in frame.columns}
     features = chosen(Path("the data frame"), request, [*named], ())
     columns = polars.DataFrame(
-        {name: _series(frame[named[name]]) for name in request.columns(features)}
+        {name: _series(frame[named[name]], request.reading) for name in request.columns(features)}
     )
     _check_kinds("the data frame", columns.schema)
     return Table("row", features, columns, range(len(columns)))
@@ -166,12 +170,12 @@ def of_mappings(rows: Iterable[Mapping[str, Any]], request: Request) -> Table:
         if absent := [name for name in schema if name not in row]:
             bad[number] = f": has no column {absent[0]!r}{errors.nearest(absent[0], map(str, row))}"
         else:
-            good[number] = [text_of(row[name]) for name in schema]
+            good[number] = [text_of(row[name], request.reading.decimal) for name in schema]
     frame = polars.DataFrame([*good.values()], schema=schema, orient="row")
     return Table("row", features, frame, [*good], bad)
 
 
-def _series(column: Any) -> polars.Series:
+def _series(column: Any, reading: Reading) -> polars.Series:
     """A column of a data frame; of pandas, which need not have Arrow."""
     if is_frame(column):
         raise errors.DataError(
@@ -182,7 +186,7 @@ def _series(column: Any) -> polars.Series:
         return column
     if getattr(column.dtype, "kind", "O") in "biuf" and isinstance(column.dtype, np.dtype):
         return polars.Series(column.to_numpy())
-    return polars.Series([*map(text_of, column)], dtype=polars.String)
+    return polars.Series([text_of(value, reading.decimal) for value in column], dtype=polars.String)
 
 
 def _check_kinds(source: str | Path, kinds: Mapping[str, Any]) -> None:

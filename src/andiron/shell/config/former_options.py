@@ -4,8 +4,8 @@
 {'checkpoint': {'last': 2, 'every': {'updates': 50, 'epochs': 1}}}
 >>> remedy("checkpoint.every_minutes", {"checkpoint": {"every_minutes": 10}})
 'give checkpoint.every=10minutes'
->>> current({"data": {"_target_": "andiron.data.csv", "thousands": None, "max_bad_lines": 3}})
-{'data': {'_target_': 'andiron.data.csv', 'max_bad_lines': 3}}
+>>> current({"data": {"_target_": "andiron.data.csv", "delimiter": ",", "text": "codes"}})
+{'data': {'_target_': 'andiron.data.csv', 'text': 'codes'}}
 """
 
 import copy
@@ -19,9 +19,7 @@ CSV = "andiron.data.csv"
 OF_TABLES: Mapping[str, tuple[tuple[Any, ...], str]] = {  # values without effect, and the remedy
     "standardise": ((True,), "numbers are always standardised; data=safetensors leaves them as is"),
     "text": (("one_hot",), "give data.categories=codes for codes"),
-    "thousands": ((None,), "write numbers without separators of thousands"),
     "delimiter": ((None, ",", ";", "\t", "|", " "), "one of , ; tab | and space is detected"),
-    "max_bad_lines": ((0,), "correct or remove invalid lines"),
     "units": ((None,), "write numbers without units"),
 }
 # of checkpoints and tables
