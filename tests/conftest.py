@@ -100,6 +100,12 @@ def mnist_root() -> Path:
     return root
 
 
+@pytest.fixture
+def needs_lab() -> None:
+    """Skips the test where the lab is deleted."""
+    pytest.importorskip("andiron_lab", reason="needs andiron_lab")
+
+
 class HostReads(TorchDispatchMode):
     """Counts how often a tensor's value is read, which is when a GPU is waited for."""
 

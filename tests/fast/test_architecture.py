@@ -161,10 +161,12 @@ def test_a_name_from_the_face_of_a_package_counts_for_its_own_module():
     assert homes(ast.parse("from a.b import x, y, c\nfrom a import d"), trees) == {"a.b.c", "a.d"}
 
 
+@pytest.mark.usefixtures("needs_lab")
 def test_every_part_of_the_house_has_a_floor():
     assert {part(module) for module in modules() if part(module)} == set(FLOOR)
 
 
+@pytest.mark.usefixtures("needs_lab")
 def test_the_plan_of_the_house_has_every_module_once():
     listed = listed_kinds()
     entries = {module: entry_of(module, listed) for module in modules()}
@@ -298,6 +300,7 @@ def names_used() -> set[str]:
     return used
 
 
+@pytest.mark.usefixtures("needs_lab")
 def test_benchmarks_and_proofs_use_names_that_the_package_has():
     missing = []  # the type checker reads src/ only
     for folder in ("benchmarks", "proofs", "scripts"):

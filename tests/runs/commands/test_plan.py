@@ -66,6 +66,7 @@ def test_checkpoints_are_advised_by_the_seconds_of_a_question(planned):
     }  # fmt: skip
 
 
+@pytest.mark.usefixtures("needs_lab")
 def test_each_layer_has_its_shape_parameters_operations_and_memory(planned):
     rows = {row[0]: row[1:] for row in cells(planned[1]) if len(row) == 5}
     operations = 2 * 64 * 64 * 512  # a multiplication and an addition for each weight and sample
