@@ -13,7 +13,7 @@ import pytest
 import runs_made
 from in_process import called
 
-from andiron.run_folder import RunFolder
+from andiron.run_folder import LEDGER, RunFolder
 from andiron.shell.run import claim, replaced_run, run_record
 from andiron.wings.runs import command as runs, run_details
 
@@ -119,6 +119,22 @@ def test_the_best_run_is_printed_as_a_folder(trained):
     assert lowest == by_accuracy[min(by_accuracy)] + "\n"
     assert "f1: no run here has it" in words("best", "--metric", "f1", cwd=trained, code=2)
     assert "no run in empty" in words("best", _made(trained / "empty").name, cwd=trained, code=2)
+
+
+def test_a_sweep_is_judged_by_its_objective_and_a_mixture_says_by_what(here):
+    rows = json.loads(words("list", "--json", cwd=here))["runs"]
+    values = [row["metrics"]["valid/accuracy"]["best"] for row in rows]
+    best = rows[values.index(max(values))]["path"]
+    by_loss = words("best", cwd=here)
+    ledger = here / "outputs" / LEDGER
+    ledger.write_text(json.dumps({"event": "sweep", "objective": "valid/accuracy.last"}) + "\n")
+
+    assert words("best", "outputs", cwd=here) == f"{best}\n" != by_loss
+    assert "valid/accuracy" in words("list", cwd=here).splitlines()[0]
+    shutil.copytree(here / "outputs" / "adam", here / "multirun" / "alone")
+    ended = called(runs.main, "best", cwd=here)
+    assert "by valid/accuracy.last; some runs follow valid/loss" in ended.errors
+    assert ended.output == f"{best}\n"
 
 
 def _made(path):

@@ -45,7 +45,7 @@ def list_runs(options: Options) -> None:
         return
     if runs:
         columns = options.columns.split(",") if options.columns else None
-        print(run_list.as_table(runs, run_list.metric_of(runs, metric), columns))
+        print(run_list.as_table(runs, _metric_of(runs, metric), columns))
     else:
         print("no runs", file=sys.stderr)
 
@@ -73,7 +73,7 @@ def compare(options: Options) -> None:
             print(f"{text_table.cell(run.path)}: {what}", file=sys.stderr)
     if not any(run.metrics for run in runs):
         raise errors.SelectionError("no run has metrics to compare")
-    metric = run_list.metric_of(measured, options.metric)
+    metric = _metric_of(measured, options.metric)
     direction = options.direction or run_values.known_direction(metric, runs)
     rows = seed_groups.compared(measured, metric, direction)
     curves = epoch_curves.curves(rows, metric)
@@ -115,7 +115,7 @@ def _draw(options: Options, curves: Sequence[epoch_curves.Curve], metric: str) -
 def best(options: Options) -> None:
     """Prints the folder of the finished run with the best value of a metric."""
     runs = require_runs(options)
-    metric = run_list.metric_of(runs, options.metric)
+    metric = _metric_of(runs, options.metric)
     valued = [
         run
         for run in runs
@@ -157,6 +157,11 @@ def remove(options: Options) -> int:
     if not options.folders and not options.where:
         raise errors.SelectionError("name the runs to remove: folders, or --where")
     return clearing.remove(require_runs(options), is_agreed=options.yes)
+
+
+def _metric_of(runs: Sequence[RunReader], name: str | None) -> str:
+    sweeps = {run.path.parent for run in runs if name is None and is_sweep(run.path.parent)}
+    return run_list.metric_of(runs, name, {path: sweep_results.objective(path) for path in sweeps})
 
 
 def _run_folder(name: Path) -> RunFolder:

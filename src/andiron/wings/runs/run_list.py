@@ -1,13 +1,16 @@
 """Runs as rows of a text table, or as JSON objects."""
 
+import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from andiron.plain.improvement import LAST
 from andiron.plain.plain_values import moment
-from andiron.plain.readable import duration
+from andiron.plain.readable import duration, joined
 from andiron.plain.states import State
 from andiron.shell.run import status
 from andiron.wings.runs.run_reader import RunReader
@@ -17,15 +20,25 @@ from andiron.wings.runs.text_table import measured, table
 DEFAULT_METRIC = "valid/loss"
 
 
-def metric_of(runs: Sequence[RunReader], name: str | None = None) -> str:
-    """The full name of the metric `name`, or of the metric that most runs' checkpoints follow.
+def metric_of(
+    runs: Sequence[RunReader],
+    name: str | None = None,
+    objectives: Mapping[Path, str | None] = MappingProxyType({}),
+) -> str:
+    """The full name of the metric `name`, or of the one that most runs follow.
 
+    A run follows the objective of its sweep, in `objectives` by the sweep's folder, or else the
+    metric of its checkpoints. Of several, a line on stderr names the chosen one.
     Raises: SelectionError if no run has measured `name`.
     """
     if name is not None:
         return Names(runs).metric(name)
-    followed = Counter(run.followed for run in runs if run.followed in run.metrics)
-    return str(followed.most_common(1)[0][0]) if followed else DEFAULT_METRIC
+    aims = ((run, objectives.get(run.path.parent) or run.followed) for run in runs)
+    followed = Counter(aim for run, aim in aims if aim and aim.removesuffix(LAST) in run.metrics)
+    metric, *others = [aim for aim, _ in followed.most_common()] or [DEFAULT_METRIC]
+    if others:
+        print(f"by {metric}; some runs follow {joined(others)}: --metric chooses", file=sys.stderr)
+    return metric
 
 
 def as_table(runs: Sequence[RunReader], metric: str, columns: Sequence[str] | None = None) -> str:

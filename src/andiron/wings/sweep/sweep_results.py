@@ -87,6 +87,16 @@ class Results:
         return "\n\n".join(parts)
 
 
+def objective(folder: Path) -> str | None:
+    """The metric that the sweep was given as its only objective."""
+    return _objective(ledger.read(folder))
+
+
+def _objective(sweep: ledger.Sweep) -> str | None:
+    own = sweep.facts.get("objective")
+    return own if isinstance(own, str) else None
+
+
 def of_folder(folder: Path, metric: str | None = None, direction: str | None = None) -> Results:
     """The results of a sweep folder, by `metric` or else by the sweep's objective.
 
@@ -102,10 +112,10 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
         if (job.status == State.DONE or job.has_paused) and (run := sweep.run_of(job))
     }
     measured = [run for run in run_reader.read(map(RunFolder, by_path)) if run.metrics]
-    own = sweep.facts.get("objective")
+    own = _objective(sweep)
     if not (done := [run for run in measured if by_path[run.path].status == State.DONE]):
-        return Results(folder, jobs, metric or str(own or ""))
-    by_objective = run_list.metric_of(done, own if isinstance(own, str) else None)
+        return Results(folder, jobs, metric or own or "")
+    by_objective = run_list.metric_of(done, own)
     name = run_list.metric_of(done, metric) if metric else by_objective
     direction = direction or run_values.known_direction(name, done)
     out = {ledger.configuration(job) for job in jobs if job.status and job.status.is_bad_trial}
