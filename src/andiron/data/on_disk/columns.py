@@ -21,6 +21,7 @@ Decimal = Literal[".", ","]
 Thousands = Literal[".", ",", " ", "'"]
 Names = Sequence[str]
 Categories = Literal["one_hot", "codes"]
+Missing = Literal["refuse", "drop", "median", "mean"] | float  # of features
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Request:
     weight: str | None = None
     kept: Sequence[str] = ()  # further columns, as text
     reading: Reading = PLAIN
-    missing: str | float = "refuse"
+    missing: Missing = "refuse"
     max_bad_lines: int = 0
     has_number_targets: bool = False
     is_partial: bool = False  # invalid rows are left out, and named in `Columns.refused`

@@ -27,7 +27,9 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.data.on_disk.category_names import distinct, places
-from andiron.data.on_disk.columns import Categories, Columns, Decimal, Kind, Reading, Thousands
+from andiron.data.on_disk.columns import (
+    Categories, Columns, Decimal, Kind, Missing, Reading, Thousands,
+)  # fmt: skip
 from andiron.plain import readable
 
 QUANTITIES = ("number", "date")
@@ -180,7 +182,7 @@ def fitted(
     table: Columns,
     rows: Int[Tensor, " number"],
     *,
-    missing: str | float = "refuse",
+    missing: Missing = "refuse",
     categories: Categories | Collection[str] = (),
 ) -> TableEncoding:
     """The encoding of the table's columns, learned from `rows`.
@@ -230,7 +232,7 @@ def _plain(column: str) -> ColumnEncoding:
     return ColumnEncoding(column, "number")
 
 
-def _fill(values: Any, missing: str | float) -> float | None:
+def _fill(values: Any, missing: Missing) -> float | None:
     if not isinstance(missing, str):
         return float(missing)
     numbers = torch.tensor(values.to_numpy())

@@ -12,7 +12,7 @@ from torch import Tensor
 from andiron.data.batchers import ArrayBatcher
 from andiron.data.dataset import ArrayDataset
 from andiron.data.on_disk import table_encoding
-from andiron.data.on_disk.columns import Columns
+from andiron.data.on_disk.columns import Columns, Missing
 from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.splitting import splits, standardisation
 from andiron.ranges import Validation
@@ -110,7 +110,7 @@ def of_rows(
     *,
     target_columns: Sequence[str] = (),
     class_names: Sequence[str] | None = None,
-    missing: str | float = "refuse",
+    missing: Missing = "refuse",
     categories: Any = (),
     weights: Tensor | None = None,
     **described: Any,

@@ -30,7 +30,7 @@ OF_TORCH = (
     "torch.nn", "torch.nn.functional", "torch.optim", "torch.optim.lr_scheduler",
     "torchvision.models", "torchvision.transforms.v2",
 )  # fmt: skip
-Node = tuple[str, str, Mapping[str, Any]]  # after its option and its place: metrics.f1, metrics
+Node = tuple[str, str, Any]  # after its option and its place: metrics.f1, metrics
 
 
 @dataclass(frozen=True)

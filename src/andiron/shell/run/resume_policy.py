@@ -127,7 +127,7 @@ def warn_of_order(changes: Mapping[str, Any], batch: int) -> None:
         )
 
 
-def policy_of(path: Path, *, is_fork: bool = False) -> str:
+def policy_of(path: Path, *, is_fork: bool = False) -> Resume:
     """Whether a resumed run, or a fork, may change the option: free, ask or never."""
     group, name = path[0], path[-1]
     policy = schema.resume_policy()[group]
