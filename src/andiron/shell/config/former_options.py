@@ -8,7 +8,6 @@
 {'data': {'_target_': 'andiron.data.csv', 'text': 'codes'}}
 """
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,9 +28,8 @@ NAMES = [*(f"checkpoint.{name}" for name in UNITS), *(f"data.{name}" for name in
 def current(plain: Mapping[str, Any]) -> Mapping[str, Any]:
     """The options of a record, with checkpoint.every in place of its former spellings.
 
-    Former options of tables are left out if their values had no effect.
+    Former options of tables are removed from the nodes if their values had no effect.
     """
-    plain = copy.deepcopy({**plain})
     for _, _, inner in trust.nodes(plain):
         for name, (without_effect, _) in OF_TABLES.items() if inner["_target_"] == CSV else ():
             if name in inner and inner[name] in without_effect:
