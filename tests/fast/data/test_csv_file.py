@@ -204,7 +204,8 @@ def with_line(number, line, table=HOUSES):
            f"read text ('data.categories=[\"rooms\"]'), {SKIP}")
           for odd in ("many", "31/05/2024", "\u0664", "-inf", "1e999", "1_000")),
         *((with_line(5, f"49,{gap},3008.5"),
-           f"table.csv, line 5, column 'rooms': has no value{shown}; {LEAVE_OUT}, or {FILL}, {SKIP}")
+           f"table.csv, line 5, column 'rooms': has no value{shown}; {LEAVE_OUT}, or {FILL}, "
+           f"{SKIP}")
           for gap, shown in (("", ""), (" ", ""), ("nan", " ('nan')"))),
         (with_line(5, "49,4,"),
          "table.csv, line 5, column 'price': has no value; correct or remove them, or "
