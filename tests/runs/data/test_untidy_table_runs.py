@@ -170,7 +170,7 @@ def test_a_run_with_an_option_of_an_earlier_version_resumes(here):
     ended = called(evaluate.main, "run", cwd=here)
     assert ended.code == 0, ended.errors
     refused = called(train.main, "data=csv", "data.path=t.csv", "data.target=y",
-                     "data.delimiter=,", cwd=here)  # fmt: skip
+                     "data.delimiter=tab", cwd=here)  # fmt: skip
     assert "data.delimiter: no such option; one of , ; tab" in refused.errors
 
 
