@@ -146,6 +146,7 @@ def test_the_newest_run_is_resumed_by_its_age(here):
     assert f"resuming from {here}/outputs/2026-01-01/b/checkpoints" in said
 
 
+@pytest.mark.usefixtures("needs_lab")
 def test_a_name_is_part_of_the_folders_and_the_layers_shown_change_no_bit(here, runs):
     code, said, _ = trained("name=mine", "show_layers=true", *RUN[1:])
     assert code == 0 and "│ layers.1 Linear  │ 64x8   │" in said

@@ -129,6 +129,7 @@ def test_a_run_on_mappings_is_evaluated_predicted_and_exported(project):
         )  # fmt: skip
 
 
+@pytest.mark.usefixtures("needs_lab")
 def test_a_sample_of_yes_or_no_has_a_label_and_is_learned(project):
     binary = *OWN[:3], "loss=binary_cross_entropy", "metrics=binary", *OWN[5:], "lr=0.1"
     sizes = "+data.train.classes=2", "data.num_classes=2", "+model.outputs=1"
