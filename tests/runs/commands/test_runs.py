@@ -193,6 +193,17 @@ def test_latest_is_the_newest_run(here):
     assert [row.split() for row in rows[1:]] == [["outputs/2026-11-22/sgd-1", "1"]]
 
 
+def test_runs_are_found_where_the_pages_put_them(here):
+    shutil.move(here / "outputs", here / "runs")
+    (here / "link").symlink_to(here / "runs")
+    (here / "network").mkdir()
+    (here / "network" / "config.json").write_text("{}")  # of another program
+
+    assert words("list", cwd=here).count("runs/") == len(NAMES)
+    assert words("best", cwd=here).startswith("runs/")
+    assert words("show", "latest", cwd=here).startswith("runs/sgd-2")
+
+
 def test_two_runs_differ_in_what_is_printed(trained):
     found = json.loads(words("diff", "outputs/sgd-1", "outputs/sgd-2", "--json", cwd=trained))
 

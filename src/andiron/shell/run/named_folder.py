@@ -1,6 +1,7 @@
 """The run folder that a command names: by its path, or as `latest`."""
 
 import glob
+import itertools
 import os
 from pathlib import Path
 
@@ -10,9 +11,11 @@ from andiron.run_folder import RunFolder
 from andiron.shell.run import status
 from andiron.shell.run.log_file import is_held
 
+OF_TRAINING = (Path("outputs"), Path("multirun"))
 RUNS_BELOW = (  # as in conf/hydra/output
     "outputs/????-??-??/*", "multirun/????-??-??/*/*", "multirun/*/*",
 )  # fmt: skip
+LEVELS, MOST_FOLDERS = 4, 2000  # that are searched for other runs, and folders of a level
 LATEST = "latest"
 
 
@@ -54,16 +57,36 @@ def newest(option: str = "resume=") -> Path:
     """
     config = RunFolder(Path()).config.name
     paths = [path for pattern in RUNS_BELOW for path in _parents(f"{pattern}/{config}", Path.cwd())]
+    paths += [Path.cwd() / path for path in elsewhere()]
     # a status that a full disk cut off has no start time: that run counts as the oldest
     paths.sort(key=lambda path: str(status.read(RunFolder(path)).get("started", "")), reverse=True)
     for path in paths:
         folder = RunFolder(path)
         if not status.is_untrained(folder) or is_held(folder.log):
             return path
-    places = " or ".join(RUNS_BELOW)
+    places = f"{' or '.join(RUNS_BELOW)}, or within {LEVELS} folders below here"
     raise errors.RunFolderError(
         f"{option}latest: no run in {places}; name its folder: {option}<run folder>"
     )
+
+
+def elsewhere() -> list[Path]:
+    """The run folders at most LEVELS below the current directory, outside of `OF_TRAINING`.
+
+    MOST_FOLDERS of a level are searched, without links and hidden folders.
+    """
+    runs, level, status_file = [], [Path()], RunFolder(Path()).status
+    for _ in range(LEVELS):
+        below = (
+            folder / name
+            for folder in level
+            for name in sorted(glob.glob("*/", root_dir=folder))
+            if (folder / name) not in OF_TRAINING and not (folder / name).is_symlink()
+        )
+        folders = [*itertools.islice(below, MOST_FOLDERS)]
+        runs += [folder for folder in folders if (folder / status_file).is_file()]
+        level = [folder for folder in folders if folder not in runs]
+    return runs
 
 
 def _parents(pattern: str, root: Path) -> list[Path]:

@@ -27,7 +27,7 @@ from andiron.wings.sweep import sweep_results
 from andiron.wings.trained import named_output
 
 LATEST = Path(named_folder.LATEST)
-DEFAULT_FOLDERS = (Path("outputs"), Path("multirun"))
+DEFAULT_FOLDERS = named_folder.OF_TRAINING
 EXIT_USAGE = 2
 Options = argparse.Namespace
 
@@ -172,7 +172,7 @@ def _run_folder(name: Path) -> RunFolder:
 def _filtered_runs(options: Options, given: Sequence[Path] = ()) -> list[RunReader]:
     given = given or options.folders
     named = [_run_folder(path).path if path == LATEST else path for path in given]
-    folders = named or filter(Path.is_dir, DEFAULT_FOLDERS)
+    folders = named or [*filter(Path.is_dir, DEFAULT_FOLDERS), *named_folder.elsewhere()]
     runs = run_reader.read(run_search.run_folders(folders))
     return run_filter.chosen(runs, options.where)
 
@@ -220,7 +220,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "nargs": "*",
         "type": Path,
         "metavar": "FOLDER",
-        "help": "run folders, folders that contain runs, or latest (default: outputs and multirun)",
+        "help": "run folders, folders that contain runs, or latest (default: all below)",
     },
     "run": RUN,
     "a": RUN,
