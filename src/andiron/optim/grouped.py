@@ -122,7 +122,8 @@ class GroupedOptimizer:
                 continue
             is_all = len(stepped) == len(groups) and len(optimizer.parameters) == len(gradients)
             part = gradients if is_whole and is_all else part_of(gradients, stepped)
-            part = transformed(part, stepped, updates)
+            if any(group.transform is not None for group in stepped):
+                part = transformed(part, stepped, updates)
             if not part:
                 continue
             again = None

@@ -8,14 +8,14 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from andiron.plain import private_torch
-from andiron.ranges import Betas, Fraction, NonNegative
+from andiron.ranges import Fraction, NonNegative
 
 Options = dict[str, Any]
 Tensors = list[Tensor]
@@ -88,7 +88,7 @@ class Adan(Adaptive):
         self,
         params: Params,
         lr: float = 1e-3,
-        betas: tuple[Fraction, Fraction, Fraction] = (0.98, 0.92, 0.99),
+        betas: Sequence[Fraction] = (0.98, 0.92, 0.99),
         eps: NonNegative = 1e-8,
         weight_decay: NonNegative = 0.0,
     ):
@@ -135,7 +135,7 @@ class Lamb(Adaptive):
         self,
         params: Params,
         lr: float = 1e-3,
-        betas: Betas = (0.9, 0.999),
+        betas: Sequence[Fraction] = (0.9, 0.999),
         eps: NonNegative = 1e-6,
         weight_decay: NonNegative = 0.01,
         always_adapt: bool = False,

@@ -20,7 +20,8 @@ def plain_job(
     sweep: DictConfig, overrides: Sequence[str], loader: ConfigLoader
 ) -> DictConfig | None:
     """The job as Hydra's `load_sweep_config` composes it; None if it differs in other things."""
-    shared = set(sweep.hydra.overrides.task)
+    # as typed: `${width}` in one may be an option of the job alone
+    shared = set(OmegaConf.to_container(sweep.hydra.overrides.task, resolve=False))
     parsed = [override for override in map(arguments.parsed_override, overrides) if override]
     own = [override for override in parsed if override.input_line not in shared]
     options = [f"{override.key_or_group}." for override in parsed]
