@@ -60,6 +60,11 @@ def uses_default_generators(dataset: Dataset) -> bool:
     return bool(getattr(dataset, "uses_default_generators", False))
 
 
+def is_stream(dataset: object) -> bool:
+    """Whether an index is another sample in each epoch."""
+    return bool(getattr(dataset, "is_stream", False))
+
+
 def sample_name(dataset: Any, index: int) -> str | None:
     """The name of a sample, such as its file, if the data set has `sample_name(index)`."""
     name = getattr(dataset, "sample_name", None)

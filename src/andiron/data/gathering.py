@@ -47,7 +47,7 @@ class Gather:
         for place, augmentation in enumerate(self.augmentations):
             augmented = _augmented(augmentation, augmented, replace(draws, place=place))
             if is_weighted and augmented.targets is not raw.targets:
-                name = getattr(augmentation, "name", type(augmentation).__name__)
+                name = name_of(augmentation)
                 raise errors.DataError(
                     f"augmentation: {name} changes targets, and samples with weights keep theirs; "
                     "leave one of the two out"
@@ -65,12 +65,17 @@ class Gather:
             return error
 
 
+def name_of(augmentation: Augmentation) -> str:
+    """The name that errors and records give an augmentation: of its class, unless it has one."""
+    return str(getattr(augmentation, "name", type(augmentation).__name__))
+
+
 def _augmented(augmentation: Augmentation, raw: Any, draws: Draws) -> Any:
     try:
         return augmentation(raw, draws)
     except Exception as error:
         given = errors.shapes(raw, "inputs") or type(raw).__name__
-        name = getattr(augmentation, "name", type(augmentation).__name__)
+        name = name_of(augmentation)
         what = f"augmentation: {name} cannot change {given}"
         errors.explain(error, what, "leave it out, or choose data that it is for")
         raise

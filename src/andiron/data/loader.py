@@ -26,7 +26,9 @@ from andiron import distributed, errors, randomness
 from andiron.data import gathering, prefetch
 from andiron.data.augment.sample_random import Augmentation
 from andiron.data.batchers import ArrayBatcher, ImageBatcher
-from andiron.data.dataset import ArrayDataset, Batch, Batcher, Dataset, uses_default_generators
+from andiron.data.dataset import (
+    ArrayDataset, Batch, Batcher, Dataset, is_stream, uses_default_generators,
+)  # fmt: skip
 from andiron.data.gathering import Request
 from andiron.data.loading import worker_limits, worker_signals
 from andiron.distributed import ALONE, Sliced, World
@@ -107,7 +109,7 @@ class DataLoader:
 
     def order(self, epoch: int) -> Int[Tensor, " size"]:
         """The indices of the epoch's samples, in order."""
-        if self.shuffle_seed is None or getattr(self.dataset, "is_stream", False):
+        if self.shuffle_seed is None or is_stream(self.dataset):
             return torch.arange(self.num_items)
         return randomness.permutation(self.num_items, self.shuffle_seed, epoch)
 

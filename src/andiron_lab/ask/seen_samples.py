@@ -16,8 +16,8 @@ from torch import Tensor
 from andiron import errors, gradients
 from andiron.data import structures
 from andiron.data.augment.sample_random import Draws
-from andiron.data.dataset import sample_name, uses_default_generators
-from andiron.data.gathering import Gather, Request
+from andiron.data.dataset import is_stream, sample_name, uses_default_generators
+from andiron.data.gathering import Gather, Request, name_of
 from andiron.distributed import Sliced
 from andiron_lab.ask.engine import Instrument, Update
 from andiron.wings.trained import evaluating, predictions
@@ -45,7 +45,7 @@ class SeenSamples(Instrument):
 
     def before(self, update: Update) -> None:
         if self._sample is not None or not self._wanted:
-            if any(getattr(source, "is_stream", False) for source in _sources(update)):
+            if any(map(is_stream, _sources(update))):
                 raise errors.SelectionError(
                     f"{update.splits.name}: an index of a stream is another sample in each epoch; "
                     "ask by --update or --spikes"
@@ -166,5 +166,5 @@ def _drawn(update: Update, index: int) -> Row:
         if draws.noted and getattr(raw, "targets", None) is before:  # mixes no samples
             numbers |= {purpose: drawn[0].tolist() for purpose, drawn in draws.noted.items()}
         else:
-            unrecorded.append(getattr(augmentation, "name", type(augmentation).__name__))
+            unrecorded.append(name_of(augmentation))
     return {"drawn": numbers, "unrecorded": unrecorded}

@@ -16,7 +16,7 @@ from andiron.data.composed.composed_datasets import (
     joined,
     targets_of,
 )
-from andiron.data.dataset import ArrayDataset, Classes, Dataset
+from andiron.data.dataset import ArrayDataset, Classes, Dataset, is_stream
 from andiron.data.splitting import splits
 from andiron.data.splitting.splits import Splits
 from andiron.ranges import Count, Index, Node, Seed
@@ -175,7 +175,7 @@ def redivided(data: Splits, name: str, train: Tensor, valid: Tensor | None = Non
     from its training samples is learned from the new ones, if it has a `refit` that fits.
     Raises: ValueError for a stream, whose sample at an index is another one in each epoch.
     """
-    if getattr(data.train, "is_stream", False):
+    if is_stream(data.train):
         raise ValueError(f"{data.name} is a stream: choose its samples in its __iter__")
     if (refit := data.own_refit) is not None:
         rows = refit.rows
