@@ -81,7 +81,7 @@ def commands(page):
 
 @pytest.fixture
 def files_of_a_user(here):
-    """What the first pages name: pictures in a folder for each class, and a table."""
+    """The files that the first pages name: pictures in a folder for each class, and a table."""
     digits = data.digits(valid=0.1, split_seed=0).train
     for number, (pixels, digit) in enumerate(zip(digits.inputs[:60, 0], digits.targets.tolist())):
         folder = here / "photos" / f"digit {digit}"

@@ -29,7 +29,7 @@ class Described:
     """A data set without its samples; the fields are as in `Splits`.
 
     `input_dtype` is the type of the stored inputs, such as uint8; None if it is not known.
-    `options` are those of the data set in the configuration, if it has one.
+    `options` is the data set's node in the configuration, if it has one.
     """
 
     name: str

@@ -46,7 +46,7 @@ class Curve(ABC):
 
     @abstractmethod
     def value(self, logits: Tensor, targets: Tensor) -> Result:
-        """The metric's value, from those of all samples."""
+        """The metric's value, from the scores of all samples."""
 
 
 @dataclass(kw_only=True)

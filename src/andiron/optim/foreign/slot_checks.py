@@ -1,8 +1,8 @@
 """Checks a saved optimizer state: for each parameter the slots that a step of its class leaves.
 
 A kernel addresses the slots of a parameter like the parameter itself: a slot of another shape or
-dtype makes it read and write out of bounds. A class of another package checks its own slots. Those
-of LBFGS and SparseAdam, which no step with these gradients leaves, are taken as the file has them.
+dtype makes it read and write out of bounds. A class of another package checks its own slots. The
+slots of LBFGS and SparseAdam, which no step with these gradients leaves, are taken as saved.
 """
 
 from collections.abc import Iterator, Mapping
@@ -69,7 +69,7 @@ def _slot_problems(optimizer: Optimizer, state: Tensors) -> Iterator[str]:
 
 
 def _count_problems(key: str, slot: str, tensor: Tensor) -> Iterator[str]:
-    """A line for a number or length that is none, or that no step can have left."""
+    """A line for a number or length of another type, or that no step can have left."""
     is_counter = slot.removesuffix(NUMBER) in COUNTERS
     if not (is_counter or slot.endswith((NUMBER, LENGTH))):
         return

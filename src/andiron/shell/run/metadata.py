@@ -175,7 +175,7 @@ def resumed(folder: RunFolder, facts: Facts, updates: int, changes: Changes) -> 
 def _warn_of_differences(
     facts: Facts, origin: Mapping[str, Any], last: Mapping[str, Any]
 ) -> None:
-    """Warns of processes, code, versions and a machine that are not those of the `last` session."""
+    """Warns of processes, code, versions and a machine that differ from the `last` session's."""
     earlier = last.get("processes", facts.processes)
     if earlier != facts.processes and facts.plain.get("slices") is None:
         log.warning(
