@@ -22,14 +22,14 @@ class Plain:
         with randomness.global_generators_restored():  # the import draws from Python's
             from rich.console import Console
 
-        return self._given or Console(width=100)
+        return self._given or Console(width=1000)  # a file or a pipe has none
 
     def start(self, progress: Progress) -> None:
         """Prints nothing yet."""
 
     def epoch_ended(self, progress: Progress, seconds: float) -> None:
         """Prints the epoch, its values on both splits, and its speed."""
-        shown = text.line(progress, seconds, self._console.width)
+        shown = text.line(progress, seconds)
         self._console.print(shown, highlight=False, markup=False, soft_wrap=True)
 
     def stop(self) -> None:

@@ -49,6 +49,13 @@ def test_plain_prints_exactly_one_line_an_epoch():
     assert begun == ["epoch 1/2  update    21 ", "epoch 2/2  update    42 "]
 
 
+def test_plain_cuts_no_value():
+    file, measured = io.StringIO(), progress(epoch=1, updates=21)
+    measured.latest = {"train": {f"metric{number}": 0.5 for number in range(20)}}
+    Plain(Console(file=file, width=80)).epoch_ended(measured, 0.1)
+    assert "metric19 0.5000" in file.getvalue() and "…" not in file.getvalue()
+
+
 def test_the_summary_has_best_its_epoch_last_parameters_time_and_place():
     file = io.StringIO()
     Plain(Console(file=file, width=100)).show(SUMMARY)
