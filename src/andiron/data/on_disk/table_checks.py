@@ -4,7 +4,6 @@ import json
 import logging
 import shlex
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 import polars
@@ -46,13 +45,11 @@ def checked(source: str, table: Table, request: Request) -> Columns:
         empty = ", ".join(name for name, column in values.items() if not column.count())
         why = f"all rows are dropped; leave out columns without values (data.exclude): {empty}"
         raise errors.DataError(f"{source}: {why if size else 'has a header and no rows'}")
-    record: dict[str, Any] = {}
     if is_skipped:
-        record["skipped_lines"] = skipped
         log.warning("skipped, by data.max_bad_lines=%d: %s", request.max_bad_lines, refused)
     if len(dropped):
-        record["dropped_rows"] = len(dropped)
         log.info("%s: dropped %d of %d rows, for a missing value", source, len(dropped), size)
+    record = {"skipped_lines": skipped if is_skipped else [], "dropped_rows": len(dropped)}
     frame = polars.DataFrame(values)
     others = {name: column_values.texts(table.frame[name].alias("")) for name in request.kept}
     return Columns(
@@ -63,7 +60,7 @@ def checked(source: str, table: Table, request: Request) -> Columns:
         kept={name: column[kept] for name, column in others.items()},
         unit=table.unit,
         lines=np.asarray(table.lines)[kept],
-        record=record,
+        record={name: value for name, value in record.items() if value},
         refused=refused,
     )
 
