@@ -21,7 +21,8 @@ def plain_job(
 ) -> DictConfig | None:
     """The job as Hydra's `load_sweep_config` composes it; None if it differs in other things."""
     # as typed: `${width}` in one may be an option of the job alone
-    shared = set(OmegaConf.to_container(sweep.hydra.overrides.task, resolve=False))
+    typed = OmegaConf.to_container(sweep.hydra.overrides.task, resolve=False)
+    shared = set(typed if isinstance(typed, list) else ())
     parsed = [override for override in map(arguments.parsed_override, overrides) if override]
     own = [override for override in parsed if override.input_line not in shared]
     options = [f"{override.key_or_group}." for override in parsed]
