@@ -156,7 +156,9 @@ def remove(options: Options) -> int:
     """Removes runs: the files that they wrote."""
     if not options.folders and not options.where:
         raise errors.SelectionError("name the runs to remove: folders, or --where")
-    return clearing.remove(require_runs(options), is_agreed=options.yes)
+    # what stands elsewhere is removed only if it is named
+    folders = options.folders or [*filter(Path.is_dir, DEFAULT_FOLDERS)]
+    return clearing.remove(require_runs(options, folders or DEFAULT_FOLDERS), is_agreed=options.yes)
 
 
 def _metric_of(runs: Sequence[RunReader], name: str | None) -> str:

@@ -25,7 +25,7 @@ def metric_of(
     name: str | None = None,
     objectives: Mapping[Path, str | None] = MappingProxyType({}),
 ) -> str:
-    """The full name of the metric `name`, or of the one that most runs follow.
+    """The full name of the metric `name`, or the one most runs follow.
 
     A run follows the objective of its sweep, in `objectives` by the sweep's folder, or else the
     metric of its checkpoints. Of several, a line on stderr names the chosen one.
