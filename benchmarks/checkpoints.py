@@ -157,8 +157,8 @@ def loading(made: Checkpoint, folder: Path) -> Sides:
         return elapsed()
 
     def andiron() -> Tensors:
-        found = checkpoint.load(folder / "loaded")
-        return {**found.model, **found.optimizer}
+        record = checkpoint.load(folder / "loaded")
+        return {**record.model, **record.optimizer}
 
     def verified() -> Tensors:
         manifest.verified(folder / "loaded")

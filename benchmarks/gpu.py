@@ -314,7 +314,7 @@ def overlap(place: Place) -> Row:
     for _ in range(ROUNDS + 1):
         for name, run in sides.items():
             times[name].append(place.seconds(run))
-    median = {name: 1000 * statistics.median(found[1:]) / number for name, found in times.items()}
+    median = {name: 1000 * statistics.median(result[1:]) / number for name, result in times.items()}
     cost = median["one by one"] - median["there"]
     hidden = f"{(median['one by one'] - median['ahead']) / cost:.0%}" if cost > 0 else "nothing"
     note = f"{median['there']:.2f} ms where the batch is there; {hidden} of the copy hidden"
@@ -364,9 +364,9 @@ def resumed(place: Place, name: str, overrides: str) -> Row:
     straight, stopped = (place.folder / f"{kind}-{own}" for kind in ("straight", "stopped"))
     side.trained(same_bits.Case(name, overrides), straight)
     side.trained(same_bits.Case(name, overrides, then="", is_terminated=True), stopped)
-    found = list(same_bits.differences(straight, stopped))
-    if found:
-        raise RuntimeError(f"{name}, stopped and resumed: {found[0]}")
+    result = list(same_bits.differences(straight, stopped))
+    if result:
+        raise RuntimeError(f"{name}, stopped and resumed: {result[0]}")
     return row(f"{name}, stopped and resumed", "same bits", "same bits")
 
 

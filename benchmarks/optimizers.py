@@ -63,8 +63,8 @@ def run(name: str, seed: int, epochs: int) -> dict[str, object]:
         *SETUPS[name],
     ]
     outcome = accuracy.andiron_run(seed, overrides, split=SPLIT.get(name, "test"))
-    found = {"setup": name, "seed": seed, "epochs": epochs}
-    return {**found, "accuracy": outcome.test_accuracy, "seconds": outcome.cpu_seconds}
+    result = {"setup": name, "seed": seed, "epochs": epochs}
+    return {**result, "accuracy": outcome.test_accuracy, "seconds": outcome.cpu_seconds}
 
 
 def table(results: list[dict[str, object]]) -> str:
@@ -132,7 +132,7 @@ def main() -> None:
     known = {(result["setup"], result["seed"], result["epochs"]) for result in done}
     with ThreadPoolExecutor(arguments.jobs) as pool:
         for result in pool.map(
-            lambda each: run(*each), [each for each in wanted if each not in known]
+            lambda value: run(*value), [value for value in wanted if value not in known]
         ):
             done.append(result)
             print(result, file=sys.stderr)

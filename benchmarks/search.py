@@ -37,12 +37,12 @@ def main() -> None:
     parser.add_argument("--samplers", nargs="+", default=["tpe", "random"])
     given = parser.parse_args()
     budgets = sorted({max(1, given.trials // 3), max(1, 2 * given.trials // 3), given.trials})
-    print(f"| sampler | {' | '.join(f'best of {each} trials' for each in budgets)} |", flush=True)
+    print(f"| sampler | {' | '.join(f'best of {value} trials' for value in budgets)} |", flush=True)
     print("|---|" + "--:|" * len(budgets))
     best: dict[str, list[list[float]]] = {}
     for sampler in given.samplers:
         searches = [losses(sampler, seed, given.trials) for seed in range(given.seeds)]
-        best[sampler] = [[min(each[:budget]) for each in searches] for budget in budgets]
+        best[sampler] = [[min(search[:budget]) for search in searches] for budget in budgets]
         print(f"| {sampler} | {' | '.join(map(described, best[sampler]))} |", flush=True)
     first, *others = given.samplers
     for other in others:
@@ -63,7 +63,7 @@ def losses(sampler: str, seed: int, trials: int) -> list[float]:
         subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
         lines = Path(folder, "sweep", "sweep.jsonl").read_text(encoding="utf-8").splitlines()
     events = [json.loads(line) for line in lines]
-    return [each.get("objective", math.inf) for each in events if each["event"] == "ended"]
+    return [event.get("objective", math.inf) for event in events if event["event"] == "ended"]
 
 
 def described(values: Sequence[float]) -> str:

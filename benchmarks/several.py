@@ -156,7 +156,7 @@ def main() -> None:
             "train.py, 1 process with 2 threads": partial(andiron_ms, name, 1),
             "bare loop, 1 process with 2 threads": partial(bare_ms, name, 1),
         }
-        parameters = sum(each.numel() for each in CASES[name].network().parameters())
+        parameters = sum(parameter.numel() for parameter in CASES[name].network().parameters())
         print(f"{name}, {parameters:,} parameters, batches of {CASES[name].batch_size}")
         print(f"{rounds.machine()}\n")
         print(rounds.compared(rounds.interleaved(sides, options.rounds), unit="ms"), end="\n\n")

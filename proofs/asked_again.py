@@ -152,7 +152,7 @@ def main() -> int:
     }
     print("| kind | updates | stretches | tensors | logged values | differences |")
     for kind, row in rows.items():
-        print(f"| {kind} | {' | '.join(f'{each:,}' for each in row)} |")
+        print(f"| {kind} | {' | '.join(f'{value:,}' for value in row)} |")
     return int(any(row[-1] for row in rows.values()))
 
 

@@ -56,24 +56,24 @@ class Outcome:
 
     def faults(self, *, most_megabytes: float = 300) -> list[str]:
         """Faults in how the command ended, for a folder that it has to refuse."""
-        found = list(self.deeds)
+        result = list(self.deeds)
         if self.code is None:
-            found.append("took too long")
+            result.append("took too long")
         elif self.code < 0:
-            found.append(f"was killed by {signal.Signals(-self.code).name}")
+            result.append(f"was killed by {signal.Signals(-self.code).name}")
         elif self.code == 0:
-            found.append("accepted it")
+            result.append("accepted it")
         elif "error: " not in self.output:
-            found.append("said no error")
+            result.append("said no error")
         if "Traceback (most recent call last)" in self.output:
-            found.append("ended with a traceback")
+            result.append("ended with a traceback")
         if SECRET_VALUE in self.output:
-            found.append("showed a value of the environment")
-        if any(ord(each) < 32 and each not in "\n\t\r" for each in self.output):
-            found.append("printed control characters")
+            result.append("showed a value of the environment")
+        if any(ord(value) < 32 and value not in "\n\t\r" for value in self.output):
+            result.append("printed control characters")
         if self.megabytes > most_megabytes:
-            found.append(f"took {self.megabytes:.0f} MB")
-        return found
+            result.append(f"took {self.megabytes:.0f} MB")
+        return result
 
 
 def attempt(
@@ -218,7 +218,9 @@ def _child(
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
             sys.stdin.close()
-            watch = _watcher(noted, [os.path.realpath(each) for each in may_write], str(forbidden))
+            watch = _watcher(
+                noted, [os.path.realpath(value) for value in may_write], str(forbidden)
+            )
             with contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
                 sys.addaudithook(watch)
                 try:
@@ -241,7 +243,7 @@ def _watcher(noted: int, may_write: Sequence[str], forbidden: str) -> Callable[[
     def is_outside_itself(real: str) -> bool:
         allowed = ("/dev/null", "/dev/tty", "/proc/", "/dev/shm/", OF_TORCH)
         return not real.startswith(allowed) and not any(
-            real == each or real.startswith(f"{each}/") for each in may_write
+            real == value or real.startswith(f"{value}/") for value in may_write
         )
 
     def watch(event: str, arguments: Any) -> None:

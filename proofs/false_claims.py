@@ -66,7 +66,7 @@ class Counted:
     comparisons: int = 0
     claims: int = 0
     covered: int = 0
-    found: int = 0
+    result: int = 0
     needed: list[int] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -77,9 +77,9 @@ class Counted:
         )
         if not self.needed:
             return text
-        found, seeds = self.found / len(self.needed), f"{min(self.needed)} to {max(self.needed)}"
+        result, seeds = self.found / len(self.needed), f"{min(self.needed)} to {max(self.needed)}"
         return (
-            f"{text}; a true difference of {SHIFT} is found in {found:.1%} of {len(self.needed)}, "
+            f"{text}; a true difference of {SHIFT} is found in {result:.1%} of {len(self.needed)}, "
             f"at the predicted {seeds} seeds a side"
         )
 

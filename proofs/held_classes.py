@@ -94,7 +94,7 @@ def split(model: nn.Module, case: Case) -> list[list[str]]:
     names = [name for name, _ in model.named_parameters()]
     if case.groups == 1:
         return [names]
-    first = [n for n, each in model.named_parameters() if each.dim() > 1]
+    first = [n for n, parameter in model.named_parameters() if parameter.dim() > 1]
     first = first[:1] if case.are_matrices else first
     return [first, [name for name in names if name not in first]]
 
@@ -111,7 +111,7 @@ def constructed(kind: Any, model: nn.Module, case: Case, options: dict[str, Any]
         return kind(constructed(torch.optim.AdamW, model, case._replace(wraps=False), {}))
     if case.groups == 1 and not case.has_marks:
         return kind(lists[0], lr=RATE, **options)
-    groups: list[dict[str, Any]] = [{"params": each} for each in lists]
+    groups: list[dict[str, Any]] = [{"params": list_} for list_ in lists]
     for number, scale in enumerate(scales(case)):
         groups[number] |= {} if scale == 1 else {"lr": RATE * scale}
         groups[number] |= {"use_muon": not number} if case.has_marks else {}
@@ -168,9 +168,9 @@ def by_class(
         optimizer = Optimizer.joint(kind, model, names, [options] * case.groups)
     own = dict(model.named_parameters())
     grouped = GroupedOptimizer(model, [
-        Group(name=str(number), parameters={name: own[name] for name in each},
+        Group(name=str(number), parameters={name: own[name] for name in value},
               optimizer=optimizer, number=number, lr_scale=scale)
-        for number, (each, scale) in enumerate(zip(names, scales(case)))
+        for number, (value, scale) in enumerate(zip(names, scales(case)))
     ])  # fmt: skip
     schedule = lambda update: RATE * factor(update, case)  # noqa: E731
     grouped.expect(schedule, END)
@@ -282,16 +282,16 @@ def outcomes(kind: Any) -> dict[str, str]:
                 why = why or f"{NO_PLAIN}: {type(error).__name__} {errors.one_line(error)}"
         if not expected:
             continue
-        found = {}
+        answer = {}
         for name, made in {"class": by_class, "object": by_object}.items():
-            each = [outcome(made, kind, *given) for given in expected]
-            found[name] = next((result for result in each if result != SAME), SAME)
-        return found
-    case, found = Case(1, False), {}
+            value = [outcome(made, kind, *given) for given in expected]
+            answer[name] = next((result for result in value if result != SAME), SAME)
+        return answer
+    case, answer = Case(1, False), {}
     for name, made in {"class": by_class, "object": by_object}.items():
         own = outcome(made, kind, case, options, network(case))
-        found[name] = f"{why}; {own.replace('CRASHED', 'its own error')}"
-    return found
+        answer[name] = f"{why}; {own.replace('CRASHED', 'its own error')}"
+    return answer
 
 
 def listed(part: str = "", every: int = 1) -> Iterator[tuple[str, dict[str, str]]]:
@@ -301,19 +301,19 @@ def listed(part: str = "", every: int = 1) -> Iterator[tuple[str, dict[str, str]
     yield from ((name, outcomes(kind)) for name, kind in chosen)
 
 
-def page(found: dict[str, dict[str, str]]) -> str:
+def page(results: dict[str, dict[str, str]]) -> str:
     """The page of the documentation."""
-    same = [name for name, each in found.items() if {*each.values()} == {SAME}]
+    same = [name for name, value in results.items() if {*value.values()} == {SAME}]
     lines = [
         "# Optimizer classes", "",
-        f"Made by `python proofs/held_classes.py --page`, which trains {len(found)} classes by "
+        f"Made by `python proofs/held_classes.py --page`, which trains {len(results)} classes by "
         "themselves and as objects, with one group",
         "and two, at a constant rate and a schedule's, and resumes them. "
         f"{len(same)} end in the bits of a plain loop of torch both ways; the others:", "",
         "| given by itself | as an object | classes |", "| --- | --- | --- |",
     ]  # fmt: skip
     alike: dict[tuple[str, str], list[str]] = {}
-    for name, result in found.items():
+    for name, result in results.items():
         if name not in same:
             reasons = reason(result["class"]), reason(result["object"])
             alike.setdefault(reasons, []).append(name)
@@ -337,12 +337,12 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="write the page")
     parser.add_argument("--only", default="", help="a part of the names")
     given = parser.parse_args()
-    found = {}
-    for name, each in listed(given.only):
-        found[name] = each
-        print(f"{name}: {each['class'][:300]} | {each['object'][:300]}", flush=True)
+    result = {}
+    for name, value in listed(given.only):
+        result[name] = value
+        print(f"{name}: {value['class'][:300]} | {value['object'][:300]}", flush=True)
     if given.page:
-        PAGE.write_text(page(found), encoding="utf-8")
+        PAGE.write_text(page(result), encoding="utf-8")
 
 
 if __name__ == "__main__":

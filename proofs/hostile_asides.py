@@ -85,7 +85,7 @@ def _linked_folder(name: str, aside: Path, mine: Path) -> None:
 
 
 def _manifest_that_leads_out(aside: Path, mine: Path) -> None:
-    """Its checkpoints list files of the user's run."""
+    """The checkpoints list files of the user's run."""
     shutil.copytree(mine, aside)
     for path in (*aside.glob("checkpoints/*/manifest.json"), aside / "manifest.json"):
         plain = json.loads(path.read_text())

@@ -122,7 +122,7 @@ def _tensor_changed(
 ) -> Change:
     def apply(checkpoint: Path) -> None:
         path = checkpoint / file
-        tensors = {name: each.clone() for name, each in safetensors.torch.load_file(path).items()}
+        tensors = {name: value.clone() for name, value in safetensors.torch.load_file(path).items()}
         name = sorted(tensors)[place]
         new = change(tensors.pop(name))
         safetensors.torch.save_file(tensors | ({} if new is None else {name: new}), path)

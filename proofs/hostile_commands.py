@@ -61,8 +61,8 @@ class Place(NamedTuple):
         """The folder of a run, or the file of weights in a folder without one."""
         if (self.folder / RunFolder(self.folder).checkpoints.name).is_dir():
             return self.folder
-        found = (path for path in sorted(self.folder.iterdir()) if path.suffix in SUFFIXES)
-        return next(found, self.folder)
+        result = (path for path in sorted(self.folder.iterdir()) if path.suffix in SUFFIXES)
+        return next(result, self.folder)
 
 
 class Command(NamedTuple):
@@ -112,7 +112,7 @@ def _load() -> int:
     """A user's calls in Python."""
     try:
         run = andiron.load(sys.argv[1])
-        print(run, [each.label for each in run.predict(sys.argv[2])], run.data.name)
+        print(run, [value.label for value in run.predict(sys.argv[2])], run.data.name)
         print(isinstance(run.metrics, dict), isinstance(run.summary, dict))
     except errors.AndironError as error:
         print(f"error: {error}")
@@ -194,7 +194,7 @@ COMMANDS = {
 def called(name: str, at: Place) -> Callable[[], int]:
     """The command as a function that returns its exit code."""
     command = COMMANDS[name]
-    arguments = [str(each) for each in command.arguments(at)]
+    arguments = [str(argument) for argument in command.arguments(at)]
 
     def run() -> int:
         sys.argv = [name, *arguments]

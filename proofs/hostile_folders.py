@@ -111,11 +111,11 @@ def tried(case: Case, name: str, honest: Path, work: Path) -> tuple[Outcome, obj
     os.chdir(work)
     case.change(at.folder)
     os.chdir(work)
-    kept = [outside, *(at.folder / each for each in case.keeps)]
+    kept = [outside, *(at.folder / keep for keep in case.keeps)]
     before = fingerprints(*kept)
     # the log is opened to see whether a process has its lock
     may_write = [at.into, at.folder if COMMANDS[name].is_writing else RunFolder(at.folder).log]
-    may_write += [work / each for each in case.beside]
+    may_write += [work / value for value in case.beside]
     if name in (OVERWRITE, REQUEUED):  # the run is moved aside first
         may_write.append(work)
     outcome = attempt(
@@ -128,7 +128,7 @@ def tried(case: Case, name: str, honest: Path, work: Path) -> tuple[Outcome, obj
     return outcome, answer(name, at, outcome.output) if outcome.code == 0 else None
 
 
-def faults(case: Case, name: str, outcome: Outcome, found: object, honest: Honest) -> list[str]:
+def faults(case: Case, name: str, outcome: Outcome, actual: object, honest: Honest) -> list[str]:
     """Forbidden effects of the command."""
     listed = outcome.faults(most_megabytes=honest.megabytes + MOST_MEGABYTES)
     if name in case.commands:
@@ -136,10 +136,10 @@ def faults(case: Case, name: str, outcome: Outcome, found: object, honest: Hones
     # rerun, recheck, bisect, samples
     answers = "not exact: ", "# Recheck\n", "the same up to update", "compared "
     if outcome.code and any(text in outcome.output for text in answers):
-        return [each for each in listed if each != "said no error"]
+        return [value for value in listed if value != "said no error"]
     if outcome.code == 0:
         listed.remove("accepted it")
-        if not case.is_another_run and found != honest.answer:
+        if not case.is_another_run and actual != honest.answer:
             listed.append("gave another answer")
     return listed
 
@@ -180,11 +180,11 @@ def honest_end(name: str, folder: Path) -> Honest:
     """
     honest = honest_copy(COMMANDS[name].honest, folder)
     work = folder / f"work-{os.getpid()}"
-    outcome, found = tried(Case("nothing", lambda folder: None, ()), name, honest, work)
+    outcome, actual = tried(Case("nothing", lambda folder: None, ()), name, honest, work)
     expected = [] if name in (IMPORT, CONFIGURED) else ["accepted it"]
     if outcome.faults(most_megabytes=1000) != expected:
         raise RuntimeError(f"{name}: {outcome}")
-    return Honest(found, outcome.megabytes)
+    return Honest(actual, outcome.megabytes)
 
 
 class Ended(NamedTuple):
@@ -203,8 +203,8 @@ def _made(folder: Path, chosen: tuple[str, int, str], number: int) -> Ended:
     started = time.perf_counter()
     honest = honest_end(name, folder)
     work = folder / f"work-{os.getpid()}"
-    outcome, found = tried(case, name, honest_copy(COMMANDS[name].honest, folder), work)
-    wrong = faults(case, name, outcome, found, honest)
+    outcome, actual = tried(case, name, honest_copy(COMMANDS[name].honest, folder), work)
+    wrong = faults(case, name, outcome, actual, honest)
     said = " ".join(outcome.output.split())[-300:]
     took = time.perf_counter() - started
     return Ended(wrong, said, outcome.megabytes - honest.megabytes, took)

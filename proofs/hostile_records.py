@@ -74,7 +74,7 @@ DISGUISES: dict[str, Callable[[], bytes]] = {
     "a header of exabytes": lambda: (2**62).to_bytes(8, "little") + b"{}",
     "tensors of terabytes": lambda: _header({"network.layers.1.weight": LARGE}),
     "tensors one over another": lambda: _header(
-        {each: {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]} for each in "ab"}
+        {entry: {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]} for entry in "ab"}
     ) + bytes(16),
 }  # fmt: skip
 DISGUISED = {  # files of a run, and the commands that need each
@@ -203,7 +203,7 @@ LINES: dict[str, Callable[[], bytes]] = {
     "many metrics": lambda: json.dumps(
         {**LINE, **{f"m{number}": 1.0 for number in range(300_000)}}).encode(),
     "values without end": lambda: b"\n".join(
-        json.dumps({**LINE, "updates": each, "loss": 1e999}).encode() for each in range(50_000)),
+        json.dumps({**LINE, "updates": entry, "loss": 1e999}).encode() for entry in range(50_000)),
     "no text": lambda: b"\0\xff\n" * 1000,
 }  # fmt: skip
 

@@ -181,7 +181,7 @@ def _beside(end: str, change: Callable[[Path], object]) -> Change:
 
 
 def _rollback_journal(folder: Path) -> None:
-    """Its last record names a super-journal, which sqlite removes once it has rolled back."""
+    """The last record names a super-journal, which sqlite removes once it has rolled back."""
     database = folder / DATABASE
     with sqlite3.connect(database) as connection:
         (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()

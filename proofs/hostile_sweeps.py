@@ -97,8 +97,8 @@ def _sweep(*more: Any, put: dict[str, Callable[[Path], object]] | None = None) -
         (folder / "link").symlink_to(folder.parent / "outside")
         run = json.loads((folder / "0" / "manifest.json").read_text())["run"]
         lines = [
-            each if isinstance(each, str) else json.dumps({"run": run} | each)
-            for each in (JOB, DONE, *more)
+            value if isinstance(value, str) else json.dumps({"run": run} | value)
+            for value in (JOB, DONE, *more)
         ]
         (folder / LEDGER).write_text(filled("\n".join(lines) + "\n", folder))
         for file, change in (put or {}).items():
@@ -126,7 +126,7 @@ FILES: dict[str, Callable[[Path], object]] = {
 
 def _outside(path: Path) -> Path:
     """The user's folder beside the hostile one."""
-    return next(each / "outside" for each in path.parents if (each / "outside").is_dir())
+    return next(parent / "outside" for parent in path.parents if (parent / "outside").is_dir())
 
 
 def _again(name: str, change: Change, commands: tuple[str, ...]) -> Case:

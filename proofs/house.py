@@ -129,28 +129,28 @@ def imported(tree: ast.Module, modules: set[str]) -> set[str]:
     """The modules of `modules` that a module imports, anywhere in it: in functions and under
     TYPE_CHECKING too.
     """
-    found = set()
+    result = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {name.name for name in node.names}
+            result |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             for name in node.names:
                 inner = f"{node.module}.{name.name}"
-                found.add(inner if inner in modules else node.module)
-    return found & modules
+                result.add(inner if inner in modules else node.module)
+    return result & modules
 
 
 def homes(tree: ast.Module, modules: Mapping[str, ast.Module]) -> set[str]:
     """The modules that define what a module imports: a name from the face of a package counts for
     the module behind the face.
     """
-    found = set()
+    result = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {name.name for name in node.names}
+            result |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {_home(node.module, name.name, modules) for name in node.names}
-    return found & set(modules)
+            result |= {_home(node.module, name.name, modules) for name in node.names}
+    return result & set(modules)
 
 
 def _home(module: str, name: str, modules: Mapping[str, ast.Module]) -> str:

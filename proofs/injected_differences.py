@@ -284,8 +284,8 @@ def named_in_history(name: str) -> tuple[str, dict[str, object]]:
     try:
         last = injected.update or 5
         updates = ("--updates", last, last)
-        found = parting(run, "--commits", f"{start}..HEAD", *updates)
-        return git("show", "-s", "--format=%H %s", "HEAD~1"), found
+        result = parting(run, "--commits", f"{start}..HEAD", *updates)
+        return git("show", "-s", "--format=%H %s", "HEAD~1"), result
     finally:
         git("reset", "-q", "--hard", start)
 
@@ -298,10 +298,10 @@ def main() -> int:
         sys.path.insert(0, folder)
         for name in sys.argv[1:] or INJECTED:
             expected, between = INJECTED[name], named_between_runs(name)
-            commit, found = named_in_history(name)
-            is_named = between.get("named") == found.get("named") and found["commit"] == commit
+            commit, actual = named_in_history(name)
+            is_named = between.get("named") == actual.get("named") and actual["commit"] == commit
             missed += not is_named
-            print(f"{name}: {between.get('named')}, {found.get('named')}, {found['commit']}"
+            print(f"{name}: {between.get('named')}, {actual.get('named')}, {actual['commit']}"
                   f"{'' if is_named else f' NOT {expected}'}", flush=True)  # fmt: skip
     return int(missed > 0)
 

@@ -73,9 +73,9 @@ class Trial:
 
     def __post_init__(self) -> None:
         problems = [
-            f"{each}: the trial says this itself; leave it out"
-            for each in self.overrides
-            if each.startswith(OWN)
+            f"{override}: the trial says this itself; leave it out"
+            for override in self.overrides
+            if override.startswith(OWN)
         ]
         if min(self.runs, self.kills, self.jobs) < 1:
             problems.append(
@@ -138,9 +138,9 @@ def show(trial: Trial, below: Path) -> list[Outcome]:
 def summary(outcomes: Sequence[Outcome]) -> str:
     """How often each signal hit, in which phase, and how many runs end bit-identical."""
     hits = [hit for outcome in outcomes for hit in outcome.hits]
-    signals, found = Counter(hit.signal for hit in hits), Counter(hit.phase for hit in hits)
+    signals, actual = Counter(hit.signal for hit in hits), Counter(hit.phase for hit in hits)
     lines = [f"{number} times {name}" for name, number in signals.most_common()]
-    lines += [f"{found[phase]:5} in {phase}" for phase in observed_phase.PHASES]
+    lines += [f"{actual[phase]:5} in {phase}" for phase in observed_phase.PHASES]
     same = sum(not outcome.problems for outcome in outcomes)
     return "\n".join([*lines, f"{same} of {len(outcomes)} runs end bit-identical"])
 
@@ -278,11 +278,11 @@ def _text(said: IO[bytes]) -> str:
 
 def _not_whole(run_dir: Path) -> list[str]:
     """Checkpoints that are damaged or not whole."""
-    found = RunFolder(run_dir).checkpoints
-    problems = [str(path) for path in sorted(found.glob("step-*.damaged*"))]
-    for name in directory.names(found):
+    result = RunFolder(run_dir).checkpoints
+    problems = [str(path) for path in sorted(result.glob("step-*.damaged*"))]
+    for name in directory.names(result):
         try:
-            manifest.verified(found / name)
+            manifest.verified(result / name)
         except errors.DataError as error:
             problems.append(str(error))
     return problems
@@ -294,11 +294,11 @@ def _differences(straight: Path, run_dir: Path) -> list[str]:
     if status != "done":
         return [f"{folder.status} says {status}, not done"]
     try:
-        found = [str(difference) for difference in compared_runs.compare(straight, run_dir)]
+        result = [str(difference) for difference in compared_runs.compare(straight, run_dir)]
     except errors.AndironError as error:
         return [str(error)]
     left = [*files.partials(run_dir), *files.partials(folder.checkpoints)]
-    return found + [f"{path} was left behind" for path in left]
+    return result + [f"{path} was left behind" for path in left]
 
 
 def main() -> int:

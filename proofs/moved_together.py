@@ -39,7 +39,7 @@ OF_TORCHVISION = {
                         v2.ToDtype(torch.uint8, scale=True)],
 }  # fmt: skip
 AUGMENTATIONS = OWN | {
-    f"torchvision: {name}": data.Torchvision(each) for name, each in OF_TORCHVISION.items()
+    f"torchvision: {name}": data.Torchvision(value) for name, value in OF_TORCHVISION.items()
 }
 
 
@@ -82,5 +82,5 @@ def measured(
 
 if __name__ == "__main__":
     for kind in VOID:
-        for name, each in AUGMENTATIONS.items():
-            print(f"{name:33} {kind!s:12} {measured(each, 500, kind)}")
+        for name, value in AUGMENTATIONS.items():
+            print(f"{name:33} {kind!s:12} {measured(value, 500, kind)}")

@@ -180,7 +180,7 @@ def judged(outcome: Outcome, is_signed: bool, same: bool) -> tuple[str, list[str
     """The effect of a damage, and its faults."""
     if outcome.code:
         return "refused", outcome.faults()
-    faults = [each for each in outcome.faults() if each != "accepted it"]
+    faults = [fault for fault in outcome.faults() if fault != "accepted it"]
     if same:
         return "same bits", faults
     is_told = any(word in outcome.output for word in ("damaged", "changed", "missing", "ignored"))

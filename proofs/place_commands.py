@@ -51,7 +51,7 @@ class Command(NamedTuple):
 
 def called(command: Command, at: Ground, place: str) -> Callable[[], int]:
     """The command as a function that returns its exit code."""
-    arguments = [str(each) for each in command.arguments(at, place)]
+    arguments = [str(argument) for argument in command.arguments(at, place)]
 
     def run() -> int:
         os.chdir(at.here)

@@ -143,7 +143,7 @@ def _judged(
         return Tried(WAITS, [])
     is_binary = kind.name == place_kinds.STDOUT and command.is_file
     expected = {"accepted it", "printed control characters" if is_binary else ""}
-    faults = [each for each in outcome.faults() if each not in expected]
+    faults = [fault for fault in outcome.faults() if fault not in expected]
     may_change = ground.owned if command.word else set()
     if command.is_file and _is_plain_file(before.get(named.place)):
         may_change = may_change | ({named.place} - _read(ground))
@@ -273,7 +273,7 @@ def _tried(scratch: Path, names: tuple[str, str]) -> Tried:
     """The task of a process of the pool; it was sent names, because a kind is a function."""
     is_safe = write_only_in(scratch)
     kind, command = next(
-        each for each in pairs() if (each[0].name, each[1].name) == names
+        pair for pair in pairs() if (pair[0].name, pair[1].name) == names
     )
     if kind.only and command.name not in kind.only:
         return Tried(place_table.NONE)

@@ -98,7 +98,7 @@ def first_samples(kind: str, seed: int) -> tuple[list[str], str]:
         poison = f"+data.kind={kind}", f"+data.seed={seed}", f"seed={seed}"
         _printed(train.main, *OPTIONS, *poison, f"hydra.run.dir={run}")
         spikes = _asked(run, "--spikes", str(SPIKES))["spikes"]
-        saw = [each["update"] for each in _asked(run, "--name", poisoned_name(seed))["updates"]]
+        saw = [value["update"] for value in _asked(run, "--name", poisoned_name(seed))["updates"]]
         losses = {
             line.updates: line.values["loss"] for line in logged_lines.read(RunFolder(run).metrics)
             if (line.split, line.over) == ("train", "window")
@@ -147,11 +147,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(KINDS))
     parser.add_argument("--seeds", type=int, default=30)
     options = parser.parse_args(arguments)
-    found, at_once, in_own = Counter[str](), Counter[str](), Counter[str]()
+    actual, at_once, in_own = Counter[str](), Counter[str](), Counter[str]()
     for seed in range(options.seeds):
         for kind in options.kinds or KINDS:
             name, (names, own) = poisoned_name(seed), first_samples(kind, seed)
-            found[kind] += name in names
+            actual[kind] += name in names
             at_once[kind] += names[:1] == [name]
             in_own[kind] += own == name
             firsts = ", ".join(names)
@@ -159,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(f"seed {seed}, {kind}: {name}; first of the spikes: {firsts}", flush=True)
     for kind in options.kinds or KINDS:
         print(
-            f"{kind}: found in {found[kind]} of {options.seeds}, "
+            f"{kind}: actual in {actual[kind]} of {options.seeds}, "
             f"in {at_once[kind]} as the first sample of the largest spike, "
             f"in {in_own[kind]} as that of its own"
         )

@@ -63,7 +63,7 @@ class Run:
 
     def differences(self, straight: Path) -> list[str]:
         """Differences from the undisturbed run."""
-        return [str(each) for each in bit_comparison.compare(straight, self.folder)]
+        return [str(value) for value in bit_comparison.compare(straight, self.folder)]
 
 
 def ranks(candidates: Iterable[int]) -> dict[int, int]:
@@ -139,7 +139,7 @@ def main() -> int:
         number += 1
         run = Run(folder / f"ranks-{number}", secrets.token_hex(8))
         killed = killed_ranks(run, chance, length, min(KILLS_OF_A_RUN, options.kills - kills))
-        kills += sum("rank" in each for each in killed)
+        kills += sum("rank" in value for value in killed)
         broken += _reported(run, straight.folder, ", ".join(killed) or "finished before")
     launchers = 0
     while launchers < options.launchers:

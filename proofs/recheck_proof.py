@@ -48,12 +48,12 @@ KINDS = ("digits", "digits", "table")
 def trained(folder: Path, number: int, kind: str) -> RunFolder:
     """A run with options drawn by `number`, on the digits or on a table of its own beside it."""
     draw = random.Random(number)
-    drawn = [each for choices in DRAWN.values() for each in draw.choice(choices)]
+    drawn = [value for choices in DRAWN.values() for value in draw.choice(choices)]
     if kind == "table":
         table = folder.with_suffix(".csv")
         table.parent.mkdir(parents=True, exist_ok=True)
         table.write_text(_table(draw))
-        drawn = [each for each in drawn if "convnet" not in each and "model.hidden=32" != each]
+        drawn = [value for value in drawn if "convnet" not in value and "model.hidden=32" != value]
         drawn += ["data=csv", f"data.path={table}", "data.target=kind", "model.hidden=[16]"]
     given = [*SMALL, *drawn, f"batch_size={draw.choice([64, 100, 150])}", f"seed={number}"]
     train_run.train(composed(ROOT / "conf", given), folder, {})
@@ -62,7 +62,9 @@ def trained(folder: Path, number: int, kind: str) -> RunFolder:
 
 def _table(draw: random.Random) -> str:
     rows = [[draw.gauss(0, 1) for _ in range(4)] for _ in range(400)]
-    lines = (",".join([*map(repr, row), "abc"[sum(each > 0 for each in row) % 3]]) for row in rows)
+    lines = (
+        ",".join([*map(repr, row), "abc"[sum(value > 0 for value in row) % 3]]) for row in rows
+    )
     return "\n".join(["one,two,three,four,kind", *lines]) + "\n"
 
 
@@ -71,7 +73,9 @@ def forge_logged(run: RunFolder, draw: random.Random) -> str:
     lines = run.metrics.read_text().splitlines()
     number = draw.choice([n for n, line in enumerate(lines) if '"split": "test' not in line])
     values = json.loads(lines[number])
-    names = [n for n, each in values.items() if isinstance(each, float) and "/" not in n and each]
+    names = [
+        n for n, value in values.items() if isinstance(value, float) and "/" not in n and value
+    ]
     name = draw.choice(names)
     values[name] *= 1 + 1e-9
     lines[number] = json.dumps(values)
@@ -89,7 +93,7 @@ def forge_weight(run: RunFolder, draw: random.Random) -> str:
 def forge_checkpoint(run: RunFolder, draw: random.Random) -> str:
     """The lowest bit of one number in the weights or the optimizer's state of a checkpoint."""
     folder = draw.choice(sorted(run.checkpoints.glob("step-*")))
-    files_of_state = [each for each in folder.glob("*.safetensors") if _floats(each)]
+    files_of_state = [path for path in folder.glob("*.safetensors") if _floats(path)]
     file = draw.choice(sorted(files_of_state))
     name = _flip(file, draw)
     listed = manifest.read(folder)
@@ -104,7 +108,9 @@ def forge_option(run: RunFolder, draw: random.Random) -> str:
     name = draw.choice(["seed", "batch_size", "lr"])
     before = plain[name]
     plain[name] = before * 1.001 if name == "lr" else before + 1
-    rates = [each for each, value in plain["scheduler"].items() if value == before and "lr" in each]
+    rates = [
+        entry for entry, value in plain["scheduler"].items() if value == before and "lr" in entry
+    ]
     plain["scheduler"] |= dict.fromkeys(rates, plain[name])  # copies of lr
     run.config.write_bytes(files.as_indented_json(plain))
     run_record.accept(run)
@@ -124,7 +130,7 @@ def forge_datum(run: RunFolder, draw: random.Random) -> str:
 
 def _floats(file: Path) -> list[str]:
     tensors = load_tensors(file).items()
-    return [name for name, each in tensors if each.is_floating_point() and each.numel()]
+    return [name for name, value in tensors if value.is_floating_point() and value.numel()]
 
 
 def _flip(file: Path, draw: random.Random) -> str:
@@ -168,8 +174,8 @@ def main() -> int:
     for number in range(options.runs):
         done = honest(options.folder, number)
         counts["segments"] += len(done.segments)
-        counts["values"] += sum(each.values for each in done.segments)
-        counts["tensors"] += sum(each.tensors for each in done.segments)
+        counts["values"] += sum(segment.values for segment in done.segments)
+        counts["tensors"] += sum(segment.tensors for segment in done.segments)
         if done.differences:
             counts["honest runs with a difference"] += 1
             print(f"run {number}: {done.differences[0]}", flush=True)
@@ -181,8 +187,8 @@ def main() -> int:
         counts["forgeries found"] += bool(done.differences)
         print(f"forgery {number}: {change}: {named[:200]}", flush=True)
     print(dict(counts))
-    found = counts["forgeries found"] == options.forgeries
-    return int(counts["honest runs with a difference"] > 0 or not found)
+    result = counts["forgeries found"] == options.forgeries
+    return int(counts["honest runs with a difference"] > 0 or not result)
 
 
 if __name__ == "__main__":

@@ -277,18 +277,18 @@ def differences(reference: Path, new: Path) -> Iterator[str]:
     yield from _logged_differences(reference, new)
     yield from _summary_differences(reference, new)
     names = sorted(path.name for path in reference.glob("model*.safetensors"))
-    if found := sorted(path.name for path in new.glob("model*.safetensors")) != names:
-        yield f"files of weights: {found}, not {names}"
+    if result := sorted(path.name for path in new.glob("model*.safetensors")) != names:
+        yield f"files of weights: {result}, not {names}"
     for name in names:
         if (new / name).is_file():
             yield from _tensor_differences(name, load_file(reference / name), load_file(new / name))
 
 
 def _logged_differences(reference: Path, new: Path) -> Iterator[str]:
-    expected, found = logged(reference), logged(new)
-    if len(found) != len(expected):
-        yield f"metrics.jsonl has {len(found)} lines, not {len(expected)}"
-    for number, (ours, theirs) in enumerate(zip(expected, found, strict=False), 1):
+    expected, actual = logged(reference), logged(new)
+    if len(actual) != len(expected):
+        yield f"metrics.jsonl has {len(actual)} lines, not {len(expected)}"
+    for number, (ours, theirs) in enumerate(zip(expected, actual, strict=False), 1):
         for name in [*ours, *(name for name in theirs if name not in ours)]:
             before, after = repr(ours.get(name)), repr(theirs.get(name))  # repr: nan equals nan
             if before != after:
@@ -316,15 +316,15 @@ def _metrics(folder: Path) -> list[dict[str, Any]]:
 
 
 def _tensor_differences(
-    file: str, expected: dict[str, torch.Tensor], found: dict[str, torch.Tensor]
+    file: str, expected: dict[str, torch.Tensor], actual: dict[str, torch.Tensor]
 ) -> Iterator[str]:
-    if expected.keys() != found.keys():
-        yield f"{file}: names differ: {sorted(expected.keys() ^ found.keys())[:4]}"
+    if expected.keys() != actual.keys():
+        yield f"{file}: names differ: {sorted(expected.keys() ^ actual.keys())[:4]}"
         return
     for name, tensor in expected.items():
-        other = found[name]
+        other = actual[name]
         if (tensor.dtype, tensor.shape) != (other.dtype, other.shape):
-            found_kind, kind = (f"{each.dtype} {[*each.shape]}" for each in (other, tensor))
+            found_kind, kind = (f"{value.dtype} {[*value.shape]}" for value in (other, tensor))
             yield f"{file}: {name} is {found_kind}, not {kind}"
         elif not torch.equal(_bytes(tensor), _bytes(other)):
             yield f"{file}: {name} has other bits"
@@ -353,15 +353,15 @@ def compared(case: Case, reference: Side, new: Side, kept: Path) -> list[str]:
 
 def places(kept: Path) -> dict[str, str]:
     """Values of the placeholders of the overrides; the texts are written into `kept`."""
-    found = {"cwd": str(kept), "cache": str(kept / "cache"), "text": str(kept / "text.txt")}
+    result = {"cwd": str(kept), "cache": str(kept / "cache"), "text": str(kept / "text.txt")}
     words = ("frame", "log", "fire", "ember", "ash", "iron", "burn", "holds", "the", "a")
     numbers = torch.randint(len(words), (6000,), generator=torch.Generator().manual_seed(0))
-    Path(found["text"]).write_text(" ".join(words[number] for number in numbers.tolist()))
+    Path(result["text"]).write_text(" ".join(words[number] for number in numbers.tolist()))
     data = os.environ.get("ANDIRON_DATA_DIR")
     if data and (source := Path(data) / "tinyshakespeare" / "input.txt").is_file():
-        found["shakespeare"] = str(kept / "shakespeare.txt")
-        Path(found["shakespeare"]).write_bytes(source.read_bytes()[:60_000])
-    return found
+        result["shakespeare"] = str(kept / "shakespeare.txt")
+        Path(result["shakespeare"]).write_bytes(source.read_bytes()[:60_000])
+    return result
 
 
 def offered(names: Sequence[str]) -> list[Case]:
@@ -394,17 +394,17 @@ def main() -> int:
         failed = 0
         with ThreadPoolExecutor(arguments.jobs) as pool:
             cases = offered(arguments.only)
-            for case, found in zip(
+            for case, result in zip(
                 cases,
                 pool.map(lambda case: compared(case, reference, new, kept), cases),
                 strict=True,
             ):
                 reason = EXCEPTIONS.get(case.name)
                 verdict = (
-                    "same bits" if not found else f"exception: {reason}" if reason else "DIFFERS"
+                    "same bits" if not result else f"exception: {reason}" if reason else "DIFFERS"
                 )
-                print(f"{case.name:<26}{verdict}", *found[:4], sep="\n    ", flush=True)
-                failed += bool(found) and not reason
+                print(f"{case.name:<26}{verdict}", *result[:4], sep="\n    ", flush=True)
+                failed += bool(result) and not reason
     print(f"{len(cases) - failed} of {len(cases)} as expected")
     return 1 if failed else 0
 

@@ -75,7 +75,9 @@ def train(chosen: Sequence[Case], folder: Path, processes: Sequence[int]) -> dic
     for case in chosen:
         config = folder / f"{case.name}.json"
         places = {"{text}": str(folder / "text.txt"), "{folder}": str(folder)}
-        composed(ROOT / "conf", [_filled(each, places) for each in case.overrides]).save(config)
+        composed(ROOT / "conf", [_filled(override, places) for override in case.overrides]).save(
+            config
+        )
         for number, size, job in case.jobs(str(config), folder):
             if 2 in processes or not job.folder.endswith("-chain"):  # two processes begin it
                 planned.setdefault((number, size), []).append((case.name, job))
@@ -165,13 +167,13 @@ def compared(case: Case, folder: Path, processes: Sequence[int]) -> Outcome:
 
 def _compare_rounded(outcome: Outcome, alone: Path, several: Path, column: str) -> None:
     """The largest relative difference of a loss in training, of all updates also in validations."""
-    case, expected, found = outcome.case, _values(alone), _values(several)
+    case, expected, actual = outcome.case, _values(alone), _values(several)
     updates = {place[1] for place in expected if place[0] == "train"}
-    if expected.keys() != found.keys() or case.updates not in updates:
+    if expected.keys() != actual.keys() or case.updates not in updates:
         outcome.put(column, "other lines", "the lines of metrics.jsonl are of other updates")
         return
     largest, place = max(
-        (abs(found[place] - value) / max(abs(value), SMALLEST_LOSS), place)
+        (abs(actual[place] - value) / max(abs(value), SMALLEST_LOSS), place)
         for place, value in expected.items()
         if place[3] == "loss" and (case.kind != "first" or place[0] == "train")
     )
@@ -181,7 +183,7 @@ def _compare_rounded(outcome: Outcome, alone: Path, several: Path, column: str) 
 
 def _compare_measured(outcome: Outcome, alone: Path, several: Path, column: str) -> None:
     """Counts and ranks are equal; sums of floats have the difference of their order."""
-    expected, found = (
+    expected, actual = (
         {
             place[3]: math.log(value) if place[3] == "perplexity" else value
             for place, value in _values(run).items()
@@ -190,8 +192,8 @@ def _compare_measured(outcome: Outcome, alone: Path, several: Path, column: str)
         for run in (alone, several)
     )
     sums = {name for name in expected if name.partition("/")[0] in FLOAT_SUMS}
-    faults = [name for name in expected.keys() - sums if expected[name] != found.get(name)]
-    largest = max((_relative(found[name], expected[name]), name) for name in sums)
+    faults = [name for name in expected.keys() - sums if expected[name] != actual.get(name)]
+    largest = max((_relative(actual[name], expected[name]), name) for name in sums)
     if largest[0] > SUM_TOLERANCE:
         faults.append(f"{largest[1]} is {largest[0]:.1e} off")
     text = f"{len(expected) - len(sums)} counts equal, {len(sums)} sums {largest[0]:.1e}"
@@ -218,8 +220,8 @@ def _bits_differences(straight: Path, other: Path) -> Iterator[str]:
     except errors.AndironError as error:
         yield str(error)
         return
-    expected, found = _pictures(straight), _pictures(other)
-    yield from (f"{place} differs" for place in expected if expected[place] != found.get(place))
+    expected, actual = _pictures(straight), _pictures(other)
+    yield from (f"{place} differs" for place in expected if expected[place] != actual.get(place))
     worst, theirs = (
         json.loads((run / "summary.json").read_text())["worst_classes"] for run in (straight, other)
     )

@@ -229,19 +229,19 @@ def faults(surrounding: Surrounding, folder: Path, expected: Path) -> list[str]:
         code, output = _ran("$train", folder)
     if code:
         return [f"ended with {code}:\n{output}"]
-    return [str(each) for each in bit_comparison.compare(expected, folder / "run")]
+    return [str(value) for value in bit_comparison.compare(expected, folder / "run")]
 
 
 def _unclear(code: int, output: str, folder: Path) -> Iterator[str]:
-    found = status.read(RunFolder(folder / "run")).get("status")
+    result = status.read(RunFolder(folder / "run")).get("status")
     if code == 0:
         yield "ended with 0"
     if "error: " not in output:
         yield f"says no error:\n{output}"
     if code > 128:
         yield f"was killed by signal {code - 128}:\n{output}"
-    if found in ("done", "running") and "byte" not in output:
-        yield f"says in status.json that it is {found}"
+    if result in ("done", "running") and "byte" not in output:
+        yield f"says in status.json that it is {result}"
 
 
 def _ran(bash: str, folder: Path) -> tuple[int | None, str]:
@@ -282,11 +282,11 @@ def show(surroundings: Iterable[Surrounding], below: Path, jobs: int) -> int:
         number, surrounding = numbered
         folder = below / f"{number}"
         try:
-            found = faults(surrounding, folder, expected)
+            result = faults(surrounding, folder, expected)
         except errors.AndironError as error:
-            found = [str(error)]
-        print(f"{surrounding.name}: {'; '.join(found) or surrounding.ends}", flush=True)
-        return bool(found)
+            result = [str(error)]
+        print(f"{surrounding.name}: {'; '.join(result) or surrounding.ends}", flush=True)
+        return bool(result)
 
     with ThreadPoolExecutor(jobs) as pool:
         return sum(pool.map(one, enumerate(surroundings)))
@@ -298,7 +298,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="at a time (default: 2)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where to make the runs")
     options = parser.parse_args()
-    chosen = [each for each in SURROUNDINGS if options.only in each.name]
+    chosen = [value for value in SURROUNDINGS if options.only in value.name]
     below = (options.keep or Path(tempfile.mkdtemp(prefix="andiron-surroundings-"))).absolute()
     below.mkdir(parents=True, exist_ok=True)
     number = show(chosen, below, options.jobs)

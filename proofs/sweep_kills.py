@@ -63,14 +63,14 @@ def started(folder: Path, mark: str, also: Sequence[str]) -> subprocess.Popen[by
 
 def processes(mark: str) -> list[int]:
     """The processes that are left of a trial."""
-    needle, found = f"{MARK}={mark}".encode(), []
+    needle, actual = f"{MARK}={mark}".encode(), []
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:
             if needle in path.read_bytes().split(b"\0"):
-                found.append(int(path.parent.name))
+                actual.append(int(path.parent.name))
         except OSError:  # it has just ended, or is somebody else's
             continue
-    return found
+    return actual
 
 
 def trial(
@@ -96,7 +96,7 @@ def trial(
     ledger = folder / "sweep.jsonl"
     ended = ledger.read_text().count('"event": "ended"') if ledger.exists() else 0
     code = started(folder, mark, also).wait(timeout=most)
-    by = ", ".join(each.name for each in way)
+    by = ", ".join(value.name for value in way)
     return Killed(by, after, gone_after, ended, code, trained(folder) == weights)
 
 
@@ -126,9 +126,9 @@ def main() -> int:
     sound = 0
     for number in range(1, options.trials + 1):
         after, way = chance.uniform(0.1, 1) * length, WAYS[number % len(WAYS)]
-        found = trial(folder / str(number), after, way, weights, also, options.seconds)
-        sound += found.is_sound
-        print(f"{number}: {'sound' if found.is_sound else 'BROKEN'} {found}", flush=True)
+        result = trial(folder / str(number), after, way, weights, also, options.seconds)
+        sound += result.is_sound
+        print(f"{number}: {'sound' if result.is_sound else 'BROKEN'} {result}", flush=True)
     print(f"{sound} of {options.trials} sound")
     if sound == options.trials:
         shutil.rmtree(folder)

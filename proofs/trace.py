@@ -128,7 +128,7 @@ def measured(recorder: Recorder, log_every: int) -> Walks:
         frames_to_valid_step=_described_frames(recorder.frames[EVALUATION_STEP]),
         frames_to_writer=_described_frames(recorder.frames[WRITE]),
         walk=walk,
-        **{kind: (int(median(found)), found[-1]) for kind, found in sizes.items()},
+        **{kind: (int(median(size)), size[-1]) for kind, size in sizes.items()},
     )
 
 

@@ -899,21 +899,21 @@ def _image(path: Path) -> None:
 
     header = (1).to_bytes(4, "big") * 2 + bytes([8, 0, 0, 0, 0])
     parts = (b"IHDR", header), (b"IDAT", zlib.compress(b"\0\0")), (b"IEND", b"")
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*each) for each in parts))
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts))
 
 
 def words_of(arguments: str) -> list[str]:
     """The arguments, split at spaces outside quotes that begin an argument."""
-    found = re.findall(r"'[^']*'(?=\s|$)|\S+", arguments)
-    return [each[1:-1] if each[:1] == each[-1:] == "'" else each for each in found]
+    matches = re.findall(r"'[^']*'(?=\s|$)|\S+", arguments)
+    return [value[1:-1] if value[:1] == value[-1:] == "'" else value for value in matches]
 
 
 def tried(case: Case, work: Path) -> tuple[list[str], Outcome]:
     """Faults in how the command line ended."""
     arguments = words_of(case.arguments)
     # a folder's name is tried without quick options: the error comes before they matter
-    quick = [each for each in QUICK if each.partition("=")[0] not in case.arguments]
-    names_folder = any(each in case.arguments for each in ("hydra.run.dir", "-m", "resume="))
+    quick = [value for value in QUICK if value.partition("=")[0] not in case.arguments]
+    names_folder = any(text in case.arguments for text in ("hydra.run.dir", "-m", "resume="))
     if not names_folder:
         quick.append(RUN)
     if case.arguments.startswith("resume="):
@@ -992,13 +992,13 @@ def main() -> int:
                 continue
             shutil.rmtree(work, ignore_errors=True)
             prepare(work, finished)
-            found, outcome = tried(case, work)
+            actual, outcome = tried(case, work)
             number += 1
-            faulty += bool(found)
-            if found or options.show:
+            faulty += bool(actual)
+            if actual or options.show:
                 shown = case.arguments[:200] + "..." * (len(case.arguments) > 200)
                 said = " ".join(outcome.output.split())[-400:]
-                print(f"{case.command} {shown}\n    {'; '.join(found)}\n    {said}", flush=True)
+                print(f"{case.command} {shown}\n    {'; '.join(actual)}\n    {said}", flush=True)
     print(f"{number} wrong command lines, {faulty} with a fault")
     return int(faulty > 0)
 

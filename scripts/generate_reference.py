@@ -196,8 +196,8 @@ def _short(text: str, page: str) -> str:
 def fields() -> list[tuple[dataclasses.Field[Any], dict[str, Any]]]:
     """The options with the JSON Schema of their types."""
     kinds = typing.get_type_hints(schema.Train, include_extras=True)
-    found = [(field, json_schema(kinds[field.name])) for field in dataclasses.fields(schema.Train)]
-    return sorted(found, key=lambda each: each[0].name != "lr")
+    result = [(field, json_schema(kinds[field.name])) for field in dataclasses.fields(schema.Train)]
+    return sorted(result, key=lambda value: value[0].name != "lr")
 
 
 def json_schema(kind: Any) -> dict[str, Any]:
@@ -220,28 +220,32 @@ def as_yaml(value: Any) -> str:
     return json.dumps(value) if "\n" in text else text
 
 
-def in_words(found: dict[str, Any]) -> str:
+def in_words(kind_schema: dict[str, Any]) -> str:
     """What a JSON Schema allows, in a few words."""
-    if "description" in found:
-        return str(found["description"])
-    if "anyOf" in found:
-        return " or ".join(dict.fromkeys(map(in_words, found["anyOf"])))
-    if "enum" in found or "const" in found:
-        return ", ".join(f"`{each}`" for each in found.get("enum", [found.get("const")]))
-    kind = found.get("type")
+    if "description" in kind_schema:
+        return str(kind_schema["description"])
+    if "anyOf" in kind_schema:
+        return " or ".join(dict.fromkeys(map(in_words, kind_schema["anyOf"])))
+    if "enum" in kind_schema or "const" in kind_schema:
+        return ", ".join(
+            f"`{value}`" for value in kind_schema.get("enum", [kind_schema.get("const")])
+        )
+    kind = kind_schema.get("type")
     if kind in ("integer", "number"):
-        return " ".join([kind, *_limits(found)])
-    if kind == "array" and "prefixItems" in found:
-        return f"[{', '.join(map(in_words, found['prefixItems']))}]"
+        return " ".join([kind, *_limits(kind_schema)])
+    if kind == "array" and "prefixItems" in kind_schema:
+        return f"[{', '.join(map(in_words, kind_schema['prefixItems']))}]"
     if kind == "array":
-        return f"list of {in_words(found['items'])}" if found.get("items") else "list"
+        return f"list of {in_words(kind_schema['items'])}" if kind_schema.get("items") else "list"
     words = {"string": "text", "boolean": "true or false", "object": "mapping", "null": "null"}
     return words.get(str(kind), "any")
 
 
-def _limits(found: dict[str, Any]) -> list[str]:
+def _limits(kind_schema: dict[str, Any]) -> list[str]:
     signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
-    limits = [f"{signs[key]} {found[key]}" for key in signs if found.get(key) not in UNBOUNDED]
+    limits = [
+        f"{signs[key]} {kind_schema[key]}" for key in signs if kind_schema.get(key) not in UNBOUNDED
+    ]
     return [" and ".join(limits)] if limits else []
 
 
@@ -402,11 +406,11 @@ def _choice(path: Path, shown: set[str]) -> str:
     for node in shipped_signatures.nodes(yaml.safe_load(text)):
         is_own = node["_target_"] not in shipped_signatures.of_other_libraries()
         meanings = comments if is_own else shipped_signatures.meanings(comments)
-        found = signature(node["_target_"])
+        result = signature(node["_target_"])
         supplied = node_checks.SUPPLIED.get(path.parent.name, set())
         lines = [
             _argument(name, in_words(json_schema(parameter.kind)), _stated(node, name), meanings)
-            for name, parameter in (found.parameters if found else {}).items()
+            for name, parameter in (result.parameters if result else {}).items()
             if name in node or (name not in supplied and name not in ("name", "console"))
         ]
         parts.append(f"`{node['_target_']}`\n")
@@ -476,12 +480,12 @@ def _group(group: str) -> dict[str, Any]:
     kinds: dict[str, list[Any]] = {}
     for path in sorted((CONF / group).glob("*.yaml")):
         for node in shipped_signatures.nodes(yaml.safe_load(path.read_text(encoding="utf-8"))):
-            found = signature(node["_target_"])
-            for name, parameter in (found.parameters if found else {}).items():
+            result = signature(node["_target_"])
+            for name, parameter in (result.parameters if result else {}).items():
                 kind = json_schema(parameter.kind)
                 if kind not in kinds.setdefault(name, []):
                     kinds[name].append(kind)
-    arguments = {name: {"anyOf": [*found, INTERPOLATION]} for name, found in kinds.items()}
+    arguments = {name: {"anyOf": [*result, INTERPOLATION]} for name, result in kinds.items()}
     node = {"type": "object", "properties": {"_target_": {"type": "string"}, **arguments}}
     if group in schema.NAMED_GROUPS:
         node = {"type": "object", "additionalProperties": node}

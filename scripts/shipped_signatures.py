@@ -49,14 +49,14 @@ def table() -> dict[str, dict[str, Any]]:
         for name in OWN.findall(re.sub("#.*", "", path.read_text(encoding="utf-8")))
     }
     objects = {name: hydra.utils.get_object(name) for name in [*named, *WITHOUT_A_FILE]}
-    modules = {each.__module__ for each in objects.values()}
+    modules = {object_.__module__ for object_ in objects.values()}
     for package in {name.rpartition(".")[0] for name in named}:
         module = importlib.import_module(package)
         for name in getattr(module, "__all__", ()):
-            each = getattr(module, name)
-            is_beside = inspect.isclass(each) and each.__module__ in modules
-            if is_beside or any(each is other for other in objects.values()):
-                objects[f"{package}.{name}"] = each
+            value = getattr(module, name)
+            is_beside = inspect.isclass(value) and value.__module__ in modules
+            if is_beside or any(value is other for other in objects.values()):
+                objects[f"{package}.{name}"] = value
     entries = of_other_libraries() | {name: _entry(objects[name]) for name in objects}
     return dict(sorted(entries.items()))
 
@@ -77,7 +77,9 @@ def _entry(function: Any) -> dict[str, Any]:
         "is_open_ended": bool(parameters) and own.is_open_ended,
     }
     constants = {name: getattr(function, name, None) for name in CONSTANTS}
-    return entry | {name: each for name, each in constants.items() if isinstance(each, bool)}
+    return entry | {
+        name: constant for name, constant in constants.items() if isinstance(constant, bool)
+    }
 
 
 def text_of(kind: Any) -> str:
@@ -87,7 +89,7 @@ def text_of(kind: Any) -> str:
         return _annotated(kind)
     if origin is Literal:
         return f"Literal[{', '.join(map(repr, inner))}]"
-    texts = ["..." if each is ... else text_of(each) for each in inner]
+    texts = ["..." if value is ... else text_of(value) for value in inner]
     if origin in (typing.Union, types.UnionType):
         return " | ".join(texts)
     if origin is not None:
@@ -102,7 +104,7 @@ def _annotated(kind: Any) -> str:
         known = named.__metadata__
         if named.__origin__ == kind.__origin__ and kind.__metadata__[: len(known)] == known:
             text, limits = name, kind.__metadata__[len(known) :]
-    fields = [_field(each) for each in limits if not _is_conversion(each)]
+    fields = [_field(limit) for limit in limits if not _is_conversion(limit)]
     text = text or text_of(kind.__origin__)
     return f"Annotated[{', '.join([text, *fields])}]" if fields else text
 

@@ -32,5 +32,5 @@ def page_of(address, width=1280, height=800, flags=()):
         yield page
         browser.close()
 
-    assert [each for each in asked if not each.startswith((address, "data:", "blob:"))] == []
+    assert [value for value in asked if not value.startswith((address, "data:", "blob:"))] == []
     assert errors == []

@@ -41,14 +41,14 @@ def rich(updates):
 
 
 def big(updates, *, megabytes):
-    """As many megabytes, half of them in the optimizer."""
+    """A state of this number of megabytes, half of them in the optimizer."""
     numbers = megabytes * 2**20 // 8
     tensors = {"weight": torch.arange(numbers, dtype=torch.float32) + updates}
     return Checkpoint(tensors, {"weight/exp_avg": -tensors["weight"]}, {"updates": updates})
 
 
 def frozen(updates, *, megabytes):
-    """As `big`, beside weights of as many megabytes that do not train."""
+    """A state of `big`, beside weights of equal size that do not train."""
     trained = big(updates, megabytes=megabytes)
     body = torch.arange(megabytes * 2**20 // 4, dtype=torch.float32)
     return replace(trained, model=trained.model | {"body": body}, frozen=frozenset(["body"]))
@@ -67,24 +67,24 @@ def names(folder):
     )
 
 
-def equal(found, expected):
+def equal(actual, expected):
     """Whether two checkpoints are the same: names, types, shapes, bits, values; the list of those
     kept left out.
     """
-    for a, b in zip(_parts(found), _parts(expected), strict=True):
+    for a, b in zip(_parts(actual), _parts(expected), strict=True):
         if set(a) != set(b) or not all(
             a[name].dtype == b[name].dtype and torch.equal(a[name], b[name]) for name in b
         ):
             return False
     states = [
-        {key: value for key, value in each.state.items() if key != "checkpoints"}
-        for each in (found, expected)
+        {key: value for key, value in entry.state.items() if key != "checkpoints"}
+        for entry in (actual, expected)
     ]
     return states[0] == states[1]
 
 
-def _parts(each):
+def _parts(value):
     return [
-        each.model, each.optimizer, each.metrics,
-        *(each.averages[name] for name in sorted(each.averages)),
+        value.model, value.optimizer, value.metrics,
+        *(value.averages[name] for name in sorted(value.averages)),
     ]  # fmt: skip

@@ -30,7 +30,7 @@ class Kept(list):
 
 
 class Rewound(Kept):
-    """The same, which goes back to where a resumed run begins."""
+    """Kept points that go back to where a resumed run begins."""
 
     def position(self):
         return {"points": len(self)}

@@ -57,7 +57,9 @@ class Forked(STARTED):
         environment = dict(os.environ if env is None else env)
         is_plain = (executable, preexec_fn, gid, gids, uid) == (None,) * 5
         is_plain = is_plain and (shell, umask, group) == (False, -1, -1)
-        arguments = [] if isinstance(args, str | bytes) else [os.fspath(each) for each in args]
+        arguments = (
+            [] if isinstance(args, str | bytes) else [os.fspath(argument) for argument in args]
+        )
         if not self.server or not is_plain or not _is_forkable(arguments, environment):
             super()._execute_child(
                 args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *rest
@@ -79,7 +81,7 @@ class Forked(STARTED):
 
 
 def _is_forkable(arguments: list[str], environment: Mapping[str, str]) -> bool:
-    first = [each for each in arguments[1:] if each not in FLAGS][:1]
+    first = [argument for argument in arguments[1:] if argument not in FLAGS][:1]
     if not first or arguments[0] != Forked.executable:
         return False
     if first[0].startswith("-") and first[0] not in ("-c", "-m"):
@@ -118,7 +120,7 @@ def processes() -> Iterator[None]:
 
 @contextlib.contextmanager
 def processes_of(executable: str | Path, source: Path | None = None) -> Iterator[None]:
-    """The same for another Python, or for the Andiron below `source` (none: the installed one)."""
+    """Processes of another Python, or for the Andiron below `source` (none: the installed one)."""
     with contextlib.ExitStack() as at_end:
         starting = functools.partial(_started, str(executable), source, at_end)
         with _forking(str(executable), starting):

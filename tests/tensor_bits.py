@@ -14,11 +14,11 @@ def copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor.detach().clone() for name, tensor in tensors.items()}
 
 
-def differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> set[str]:
+def differing(actual: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> set[str]:
     """The names under which the two do not hold the same bits."""
-    both = found.keys() & expected.keys()
-    return {name for name in both if not torch.equal(found[name], expected[name])} | (
-        found.keys() ^ expected.keys()
+    both = actual.keys() & expected.keys()
+    return {name for name in both if not torch.equal(actual[name], expected[name])} | (
+        actual.keys() ^ expected.keys()
     )
 
 

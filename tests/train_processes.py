@@ -44,12 +44,12 @@ class Training:
 
     @property
     def output(self):
-        """Its standard output so far."""
+        """The standard output so far."""
         return self._said.with_suffix(".out").read_text()
 
     @property
     def errors(self):
-        """Its standard error so far."""
+        """The standard error so far."""
         return self._said.with_suffix(".err").read_text()
 
     @property
@@ -115,11 +115,11 @@ def lines(run_dir):
 
 def updates_saved(run_dir):
     """Of each checkpoint the updates, in order; every one of them is whole."""
-    found = []
+    result = []
     for path in (run_dir / "checkpoints").glob("step-*"):
         try:
-            found.append(manifest.verified(path).updates)
+            result.append(manifest.verified(path).updates)
         except errors.DataError:
             if path.exists():  # else a running process has pruned it meanwhile
                 raise
-    return sorted(found)
+    return sorted(result)

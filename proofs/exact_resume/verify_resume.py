@@ -181,9 +181,9 @@ def _cause(
         )
     from . import unsaved_state  # imports torch, which an exact resume need not wait for
 
-    found = unsaved_state.found(Train.load(RunFolder(folder / "straight").config, trusted), folder)
+    result = unsaved_state.found(Train.load(RunFolder(folder / "straight").config, trusted), folder)
     causes = (
-        "; ".join(found)
+        "; ".join(result)
         or "none was found in the modules: look at metrics, losses and schedules of one's own"
     )
     why = "state that is not saved (made straight a second time the run is the same)"

@@ -98,7 +98,7 @@ class SampleError(DataError):
     places: Sequence[int] = ()
 
     def located(self, loader: object, epoch: int, batch: int, *slice_number: int) -> DataError:
-        """The same error with the samples' indices in the data set; epoch and batch count from 0.
+        """The error with the samples' indices in the data set; epoch and batch count from 0.
 
         `slice_number` is for a slice of the batch. The error is unchanged if the loader has no
         `indices(epoch, batch)`.
@@ -224,7 +224,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 def closest(name: str, names: Iterable[str]) -> str | None:
     """The closest of `names`, in any case; None if none is close."""
-    folded = {each.casefold(): each for each in names}
+    folded = {value.casefold(): value for value in names}
     close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
     return folded[close[0]] if close else None
 

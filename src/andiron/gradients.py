@@ -161,7 +161,7 @@ class Detachable:
     """A value with tensors, such as a step's item, that can be detached."""
 
     def detached(self) -> Any:
-        """The same values without their graph, safe from later updates of the weights."""
+        """The values without their graph, safe from later updates of the weights."""
         values = {**vars(self)}
         for name, value in values.items():
             if isinstance(value, Tensor) and value.requires_grad:

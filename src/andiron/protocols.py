@@ -59,7 +59,7 @@ class Item(Protocol):
         """The number of samples or tokens the loss is a mean over; None: the targets that count."""
 
     def detached(self) -> Any:
-        """The same values without their graph."""
+        """The values without their graph."""
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ def checked(owner: Class) -> Class:
 
 def allowed_values(error: ValidationError) -> str:
     """The values that an option takes, of pydantic's messages for each member of a union."""
-    messages = " or ".join(dict.fromkeys(each["msg"] for each in error.errors()))
+    messages = " or ".join(dict.fromkeys(value["msg"] for value in error.errors()))
     # pydantic's word for a list is JSON's
     allowed = messages.replace("a valid array", "a list, in brackets: [...]")
     return allowed.replace("Input should be ", "")
@@ -179,9 +179,9 @@ def _updates(least: Literal[0, 1]) -> Any:
 def _is_cadence(value: Any) -> bool:
     _check_most(value)
     if isinstance(value, dict) and value.keys() <= {"updates", "epochs", "minutes"}:
-        numbers = [each for each in value.values() if each is not None]
+        numbers = [entry for entry in value.values() if entry is not None]
         return bool(numbers) and all(
-            type(each) in (int, float) and 0 < each <= MOST for each in numbers
+            type(number) in (int, float) and 0 < number <= MOST for number in numbers
         )
     return _is_count(value) or _is_text(value, EVERY)
 

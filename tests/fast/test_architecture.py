@@ -377,7 +377,7 @@ def test_nothing_tells_of_the_machine_it_was_written_on():
         r"(?<![\w.~])/(?:work|root)/\w|\.\./" + "shared|" + "TO" + r"DO\b|FIX" + r"ME\b"
     )
 
-    found = []
+    result = []
     for name in listed.stdout.split():
         path = ROOT / name
         if (
@@ -386,7 +386,7 @@ def test_nothing_tells_of_the_machine_it_was_written_on():
             and path.suffix not in (".png", ".safetensors", ".bpk")
         ):
             lines = path.read_text(encoding="utf-8").splitlines()
-            found += [
+            result += [
                 f"{name}:{number}" for number, line in enumerate(lines, 1) if stray.search(line)
             ]
-    assert not found, "\n".join(found)
+    assert not result, "\n".join(result)

@@ -181,10 +181,10 @@ def test_a_gradient_that_backward_computes_in_two_parts_is_refused_or_late(monke
     with pytest.raises(ValueError, match="ANDIRON_FAST_PATHS=0"):
         in_threads(lambda world: mean_gradients(world, inputs, model), 2)
     with fast_paths.off():
-        (found, *_), _ = in_threads(lambda world: mean_gradients(world, inputs, model), 2)
+        (actual, *_), _ = in_threads(lambda world: mean_gradients(world, inputs, model), 2)
     whole = backward(model(inputs[0]).square().mean(), model)
     for name in whole:
-        torch.testing.assert_close(found[name], whole[name], rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(actual[name], whole[name], rtol=1e-5, atol=1e-6)
 
 
 def spied(function, see):
@@ -446,5 +446,5 @@ def test_sync_batchnorm_replaces_every_batchnorm_and_keeps_its_weights():
 ])  # fmt: skip
 def test_options_that_do_not_hold_for_the_processes_are_named(options, size, problem):
     config = composed(CONF, options)
-    found, *more = [*division.option_problems(config, World(0, size, config.slices))] or [None]
-    assert not more and (found is None if problem is None else found.startswith(problem))
+    actual, *more = [*division.option_problems(config, World(0, size, config.slices))] or [None]
+    assert not more and (actual is None if problem is None else actual.startswith(problem))

@@ -8,8 +8,8 @@ import andiron
 
 
 def modules():
-    for found in pkgutil.walk_packages(andiron.__path__, "andiron."):
-        yield importlib.import_module(found.name)
+    for package in pkgutil.walk_packages(andiron.__path__, "andiron."):
+        yield importlib.import_module(package.name)
 
 
 def test_every_example_in_a_docstring_gives_what_it_says(here, request):

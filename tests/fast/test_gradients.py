@@ -64,14 +64,14 @@ def loss_of(model: nn.Module, size: int = 13) -> Tensor:
 def plain(loss: Tensor, model: nn.Module) -> dict[str, Tensor]:
     """The gradients of a plain loop, from `.grad`, which is then cleared."""
     loss.backward()
-    found = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+    result = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
     model.zero_grad()
-    return found
+    return result
 
 
-def same(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> bool:
-    return list(found) == list(expected) and all(
-        torch.equal(found[name], expected[name]) for name in expected
+def same(actual: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> bool:
+    return list(actual) == list(expected) and all(
+        torch.equal(actual[name], expected[name]) for name in expected
     )
 
 
@@ -106,9 +106,9 @@ def engine_is_used(monkeypatch: pytest.MonkeyPatch, loss: Tensor, model: nn.Modu
 def test_a_loss_that_is_a_parameter_leaves_the_kept_one_alone(dtype: torch.dtype) -> None:
     model = Number(torch.tensor(3.0, dtype=dtype))
     for _ in range(2):
-        found = gradients.backward(model.value, model)
-        assert same(found, {"value": torch.tensor(1.0, dtype=dtype)})
-        found["value"].fill_(9.0)
+        result = gradients.backward(model.value, model)
+        assert same(result, {"value": torch.tensor(1.0, dtype=dtype)})
+        result["value"].fill_(9.0)
 
 
 def test_a_plain_scalar_goes_to_the_engine_and_all_else_to_tensor_backward(
@@ -160,30 +160,30 @@ def test_hooks_see_and_change_the_gradients() -> None:
     model.value.register_hook(lambda gradient: gradient * 10)
     seen: list[Tensor] = []
     model.value.register_post_accumulate_grad_hook(lambda parameter: seen.append(parameter.grad))
-    found = gradients.backward(model.value.sum(), model)
-    assert same(found, {"value": torch.tensor([10.0, 10.0])})
-    assert seen[0] is found["value"]
+    result = gradients.backward(model.value.sum(), model)
+    assert same(result, {"value": torch.tensor([10.0, 10.0])})
+    assert seen[0] is result["value"]
 
 
 def test_names_and_order_equal_named_parameters() -> None:
     model = scaled()
-    found = gradients.backward(loss_of(model), model)
-    assert list(found) == REACHED
-    assert list(found) == [name for name, _ in model.named_parameters() if name in REACHED]
-    assert len(found) == 8
+    result = gradients.backward(loss_of(model), model)
+    assert list(result) == REACHED
+    assert list(result) == [name for name, _ in model.named_parameters() if name in REACHED]
+    assert len(result) == 8
 
 
 def test_a_parameter_that_the_loss_does_not_reach_has_no_entry() -> None:
     model = scaled()
-    found = gradients.backward(loss_of(model), model)
-    assert not {"frozen", "unused.weight", "unused.bias"} & found.keys()
-    assert found.get("unused.weight") is None
+    result = gradients.backward(loss_of(model), model)
+    assert not {"frozen", "unused.weight", "unused.bias"} & result.keys()
+    assert result.get("unused.weight") is None
 
 
 def test_a_parameter_whose_gradient_is_zero_has_an_entry() -> None:
     model = nn.Linear(3, 2)
-    found = gradients.backward((model(torch.ones(5, 3)) * 0).sum(), model)
-    assert same(found, {"weight": torch.zeros(2, 3), "bias": torch.zeros(2)})
+    result = gradients.backward((model(torch.ones(5, 3)) * 0).sum(), model)
+    assert same(result, {"weight": torch.zeros(2, 3), "bias": torch.zeros(2)})
 
 
 def test_nothing_is_left_on_grad() -> None:
@@ -205,18 +205,18 @@ def test_a_tied_parameter_has_one_entry_with_both_contributions() -> None:
     model = Tied()
     tokens = torch.tensor([1, 4, 4, 9, 0])
     expected = plain(model(tokens).square().sum(), model)
-    found = gradients.backward(model(tokens).square().sum(), model)
-    assert same(found, expected)
-    assert list(found) == ["embedding.weight"]
+    result = gradients.backward(model(tokens).square().sum(), model)
+    assert same(result, expected)
+    assert list(result) == ["embedding.weight"]
     assert model.output.weight.grad is None
 
 
 def test_a_module_used_under_two_names_has_its_gradients_under_the_first() -> None:
     shared = nn.Linear(5, 5)
     model = nn.Sequential(shared, nn.Tanh(), shared)
-    found = gradients.backward(loss_of(model), model)
-    assert same(found, plain(loss_of(model), model))
-    assert list(found) == ["0.weight", "0.bias"]
+    result = gradients.backward(loss_of(model), model)
+    assert same(result, plain(loss_of(model), model))
+    assert list(result) == ["0.weight", "0.bias"]
 
 
 def test_take_moves_the_gradients_of_one_module() -> None:
@@ -304,19 +304,19 @@ def test_pop_gives_the_gradient_once_and_then_none() -> None:
 
 
 def test_setting_replaces_in_place_and_adds_at_the_end() -> None:
-    found = Gradients({"weight": torch.zeros(2, 3)}, nn.Linear(3, 2))
-    found["bias"] = torch.ones(2)
-    found["weight"] = torch.full((2, 3), 4.0)
-    assert same(found, {"weight": torch.full((2, 3), 4.0), "bias": torch.ones(2)})
+    result = Gradients({"weight": torch.zeros(2, 3)}, nn.Linear(3, 2))
+    result["bias"] = torch.ones(2)
+    result["weight"] = torch.full((2, 3), 4.0)
+    assert same(result, {"weight": torch.full((2, 3), 4.0), "bias": torch.ones(2)})
 
 
 def test_a_gradients_value_is_independent_of_the_mapping_it_was_made_from() -> None:
     tensors = {"weight": torch.zeros(2, 3), "bias": torch.ones(2)}
-    found = Gradients(tensors, nn.Linear(3, 2))
-    del found["bias"]
+    result = Gradients(tensors, nn.Linear(3, 2))
+    del result["bias"]
     assert list(tensors) == ["weight", "bias"]
 
 
 def test_repr_names_each_parameter_and_its_shape() -> None:
-    found = Gradients({"weight": torch.zeros(2, 3), "scale": torch.tensor(1.0)}, nn.Linear(3, 2))
-    assert repr(found) == "Gradients(weight: [2, 3], scale: [])"
+    result = Gradients({"weight": torch.zeros(2, 3), "scale": torch.tensor(1.0)}, nn.Linear(3, 2))
+    assert repr(result) == "Gradients(weight: [2, 3], scale: [])"

@@ -52,10 +52,10 @@ def test_it_gives_the_model_itself() -> None:
 def test_output_is_that_of_evaluation_mode_and_an_inference_tensor() -> None:
     model = network()
     with inference.valid(model) as inside:
-        found = inside(INPUTS)
-    assert found.is_inference()
-    assert not found.requires_grad
-    assert torch.equal(found, model.eval()(INPUTS))
+        result = inside(INPUTS)
+    assert result.is_inference()
+    assert not result.requires_grad
+    assert torch.equal(result, model.eval()(INPUTS))
 
 
 def test_gradients_flow_again_afterwards() -> None:

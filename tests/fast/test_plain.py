@@ -69,9 +69,9 @@ def test_nothing_is_due_twice_at_one_update_nor_after_a_resume():
     assert ticker.due(updates=3, epochs=None)
     ticker.done(3)
     resumed.load_state_dict(ticker.state_dict())
-    for each in (ticker, resumed):
-        assert each.was_done(3) and not each.due(updates=3, epochs=1)
-        assert each.due(updates=6, epochs=None)
+    for value in (ticker, resumed):
+        assert value.was_done(3) and not value.due(updates=3, epochs=1)
+        assert value.due(updates=6, epochs=None)
 
 
 @pytest.mark.parametrize("pattern", [r"(a+)+$", r"(a|a)*$", r"(.*a){20}$", r"((a*)*)*b"])
@@ -88,11 +88,11 @@ def test_what_is_no_expression_is_refused(pattern):
 
 
 def test_outside_the_main_thread_matching_has_no_timer():
-    found = []
-    thread = threading.Thread(target=lambda: found.append(patterns.searched("b", ["abc", "d"])))
+    result = []
+    thread = threading.Thread(target=lambda: result.append(patterns.searched("b", ["abc", "d"])))
     thread.start()
     thread.join()
-    assert [*found[0]] == ["abc"]
+    assert [*result[0]] == ["abc"]
 
 
 def test_names_are_replaced_as_re_does():

@@ -92,12 +92,12 @@ def test_permutation_is_a_function_of_seed_and_epoch_alone() -> None:
 
 
 def test_permutations_of_all_epochs_and_seeds_differ() -> None:
-    found = {
+    result = {
         tuple(randomness.permutation(23, seed, epoch).tolist())
         for seed in range(20)
         for epoch in range(50)
     }
-    assert len(found) == 1000
+    assert len(result) == 1000
 
 
 def test_every_index_comes_first_equally_often_over_the_epochs() -> None:
@@ -118,18 +118,18 @@ def draws() -> list[torch.Tensor]:
 
 
 def test_start_stream_makes_torch_draws_repeat_whatever_was_drawn_before() -> None:
-    found = []
+    result = []
     for drawn_before in (0, 1, 6):
         # an odd number of normals leaves one of a pair behind in the generator
         torch.randn(drawn_before)
         randomness.start_stream(42, "update", 17)
-        found.append(torch.cat([draw.double() for draw in draws()]))
-    assert torch.equal(found[1], found[0])
-    assert torch.equal(found[2], found[0])
+        result.append(torch.cat([draw.double() for draw in draws()]))
+    assert torch.equal(result[1], result[0])
+    assert torch.equal(result[2], result[0])
 
 
 def test_start_stream_differs_by_update_seed_and_purpose() -> None:
-    found = set()
+    result = set()
     for stream in [
         (42, "update", 17),
         (42, "update", 18),
@@ -138,25 +138,25 @@ def test_start_stream_differs_by_update_seed_and_purpose() -> None:
         (42, "update"),
     ]:
         randomness.start_stream(*stream)
-        found.add(tuple(torch.rand(3).tolist()))
-    assert len(found) == 5
+        result.add(tuple(torch.rand(3).tolist()))
+    assert len(result) == 5
 
 
 def test_start_stream_draws_equal_stream_and_torch_manual_seed() -> None:
     randomness.start_stream(42, "update", 17)
-    found = torch.rand(101)
-    assert torch.equal(found, torch.rand(101, generator=randomness.stream(42, "update", 17)))
+    result = torch.rand(101)
+    assert torch.equal(result, torch.rand(101, generator=randomness.stream(42, "update", 17)))
     torch.manual_seed(randomness.derive(42, "update", 17))
-    assert torch.equal(found, torch.rand(101))
+    assert torch.equal(result, torch.rand(101))
 
 
 def test_uniform_numbers_equal_the_counters_in_python():
-    found = randomness.uniform(7, "flip", 3, torch.tensor([0, 5, 2**40]), 4)
+    result = randomness.uniform(7, "flip", 3, torch.tensor([0, 5, 2**40]), 4)
 
     for row, index in enumerate((0, 5, 2**40)):
         for column in range(4):
             assert (
-                float(found[row, column])
+                float(result[row, column])
                 == (mixed(mixed(randomness.derive(7, "flip", 3), index), column) >> 40) * 2.0**-24
             )
 

@@ -194,15 +194,15 @@ def rates(make, *, lr, number):
     updates."""
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=lr)
     scheduler = make(optimizer)
-    found = []
+    result = []
     with warnings.catch_warnings():
         # SequentialLR passes an epoch to its own parts, and warns of it
         warnings.simplefilter("ignore", UserWarning)
         for _ in range(number):
-            found.append(optimizer.param_groups[0]["lr"])
+            result.append(optimizer.param_groups[0]["lr"])
             optimizer.step()
             scheduler.step()
-    return found
+    return result
 
 
 # A formula of torch's own, in the same order of operations: equal to the last bit.
@@ -351,11 +351,11 @@ def test_plateau_is_torchs(direction, seed):
 
 def observed(plateau, *losses):
     """The learning rate after each loss."""
-    found = []
+    result = []
     for loss in losses:
         plateau.observe({"valid": {"loss": loss}})
-        found.append(plateau(0))
-    return found
+        result.append(plateau(0))
+    return result
 
 
 def test_plateau_waits_longer_than_its_patience_and_begins_again():
@@ -431,7 +431,7 @@ def made(drawn):
     """The schedule of a drawn (class, argument, ...): type checks in constructors draw random
     numbers, strategies may not."""
     if isinstance(drawn, list):
-        return [made(each) for each in drawn]
+        return [made(value) for value in drawn]
     return drawn[0](*map(made, drawn[1:])) if isinstance(drawn, tuple) else drawn
 
 
@@ -534,7 +534,9 @@ def test_a_phase_of_no_updates_is_left_out(drawn, updates):
 @given(simple(), st.integers(1, 200))
 def test_no_rate_is_above_the_peak_which_a_long_run_reaches(drawn, length):
     schedule = made(drawn)
-    peak, warm = (schedules.peak_rate(each, 4_000) for each in (schedule, Warmup(schedule, length)))
+    peak, warm = (
+        schedules.peak_rate(value, 4_000) for value in (schedule, Warmup(schedule, length))
+    )
     rates = [schedule(updates) for updates in range(4_000)]
 
     assert warm == peak >= max(rates) * (1 - ROUNDING)

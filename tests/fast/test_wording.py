@@ -14,6 +14,8 @@ PHRASES = (  # write the noun, or the verb of the field, instead
     "taken up again", "whatever it holds", "told", "what it said",
 )  # fmt: skip
 FOLDERS = ("src", "tests", "proofs")
+UNNAMED = {"each", "found"}  # variables that do not say what they hold
+BEGINNINGS = re.compile(r"(The same|Its|As)\b")  # of docstrings, before the subject
 # a source without a match has no unwanted text: most are not parsed, which takes seconds
 SUSPECTED = re.compile(
     rf"{'|'.join(PHRASES)}|[\"']\s*(What|Whatever)\b".replace(" ", r"[\W_f]+"), re.IGNORECASE
@@ -46,6 +48,28 @@ def names_of_tests(source: str) -> list[tuple[int, str]]:
     ]
 
 
+def unnamed_in(tree: ast.Module) -> list[tuple[int, str]]:
+    """The variables and arguments of a module that have a name of `UNNAMED`, with their lines.
+
+    Fields of classes are left out: a record may have such a name for readers of JSON.
+    """
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    lines = [line for node in classes for line in node.body if isinstance(line, ast.AnnAssign)]
+    fields = [line.target for line in lines]
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.arg)]
+    stored = [node for node in nodes if node not in fields]
+    names = [(node.lineno, node.id if isinstance(node, ast.Name) else node.arg) for node in stored]
+    return [(line, name) for line, name in names if name in UNNAMED]
+
+
+def beginnings_in(tree: ast.Module) -> list[tuple[int, str]]:
+    """The docstrings of a module that do not begin with their subject, with their lines."""
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    documented = [node for node in ast.walk(tree) if isinstance(node, kinds)]
+    texts = [(getattr(node, "lineno", 1), ast.get_docstring(node) or "") for node in documented]
+    return [(line, match[0]) for line, text in texts if (match := BEGINNINGS.match(text))]
+
+
 def unwanted_in(text: str) -> str | None:
     match = UNWANTED.search(" ".join(text.split()))
     return match and match[0]
@@ -65,6 +89,18 @@ def test_docstrings_messages_and_names_of_tests_name_the_thing():
         for line, text in [*texts_of(source), *names_of_tests(source)]
         if (phrase := unwanted_in(text))
     ]
+    assert not offenders, "\n".join(offenders)
+
+
+def test_variables_say_what_they_hold_and_docstrings_begin_with_their_subject():
+    offenders = []
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            source = path.read_text(encoding="utf-8")
+            if re.search(rf"\b({'|'.join(UNNAMED)})\b|\"\"\"(The same|Its|As)\b", source):
+                tree = ast.parse(source)
+                lines = [*unnamed_in(tree), *beginnings_in(tree)]
+                offenders += [f"{path.relative_to(ROOT)}:{line}: {text!r}" for line, text in lines]
     assert not offenders, "\n".join(offenders)
 
 

@@ -36,20 +36,20 @@ def here(project, monkeypatch):
 
 @pytest.mark.parametrize("name", INJECTED)
 def test_an_injected_difference_is_named_by_its_update_and_tensor(name):
-    injected, found = INJECTED[name], injected_differences.named_between_runs(name)
-    update = injected.update or found["agreed"] + 1
-    assert found["named"] == (update, injected.kind, injected.tensor)
-    first = found["first"]
-    assert found["agreed"] == update - 1 and first["expected"] != first["found"]
+    injected, actual = INJECTED[name], injected_differences.named_between_runs(name)
+    update = injected.update or actual["agreed"] + 1
+    assert actual["named"] == (update, injected.kind, injected.tensor)
+    first = actual["first"]
+    assert actual["agreed"] == update - 1 and first["expected"] != first["found"]
     option = injected.override[1:].partition("=")[0]
-    assert any(note.startswith(f"{option}: ") for note in found["notes"])
+    assert any(note.startswith(f"{option}: ") for note in actual["notes"])
 
 
 def test_a_run_under_other_conditions_parts_as_another_run_does():
     name = "a schedule off by one"
-    found = injected_differences.named_between_runs(name)
+    result = injected_differences.named_between_runs(name)
     alone = parting(run_of("plain"), INJECTED[name].override)
-    assert {**alone, "notes": []} == {**found, "notes": []}
+    assert {**alone, "notes": []} == {**result, "notes": []}
     seeded = INJECTED["a seed"]
     named = parting(run_of("plain"), seeded.override, "--updates", "1", "1")["named"]
     assert named == (1, seeded.kind, seeded.tensor)  # not hidden by the checkpoint at 0
@@ -70,8 +70,8 @@ def test_a_question_sees_the_run_as_it_is_now(project):
     for name, *options in (("plain",), ("a seed", INJECTED["a seed"].override)):
         shutil.rmtree(project / "runs/now", ignore_errors=True)
         shutil.copytree(run_of(name, *options), project / "runs/now")
-        found = parting("runs/now", INJECTED["eps"].override, "--updates", "1", "1")
-        values.add(found["first"]["expected"])
+        result = parting("runs/now", INJECTED["eps"].override, "--updates", "1", "1")
+        values.add(result["first"]["expected"])
     assert len(values) == 2
 
 
@@ -79,18 +79,18 @@ def test_forks_part_after_the_update_of_their_parent():
     options = f"fork_from={run_of('plain')}@10", "num_epochs=4", "checkpoint.last=9"
     name = "a schedule off by one"
     fork, other = run_of("fork", *options), run_of("forked", *options, INJECTED[name].override)
-    found = parting(fork, other)
-    assert found["named"] == (13, "learning rate of group", "base")
-    assert parting(fork, other, "--from-start")["named"] == found["named"]
-    assert parting(fork, INJECTED[name].override)["named"] == found["named"]
+    result = parting(fork, other)
+    assert result["named"] == (13, "learning rate of group", "base")
+    assert parting(fork, other, "--from-start")["named"] == result["named"]
+    assert parting(fork, INJECTED[name].override)["named"] == result["named"]
     assert parting(fork, "log_every=1", "--from-start")["equal"]
     with pytest.raises(errors.SelectionError, match="--updates 5 12: give two from 11 to 20"):
         bisect.parted(Side(str(fork)), Side(str(other)), updates=(5, 12))
 
 
 def test_a_later_evaluation_is_named():
-    found = parting(run_of("sharp", "sam=0.05"), "sam=0.06", "--updates", "1", "1")
-    assert found["named"] == (1, "output of layer in evaluation 2", "network.first.1")
+    result = parting(run_of("sharp", "sam=0.05"), "sam=0.06", "--updates", "1", "1")
+    assert result["named"] == (1, "output of layer in evaluation 2", "network.first.1")
 
 
 def test_options_beside_another_run_are_refused():
@@ -106,18 +106,18 @@ def test_state_that_no_checkpoint_has_is_found_from_the_starts(project):
     sys.modules.pop("parts", None)
     straight, resumed = run_of("straight"), run_of("resumed", "num_epochs=2")
     assert called(train.main, f"resume={resumed}", "num_epochs=4").code == 0
-    unseen, found = parting(straight, resumed), parting(straight, resumed, "--from-start")
+    unseen, actual = parting(straight, resumed), parting(straight, resumed, "--from-start")
     parts.write_text(text)
     assert unseen["first"] is None and not unseen["equal"]
     assert any("--from-start" in note for note in unseen["notes"])
-    assert found["named"] == (11, "before the update", "buffer: network.counted.seen")
+    assert actual["named"] == (11, "before the update", "buffer: network.counted.seen")
 
 
 def test_runs_that_differ_by_rounding_part_where_they_leave_the_tolerance():
     rounded = INJECTED["another order of summation"], INJECTED["a schedule off by one"]
-    other = run_of("both", *(each.override for each in rounded))
-    found = parting(run_of("plain"), other, "--tolerance", "1e-2")
-    assert found["named"] == (13, "learning rate of group", "base")
+    other = run_of("both", *(value.override for value in rounded))
+    result = parting(run_of("plain"), other, "--tolerance", "1e-2")
+    assert result["named"] == (13, "learning rate of group", "base")
     lost = run_of(injected_differences.RESUMED, INJECTED[injected_differences.RESUMED].override)
     near = parting(run_of("plain"), lost, "--tolerance", "0.9")  # of weights, not of buffers
     assert (near["equal"], near["notes"]) == (True, [])
@@ -167,7 +167,7 @@ def test_a_checkout_starts_no_program_of_the_repository_and_leaves_it_alone(proj
 @pytest.mark.usefixtures("preloaded_processes")
 def test_the_first_commit_with_other_bits_is_named_and_no_worktree_is_left():
     before = git("status", "--porcelain"), git("worktree", "list")
-    commit, found = injected_differences.named_in_history("a constant in one layer")
-    assert found["commit"] == commit
-    assert found["named"] == (1, "output of layer", "network.scaled")
+    commit, actual = injected_differences.named_in_history("a constant in one layer")
+    assert actual["commit"] == commit
+    assert actual["named"] == (1, "output of layer", "network.scaled")
     assert (git("status", "--porcelain"), git("worktree", "list")) == before

@@ -145,16 +145,16 @@ def test_two_nans_of_other_bits_and_two_zeros_of_other_signs_differ(straight, ot
     assert difference.what == "weight[3], the first of 2 elements of 6 that differ,"
 
 
-@pytest.mark.parametrize(("name", "value", "found"), [
+@pytest.mark.parametrize(("name", "value", "actual"), [
     ("half", torch.tensor([1.0, 2.0]), ("bfloat16 [2]", "float32 [2]")),
     ("empty", torch.zeros(3, 0), ("float32 [0, 3]", "float32 [3, 0]")),
     ("mask", torch.tensor([1, 0], dtype=torch.uint8), ("bool [2]", "uint8 [2]")),
 ])  # fmt: skip
-def test_tensors_of_equal_values_differ_by_type_and_shape(straight, other, name, value, found):
+def test_tensors_of_equal_values_differ_by_type_and_shape(straight, other, name, value, actual):
     change_tensors(other / "model.safetensors", lambda tensors: tensors.update({name: value}))
 
     (difference,) = bit_comparison.compare(straight, other)
-    assert difference == Difference("model.safetensors", name, *found)
+    assert difference == Difference("model.safetensors", name, *actual)
 
 
 def test_a_tensor_or_a_file_that_only_one_run_has_is_a_difference(straight, other):
@@ -271,8 +271,8 @@ def test_one_scalar_of_tensorboard_is_found(straight, logs_again):
 def test_a_step_that_tensorboard_shows_twice_or_not_at_all_is_a_difference(straight, logs_again):
     other = logs_again([*POINTS[:4], POINTS[2]])
 
-    found = {(d.where, d.updates): d.found for d in bit_comparison.compare(straight, other)}
-    assert found == {
+    result = {(d.where, d.updates): d.found for d in bit_comparison.compare(straight, other)}
+    assert result == {
         ("tensorboard/valid: loss", 3): "there 2 times",
         ("tensorboard/valid: accuracy", 3): "there 2 times",
         ("tensorboard/valid: epoch", 3): "there 2 times", ("tensorboard/valid: loss", 6): "missing",

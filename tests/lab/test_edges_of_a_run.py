@@ -89,7 +89,7 @@ class Counts(Instrument):
         self.norms = []
 
     def computed(self, update):
-        self.norms.append(float(sum(each.norm() for each in update.gradients.values())))
+        self.norms.append(float(sum(gradient.norm() for gradient in update.gradients.values())))
 
 
 def test_a_run_that_is_loaded_makes_its_updates_again(tmp_path):

@@ -35,7 +35,7 @@ class Seen(Instrument):
 
     def before(self, update):
         self.moments.append("before")
-        self.weights = [each.clone() for each in update.learner.model.parameters()]
+        self.weights = [parameter.clone() for parameter in update.learner.model.parameters()]
 
     def computed(self, update):
         self.moments.append("computed")
@@ -57,7 +57,7 @@ def run_of(folder, *options):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_stretch_between_two_checkpoints_has_the_bits_of_the_run(tmp_path, kind):
     run = run_of(tmp_path, *KINDS[kind])
-    before = {each: each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()}
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     places, tensors, values = [0, *sorted({*run.saved} - {0})], 0, 0
     for start, last in zip(places, places[1:], strict=False):
         seen = Seen()
@@ -69,7 +69,7 @@ def test_every_stretch_between_two_checkpoints_has_the_bits_of_the_run(tmp_path,
         tensors += stretch.tensors
         values += stretch.values
     assert tensors and values and len(places) > 3
-    assert before == {each: each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()}
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
 
 def test_an_edited_value_or_weight_is_named(tmp_path):

@@ -36,16 +36,16 @@ def test_it_finds_a_rate_for_adam_and_writes_a_picture_and_a_curve(tmp_path):
     options = ("--updates", "120", f"hydra.run.dir={tmp_path}", "param_groups=layerwise")
     ended = called(find_lr.main, *options)
     assert (ended.code, ended.errors) == (0, "")
-    found = json.loads((tmp_path / "find_lr.json").read_text())
-    assert 1e-4 < found["lr"] < 2e-2  # Adam's own default is 1e-3
-    assert ended.output.startswith(f"lr={found['lr']:.2g}: the smoothed loss falls fastest")
-    assert len(found["rates"]) == len(found["losses"]) and found["losses"][-1] > min(
-        found["losses"]
+    record = json.loads((tmp_path / "find_lr.json").read_text())
+    assert 1e-4 < record["lr"] < 2e-2  # Adam's own default is 1e-3
+    assert ended.output.startswith(f"lr={record['lr']:.2g}: the smoothed loss falls fastest")
+    assert len(record["rates"]) == len(record["losses"]) and record["losses"][-1] > min(
+        record["losses"]
     )
     assert (tmp_path / "find_lr.png").read_bytes()[:4] == b"\x89PNG"
     events = EventAccumulator(str(tmp_path / "tensorboard" / "train")).Reload()
     rates = [event.value for event in events.Scalars("lr/layer_2")]
-    assert rates == pytest.approx(found["rates"], rel=1e-6)  # TensorBoard keeps float32
+    assert rates == pytest.approx(record["rates"], rel=1e-6)  # TensorBoard keeps float32
     assert [event.value for event in events.Scalars("lr/layer_0")] == pytest.approx(
         [0.75**2 * rate for rate in rates], rel=1e-6
     )

@@ -21,7 +21,7 @@ def path(tmp_path):
 
 @pytest.mark.parametrize("line", [
     [], None, 3, "idea", {}, {"idea": 3},
-    *({each: WHOLE[each] for each in WHOLE if each != name} for name in WHOLE),
+    *({value: WHOLE[value] for value in WHOLE if value != name} for name in WHOLE),
     *(WHOLE | {name: {"no": "no"}} for name in WHOLE), *(WHOLE | {name: ["no"]} for name in WHOLE),
     WHOLE | {"mean": "0.5"}, WHOLE | {"kept": "yes"}, WHOLE | {"values": {"seed=0": None}},
     WHOLE | {"code": [WHOLE["code"][0] | {"uncommitted": "c"}]}, WHOLE | {"patches": ["x.patch"]},
@@ -36,7 +36,7 @@ def test_a_damaged_ledger_is_named(path, line):
 
 @pytest.mark.parametrize("number", [1, 3])
 def test_two_lines_of_one_number_are_no_ledger(path, number):
-    lines = [WHOLE | {"idea": each} for each in (1, 2, 3, number)]
+    lines = [WHOLE | {"idea": value} for value in (1, 2, 3, number)]
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
 
     said = message_of(errors.DataError, idea_ledger.read, path)

@@ -32,9 +32,9 @@ def test_edges_lead_from_each_operation_to_those_that_use_its_tensors():
     model = Classifier(Residual())
     batch = Batch(torch.ones(1, 4), torch.tensor([2]))
     with torch.no_grad():
-        found = operations(model, model.valid_step, batch)
+        result = operations(model, model.valid_step, batch)
     linear = "Linear[blocks.0]/linear"
-    assert [(each.name, each.inputs) for each in found if each.kind not in ("sum", "lt")] == [
+    assert [(value.name, value.inputs) for value in result if value.kind not in ("sum", "lt")] == [
         ("inputs", []),
         ("targets", []),
         (linear, ["inputs"]),
@@ -44,8 +44,8 @@ def test_edges_lead_from_each_operation_to_those_that_use_its_tensors():
         ("Linear[head]/linear", ["add"]),
         ("cross_entropy", ["Linear[head]/linear", "targets"]),
     ]
-    assert found[2].weights == "network.blocks.0.weight [4, 4], network.blocks.0.bias [4]"
-    assert (found[2].shapes, found[-1].shapes) == ([[1, 4]], [[]])
+    assert result[2].weights == "network.blocks.0.weight [4, 4], network.blocks.0.bias [4]"
+    assert (result[2].shapes, result[-1].shapes) == ([[1, 4]], [[]])
 
 
 def test_features_are_what_the_last_linear_layer_takes():

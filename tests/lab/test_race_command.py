@@ -144,7 +144,7 @@ def test_a_job_paused_twice_equals_the_uninterrupted_run_bit_for_bit(here):
 
 
 def _is_read_as_of_an_older_version(folder):
-    """As `hydra/sweeper=asha` left it: of its jobs some are paused, none is pruned."""
+    """A sweep that `hydra/sweeper=asha` left: of its jobs some are paused, none is pruned."""
     path = folder / "sweep.jsonl"
     lines = path.read_text().replace("sweeper=race", "sweeper=asha").splitlines(keepends=True)
     path.write_text("".join(line for line in lines if '"pruned"' not in line))

@@ -23,7 +23,7 @@ def test_stretches_of_honest_runs_have_no_difference(tmp_path, number):
     done = recheck_proof.honest(tmp_path, number)
     assert done.differences == []
     assert len(done.segments) > 1
-    assert all(each.tensors and each.values for each in done.segments)
+    assert all(segment.tensors and segment.values for segment in done.segments)
 
 
 @pytest.mark.parametrize("number", range(5))
@@ -42,7 +42,7 @@ def test_the_command_reports_what_it_covered_and_names_damage(finished_digits, t
     alone = called(recheck.main, run, "--segments", "1", "--json")
     answer = json.loads(alone.output)
     assert (alone.code, answer["same_bits"], answer["record"]) == (0, True, [])
-    assert [(each["first"], each["last"]) for each in answer["segments"]] == [(22, 42)]
+    assert [(value["first"], value["last"]) for value in answer["segments"]] == [(22, 42)]
     part = recheck.recheck(run, 1, 0).as_markdown
     assert part.endswith("\nEvery byte of what was made again is the run's own.\n")
     refused = called(recheck.main, run, "--markdown", run / "summary.json")

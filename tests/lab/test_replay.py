@@ -168,7 +168,7 @@ def test_statistics_are_of_each_batch_and_trained_weight_and_count_once():
         task.zero_grad()
         task.predict(sample[None]).loss.backward()
         weights = task.scale, task.network[0].weight
-        expected.append(float(torch.stack([each.grad.norm() for each in weights]).norm()))
+        expected.append(float(torch.stack([weight.grad.norm() for weight in weights]).norm()))
     learner = SimpleNamespace(model=task)
     update = Mock(spec=Update, number=1, learner=learner, batches=batches, gradients={})
     seen = LayerStatistics(1, per_sample=True)

@@ -99,8 +99,8 @@ def test_code_of_a_later_session_counts_as_changed(finished):
 
 
 def test_what_changed_since_is_listed(finished):
-    found = changes(finished)
-    assert [line for line in found if not line.startswith(("git", "hardware"))] == []
+    result = changes(finished)
+    assert [line for line in result if not line.startswith(("git", "hardware"))] == []
 
     def age(origin):
         patch = "dirty-0123456789abcdef.patch"
@@ -112,14 +112,16 @@ def test_what_changed_since_is_listed(finished):
 
     change(finished / "provenance.json", age)
     run_record.accept(RunFolder(finished))
-    found = changes(finished)
-    assert any(line.startswith("git.revision: 0123, now ") for line in found)
-    assert "git.untracked.gone.py: there, now None" in found
-    assert any(line.startswith("git.uncommitted: dirty-0123456789abcdef.patch, ") for line in found)
-    assert f"python: 3.0.0, now {sys.version.split()[0]}" in found
-    assert any(line.startswith("packages.torch: 1.0, now ") for line in found)
-    assert any(line.startswith("hardware.threads: 99, now ") for line in found)
-    assert any(line.startswith("data.sha256: beef, now ") for line in found)
+    result = changes(finished)
+    assert any(line.startswith("git.revision: 0123, now ") for line in result)
+    assert "git.untracked.gone.py: there, now None" in result
+    assert any(
+        line.startswith("git.uncommitted: dirty-0123456789abcdef.patch, ") for line in result
+    )
+    assert f"python: 3.0.0, now {sys.version.split()[0]}" in result
+    assert any(line.startswith("packages.torch: 1.0, now ") for line in result)
+    assert any(line.startswith("hardware.threads: 99, now ") for line in result)
+    assert any(line.startswith("data.sha256: beef, now ") for line in result)
 
 
 def record(folder, **resume):

@@ -51,7 +51,7 @@ class Plain(Instrument):
             whole = batcher(data.__getitems__(indices), torch.device("cpu")).inputs
             largest = whole.abs().flatten(1).amax(1)
             self.sizes |= zip(indices, (largest / largest.median()).tolist(), strict=True)
-        for index in (each for batch in update.indices for each in batch):
+        for index in (value for batch in update.indices for value in batch):
             batch = batcher(data.__getitems__([index]), torch.device("cpu"))
             with torch.no_grad():
                 item = model.valid_step(batch)
@@ -176,7 +176,7 @@ def test_an_update_is_compared_up_to_the_next_one_on_record_or_said_not_to_be(tm
     assert ended.code == 1 and "update 4" in answer["differences"][0]
     assert [update["update"] for update in answer["updates"]] == [2]
     ended = called(samples.main, tmp_path / "bits", "--spikes", "9", *words)
-    assert "not finite" not in {each["what"] for each in json.loads(ended.output)["spikes"]}
+    assert "not finite" not in {load["what"] for load in json.loads(ended.output)["spikes"]}
 
     lost = "optimizer=sgd", "lr=1e20", "log_every=20", f"hydra.run.dir={tmp_path / 'lost'}"
     assert called(train.main, *SMALL, *lost).code == 1
@@ -193,7 +193,7 @@ def test_values_that_are_not_finite_are_spikes_and_rank_first(tmp_path):
     assert spike["updates"][0]["update"] == spike["first"] and len(spike["updates"]) == 2
     heights = [{"loss": loss, "grad_norm": 1.0} for loss in (2.0, 0.0, nan, None)]
     assert sorted(heights, key=sample_questions._height) == [heights[n] for n in (1, 3, 0, 2)]
-    sizes = [seen_samples._relative_size(*each) for each in (
+    sizes = [seen_samples._relative_size(*value) for value in (
         ([0.0], [0.0]), ([3.0], [0.0]), ([0.0], [2.0]), ([1.0, 6.0], [1.0, 2.0]), ([], []),
     )]  # fmt: skip
     assert sizes == [1.0, inf, 0.0, 3.0, None]
@@ -223,7 +223,7 @@ def test_a_sample_may_be_drawn_twice_and_a_stream_has_none_to_follow(tmp_path, m
 
     def asked(at, kind, *options):
         given = f"train={{_target_: few_samples.{kind}}}", f"valid={few}", f"test={few}"
-        given = [f"{at}.{each}" for each in (*given, "num_classes=2")]
+        given = [f"{at}.{value}" for value in (*given, "num_classes=2")]
         trusted = trust.of_user([], ["few_samples"])
         options += "trust=[few_samples]", "batch_size=15"
         return run_of(tmp_path / kind, *options, *given, trusted=trusted)
@@ -231,7 +231,7 @@ def test_a_sample_may_be_drawn_twice_and_a_stream_has_none_to_follow(tmp_path, m
     data = "data=balanced", "data@data.data=torch_dataset", "data.size=30"
     twice = asked("data.data", "Few", *data)
     seen = twice.of_sample("number 3")
-    assert len(seen["updates"]) > 1 and max(len(each["samples"]) for each in seen["updates"]) > 1
+    assert len(seen["updates"]) > 1 and max(len(value["samples"]) for value in seen["updates"]) > 1
     stream = asked("data", "Stream", "data=torch_dataset", "data.samples_per_epoch=30")
     assert len(stream.of_update(1)["updates"][0]["samples"]) == 15
     for ask in (stream.of_sample, stream.hardest):

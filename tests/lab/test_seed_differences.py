@@ -17,9 +17,9 @@ def test_each_seed_counts_once_a_diverged_run_is_nan_and_others_are_named():
         *runs(0.8, status="running", first=3), *runs(None, first=4),
     ]  # fmt: skip
 
-    found = values(group, METRIC, notes)
+    result = values(group, METRIC, notes)
 
-    assert found == pytest.approx({0: 0.5, 1: 0.6, 2: math.nan}, nan_ok=True)
+    assert result == pytest.approx({0: 0.5, 1: 0.6, 2: math.nan}, nan_ok=True)
     assert [note.partition("done: ")[2] or note.rpartition(": ")[2] for note in notes] == [
         "has seed 1 again", "is running", f"has no {METRIC}",
     ]  # fmt: skip
@@ -36,13 +36,13 @@ def test_several_differences_are_corrected_for_their_number():
     groups = [dict(enumerate(group)) for group in ([1, 1.1, 0.9], [1.3, 1.35, 1.3], [1.0, 1.2, 1])]
     single = [from_first([groups[0], group])[0].p for group in groups[1:]]
 
-    assert [each.p for each in from_first(groups)] == [2 * single[0], single[1]]
+    assert [value.p for value in from_first(groups)] == [2 * single[0], single[1]]
 
 
 def test_the_noise_of_all_groups_counts_each_group_once():
     groups = [dict(enumerate(group)) for group in ([0.5], [0.6, 0.64, 0.61], [0.7], [0.8, 0.83])]
 
-    noises = [(each.deviation, each.degrees) for each in from_first(groups)]
+    noises = [(value.deviation, value.degrees) for value in from_first(groups)]
 
     squares = statistics.variance([0.6, 0.64, 0.61]) * 2 + statistics.variance([0.8, 0.83])
     assert noises == [pytest.approx((math.sqrt(squares / 3), 3))] * 3

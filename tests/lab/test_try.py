@@ -104,8 +104,8 @@ def test_ideas_are_written_down_with_the_patch_of_the_working_tree(here):
 
     answer = applied("2", "--json")
 
-    (found,) = json.loads(answer.output)["applied"]
-    assert (found["patch"], found["root"], (here / "own.txt").read_text()) == (
+    (actual,) = json.loads(answer.output)["applied"]
+    assert (actual["patch"], actual["root"], (here / "own.txt").read_text()) == (
         patch, str(here), "after\n"
     )  # fmt: skip
     Path(patch).write_text("other")

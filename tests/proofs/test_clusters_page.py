@@ -78,15 +78,15 @@ class Cluster:
 
     def left(self):
         """The processes that train in its folder."""
-        found = []
+        result = []
         for path in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 if (
                     os.readlink(path / "cwd") == str(self.cwd)
                     and b"RANK=" in (path / "environ").read_bytes()
                 ):
-                    found.append(int(path.name))
-        return found
+                    result.append(int(path.name))
+        return result
 
     def output(self):
         """The output of all jobs."""

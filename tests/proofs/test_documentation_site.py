@@ -39,11 +39,11 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
-        found = dict(attrs)
-        self.places |= {found[name] for name in ("id", "name") if found.get(name)}
-        self.loaded += [found["src"]] if "src" in found else []
-        if "href" in found:
-            (self.loaded if tag == "link" else self.links).append(found["href"])
+        result = dict(attrs)
+        self.places |= {result[name] for name in ("id", "name") if result.get(name)}
+        self.loaded += [result["src"]] if "src" in result else []
+        if "href" in result:
+            (self.loaded if tag == "link" else self.links).append(result["href"])
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

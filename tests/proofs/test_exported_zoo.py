@@ -93,8 +93,8 @@ def test_the_program_agrees_with_the_model_on_the_whole_test_set(
     batches = in_batches(stored if is_stored else inputs)
     with torch.inference_mode():
         expected = [run.model(batch) for batch in in_batches(inputs)]
-        found = output_agreement.measured(program, batches, expected, case)
-    print(f"{case} {kind}: {found}")
+        result = output_agreement.measured(program, batches, expected, case)
+    print(f"{case} {kind}: {result}")
 
 
 def in_batches(samples):

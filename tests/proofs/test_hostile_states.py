@@ -149,7 +149,7 @@ def with_tensors(saved, part, name, tensor):
     """The checkpoint with one tensor of `model`, `optimizer`, `metrics` or an average replaced."""
     tensors = dict(saved.averages[part] if part in saved.averages else getattr(saved, part))
     tensors[name] = tensor
-    tensors = {key: each for key, each in tensors.items() if each is not None}
+    tensors = {key: value for key, value in tensors.items() if value is not None}
     changed = {"averages": saved.averages | {part: tensors}}
     return Checkpoint(**vars(saved) | (changed if part in saved.averages else {part: tensors}))
 
@@ -184,4 +184,4 @@ def test_a_length_that_stands_for_memory_is_refused():
     model = classifier()
     optimizer = Optimizer(torch.optim.LBFGS, model)
     bomb = {f"{[*optimizer.parameters][0]}/old_dirs:length": torch.tensor(10**12)}
-    assert any("counts" in each for each in slot_checks._slot_problems(optimizer, bomb))
+    assert any("counts" in problem for problem in slot_checks._slot_problems(optimizer, bomb))

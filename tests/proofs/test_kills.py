@@ -185,8 +185,8 @@ def test_a_second_ctrl_c_ends_the_run_at_once_and_it_resumes_exactly(parts):
         process.process.send_signal(signal.SIGINT)
         assert process.process.wait(timeout=60) == 130  # the update under way never ends
 
-    found = status(run_dir)
-    assert [found[key] for key in ("status", "reason")] == [
+    result = status(run_dir)
+    assert [result[key] for key in ("status", "reason")] == [
         "interrupted", "SIGINT for the second time: ended at once",
     ]  # fmt: skip
     assert 0 <= updates_saved(run_dir)[-1] <= 3
@@ -235,8 +235,8 @@ def test_a_run_ended_before_its_first_update_restarts_by_the_same_command(tmp_pa
         process.process.send_signal(getattr(signal, name))
         assert process.end() == (75 if name == "SIGTERM" else -signal.SIGKILL)
     # signalled to stop, it leaves nothing; if it was trained by then, what is whole
-    found = status(run_dir).get("status")
-    assert found in ((None, "interrupted") if name == "SIGTERM" else ("running",))
+    result = status(run_dir).get("status")
+    assert result in ((None, "interrupted") if name == "SIGTERM" else ("running",))
     assert not lines(run_dir)
 
     trained(tmp_path, *again)
@@ -289,8 +289,8 @@ def held(cwd):
 
 def children(pid):
     """The processes that a process started."""
-    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True)
-    return [int(line) for line in found.stdout.split()]
+    result = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True)
+    return [int(line) for line in result.stdout.split()]
 
 
 def is_running(pid):

@@ -48,7 +48,7 @@ def events(folder):
 
 
 def named(folder, name):
-    return [each for each in events(folder) if each["event"] == name]
+    return [event for event in events(folder) if event["event"] == name]
 
 
 def under_way(lines):
@@ -82,12 +82,12 @@ def test_a_search_with_pruning_continues_after_a_kill(tmp_path):
         for state in (TrialState.COMPLETE, TrialState.PRUNED, TrialState.RUNNING)
     )
     assert len(complete) + len(pruned) == 10 and not running
-    ends = {each["job"]: each["status"] for each in named(tmp_path, "ended")}
+    ends = {value["job"]: value["status"] for value in named(tmp_path, "ended")}
     assert cut_off <= ends.keys() and set(ends.values()) == {"done", "pruned"}
     (program,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
     assert (tmp_path / "history.png").read_bytes().startswith(b"\x89PNG")
-    assert study.best_value == max(each.get("objective", 0) for each in named(tmp_path, "ended"))
+    assert study.best_value == max(value.get("objective", 0) for value in named(tmp_path, "ended"))
 
 
 # sqlite has synchronised its journal, and begins to write the pages, of which one is beyond the end

@@ -359,5 +359,5 @@ def test_an_unchanged_fork_of_two_processes_has_its_parents_bits(tmp_path):
     trained("train.py", *RUN, *every, "hydra.run.dir=parent", processes=2, cwd=tmp_path)
     fork = "fork_from=parent@80", "hydra.run.dir=fork"
     trained("train.py", *fork, processes=2, cwd=tmp_path)
-    found = bit_comparison.compare(tmp_path / "parent", tmp_path / "fork")
-    assert [each for each in found if each.updates is None or each.updates > 80] == []
+    result = bit_comparison.compare(tmp_path / "parent", tmp_path / "fork")
+    assert [value for value in result if value.updates is None or value.updates > 80] == []

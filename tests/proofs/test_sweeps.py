@@ -84,8 +84,8 @@ def swept(tmp_path):
 
 def jobs(folder):
     """The ledger's records, by the fault of the job."""
-    found = ledger.read(folder).jobs.values()
-    return {dict(text.split("=") for text in job.overrides)["+model.fault"]: job for job in found}
+    result = ledger.read(folder).jobs.values()
+    return {dict(text.split("=") for text in job.overrides)["+model.fault"]: job for job in result}
 
 
 def test_jobs_fail_alone_and_the_same_command_repairs_them(swept, tmp_path):
@@ -93,13 +93,13 @@ def test_jobs_fail_alone_and_the_same_command_repairs_them(swept, tmp_path):
 
     code, errors = swept(FAULTS="1")
 
-    found = jobs(sweep)
+    result = jobs(sweep)
     assert code == 1
     for fault, (status, reason) in ENDS.items():
-        assert found[fault].status == status, fault
-        assert reason is None or reason in found[fault].reason
-        assert (f"{sweep}/{found[fault].number} (" in errors) == (status != "done")
-    assert "raise RuntimeError" in (sweep / "output" / f"{found['raises'].number}.txt").read_text()
+        assert result[fault].status == status, fault
+        assert reason is None or reason in result[fault].reason
+        assert (f"{sweep}/{result[fault].number} (" in errors) == (status != "done")
+    assert "raise RuntimeError" in (sweep / "output" / f"{result['raises'].number}.txt").read_text()
 
     code, errors = swept()
 

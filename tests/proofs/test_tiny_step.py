@@ -66,5 +66,5 @@ def test_a_tiny_step_takes_less_time_than_a_bare_dataloader_loop():
         ratios += [mine / theirs for mine, theirs in zip(ours, bare, strict=True)]
         if statistics.median(ratios) < 1:
             return
-    found = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-    raise AssertionError(f"median {statistics.median(ratios):.2f}, not below 1: {found}")
+    result = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+    raise AssertionError(f"median {statistics.median(ratios):.2f}, not below 1: {result}")

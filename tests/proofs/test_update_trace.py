@@ -29,8 +29,8 @@ def fitted(folder, wanted, interrupter=None, *, resumes=False, between=lambda: N
 def traced(path):
     """The updates that a trace has by name."""
     events = json.loads(path.read_text())["traceEvents"]
-    found = [e["name"] for e in events if e["ph"] == "X" and e["name"].startswith("update ")]
-    return sorted({int(name.split()[1]) for name in found})
+    result = [e["name"] for e in events if e["ph"] == "X" and e["name"].startswith("update ")]
+    return sorted({int(name.split()[1]) for name in result})
 
 
 @pytest.mark.slow
@@ -51,13 +51,13 @@ def test_the_updates_wanted_are_traced_across_epochs_and_a_resume(tmp_path):
         fitted(tmp_path / "two", {"updates": [first, last]}, stops_at("train", first))
     again = fitted(tmp_path / "two", {"updates": [first, last]}, resumes=True)
     assert same(plain, again)
-    found = sorted(path.name for path in (tmp_path / "two" / "profile").glob("*.json"))
-    assert found == [f"updates-{first}-{first}.json", f"updates-{UPDATES}-{last}.json"]
+    result = sorted(path.name for path in (tmp_path / "two" / "profile").glob("*.json"))
+    assert result == [f"updates-{first}-{first}.json", f"updates-{UPDATES}-{last}.json"]
 
 
 @pytest.mark.slow
 def test_a_trace_that_cannot_be_written_is_a_warning(tmp_path, caplog):
     in_its_place = tmp_path / "profile"
     fitted(tmp_path, {"updates": [2, 3]}, between=lambda: in_its_place.write_text("not a folder"))
-    (said,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert said.startswith("the trace of updates cannot be written: ")

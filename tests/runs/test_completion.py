@@ -44,8 +44,13 @@ def completions(line):
 
 
 def test_every_option_is_completed_with_its_docstring():
-    methods = {each.name: each.docstring(raw=True) for each in completions("LearnerBuilder('x').")}
+    methods = {
+        completion.name: completion.docstring(raw=True)
+        for completion in completions("LearnerBuilder('x').")
+    }
     assert methods.keys() >= OPTIONS
     assert all("Default: " in " ".join(methods[option].split()) for option in OPTIONS)
-    keywords = {each.name.removesuffix("=") for each in completions("LearnerBuilder('x', ")}
+    keywords = {
+        completion.name.removesuffix("=") for completion in completions("LearnerBuilder('x', ")
+    }
     assert keywords >= OPTIONS

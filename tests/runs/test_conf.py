@@ -147,13 +147,13 @@ def assert_states_what_it_says(choice, config):
         return
     stated = yaml.safe_load((CONF / group / f"{name}.yaml").read_text())
     listed = stated.pop("defaults", [])
-    for sibling in {each for each in listed if isinstance(each, str)} - {"_self_"}:
+    for sibling in {value for value in listed if isinstance(value, str)} - {"_self_"}:
         stated |= yaml.safe_load((CONF / group / f"{sibling}.yaml").read_text())
     if group == "optimizer":
         assert config.lr == stated["lr"]
     if group == "scheduler":
         assert config.lr in every_value(config.scheduler)
-    places = {key.partition("@")[2] for each in listed if isinstance(each, dict) for key in each}
+    places = {key.partition("@")[2] for value in listed if isinstance(value, dict) for key in value}
     brought = {place for place in places if place and "." not in place}
     assert set(getattr(config, group)) == set(stated.get(group, stated)) | brought
 

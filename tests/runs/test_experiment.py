@@ -162,8 +162,8 @@ def test_values_are_logged_at_every_log_point_and_at_the_end_of_each_epoch(folde
     windows = [updates for _, updates, _, over in logged if over == "window"]
     assert windows == [9, 18, 21, 27, 36, 42, 45, 54, 63]  # 21 updates an epoch
     epochs = [(split, updates, epoch) for split, updates, epoch, over in logged if over == "epoch"]
-    each = [(split, 21 * epoch, epoch) for epoch in (1, 2, 3) for split in ("train", "valid")]
-    assert epochs == [*each, ("test", 63, 3)]
+    value = [(split, 21 * epoch, epoch) for epoch in (1, 2, 3) for split in ("train", "valid")]
+    assert epochs == [*value, ("test", 63, 3)]
 
 
 def test_the_summary_agrees_with_the_points(folder):
@@ -200,8 +200,8 @@ def test_the_hparams_tab_has_the_values_of_the_summary_and_no_others(folder, hpa
     }
     assert [info.name.tag for info in experiment.metric_infos] == sorted(expected)
     assert {info.name.group for info in experiment.metric_infos} == {""}
-    found = {tag: datum.value for tag, datum in last["tensorboard/hparams"].items()}
-    assert found == expected and len(found) == 6
+    result = {tag: datum.value for tag, datum in last["tensorboard/hparams"].items()}
+    assert result == expected and len(result) == 6
 
 
 def test_config_provenance_and_summary_are_pages_of_the_text_tab(folder):
@@ -358,10 +358,10 @@ def test_a_run_starts_from_a_record_of_any_layout_that_it_declares(folder, tmp_p
         ("a.mpk.gz", "torch", serialization.Recorder(format="msgpack", gzip=True)),
     ):
         serialization.save_file(model, tmp_path / name, recorder, layout=layout)
-        found = components.build(
+        result = components.build(
             dataclasses.replace(config, start_from=str(tmp_path / name))
         ).model.state_dict()
-        assert all(torch.equal(tensor, found[key]) for key, tensor in trained.items())
+        assert all(torch.equal(tensor, result[key]) for key, tensor in trained.items())
 
 
 def test_weights_that_do_not_fit_at_all_are_refused(folder):
@@ -385,7 +385,9 @@ def test_the_weights_of_the_best_checkpoint_are_tested_on_request(tmp_path):
     summary, other = read(best, "summary.json"), read(ended, "summary.json")
     assert summary["weights"] == {"test": "best, of epoch 2"}
     assert other["weights"] == {"test": "last"}
-    rows = [[row for row in each["metrics"] if row["split"] == "test"] for each in (summary, other)]
+    rows = [
+        [row for row in value["metrics"] if row["split"] == "test"] for value in (summary, other)
+    ]
     assert rows[0] == rows[1] and len(rows[0]) == 2
     assert summary["worst_classes"] == other["worst_classes"]
     assert (best / "model.safetensors").read_bytes() != (ended / "model.safetensors").read_bytes()

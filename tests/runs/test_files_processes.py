@@ -48,8 +48,8 @@ def test_partials_are_leftovers_of_killed_writes_and_no_lookalikes(tmp_path: Pat
         ".step-7.0123456z.partial",
     ):  # fmt: skip
         (tmp_path / name).write_bytes(b"somebody's")
-    found = files.partials(tmp_path)
-    assert sorted(found.values()) == ["status", "step-7"]
-    for path in found:
+    result = files.partials(tmp_path)
+    assert sorted(result.values()) == ["status", "step-7"]
+    for path in result:
         files.remove_partial(path, ["a"])
     assert files.partials(tmp_path) == {} and len(names(tmp_path)) == 4

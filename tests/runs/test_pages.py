@@ -71,7 +71,7 @@ SHORTER = {  # by an override of a command: what makes it short enough, given af
 
 def blocks(page, language):
     """The blocks of a page in one language."""
-    return [block for found, block in BLOCK.findall(ALL[page]) if found == language]
+    return [block for result, block in BLOCK.findall(ALL[page]) if result == language]
 
 
 def commands(page):
@@ -194,7 +194,7 @@ def test_every_script_named_exists():
         for name in re.findall(r"(?<![\w/])((?:scripts|benchmarks|proofs)/\w+\.py)", text)
     }
 
-    assert [each for each in sorted(named) if not (ROOT / each[1]).is_file()] == []
+    assert [value for value in sorted(named) if not (ROOT / value[1]).is_file()] == []
 
 
 def test_one_program_is_installed_and_the_page_lists_its_commands():

@@ -80,7 +80,7 @@ def test_a_resumed_run_does_not_read_the_weights_again(of_timm, tmp_path):
         hidden.rename(folder / "weights.pth")
 
     assert (ended.code, ended.errors, measured.code) == (0, "", 0)
-    after, before = (read(each / "provenance.json") for each in (copy, folder / "runs/timm"))
+    after, before = (read(value / "provenance.json") for value in (copy, folder / "runs/timm"))
     assert after["start_from"] == before["start_from"] and len(after["resumes"]) == 1
 
 

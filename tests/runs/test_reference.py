@@ -86,13 +86,13 @@ def names_in(node: ast.AST) -> set[str]:
     """The names that a list, a call or a function's signature enumerates."""
     match node:
         case ast.Tuple() | ast.List() | ast.Set():
-            return {each.value for each in node.elts if isinstance(each, ast.Constant)}
+            return {elt.value for elt in node.elts if isinstance(elt, ast.Constant)}
         case ast.Dict():
-            return {each.value for each in node.keys if isinstance(each, ast.Constant)}
+            return {key.value for key in node.keys if isinstance(key, ast.Constant)}
         case ast.Call():
-            return {each.arg for each in node.keywords if each.arg}
+            return {keyword.arg for keyword in node.keywords if keyword.arg}
         case ast.arguments():
-            return {each.arg for each in [*node.args, *node.kwonlyargs]}
+            return {argument.arg for argument in [*node.args, *node.kwonlyargs]}
     return set()
 
 

@@ -60,16 +60,18 @@ def test_only_options_that_were_set_are_hyperparameters(tmp_path):
         tmp_path / "run", "param_groups=muon", "clip=1.0", "averages=ema", "precision=bf16"
     )
     config = Train.load(built.folder.config)
-    found = metadata.hyperparameters(vars(config))
+    result = metadata.hyperparameters(vars(config))
     assert {
-        name: found[name]
+        name: result[name]
         for name in ("clip", "precision", "param_groups.hidden.lr", "param_groups.hidden.optimizer")
     } == {
         "clip": 1.0, "precision": "bf16", "param_groups.hidden.lr": 0.02,
         "param_groups.hidden.optimizer": "Muon",
     }  # fmt: skip
     assert (
-        found["averages.ema"] == "Ema" and "sam" not in found and "grads_accumulation" not in found
+        result["averages.ema"] == "Ema"
+        and "sam" not in result
+        and "grads_accumulation" not in result
     )
     assert sorted(path.name for path in (tmp_path / "run").glob("*.safetensors")) == [
         "model-ema.safetensors", "model.safetensors",

@@ -137,7 +137,7 @@ def test_it_sweeps_and_searches(trained):
 
     line = sweep_results.of_folder(two[0].parents[1]).as_text().partition("the best again: ")[2]
     command = shlex.split(line.splitlines()[0])
-    arguments = command[[each.endswith("train.py") for each in command].index(True) + 1 :]
+    arguments = command[[value.endswith("train.py") for value in command].index(True) + 1 :]
     assert called(train.main, *arguments, "hydra.run.dir=again").code == 0  # and no search again
     best = lrs[json.loads(Path("again/config.json").read_text())["lr"]]
     weights = "model.safetensors"
@@ -149,7 +149,7 @@ def test_a_variable_is_swept_shown_by_diff_and_restored(trained, tmp_path):
     small = ("num_epochs=1", "writers=json_lines", "hydra.sweep.dir=sweep", "data=partial")
     trained("-m", "+width=4,6", "model.hidden=[${width}]", *small)
     widths = [json.loads((tmp_path / f"sweep/{n}/config.json").read_text()) for n in (0, 1)]
-    assert [(each["model"]["hidden"], each["variables"]["width"]) for each in widths] == [
+    assert [(width["model"]["hidden"], width["variables"]["width"]) for width in widths] == [
         ([4], 4), ([6], 6),
     ]  # fmt: skip
     shown = called(runs.main, "diff", "sweep/0", "sweep/1").output

@@ -104,7 +104,7 @@ class ArrayDataset:
         return ArrayDataset(*self.__getitems__(indices))
 
     def to(self, device: torch.device) -> "ArrayDataset":
-        """The same samples on `device`."""
+        """A data set of the samples on `device`."""
         weights = None if self.weights is None else self.weights.to(device)
         return ArrayDataset(self.inputs.to(device), self.targets.to(device), weights)
 

@@ -57,7 +57,7 @@ class Gather:
         return augmented
 
     def __getitem__(self, request: Request) -> Any:
-        """The same in a worker process; returns errors, as torch would add its traceback."""
+        """Gathers in a worker process; returns errors, as torch would add its traceback."""
         try:
             with errors.exits_refused(KeyboardInterrupt):
                 return self(request)

@@ -43,5 +43,5 @@ def _wait_for(batch: Any, event: Any, device: torch.device) -> Any:
 
 
 def pinned(raw: Any) -> Any:
-    """The same batch in page-locked memory, as far as it can be pinned."""
+    """The batch in page-locked memory, as far as it can be pinned."""
     return structures.mapped(lambda leaf: getattr(leaf, "pin_memory", lambda: leaf)(), raw)

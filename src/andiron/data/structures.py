@@ -29,7 +29,7 @@ def fields(value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return dict(zip(value._fields, value))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     return None
 
 
@@ -46,7 +46,7 @@ def is_object(value: Any) -> bool:
 
 
 def mapped(change: Callable[[Any], Any], value: Any) -> Any:
-    """The same structure, with `change` applied to its tensors and objects that move."""
+    """The structure with `change` applied to its tensors and objects that move."""
     if isinstance(value, Tensor) or is_object(value):
         return change(value)
     named = fields(value)
@@ -68,7 +68,7 @@ def rebuilt(like: Any, named: dict[str, Any]) -> Any:
 
 
 def moved(value: Any, device: torch.device) -> Any:
-    """The same structure with its tensors and objects on the device."""
+    """The structure with its tensors and objects on the device."""
 
     def move(leaf: Any) -> Any:
         return leaf.to(device, **{"non_blocking": True} if isinstance(leaf, Tensor) else {})
@@ -109,13 +109,13 @@ def size(batch: Any) -> int:
     named = fields(batch)
     if named is None:
         named = dict(zip(map(str, count()), batch)) if type(batch) in PLAIN else {"": batch}
-    lengths = {name: {*_lengths(value)} for name, value in named.items()}
-    if len(found := set[int]().union(*lengths.values())) == 1:
-        return found.pop()
+    lengths = {field: {*_lengths(value)} for field, value in named.items()}
+    if len(sizes := set[int]().union(*lengths.values())) == 1:
+        return sizes.pop()
     raise errors.DataError(
         f"the number of samples in a batch of type {type(batch).__name__} is unknown (lengths of "
-        f"its fields: {', '.join(f'{name} {[*each]}' for name, each in lengths.items())}); give "
-        "every field one entry for each sample"
+        f"its fields: {', '.join(f'{name} {[*length]}' for name, length in lengths.items())}); "
+        "give every field one entry for each sample"
     )
 
 

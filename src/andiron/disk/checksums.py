@@ -26,7 +26,9 @@ def entry(path: Path) -> Entry:
 
 def is_entry(value: Any) -> bool:
     """Whether a plain value has the form of `entry`."""
-    types = {key: type(each) for key, each in value.items()} if isinstance(value, dict) else {}
+    types = (
+        {key: type(element) for key, element in value.items()} if isinstance(value, dict) else {}
+    )
     return types == {"bytes": int, "sha256": str}
 
 

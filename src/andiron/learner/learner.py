@@ -266,7 +266,7 @@ class Learner(AbstractContextManager["Learner"]):
     def _observed(
         self, steps: Generator[Step, None, None], observers: Observers
     ) -> Generator[Step, None, None]:
-        """The same steps, after the observers; an end that one of them asks for is agreed on."""
+        """The steps, after the observers; an end that one of them asks for is agreed on."""
         for step in steps:
             is_last, world = step.batch == self.metric_log.progress.num_batches, self.world
             if observers.show(self, step, is_last=is_last) and world.any(self.ending is not None):

@@ -101,7 +101,7 @@ class MetricLog:
         self.throughput.start_epoch()
 
     def traced(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """The same batches; their updates are traced if a trace is configured."""
+        """The batches; their updates are traced if a trace is configured."""
         return batches if self._trace is None else self._trace.over(batches, self.progress)
 
     def log_window(self, readings: Values, histograms: Mapping[str, Tensor]) -> None:

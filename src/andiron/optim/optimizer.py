@@ -76,11 +76,11 @@ class Optimizer:
     def _construct(
         self, kind: torch_class.Kind, model: nn.Module, names: Any, options: Any
     ) -> None:
-        groups = [torch_class.named_parameters(model, each) for each in names]
+        groups = [torch_class.named_parameters(model, name) for name in names]
         if not all(groups):
             owner = type(model).__name__
             raise ValueError(f"{owner} has no trainable parameter for {kind.__name__} to own")
-        for parameter in (each for group in groups for each in group.values()):
+        for parameter in (value for group in groups for value in group.values()):
             parameter.requires_grad_(True)  # a frozen one that `names` has
         made = partial(torch_class.constructed, kind, model, groups, options)
         needs_rate = torch_class.needs_rate(kind, options[0])
@@ -89,7 +89,7 @@ class Optimizer:
     def _own(self, held: HeldClass, model: nn.Module, groups: Groups) -> None:
         self._groups = groups
         # the owned parameters
-        self.parameters = {name: each for group in groups for name, each in group.items()}
+        self.parameters = {name: value for group in groups for name, value in group.items()}
         self.kind, self._held = held.kind, held
         self._model: nn.Module = model
         self.name, self.is_own = held.name, held.is_own
@@ -220,7 +220,9 @@ class Optimizer:
         if not is_begun or self._trained is not None:
             yield
             return
-        self._trained = {name: each.detach().clone() for name, each in self.parameters.items()}
+        self._trained = {
+            name: parameter.detach().clone() for name, parameter in self.parameters.items()
+        }
         try:
             self._held.inner.eval()
             yield
@@ -267,7 +269,7 @@ class Optimizer:
         names = {key: key.rpartition("/")[0] for key in state}
         for key in (key for key, name in names.items() if name not in self.parameters):
             raise KeyError(f"saved optimizer state {key!r} is for no parameter of this model")
-        trained = {names[key]: each for key, each in state.items() if key.endswith(f"/{TRAINED}")}
+        trained = {names[key]: value for key, value in state.items() if key.endswith(f"/{TRAINED}")}
         missing = [name for name in self.parameters if name not in trained]
         if state and missing and self.has_evaluation_weights:
             raise ValueError(

@@ -34,8 +34,8 @@ def divide(gradients: Gradients, divisor: Weight) -> None:
     device = tensors[0].device
     is_power = not isinstance(divisor, Tensor) and math.frexp(divisor)[0] == 0.5
     has_operation = device.type != "mps" and all(
-        each.is_floating_point() and each.layout is torch.strided and each.device == device
-        for each in tensors
+        tensor.is_floating_point() and tensor.layout is torch.strided and tensor.device == device
+        for tensor in tensors
     )
     if not (is_power and has_operation and fast_paths.on["checked division"]):
         private_torch.foreach_div_(tensors, divisor)

@@ -76,7 +76,7 @@ class Cadence:
         return cls(**value)
 
     def in_updates(self, updates_per_epoch: int) -> "Cadence":
-        """The same with fractional epochs as updates, at least 1."""
+        """The cadence with fractional epochs as updates, at least 1."""
         if self.epochs is None or self.epochs == int(self.epochs):
             return self
         updates = max(1, round(self.epochs * updates_per_epoch))

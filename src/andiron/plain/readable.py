@@ -65,5 +65,5 @@ def printable(text: str) -> str:
 
 
 def printable_line(text: str) -> str:
-    """The same on one line."""
+    """Printable text on one line."""
     return printable(text.replace("\n", " ").replace("\t", " "))

@@ -164,7 +164,7 @@ def stateful(schedule: Schedule) -> list[Any]:
     own: list[Any] = [schedule] if has_state else []
     inner_schedules = [*getattr(schedule, "schedules", ()), getattr(schedule, "schedule", None)]
     for inner in filter(None, inner_schedules):
-        own += [each for each in stateful(inner) if not any(each is other for other in own)]
+        own += [value for value in stateful(inner) if not any(value is other for other in own)]
     return own
 
 

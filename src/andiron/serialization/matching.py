@@ -134,14 +134,14 @@ def shown(reasons: Mapping[str, str]) -> str:
     return joined([f"{name!r} {reason}" for name, reason in reasons.items()], MOST_NAMES)
 
 
-def described(found: Differences, places: Places, tensors: Tensors) -> str:
+def described(differing: Differences, places: Places, tensors: Tensors) -> str:
     """Describes the differences, one a line."""
-    lines = [f"  missing: {name!r} ({_shape(places[name].in_file)})" for name in found.missing]
-    nearest = found.missing or tuple(places)
-    for number, name in enumerate(found.unexpected):
+    lines = [f"  missing: {name!r} ({_shape(places[name].in_file)})" for name in differing.missing]
+    nearest = differing.missing or tuple(places)
+    for number, name in enumerate(differing.unexpected):
         hint = errors.nearest(name, nearest) if (number + 1) * len(nearest) <= MAX_COMPARED else ""
         lines.append(f"  unexpected: {name!r} ({_shape(tensors[name])}){hint}")
-    return "\n".join(lines + [f"  {name!r} {reason}" for name, reason in found.unfit.items()])
+    return "\n".join(lines + [f"  {name!r} {reason}" for name, reason in differing.unfit.items()])
 
 
 def _why_unfit(place: Place, tensor: Tensor) -> str:
@@ -165,8 +165,8 @@ def _why_not_tied(
 ) -> str:
     """Why the record's tensors cannot both become one tensor with two names in the module."""
     one, other = (
-        Place(tensors[each], places[each].is_transposed).in_file.to(places[each].own.dtype)
-        for each in (name, twin)
+        Place(tensors[value], places[value].is_transposed).in_file.to(places[value].own.dtype)
+        for value in (name, twin)
     )
     # as bytes: two NaNs may be equal
     if torch.equal(one.reshape(-1).view(torch.uint8), other.reshape(-1).view(torch.uint8)):

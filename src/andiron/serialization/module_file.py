@@ -67,7 +67,7 @@ def load_record(
     judge: Callable[[Differences], None] = lambda differences: None,
     remedy: Remedy | None = None,
 ) -> Differences:
-    """As `load_file`, of a record that was read from `path`.
+    """Loads a record that was read from `path`, as `load_file` does.
 
     Nothing is copied from or to names that match a regular expression of `exclude`. `judge` may
     refuse the differences before a tensor is changed. `remedy` is as in `differing_prefix`.

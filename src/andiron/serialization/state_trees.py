@@ -56,9 +56,9 @@ def encoded(value: Any, tensors: dict[str, Tensor], place: str = "", prefix: str
         ):
             return _stored(value.detach(), tensors, f"{prefix}{len(tensors)}")
     if kind is list:
-        return [own(each, f"[{number}]") for number, each in enumerate(value)]
+        return [own(entry, f"[{number}]") for number, entry in enumerate(value)]
     if kind is dict and all(type(key) is str and key[:1] != "$" for key in value):
-        return {key: own(each, f".{key}") for key, each in value.items()}
+        return {key: own(entry, f".{key}") for key, entry in value.items()}
     if name in SEQUENCES:
         return {name: own([*value])} | ({"most": value.maxlen} if kind is deque else {})
     factory = str(value.default_factory) if kind is defaultdict else "None"
@@ -88,7 +88,7 @@ def decoded(
     cannot have written.
     """
     if isinstance(plain, list):
-        return [decoded(each, tensors, device) for each in plain]
+        return [decoded(value, tensors, device) for value in plain]
     if not isinstance(plain, dict):
         return plain
     match plain:
@@ -105,7 +105,7 @@ def decoded(
     for name in plain.keys() & (SEQUENCES | MAPPINGS).keys():
         items = decoded(plain[name], tensors, device)
         return SEQUENCES[name](items) if name in SEQUENCES else MAPPINGS[name](dict(items))
-    return {key: decoded(each, tensors, device) for key, each in plain.items()}
+    return {key: decoded(value, tensors, device) for key, value in plain.items()}
 
 
 def encoded_parts(states: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Tensor]]:

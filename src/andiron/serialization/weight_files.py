@@ -89,7 +89,7 @@ def check_same(file: Path, other: Path) -> None:
 
     Raises: DataError with the line for each.
     """
-    one, two = (_joined(shards_of(each)).tensors for each in (file, other))
+    one, two = (_joined(shards_of(value)).tensors for value in (file, other))
     shared = one.keys() & two.keys()
     if not shared or not all(one[name].equal(two[name]) for name in shared):
         lines = (f"start_from={it} ({time.ctime(it.stat().st_mtime)})" for it in (file, other))
@@ -199,17 +199,17 @@ def check_sizes(tensors: Mapping[str, Tensor], path: Path) -> None:
 
 def dicts_with_tensors(content: Any) -> dict[str, Mapping[Any, Any]]:
     """The inner dicts that hold tensors, by their path; a shared dict is listed once."""
-    found, seen = dict[str, Mapping[Any, Any]](), {id(content)}
+    dicts, seen = dict[str, Mapping[Any, Any]](), {id(content)}
     waiting: deque[tuple[tuple[str, ...], Any]] = deque([((), content)])
     while waiting:
         above, node = waiting.popleft()
         if above and any(isinstance(value, Tensor) for value in node.values()):
-            found[".".join(above)] = node
+            dicts[".".join(above)] = node
         for name, value in node.items():
             if isinstance(value, Mapping) and id(value) not in seen:
                 seen.add(id(value))
                 waiting.append(((*above, str(name)), value))  # whose texts deep dicts share
-    return found
+    return dicts
 
 
 def _is_zip(path: Path) -> bool:
@@ -260,14 +260,14 @@ def _shards(index: Path) -> list[Path]:
 def _state_dict(path: Path) -> Record:
     """The weights in a file of torch.save: its tensors, or its only dict of weights."""
     content = unpickled(path)
-    found = {"": content if isinstance(content, Mapping) else {}}
-    if not any("." in name for name in tensors_of(found[""])):
-        inner = dicts_with_tensors(found[""])
-        found = {key: inner[key] for key in inner if not key.startswith(NO_WEIGHTS)} or found
-    tensors = tensors_of(found[min(found)])
-    if len(found) > 1 or not tensors:
+    result = {"": content if isinstance(content, Mapping) else {}}
+    if not any("." in name for name in tensors_of(result[""])):
+        inner = dicts_with_tensors(result[""])
+        result = {key: inner[key] for key in inner if not key.startswith(NO_WEIGHTS)} or result
+    tensors = tensors_of(result[min(result)])
+    if len(result) > 1 or not tensors:
         command = wings.command(f"import-state-dict {path} out.safetensors --key NAME")
-        several = f"several dicts of tensors, {joined([*found])}: write one with {command}"
+        several = f"several dicts of tensors, {joined([*result])}: write one with {command}"
         raise errors.DataError(f"{path}: holds {several if tensors else 'no tensors by name'}")
     check_sizes(tensors, path)
     return Record(tensors)

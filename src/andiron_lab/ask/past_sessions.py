@@ -62,7 +62,7 @@ class PastSessions:
 
     @cached_property
     def saved(self) -> dict[int, str]:
-        """Its checkpoints by their completed updates, the newest of those that share one."""
+        """{updates: the newest checkpoint saved after that many updates}."""
         places = filter(None, map(contents.step_place, directory.names(self.store)))
         return {place[0]: contents.step_name(*place) for place in sorted(places)}
 

@@ -84,7 +84,7 @@ class SampleQuestions:
         return made | {"hardest": rows[:number]}
 
     def _whole(self, seen: SeenSamples) -> Row:
-        """As `_made`, all updates of the run."""
+        """All updates of the run, made again."""
         begin, last = self.run.beginning, max(self.run.last, *self.run.nonfinite, 0)
         if not self._from_start:
             raise self.run.needs_start("a question about the whole run", last - begin)

@@ -37,14 +37,14 @@ def differ(options: command.Options) -> None:
     notes += seed_groups.unlike("code", [*map(seed_groups.code_of, origins)])
     notes += seed_groups.unlike("data", [origin.get("data") for origin in origins])
     notes += seed_groups.unlike("numbers of updates", [run.facts.get("updates") for run in runs])
-    found = [
-        seed_differences.plain(each, direction, options.size)
-        for each in seed_differences.from_first(groups)
+    result = [
+        seed_differences.plain(value, direction, options.size)
+        for value in seed_differences.from_first(groups)
     ]
     rows = seed_groups.as_rows(sides, metric)
-    tables = [f"{metric}\n{seed_differences.as_table(found)}"]
+    tables = [f"{metric}\n{seed_differences.as_table(result)}"]
     answer: dict[str, Any] = {
-        "metric": metric, "groups": seed_groups.plain(rows), "differences": found, "notes": notes,
+        "metric": metric, "groups": seed_groups.plain(rows), "differences": result, "notes": notes,
     }  # fmt: skip
     if options.samples:
         from andiron_lab.seeds import sample_differences  # torch
@@ -65,14 +65,14 @@ def _sides(named: Iterable[Sequence[RunReader]]) -> list[list[RunReader]]:
     groups: list[list[RunReader]] = []
     alone: list[tuple[Any, list[RunReader]]] = []
     for runs in named:
-        found = seed_groups.by_seed(runs)
+        result = seed_groups.by_seed(runs)
         if len(runs) == 1:
             recipe = seed_groups.configuration(runs[0]), seed_groups.code_of(runs[0].provenance)
             if same := [group for known, group in alone if known == recipe]:
                 same[0].extend(runs)
                 continue
-            alone.append((recipe, found[0]))
-        groups += found
+            alone.append((recipe, result[0]))
+        groups += result
     return groups
 
 

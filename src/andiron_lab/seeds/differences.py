@@ -111,12 +111,12 @@ def by_seed(
         {"Welch": welch, "equal noise": pooled} if welch[0] else {},
         {"noise of all groups": noise([*sides, *others])},
     ):
-        found = [
+        result = [
             _by_t(value, numbers, test, *known) for test, known in tests.items() if known[0] > least
         ]
-        if found:
-            widest = min(found, key=lambda each: each.interval or ())
-            return replace(widest, p=max(each.p for each in found))
+        if result:
+            widest = min(result, key=lambda value: value.interval or ())
+            return replace(widest, p=max(entry.p for entry in result))
     return Difference(value, numbers)
 
 

@@ -85,7 +85,9 @@ def _is_whole(last: bytes) -> bool:
 def _checked(idea: Any) -> Idea:
     """A line of the ledger; raises TypeError or KeyError if the command cannot have written it."""
     numbers = {*map(type, idea["values"].values())} - {float, int}
-    changes = [each["root"] for each in idea["code"] if each["uncommitted"] and each["revision"]]
+    changes = [
+        value["root"] for value in idea["code"] if value["uncommitted"] and value["revision"]
+    ]
     if (
         any(not isinstance(idea[name], kind) for name, kind in KINDS.items())
         or numbers - ({type(None)} if idea["mean"] is None else set())

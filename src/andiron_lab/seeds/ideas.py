@@ -70,11 +70,11 @@ def decided(values: Mapping[Hashable, float], parent: Idea | None, sign: int) ->
     facts: Idea = {"mean": mean, "half_interval": half, "kept": math.isfinite(mean)}
     if parent is None:
         return facts
-    found = differences.by_seed(parent["values"], values)
-    is_better = found.is_shown and sign * found.value > 0
-    known = {"interval": found.interval, "p": found.p, "seeds_needed": found.seeds_needed()}
+    result = differences.by_seed(parent["values"], values)
+    is_better = result.is_shown and sign * result.value > 0
+    known = {"interval": result.interval, "p": result.p, "seeds_needed": result.seeds_needed()}
     return facts | {
-        "parent": parent["idea"], "difference": found.value, **known, "kept": is_better
+        "parent": parent["idea"], "difference": result.value, **known, "kept": is_better
     }  # fmt: skip
 
 
@@ -87,15 +87,15 @@ def apply(name: int, ideas: Mapping[int, Idea]) -> None:
     if (idea := ideas.get(name)) is None:
         raise errors.SelectionError(f"--apply {name}: no such idea")
     code, _ = code_origin.gather()
-    here = [each["root"] for each in (code["git"], *code["projects"].values()) if each]
-    changed = [each for each in idea["code"] if each["uncommitted"]]
-    elsewhere = [each["root"] for each in changed if each["root"] not in here]
+    here = [value["root"] for value in (code["git"], *code["projects"].values()) if value]
+    changed = [value for value in idea["code"] if value["uncommitted"]]
+    elsewhere = [value["root"] for value in changed if value["root"] not in here]
     if elsewhere or not changed:
         why = f"is in {elsewhere}; start the command there" if elsewhere else "has no changes"
         raise errors.SelectionError(f"--apply {name}: the code of this idea {why}")
     applied = [
-        {"patch": patch, "root": each["root"], "revision": each["revision"]}
-        for each, patch in zip(changed, idea["patches"], strict=True)
+        {"patch": patch, "root": value["root"], "revision": value["revision"]}
+        for value, patch in zip(changed, idea["patches"], strict=True)
     ]
     for mode in ("--check", "--verbose"):
         for patch, root, revision in map(dict.values, applied):
@@ -108,8 +108,8 @@ def apply(name: int, ideas: Mapping[int, Idea]) -> None:
                     f"stash your changes of these files, or check out {revision}"
                 )
     if not answers.give({"applied": applied}):
-        for each in applied:
-            print(printable("applied {patch} to {root}, made at {revision}".format(**each)))
+        for value in applied:
+            print(printable("applied {patch} to {root}, made at {revision}".format(**value)))
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -224,7 +224,7 @@ def _result(folder: Path) -> Idea | None:
         for text in {*job.overrides}.difference(ledger.configuration(job))
     }
     code = [code for code in [origin["git"], *origin["projects"].values()] if code]
-    patches = [runs[0].path / each["uncommitted"] for each in code if each["uncommitted"]]
+    patches = [runs[0].path / value["uncommitted"] for value in code if value["uncommitted"]]
     return {"metric": sweep.facts.get("objective"), "values": values, "code": code,
             "patches": [*map(str, patches)]}  # fmt: skip
 

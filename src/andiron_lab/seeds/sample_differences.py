@@ -26,10 +26,12 @@ def from_first(groups: Sequence[Sequence[Path]], trust: Trust) -> list[dict[str,
             run = loading.load(path, trust=trust)
             scores.append(evaluating.evaluate(run, run.data, worst=0).sample_scores)
             data.append((run.config.data, run.data.fingerprint))
-    if any(each != data[0] for each in data):
+    if any(value != data[0] for value in data):
         raise errors.SelectionError("--samples: the runs have other data, so no sample in common")
     rows = zip(*(zip(*scores, strict=True) for scores in by_group), strict=True)
     means = [[*map(fmean, row)] for row in rows if not all(map(math.isnan, chain(*row)))]
     first, *others = zip(*means, strict=True) if means else [[] for _ in groups]
-    found = [differences.by_sample(first, other) for other in others]
-    return [seed_differences.plain(each, "highest") for each in seed_differences.corrected(found)]
+    result = [differences.by_sample(first, other) for other in others]
+    return [
+        seed_differences.plain(value, "highest") for value in seed_differences.corrected(result)
+    ]

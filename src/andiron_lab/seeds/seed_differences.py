@@ -31,24 +31,24 @@ def values(runs: Iterable[RunReader], metric: str, notes: list[str]) -> dict[Has
     return by_seed
 
 
-def corrected(found: Sequence[Difference], tries: float = 1.0) -> list[Difference]:
+def corrected(compared: Sequence[Difference], tries: float = 1.0) -> list[Difference]:
     """The differences of several groups from one, p corrected for their number.
 
     `tries` corrects it further if the one was chosen by its result.
     """
-    p_values = differences.holm([min(1.0, difference.p * tries) for difference in found])
-    return [replace(difference, p=p) for difference, p in zip(found, p_values, strict=True)]
+    p_values = differences.holm([min(1.0, difference.p * tries) for difference in compared])
+    return [replace(difference, p=p) for difference, p in zip(compared, p_values, strict=True)]
 
 
 def from_first(groups: Sequence[Mapping[Hashable, float]], tries: float = 1.0) -> list[Difference]:
     """The difference of each group from the first, `corrected`."""
     first, *rest = groups
     every = [[*group.values()] for group in rest]
-    found = [
+    result = [
         differences.by_seed(first, group, every[:place] + every[place + 1 :])
         for place, group in enumerate(rest)
     ]
-    return corrected(found, tries)
+    return corrected(result, tries)
 
 
 def plain(difference: Difference, direction: str, size: float | None = None) -> dict[str, Any]:
@@ -59,20 +59,20 @@ def plain(difference: Difference, direction: str, size: float | None = None) -> 
     return asdict(difference) | {"result": result, "seeds_needed": difference.seeds_needed(size)}
 
 
-def as_table(found: Sequence[Mapping[str, Any]]) -> str:
+def as_table(compared: Sequence[Mapping[str, Any]]) -> str:
     """A line for each of the differences from the first group."""
     rows = [
         [
             place,
-            number(each["value"]),
-            each["interval"] and " to ".join(map(number, each["interval"])),
-            each["interval"] and number(each["p"]),
-            each["test"],
-            each["result"],
-            number(each["deviation"]) if each["deviation"] else None,
-            each["seeds_needed"],
+            number(value["value"]),
+            value["interval"] and " to ".join(map(number, value["interval"])),
+            value["interval"] and number(value["p"]),
+            value["test"],
+            value["result"],
+            number(value["deviation"]) if value["deviation"] else None,
+            value["seeds_needed"],
         ]
-        for place, each in enumerate(found, 2)
+        for place, value in enumerate(compared, 2)
     ]
     headers = [
         "group", "from group 1", "95 % interval", "p", "test", "result", "noise", "seeds needed",

@@ -65,7 +65,9 @@ def layers(model: nn.Module, forward: Callable[[], Any]) -> list[Layer]:
             if (tensor := next(tensors_in(output), None)) is not None:
                 layer.shape, layer.num_bytes = list(tensor.shape), tensor.nbytes
             is_whole = isinstance(module, nn.MultiheadAttention)  # it does not call its out_proj
-            layer.parameters = sum(each.numel() for each in module.parameters(recurse=is_whole))
+            layer.parameters = sum(
+                parameter.numel() for parameter in module.parameters(recurse=is_whole)
+            )
 
         for name, module in model.named_modules():
             if name:

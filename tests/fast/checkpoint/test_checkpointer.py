@@ -48,8 +48,8 @@ def listed(folder):
     """Of the checkpoints that a checkpoint says are kept with it: name, updates, loss."""
     kept = load(folder).state["checkpoints"]
     return [
-        (each["name"], each["updates"], each["values"].get("valid", {}).get("loss"))
-        for each in kept
+        (value["name"], value["updates"], value["values"].get("valid", {}).get("loss"))
+        for value in kept
     ]
 
 
@@ -137,15 +137,15 @@ def test_a_checkpoint_tells_which_are_kept_with_it_and_what_they_measured(tmp_pa
 def test_further_states_at_the_same_update_have_their_own_names(tmp_path):
     saver = FileCheckpointer(tmp_path, KeepLast(2))
     for epoch, updates in enumerate((10, 10, 10, 12), start=1):
-        each = checkpoint(updates)
+        value = checkpoint(updates)
         saver.save(
             updates,
-            Checkpoint(each.model, each.optimizer, {"updates": updates, "epoch": epoch}),
+            Checkpoint(value.model, value.optimizer, {"updates": updates, "epoch": epoch}),
             {},
         )
         saver.wait()
-        path, found = newest_whole(tmp_path)
-        assert found.state["epoch"] == epoch
+        path, actual = newest_whole(tmp_path)
+        assert actual.state["epoch"] == epoch
     saver.close()
     assert names(tmp_path) == {"step-10.3", "step-12"}
 
@@ -168,7 +168,7 @@ def test_the_newest_stays_until_there_is_a_newer_one_whatever_the_strategy(tmp_p
     for updates, expected in (10, {10}), (20, {10, 20}), (30, {10, 30}):
         save(saver, updates)
         saver.wait()
-        assert names(tmp_path) == {f"step-{each}" for each in expected}
+        assert names(tmp_path) == {f"step-{value}" for value in expected}
     saver.close()
 
 
@@ -377,11 +377,11 @@ def test_a_run_that_went_on_keeps_what_one_never_stopped_keeps(tmp_path):
         save(stopped, updates, loss=loss)
         assert stopped.close()
         assert names(tmp_path / "stopped") == names(tmp_path / "straight")
-        (path, found), (expected_path, expected) = (
+        (path, actual), (expected_path, expected) = (
             newest_whole(tmp_path / "stopped"),
             newest_whole(tmp_path / "straight"),
         )
-        assert path.name == expected_path.name and found.state == expected.state
+        assert path.name == expected_path.name and actual.state == expected.state
     straight.close()
 
 
@@ -492,16 +492,16 @@ def test_an_invalid_list_of_kept_checkpoints_is_refused(tmp_path, kept):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
     save(saver, 10)
     saver.close()
-    found = load(tmp_path / "step-10")
+    record = load(tmp_path / "step-10")
     if kept == {}:
         # a checkpoint written without a checkpointer: it stands alone
-        found.state.pop("checkpoints")
-        saver.adopt(tmp_path / "step-10", found)
+        record.state.pop("checkpoints")
+        saver.adopt(tmp_path / "step-10", record)
         assert [saved.name for saved in saver.saved] == ["step-10"]
         return
-    found.state["checkpoints"] = kept
+    record.state["checkpoints"] = kept
     with pytest.raises(errors.DataError, match="among those kept with it; use another checkpoint"):
-        saver.adopt(tmp_path / "step-10", found)
+        saver.adopt(tmp_path / "step-10", record)
 
 
 def test_only_a_checkpoint_in_the_folder_is_adopted(tmp_path):

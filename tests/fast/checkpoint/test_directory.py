@@ -31,9 +31,9 @@ def test_newest_is_by_numbers_and_not_by_letters(folder):
         ("step-10", "step-9"),
     ):
         shutil.rmtree(folder / newest)
-        path, found = newest_whole(folder)
+        path, actual = newest_whole(folder)
         assert path == folder / next_one
-        assert equal(found, checkpoint(int(next_one[5:].partition(".")[0])))
+        assert equal(actual, checkpoint(int(next_one[5:].partition(".")[0])))
 
 
 def test_a_damaged_newer_one_is_reported_set_aside_and_kept(folder, caplog):

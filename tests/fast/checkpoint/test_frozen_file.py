@@ -43,8 +43,8 @@ def checkpoint(updates, frozen=SHARED, body=BODY):
 
 def saved(place, *checkpoints, keeps=9):
     saver = FileCheckpointer(place, KeepLast(keeps))
-    for each in checkpoints:
-        saver.save(each.state["updates"], each, {})
+    for value in checkpoints:
+        saver.save(value.state["updates"], value, {})
         saver.wait()
     assert saver.close()
 
@@ -59,11 +59,11 @@ def test_frozen_weights_are_written_once_and_loaded_with_the_others(tmp_path):
     assert names(tmp_path / "step-20") == FILES | {FROZEN, "model-ema.safetensors"}
     assert inode(tmp_path, 10) == inode(tmp_path, 20)
     assert safetensors.torch.load_file(tmp_path / "step-20/model.safetensors").keys() == {HEAD}
-    for each in (first, second):
-        folder = tmp_path / f"step-{each.state['updates']}"
-        assert equal(load(folder), each)
+    for value in (first, second):
+        folder = tmp_path / f"step-{value.state['updates']}"
+        assert equal(load(folder), value)
         whole = serialization.load_tensors(folder / "model.safetensors")
-        assert all(torch.equal(whole[name], each.model[name]) for name in each.model)
+        assert all(torch.equal(whole[name], value.model[name]) for name in value.model)
         assert len(whole) == 3
 
 
@@ -96,8 +96,8 @@ def test_weights_that_thaw_are_in_the_checkpoint_from_then_on(tmp_path):
     saved(tmp_path, checkpoint(10), *thawed)
     assert inode(tmp_path, 10) != inode(tmp_path, 30) == inode(tmp_path, 40)
     assert names(tmp_path / "step-50") == FILES | {"model-ema.safetensors"}
-    for each in thawed:
-        assert equal(load(tmp_path / f"step-{each.state['updates']}"), each)
+    for value in thawed:
+        assert equal(load(tmp_path / f"step-{value.state['updates']}"), value)
 
 
 def test_frozen_weights_that_change_after_all_are_written_again(tmp_path):
@@ -186,8 +186,8 @@ def test_a_damaged_file_is_not_linked_again(tmp_path, damage):
 def test_a_checkpoint_that_lacks_only_its_frozen_weights_keeps_its_name(tmp_path, caplog):
     saved(tmp_path, checkpoint(10), checkpoint(20))
     whole = (tmp_path / "step-20" / FROZEN).rename(tmp_path / "whole")
-    folder, found = newest_whole(tmp_path)
-    assert folder.name == "step-10" and equal(found, checkpoint(10))
+    folder, actual = newest_whole(tmp_path)
+    assert folder.name == "step-10" and equal(actual, checkpoint(10))
     assert f"checkpoint step-20 is ignored: {tmp_path / 'step-20' / FROZEN}: missing" in caplog.text
 
     (tmp_path / "step-10" / FROZEN).unlink()

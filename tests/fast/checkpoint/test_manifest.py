@@ -34,10 +34,10 @@ def refusal(folder):
 
 def test_the_manifest_has_name_updates_and_checksums_of_other_files(folder):
     contents = {name: (folder / name).read_bytes() for name in ALL_FILES - {"manifest.json"}}
-    found = json.loads((folder / "manifest.json").read_text())
-    assert set(found) == {"name", "updates", "files", "sha256"}
-    assert (found["name"], found["updates"]) == ("step-10", 10)
-    assert found["files"] == {
+    record = json.loads((folder / "manifest.json").read_text())
+    assert set(record) == {"name", "updates", "files", "sha256"}
+    assert (record["name"], record["updates"]) == ("step-10", 10)
+    assert record["files"] == {
         name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         for name, content in contents.items()
     }
@@ -188,10 +188,10 @@ def test_one_bit_that_turned_is_reported_by_both_hashes(folder):
     whole = hashlib.sha256(content).hexdigest()
     content[-1] ^= 1
     path.write_bytes(content)
-    found = hashlib.sha256(content).hexdigest()
+    result = hashlib.sha256(content).hexdigest()
     assert (
         refusal(folder)
-        == f"{path}: SHA-256 is {found}, not {whole}: damaged; use another checkpoint"
+        == f"{path}: SHA-256 is {result}, not {whole}: damaged; use another checkpoint"
     )
 
 
@@ -209,8 +209,8 @@ def test_sizes_are_looked_at_before_anything_is_read(folder, monkeypatch):
 def test_a_file_that_nobody_listed_is_named_and_not_read(folder, caplog):
     (folder / "model-evil.safetensors").write_bytes(b"no safetensors at all")
     (folder / "notes.txt").write_text("mine")
-    found = load(folder)
-    assert equal(found, rich(10)) and set(found.averages) == {"ema"}
+    result = load(folder)
+    assert equal(result, rich(10)) and set(result.averages) == {"ema"}
     assert [record.getMessage() for record in caplog.records] == [
         f"{folder}: not part of the checkpoint, not read: model-evil.safetensors, notes.txt"
     ]

@@ -69,8 +69,8 @@ def test_the_last_two_and_the_best_are_kept(store):
         assert saver.wait()
     saver.close()
     assert names(store) == ["step-20", "step-30", "step-40"]
-    folder, found = newest_whole(store)
-    assert folder.name == "step-40" and equal(found, checkpoint(40))
+    folder, actual = newest_whole(store)
+    assert folder.name == "step-40" and equal(actual, checkpoint(40))
 
 
 def test_a_resumed_run_adopts_its_checkpoints(store):
@@ -164,7 +164,7 @@ def test_whatever_a_store_raises_or_returns_is_named_and_tried_again(
 
 
 def test_the_methods_of_a_named_store_are_found_without_asking_it(tmp_path):
-    """As isinstance looks for them since Python 3.12."""
+    """Python 3.12's isinstance looks for them so."""
     store = as_store(MemoryStore(tmp_path))
     for method in ("names", "write", "fetch", "rename", "remove", "note_latest"):
         assert inspect.getattr_static(store, method)

@@ -166,8 +166,8 @@ def histories():
 def test_pruning_as_the_run_goes_keeps_what_pruning_at_its_end_keeps(strategy):
     for history in histories():
         there = []
-        for each in history:
-            there = [one for one in [*there, each] if one.name in strategy([*there, each])]
+        for value in history:
+            there = [one for one in [*there, value] if one.name in strategy([*there, value])]
         assert {one.name for one in there} == strategy(history)
 
 

@@ -57,7 +57,9 @@ def test_the_command_of_a_problem_has_every_mend_that_is_known():
     choice = {"kind": "unknown_choice", "option": "a", "value": "cnvnet", "nearest": "convnet"}
     lines = [Problem("a.hiden: no such option", **option), Problem("a=cnvnet: no", **choice)]
     given = ["a=mlp,cnvnet", "+a.hiden=3", "--json"]
-    commands = [each["command"][-3:] for each in problems_of(errors.ConfigError(lines), *given)]
+    commands = [
+        problem["command"][-3:] for problem in problems_of(errors.ConfigError(lines), *given)
+    ]
     assert commands == [["a=mlp,convnet", "+a.hidden=3", "--json"]] * 2
 
 
@@ -77,7 +79,7 @@ def test_a_mistyped_configuration_is_mended_by_its_fields_alone(tmp_path):
     given = ["lernign_rate=1", "model=cnvnet", "batch_size=0", "num_epochs=two", "--json"]
     ended = called(train.main, *given, cwd=tmp_path)
     allowed = {
-        each["option"]: each["allowed"] for each in json.loads(ended.output)["error"]["problems"]
+        load["option"]: load["allowed"] for load in json.loads(ended.output)["error"]["problems"]
     }
     assert "lr" in allowed["lernign_rate"]["enum"] and "convnet" in allowed["model"]["enum"]
     assert allowed["batch_size"] == {"type": "integer", "minimum": 1, "maximum": 10**12}

@@ -20,9 +20,9 @@ MODE = "hydra: {mode: MULTIRUN, sweeper: {params: {lr: '0.1,0.2'}}, output_subdi
 
 def rates(conf_dir, *arguments):
     """The learning rate of each run that the arguments compose."""
-    found = []
-    composition.run(lambda config, *_: found.append(config.lr), conf_dir, [*arguments])
-    return found
+    result = []
+    composition.run(lambda config, *_: result.append(config.lr), conf_dir, [*arguments])
+    return result
 
 
 def test_a_single_run_is_composed_once(here, monkeypatch):

@@ -27,12 +27,12 @@ def stated(node: dict[str, Any]) -> dict[str, Any]:
 
 def conf_nodes() -> dict[str, dict[str, Any]]:
     """Every node with a `_target_` in a file of conf/, by its place."""
-    found: dict[str, dict[str, Any]] = {}
+    result: dict[str, dict[str, Any]] = {}
 
     def collect(where: str, value: Any) -> None:
         foreign = "torchmetrics."  # an extra, which states its own arguments
         if isinstance(value, dict) and not str(value.get("_target_", foreign)).startswith(foreign):
-            found[where] = stated(value)
+            result[where] = stated(value)
         items = (
             value.items() if isinstance(value, dict) else enumerate(value) if isinstance(
                 value, list,
@@ -46,7 +46,7 @@ def conf_nodes() -> dict[str, dict[str, Any]]:
             path.relative_to(ROOT).as_posix(),
             OmegaConf.to_container(OmegaConf.load(path), resolve=False),
         )
-    return found
+    return result
 
 
 CONF_NODES = conf_nodes()
@@ -55,12 +55,12 @@ BROUGHT = {"data", "schedule"}  # by a defaults list
 
 def settable(where: str, target: str) -> dict[str, Any]:
     """The arguments that a node of this group may state, without those that the run fills in."""
-    found = signature(target)
-    assert found is not None, target
+    result = signature(target)
+    assert result is not None, target
     left_out = OF_PYTHON | OF_EARLIER_RECORDS | node_checks.SUPPLIED.get(where.split("/")[1], set())
     return {
         name: parameter
-        for name, parameter in found.parameters.items()
+        for name, parameter in result.parameters.items()
         if name not in left_out or name in CONF_NODES[where]
     }
 

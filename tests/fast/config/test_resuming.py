@@ -35,9 +35,9 @@ def changed(**options):
     return resume_policy.changes(RECORD, asked)
 
 
-def problems(found, *allowed):
+def problems(actual, *allowed):
     try:
-        resume_policy.check(found, allowed)
+        resume_policy.check(actual, allowed)
     except errors.ConfigError as error:
         return list(error.problems)
     return []
@@ -68,17 +68,17 @@ def test_options_that_do_not_affect_learning_are_free(options):
     ("scheduler___target_", "Constant"),
 ])  # fmt: skip
 def test_options_that_affect_learning_must_be_allowed_by_name(option, value):
-    found = changed(**{option: value})
+    result = changed(**{option: value})
     name, before = option.replace("__", ".", 1), RECORD[option.partition("__")[0]]
     before = before[option.partition("__")[2]] if isinstance(before, dict) else before
     root = name.partition(".")[0]
 
-    assert problems(found) == [
+    assert problems(result) == [
         f"{name}={value}: the run was recorded with {before}, and was trained with that so far; "
         f"give resume_allow=[{root}] to resume with the new value"
     ]
-    assert problems(found, root) == []
-    assert problems(found, "seed") != []
+    assert problems(result, root) == []
+    assert problems(result, "seed") != []
 
 
 @pytest.mark.parametrize("option, value", [
@@ -97,16 +97,16 @@ def test_options_that_define_the_run_are_refused_even_if_allowed(option, value):
 
 
 def test_refused_changes_are_all_reported_a_class_without_its_arguments():
-    found = changed(lr=0.2, optimizer___target_="SGD", optimizer__eps=1, model__hidden=[8])
-    assert [problem.partition(":")[0] for problem in problems(found)] == [
+    result = changed(lr=0.2, optimizer___target_="SGD", optimizer__eps=1, model__hidden=[8])
+    assert [problem.partition(":")[0] for problem in problems(result)] == [
         "lr=0.2", "model.hidden=[8]", "optimizer._target_=SGD",
     ]  # fmt: skip
 
 
 def test_a_schedules_repetition_of_lr_is_governed_by_lr():
-    found = changed(lr=0.2, scheduler__initial_lr=0.2)
-    assert len(problems(found)) == 1
-    assert problems(found, "lr") == []
+    result = changed(lr=0.2, scheduler__initial_lr=0.2)
+    assert len(problems(result)) == 1
+    assert problems(result, "lr") == []
 
 
 def test_a_name_that_cannot_be_allowed_is_reported_with_the_nearest():
@@ -138,8 +138,8 @@ def test_nothing_is_changed_in_what_is_given(one, other):
 
 
 def test_changes_are_shown_and_recorded_with_both_values(caplog):
-    found = changed(lr=0.2, model__dropout=0.5)
+    result = changed(lr=0.2, model__dropout=0.5)
     with caplog.at_level("INFO", "andiron"):
-        resume_policy.log_changes(found)
+        resume_policy.log_changes(result)
     assert caplog.messages == ["changed: lr: 0.1 -> 0.2", "changed: model.dropout: nothing -> 0.5"]
-    assert leaves.by_name(found) == {"lr": [0.1, 0.2], "model.dropout": [None, 0.5]}
+    assert leaves.by_name(result) == {"lr": [0.1, 0.2], "model.dropout": [None, 0.5]}

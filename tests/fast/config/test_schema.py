@@ -92,7 +92,7 @@ def test_saving_and_loading_gives_back_an_equal_configuration(tmp_path):
 def test_a_saved_configuration_is_one_json_object_of_all_options(tmp_path):
     Train(**PLAIN).save(tmp_path / "config.json")
 
-    names = [each.name for each in dataclasses.fields(Train) if each.name not in INSTRUCTIONS]
+    names = [field.name for field in dataclasses.fields(Train) if field.name not in INSTRUCTIONS]
     assert list(json.loads((tmp_path / "config.json").read_text())) == names
 
 

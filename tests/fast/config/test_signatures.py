@@ -99,9 +99,9 @@ def read(tmp_path, monkeypatch):
     return lambda name: signature(f"signatures_of_mine.{name}")
 
 
-def kinds(found: Signature | None) -> dict[str, Any]:
-    assert found is not None
-    return {name: parameter.kind for name, parameter in found.parameters.items()}
+def kinds(actual: Signature | None) -> dict[str, Any]:
+    assert actual is not None
+    return {name: parameter.kind for name, parameter in actual.parameters.items()}
 
 
 def test_every_correct_class_takes_its_arguments(read):
@@ -113,20 +113,20 @@ def test_every_correct_class_takes_its_arguments(read):
 
 
 def test_annotations_mean_ranges_and_aliases_of_the_users_own(read):
-    found = kinds(read("layers.Wide"))
+    result = kinds(read("layers.Wide"))
 
-    assert found["depth"] == ranges.Count
-    assert TypeAdapter(found["width"]).json_schema() == {"type": "integer", "minimum": 8}
-    assert found["act"] == ranges.Function
-    assert found["sizes"] == list[int]
-    assert found["bias"] == bool | None
+    assert result["depth"] == ranges.Count
+    assert TypeAdapter(result["width"]).json_schema() == {"type": "integer", "minimum": 8}
+    assert result["act"] == ranges.Function
+    assert result["sizes"] == list[int]
+    assert result["bias"] == bool | None
 
 
 def test_a_method_that_makes_one_takes_other_arguments_too(read):
-    found = read("layers.Wide.of")
+    result = read("layers.Wide.of")
 
-    assert found is not None and found.is_open_ended
-    assert TypeAdapter(kinds(found)["width"]).json_schema() == {"type": "integer", "minimum": 8}
+    assert result is not None and result.is_open_ended
+    assert TypeAdapter(kinds(result)["width"]).json_schema() == {"type": "integer", "minimum": 8}
 
 
 def test_fields_of_a_dataclass_are_the_arguments_of_its_constructor(read):

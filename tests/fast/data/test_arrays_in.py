@@ -28,9 +28,9 @@ ARRAYS = {
 def test_every_array_is_read_as_the_formats_library_wrote_it(tmp_path, metadata):
     file = tmp_path / "x.safetensors"
     safetensors.torch.save_file(ARRAYS, file, metadata=metadata)
-    found = stored.arrays_in(file)
-    assert set(found) == set(ARRAYS)
-    for name, array in found.items():
+    arrays = stored.arrays_in(file)
+    assert set(arrays) == set(ARRAYS)
+    for name, array in arrays.items():
         read = array.read(range(len(array)))
         assert read.dtype == ARRAYS[name].dtype
         assert torch.equal(read, ARRAYS[name])

@@ -305,18 +305,18 @@ def test_mixup_refuses_what_are_no_classes(targets):
 def test_shares_are_distributed_as_beta(alpha):
     number = 50_000
     uniform = randomness.uniform(3, "beta", 0, torch.arange(number), 2)
-    found = symmetric_beta(alpha, uniform).double().sort().values
-    assert 0 <= found[0] and found[-1] <= 1
+    result = symmetric_beta(alpha, uniform).double().sort().values
+    assert 0 <= result[0] and result[-1] <= 1
     density = torch.distributions.Beta(
         torch.tensor(alpha, dtype=torch.float64), torch.tensor(alpha, dtype=torch.float64)
     )
     # moments exact: E x = 1/2, var = 1 / (4 (2a + 1)); four standard deviations, the fourth moment
     # bounded by that of a coin
     variance = float(density.variance)
-    assert abs(found.mean() - 0.5) < 4 * math.sqrt(variance / number)
-    assert abs(found.var() - variance) < 4 * 0.25 / math.sqrt(number)
+    assert abs(result.mean() - 0.5) < 4 * math.sqrt(variance / number)
+    assert abs(result.var() - variance) < 4 * 0.25 / math.sqrt(number)
     if alpha in (0.5, 1):  # whose distribution functions are plain
-        cumulative = found if alpha == 1 else 2 / math.pi * found.sqrt().asin()
+        cumulative = result if alpha == 1 else 2 / math.pi * result.sqrt().asin()
         steps = torch.arange(1, number + 1) / number
         # Kolmogorov: once in 10,000 seeds
         assert (cumulative - steps).abs().max() < 2.23 / math.sqrt(number)

@@ -248,8 +248,8 @@ def test_a_non_finite_regression_target_is_named_by_its_place(file):
 
 
 def test_what_is_not_utf_8_is_reported(file):
-    found = refused(file(HOUSES.encode().replace(b"rooms", b"r\xf6oms")))
-    assert found.startswith(
+    result = refused(file(HOUSES.encode().replace(b"rooms", b"r\xf6oms")))
+    assert result.startswith(
         "table.csv, line 1: is not UTF-8 (byte 0xf6); set data.encoding, such as cp1252 or "
     )
 

@@ -112,7 +112,7 @@ def gathered(dataset):
 def expected_of_table(splits):
     """The facts and the batcher by the training rows, which the first column numbers."""
     inputs, targets = gathered(splits.train)
-    rows = [round(float(each)) for each in inputs[:, 0]]
+    rows = [round(float(input_)) for input_ in inputs[:, 0]]
     encoding = TableEncoding.of_facts(splits.facts)
     known = torch.tensor([area(row) for row in rows if area(row) is not None]).double()
     fill = known.mean() if encoding.missing == "mean" else known.quantile(0.5)
@@ -126,8 +126,8 @@ def expected_of_table(splits):
         counts = [0, 0, len(names) + 1, *[0] * (inputs.shape[1] - 3)]
         assert splits.facts["category_counts"] == counts
     mean, std = quantities.mean(0), quantities.std(0, correction=0)
-    for found, exact in (splits.batcher.mean, mean), (splits.batcher.std, std):
-        assert found[:2] == pytest.approx(exact.tolist(), rel=1e-9)
+    for result, exact in (splits.batcher.mean, mean), (splits.batcher.std, std):
+        assert result[:2] == pytest.approx(exact.tolist(), rel=1e-9)
     assert splits.facts["mean"] == [*splits.batcher.mean]
     assert splits.facts["std"] == [*splits.batcher.std]
     assert len(splits.batcher.mean) == inputs.shape[1] == splits.facts["input_shape"][0]
@@ -185,7 +185,9 @@ def test_changes_of_a_data_set_are_made_again_behind_a_wrapper(folder):
     negated = whole.mapped(
         lambda part: data.Mapped(part, lambda raw: raw._replace(inputs=-raw.inputs))
     )
-    fold, plain = (data.kfold(each, fold=0, num_folds=3, split_seed=0) for each in (negated, whole))
+    fold, plain = (
+        data.kfold(value, fold=0, num_folds=3, split_seed=0) for value in (negated, whole)
+    )
     for part in ("train", "valid", "test", "night"):
         assert torch.equal(gathered(fold.by_name[part])[0], -gathered(plain.by_name[part])[0])
     assert fold.facts == plain.facts

@@ -22,11 +22,11 @@ def test_each_half_is_a_digit_of_its_part_and_labels_are_of_both(part):
     }
 
     assert pairs.inputs.shape == (len(pairs), 1, 8, 16)
-    for image, found in zip(pairs.inputs, pairs.targets, strict=True):
+    for image, result in zip(pairs.inputs, pairs.targets, strict=True):
         halves = {
             labels[half.contiguous().numpy().tobytes()] for half in (image[..., :8], image[..., 8:])
         }
-        assert set(found.nonzero().flatten().tolist()) == halves
+        assert set(result.nonzero().flatten().tolist()) == halves
 
 
 def test_the_parts_have_the_proportions_of_the_digits():

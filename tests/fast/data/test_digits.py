@@ -80,8 +80,8 @@ def test_mean_and_deviation_are_over_all_pixels():
 
 def test_the_splits_say_what_they_are():
     splits = data.digits(valid=0.1, split_seed=0)
-    found = (splits.name, splits.num_classes, splits.input_shape, splits.fingerprint)
-    assert found == ("digits", 10, (1, 8, 8), digits.SHA256)
+    result = (splits.name, splits.num_classes, splits.input_shape, splits.fingerprint)
+    assert result == ("digits", 10, (1, 8, 8), digits.SHA256)
 
 
 def test_enlarged_images_are_interpolated_and_targets_unchanged():

@@ -134,11 +134,11 @@ def test_data_that_is_not_in_memory_has_the_same_folds():
         train=Mapped(in_memory.train, lambda raw: raw), valid=Partial(in_memory.valid, range(7))
     )
     for fold in range(3):
-        found, expected = (
+        actual, expected = (
             kfold(data, fold=fold, num_folds=3, split_seed=1) for data in (viewed, in_memory)
         )
-        assert isinstance(found.train, Partial)
-        assert (numbers(found.train), numbers(found.valid)) == (
+        assert isinstance(actual.train, Partial)
+        assert (numbers(actual.train), numbers(actual.valid)) == (
             numbers(expected.train),
             numbers(expected.valid),
         )

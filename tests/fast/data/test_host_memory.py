@@ -44,12 +44,14 @@ def test_large_tensors_lie_in_the_memory_of_the_first_process(size):
 
     made = in_threads(mapped, size)
 
-    files = {mapping(tensor).split()[4] for each in made for tensor in (each.inputs, each.targets)}
+    files = {
+        mapping(tensor).split()[4] for value in made for tensor in (value.inputs, value.targets)
+    }
     assert len(files) == 1 and "0" not in files  # the inode
-    assert all("andiron-data" in mapping(each.inputs) for each in made)
-    for each in made:
-        assert torch.equal(each.inputs, dataset().inputs)
-        assert torch.equal(each.targets, dataset().targets)
+    assert all("andiron-data" in mapping(value.inputs) for value in made)
+    for value in made:
+        assert torch.equal(value.inputs, dataset().inputs)
+        assert torch.equal(value.targets, dataset().targets)
     assert len(os.listdir("/proc/self/fd")) == open_before
 
 
@@ -71,8 +73,8 @@ def test_without_the_memory_tensors_stay_where_they_are(monkeypatch):
 
     made = in_threads(mapped, 2)
 
-    assert all("andiron-data" not in mapping(each.inputs) for each in made)
-    assert all(torch.equal(each.inputs, dataset().inputs) for each in made)
+    assert all("andiron-data" not in mapping(value.inputs) for value in made)
+    assert all(torch.equal(value.inputs, dataset().inputs) for value in made)
 
 
 @linux

@@ -83,7 +83,7 @@ def test_every_pixel_of_every_channel_is_within_rounding_of_the_formula(dtype):
     mean, std = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
     pixels = torch.arange(256, dtype=dtype).view(1, 1, 16, 16).expand(2, 3, 16, 16)
     batch = ImageBatcher(mean=mean, std=std)(RawBatch(pixels, torch.arange(2)), CPU)
-    means, stds = (torch.tensor(each, dtype=torch.float64)[:, None, None] for each in (mean, std))
+    means, stds = (torch.tensor(value, dtype=torch.float64)[:, None, None] for value in (mean, std))
     reference = (pixels.double() / 255 - means) / stds
     # four roundings to float32 (slope, offset, product, sum), each at most 2**-24 of something
     # below 1 / std

@@ -230,8 +230,8 @@ def test_folders_named_as_parts_are_parts_by_any_name(tmp_path, folders, is_doub
     parts = [usual.get(name[0], "test" if "est" in name.lower() else "train") for name in folders]
     expected = load(arranged(tmp_path / "usual", parts))
     for part, dataset in load(root).by_name.items():
-        own, usual = (each.__getitems__(range(len(each)))
-                      for each in (dataset, expected.by_name[part]))  # fmt: skip
+        own, usual = (value.__getitems__(range(len(value)))
+                      for value in (dataset, expected.by_name[part]))  # fmt: skip
         assert torch.equal(own.inputs, usual.inputs) and torch.equal(own.targets, usual.targets)
     assert load(root).facts["class_names"] == expected.facts["class_names"]
 
@@ -426,9 +426,9 @@ def test_held_out_images_that_are_training_images_are_counted(
         shutil.copy(file, target)
     size = len([*held_out.rglob("*.*")])
     load(tmp_path)
-    found = [message for message in caplog.messages if "also in training" in message]
-    assert len(found) == bool(copied)
-    assert not copied or f"{held_out}: {copied} of {size} images are also in training" in found[0]
+    result = [message for message in caplog.messages if "also in training" in message]
+    assert len(result) == bool(copied)
+    assert not copied or f"{held_out}: {copied} of {size} images are also in training" in result[0]
 
 
 def test_other_files_are_ignored_and_counted_and_hidden_ones_passed_over(root, caplog):
@@ -608,17 +608,17 @@ def test_floats_are_from_black_0_to_white_1(tmp_path):
     assert pixels.tolist() == [[[0, 128], [254, 255]]]  # 0.998 * 255 = 254.49
 
 
-@pytest.mark.parametrize(("values", "found"), [
+@pytest.mark.parametrize(("values", "actual"), [
     ([[0.0, 200.0]], "its values are from 0 to 200, and should be from 0 to 1"),
     ([[-1.0, 0.0]], "its values are from -1 to 0, and should be from 0 to 1"),
     ([[float("nan"), 0.0]], "its values are from nan to nan, and should be from 0 to 1"),
     ([[5, 70_000]], "its values are from 5 to 70000, and should be from 0 to 65535"),
 ])  # fmt: skip
-def test_values_outside_of_the_range_are_refused(tmp_path, values, found):
+def test_values_outside_of_the_range_are_refused(tmp_path, values, actual):
     grey = torch.tensor(values)
     grey = grey if grey.is_floating_point() else grey.int()
     Image.fromarray(grey.numpy()).save(tmp_path / "wild.tif")
-    with pytest.raises(errors.DataError, match=f"{found}, which is white: scale them"):
+    with pytest.raises(errors.DataError, match=f"{actual}, which is white: scale them"):
         image_decoding.of_file(tmp_path / "wild.tif", (1, 1, 1))
 
 
@@ -626,8 +626,8 @@ def test_a_palette_is_applied_and_alpha_dropped(tmp_path):
     image = picture(3, 6, 6).convert("P")
     image.save(tmp_path / "palette.png", transparency=3)
     expected = v2.functional.pil_to_tensor(image.convert("RGB"))
-    found = image_decoding.of_file(tmp_path / "palette.png", (3, 6, 6))
-    assert torch.equal(found, expected)
+    result = image_decoding.of_file(tmp_path / "palette.png", (3, 6, 6))
+    assert torch.equal(result, expected)
 
 
 def test_an_image_is_seen_as_its_camera_noted_it_was_held(tmp_path):
@@ -790,8 +790,8 @@ def test_a_link_to_a_folder_around_it_repeats_no_image(root):
         (root / place).symlink_to(target)
     after = load(root)
     assert after.facts == before.facts and after.fingerprint == before.fingerprint
-    assert [len(each) for each in after.by_name.values()] == [
-        len(each) for each in before.by_name.values()
+    assert [len(value) for value in after.by_name.values()] == [
+        len(value) for value in before.by_name.values()
     ]
 
 
@@ -809,13 +809,13 @@ def tagged(path, values, **tags):
     entries = [  # tag, type, values
         (256, 3, [8]), (257, 3, [8]), (258, 3, [bits] * len(planes)), (259, 3, [1]),
         (262, 3, [tags["white"]]), (273, 4, None), (277, 3, [len(planes)]), (278, 3, [8]),
-        (279, 4, [len(each) for each in raw]), (284, 3, [2 if len(planes) > 1 else 1]),
+        (279, 4, [len(value) for value in raw]), (284, 3, [2 if len(planes) > 1 else 1]),
         (305, 2, list(tags.get("by", "scanner").encode() + b"\0")),
         (339, 3, [tags.get("kind", 1)] * len(planes)),
     ]  # fmt: skip
     sizes, begin = {2: "B", 3: "H", 4: "I"}, 8 + 2 + 12 * len(entries) + 4
     strips = begin + 256
-    entries[5] = (273, 4, [strips + sum(map(len, raw[:each])) for each in range(len(raw))])
+    entries[5] = (273, 4, [strips + sum(map(len, raw[:number])) for number in range(len(raw))])
     table, beyond = struct.pack("<H", len(entries)), b""
     for tag, kind, numbers in entries:
         packed = struct.pack(f"<{len(numbers)}{sizes[kind]}", *numbers)

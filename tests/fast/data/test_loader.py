@@ -30,7 +30,7 @@ BATCHER = ImageBatcher(mean=0.25, std=0.5)
 
 
 class Stored:
-    """The same samples, in something that is no ArrayDataset."""
+    """Samples in something that is no ArrayDataset."""
 
     def __len__(self):
         return len(DATASET)
@@ -45,11 +45,11 @@ def loader(dataset=DATASET, *, num_workers=0, shuffle_seed=3, batch_size=BATCH_S
     )
 
 
-def same(found, expected):
+def same(actual, expected):
     """Whether two lists of batches are equal, tensor by tensor."""
-    return len(found) == len(expected) and all(
+    return len(actual) == len(expected) and all(
         torch.equal(a.inputs, b.inputs) and torch.equal(a.targets, b.targets)
-        for a, b in zip(found, expected, strict=True)
+        for a, b in zip(actual, expected, strict=True)
     )
 
 
@@ -88,9 +88,9 @@ def test_augmented_samples_are_a_function_of_seed_epoch_and_index(dataset, num_w
         augmentations=[brighter],
     )  # fmt: skip
     for epoch in (0, 4):
-        found = list(batches.epoch(epoch, first))
-        assert len(found) == 5 - first
-        for batch in found:
+        result = list(batches.epoch(epoch, first))
+        assert len(result) == 5 - first
+        for batch in result:
             light = randomness.uniform(3, "light", epoch, batch.targets, 1)[:, :, None, None]
             expected = BATCHER(
                 RawBatch((INPUTS[batch.targets] * light).to(torch.uint8), batch.targets),
@@ -282,7 +282,7 @@ def test_any_batch_of_any_epoch_and_its_indices_are_available_alone(dataset, num
 
 
 class Damaged(Stored):
-    """Its sixth sample cannot be read."""
+    """A data set whose sixth sample cannot be read."""
 
     def __getitems__(self, indices):
         if 5 in torch.as_tensor(indices).tolist():
@@ -417,8 +417,8 @@ def test_the_bound_is_the_least_of_cores_files_and_processes(monkeypatch):
 
 def test_a_limit_is_that_of_this_process():
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    found = worker_limits._limit("RLIMIT_NOFILE")
-    assert found == (None if soft == resource.RLIM_INFINITY else soft)
+    result = worker_limits._limit("RLIMIT_NOFILE")
+    assert result == (None if soft == resource.RLIM_INFINITY else soft)
 
 
 def test_a_loader_with_too_many_workers_is_refused():

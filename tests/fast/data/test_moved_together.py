@@ -58,7 +58,7 @@ def results(*augmentations):
     kept = []
     loader = DataLoader(
         ArrayDataset(PLACES, torch.zeros(SIZE)), ImageBatcher(0.0, 1.0), batch_size=SIZE,
-        shuffle_seed=1, augmentations=[Noted(each, kept) for each in augmentations],
+        shuffle_seed=1, augmentations=[Noted(augmentation, kept) for augmentation in augmentations],
     )  # fmt: skip
     next(loader.epoch(0))
     return kept
@@ -66,7 +66,7 @@ def results(*augmentations):
 
 def is_correlated(one, other):
     """Whether more samples than by chance changed alike in both."""
-    outcomes = [[str(picture.tolist()) for picture in each] for each in (one, other)]
+    outcomes = [[str(picture.tolist()) for picture in value] for value in (one, other)]
     alike = sum(map(str.__eq__, *outcomes))
     shares = ({text: outcome.count(text) / SIZE for text in outcome} for outcome in outcomes)
     first, second = shares
@@ -77,7 +77,7 @@ def is_correlated(one, other):
 WAYS = {
     "loader": lambda one, other, keep: [keep(one), keep(other)],
     "fields": lambda one, other, keep: [
-        keep(data.OnFields(["inputs"], each)) for each in (one, other)],
+        keep(data.OnFields(["inputs"], entry)) for entry in (one, other)],
     "composed": lambda one, other, keep: [Compose(keep(one), keep(other))],
     "composed in fields": lambda one, other, keep: [
         data.OnFields(["inputs"], Compose(keep(one), keep(other)))],
@@ -115,16 +115,16 @@ def test_flips_both_ways_are_independent_with_draws_made_anew():
 @pytest.mark.parametrize("name", ["sample", "collate", "flip/2"])
 def test_streams_have_one_user_whatever_the_name(name):
     draws = Draws(0, 0, torch.arange(3))
-    streams = [draws.stream(each, object()) for each in ("flip", "flip", name, name, "flip")]
+    streams = [draws.stream(value, object()) for value in ("flip", "flip", name, name, "flip")]
     assert len({*streams, "sample", "collate"}) == 7
 
 
 @pytest.mark.parametrize("dtype", moved_together.VOID)
 @pytest.mark.parametrize("name", moved_together.AUGMENTATIONS)
 def test_pictures_and_masks_move_together(name, dtype):
-    found = moved_together.measured(moved_together.AUGMENTATIONS[name], 12, dtype)
-    assert found.pop("counted") > 0.15
-    assert found == {"agreement": 1.0, "invented": 0, "same types": True}
+    result = moved_together.measured(moved_together.AUGMENTATIONS[name], 12, dtype)
+    assert result.pop("counted") > 0.15
+    assert result == {"agreement": 1.0, "invented": 0, "same types": True}
 
 
 PICTURES = torch.randint(256, (8, 3, 6, 6), dtype=torch.uint8)
@@ -237,10 +237,10 @@ def test_pictures_stay_in_a_stored_range_of_sixteen_steps(transform, dtype):
         return
     pictures = torch.arange(17, dtype=dtype).repeat(8, 1, 17, 1)
     raw = RawBatch(pictures, torch.zeros(8))
-    found = data.Torchvision(transform)(raw, draws_of(8, white=16.0)).inputs
-    assert found.min() >= 0 and found.max() <= 16.001 and found.dtype is dtype
+    result = data.Torchvision(transform)(raw, draws_of(8, white=16.0)).inputs
+    assert result.min() >= 0 and result.max() <= 16.001 and result.dtype is dtype
     if isinstance(transform, v2.RandomInvert | v2.RandomHorizontalFlip):
-        assert torch.allclose(found.float(), 16 - pictures.float(), atol=1e-4)  # of float32
+        assert torch.allclose(result.float(), 16 - pictures.float(), atol=1e-4)  # of float32
 
 
 def test_the_loader_hands_the_batchers_scale_to_the_draws():

@@ -17,7 +17,7 @@ AUGMENTATIONS = (Crop(2), Flip(0.5), Rotate(15.0), Cutout(3), Mixup(1.0, num_cla
 
 @pytest.fixture(scope="module")
 def datasets(tmp_path_factory):
-    """The same training images decoded at every batch, read from their file, and in memory; and
+    """Training images decoded at every batch, read from their file, and in memory; and
     what makes batches of them.
     """
     root = tmp_path_factory.mktemp("images")
@@ -58,9 +58,9 @@ def test_order_and_augmented_pixels_are_equal_on_every_path_and_after_seek(
 
     assert len(expected) == 5 and len(expected[-1].targets) == 4  # the last of 32 is short
     for first in range(len(expected)):
-        found = list(batches.epoch(EPOCH, first))
-        assert len(found) == len(expected) - first
-        for one, other in zip(found, expected[first:], strict=True):
+        result = list(batches.epoch(EPOCH, first))
+        assert len(result) == len(expected) - first
+        for one, other in zip(result, expected[first:], strict=True):
             assert torch.equal(one.inputs, other.inputs) and torch.equal(one.targets, other.targets)
             assert one.inputs.is_contiguous() == other.inputs.is_contiguous()
 

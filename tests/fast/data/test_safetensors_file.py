@@ -51,7 +51,7 @@ def parts(splits):
 def content(splits):
     """Inputs and targets of the three parts, one behind the other."""
     batches = [part.__getitems__(range(len(part))) for part in parts(splits)]
-    return [torch.cat(each) for each in zip(*batches, strict=True)]
+    return [torch.cat(value) for value in zip(*batches, strict=True)]
 
 
 @pytest.mark.parametrize("in_memory", [True, False])
@@ -71,11 +71,11 @@ def test_the_parts_are_disjoint_and_make_up_the_arrays(file, in_memory, inputs, 
         for row, target in zip(inputs.to(found_inputs.dtype), targets.float().tolist())
     }
     assert len(expected) == 43
-    found = {
+    result = {
         row.numpy().tobytes(): t
         for row, t in zip(found_inputs, found_targets.float().view(targets.shape).tolist())
     }
-    assert found == expected
+    assert result == expected
     assert [type(part) for part in parts(splits)] == [
         ArrayDataset if in_memory else StoredDataset
     ] * 3
@@ -283,11 +283,11 @@ def test_pictures_of_sixteen_bits_are_floats_and_other_integers_are_tokens(tmp_p
         raw = splits.train.__getitems__(range(len(splits.train)))
         return raw.inputs, splits.batcher(raw, torch.device("cpu")).inputs
 
-    stored, found = inputs("plain.safetensors")
-    assert torch.equal(found, stored.float() / 65535)
-    stored, found = inputs("units.safetensors", mean=0.5, std=[0.1, 0.2, 0.4])
+    stored, actual = inputs("plain.safetensors")
+    assert torch.equal(actual, stored.float() / 65535)
+    stored, actual = inputs("units.safetensors", mean=0.5, std=[0.1, 0.2, 0.4])
     std = torch.tensor([0.1, 0.2, 0.4]).view(3, 1, 1)
-    assert torch.allclose(found, (stored / 65535 - 0.5) / std, atol=1e-5)
+    assert torch.allclose(actual, (stored / 65535 - 0.5) / std, atol=1e-5)
     tensors["inputs"] = tensors["inputs"].flatten(1)
-    stored, found = inputs("tokens.safetensors")
-    assert found.dtype == torch.int64 and torch.equal(found, stored.long())
+    stored, actual = inputs("tokens.safetensors")
+    assert actual.dtype == torch.int64 and torch.equal(actual, stored.long())

@@ -57,13 +57,13 @@ def test_samples_are_drawn_in_proportion_to_weight_and_never_at_weight_0():
 
 def test_draws_invert_the_distribution_and_fewer_draws_are_their_beginning():
     weights = torch.tensor([0.25, 0.0, 0.5, 0.25])
-    found = draws(weights, 50, seed=7)
+    result = draws(weights, 50, seed=7)
 
     # the scale of the weights does not matter
-    assert torch.equal(draws(4 * weights, 50, seed=7), found)
-    assert torch.equal(draws(weights, 20, seed=7), found[:20])
+    assert torch.equal(draws(4 * weights, 50, seed=7), result)
+    assert torch.equal(draws(weights, 20, seed=7), result[:20])
     assert torch.equal(draws(weights.flip(0), 50, seed=8), draws(weights.flip(0), 50, seed=8))
-    assert not torch.equal(draws(weights, 50, seed=8), found)
+    assert not torch.equal(draws(weights, 50, seed=8), result)
 
 
 def test_draws_do_not_depend_on_torchs_own_generator():
@@ -80,15 +80,15 @@ def test_balanced_weights_are_equal_for_classes_and_zero_for_ignored():
 
 def test_a_balanced_draw_has_every_class_equally_often():
     data = splits(dataset())
-    found = balanced(data, size=DRAWN, seed=0)
+    result = balanced(data, size=DRAWN, seed=0)
 
-    counts = torch.bincount(found.train.targets, minlength=4).tolist()
+    counts = torch.bincount(result.train.targets, minlength=4).tolist()
     assert counts[2] == 0
     assert all(within(counts[label], 1 / 3) for label in (0, 1, 3))
-    assert torch.equal(found.train.targets, TARGETS[numbers(found.train)])
-    assert isinstance(found.train, ArrayDataset)
-    assert (found.name, found.valid, found.test) == ("numbers, balanced", data.valid, data.test)
-    assert sum(found.offered["class_counts"]) == DRAWN
+    assert torch.equal(result.train.targets, TARGETS[numbers(result.train)])
+    assert isinstance(result.train, ArrayDataset)
+    assert (result.name, result.valid, result.test) == ("numbers, balanced", data.valid, data.test)
+    assert sum(result.offered["class_counts"]) == DRAWN
 
 
 def test_without_a_size_as_many_are_drawn_as_there_are():
@@ -110,23 +110,23 @@ def test_data_that_is_not_in_memory_is_drawn_and_parted_the_same(seed):
 
 def test_a_part_has_the_fraction_of_every_class():
     data = splits(dataset())
-    found = partial(data, fraction=0.3, seed=0)
+    result = partial(data, fraction=0.3, seed=0)
 
     # of 40, 9 and 3: 12, 2.7 and 0.9
-    assert torch.bincount(found.train.targets).tolist() == [12, 3, 0, 1]
-    assert torch.equal(found.train.targets, TARGETS[numbers(found.train)])
-    assert (found.name, found.valid, found.test) == ("numbers, 0.3 of it", data.valid, data.test)
+    assert torch.bincount(result.train.targets).tolist() == [12, 3, 0, 1]
+    assert torch.equal(result.train.targets, TARGETS[numbers(result.train)])
+    assert (result.name, result.valid, result.test) == ("numbers, 0.3 of it", data.valid, data.test)
 
 
 def test_a_smaller_part_lies_within_a_larger_and_the_whole_is_the_whole():
-    found = [
+    result = [
         {*numbers(partial(splits(dataset()), fraction=fraction, seed=4).train)}
         for fraction in (0.1, 0.3, 0.7, 1)
     ]
 
-    for smaller, larger in zip(found, found[1:]):
+    for smaller, larger in zip(result, result[1:]):
         assert smaller < larger
-    assert found[-1] == {*range(52)}
+    assert result[-1] == {*range(52)}
 
 
 def test_targets_without_classes_split_at_random_and_ignored_as_a_class():

@@ -77,9 +77,9 @@ def test_many_small_classes_give_the_fraction_of_all(sizes, fraction, number):
 def test_a_small_class_is_in_every_part_where_it_can_be():
     for rare, expected in (4, [2, 1, 1]), (3, [1, 1, 1]), (2, [1, 0, 1]), (1, [1, 0, 0]):
         classes = torch.tensor([0] * 200 + [1] * 200 + [2] * rare)
-        found = parts(len(classes), valid=0.1, test=0.1, split_seed=0, classes=classes)
-        assert [int((classes[rows] == 2).sum()) for rows in found] == expected
-        assert [len(rows) for rows in found][1:] == [36, 40]
+        result = parts(len(classes), valid=0.1, test=0.1, split_seed=0, classes=classes)
+        assert [int((classes[rows] == 2).sum()) for rows in result] == expected
+        assert [len(rows) for rows in result][1:] == [36, 40]
 
 
 def test_a_fifth_of_each_class_by_hand():
@@ -150,16 +150,16 @@ def test_a_split_of_one_class_is_disjoint_complete_ascending_and_sized(size, fra
 
 @pytest.mark.parametrize("classes", [None, CLASSES], ids=["numbers", "classes"])
 def test_the_three_parts_make_up_all_samples(classes):
-    found = parts(103, valid=0.2, test=0.1, split_seed=5, classes=classes)
-    assert torch.cat(found).sort().values.tolist() == list(range(103))
+    result = parts(103, valid=0.2, test=0.1, split_seed=5, classes=classes)
+    assert torch.cat(result).sort().values.tolist() == list(range(103))
     # numbers: 10.3 of 103, 18.6 of 93; classes: 2 + 5 + 3 of 20 + 50 + 33, then 4 + 9 + 6 of 18 +
     # 45 + 30
-    assert [len(part) for part in found] == ([74, 19, 10])
+    assert [len(part) for part in result] == ([74, 19, 10])
 
 
 def test_every_part_has_its_share_of_every_class():
-    found = parts(103, valid=0.2, test=0.1, split_seed=5, classes=CLASSES)
-    assert [torch.bincount(CLASSES[part]).tolist() for part in found] == [
+    result = parts(103, valid=0.2, test=0.1, split_seed=5, classes=CLASSES)
+    assert [torch.bincount(CLASSES[part]).tolist() for part in result] == [
         [14, 36, 24], [4, 9, 6], [2, 5, 3],
     ]  # fmt: skip
 
@@ -174,9 +174,9 @@ def test_the_seed_moves_what_validates_and_never_what_tests(classes):
 
 
 def test_validating_on_the_test_part_trains_on_everything_else():
-    found = parts(103, valid="test", test=0.1, split_seed=5)
-    assert torch.equal(found.valid, found.test)
-    assert torch.cat([found.train, found.test]).sort().values.tolist() == list(range(103))
+    result = parts(103, valid="test", test=0.1, split_seed=5)
+    assert torch.equal(result.valid, result.test)
+    assert torch.cat([result.train, result.test]).sort().values.tolist() == list(range(103))
 
 
 @pytest.mark.parametrize("valid, test, said", [

@@ -152,10 +152,10 @@ def test_threads_read_at_once_what_each_asked_for(path):
         torch.randperm(23, generator=torch.Generator().manual_seed(seed)) for seed in range(200)
     ]
     with ThreadPoolExecutor(max_workers=4) as threads:
-        found = list(threads.map(dataset.__getitems__, asked))
+        result = list(threads.map(dataset.__getitems__, asked))
     assert all(
         same(batch, IN_MEMORY.__getitems__(indices))
-        for batch, indices in zip(found, asked, strict=True)
+        for batch, indices in zip(result, asked, strict=True)
     )
 
 

@@ -60,10 +60,10 @@ def test_a_strangers_table_is_read_by_its_options(
     splits = load(path, target, **options)
     names = [name for column in splits.facts["encoding"]["columns"] for name in (
         [column["column"]] if column["kind"] in ("number", "date") else
-        [f"{column['column']}={each}" for each in column["categories"]])]  # fmt: skip
+        [f"{column['column']}={value}" for value in column["categories"]])]  # fmt: skip
     for name, expected in numbers.items():
-        found = all_inputs(splits)[:, names.index(name)].tolist()
-        assert {*map(float, expected)} <= {*found}, name
+        result = all_inputs(splits)[:, names.index(name)].tolist()
+        assert {*map(float, expected)} <= {*result}, name
     assert not any(name.startswith(("owner=true", "owner=True")) for name in names)  # TRUE is first
 
 
@@ -179,8 +179,8 @@ def test_rows_are_the_same_inputs_in_every_form(tmp_path):
     expected = recorded_kind.of(data).samples(path).dataset.inputs
     assert expected.isfinite().all() and len(expected) == 60
     for rows in as_frames(path):
-        found = recorded_kind.of(data).samples(rows).dataset.inputs
-        assert torch.equal(found, expected), type(rows)
+        result = recorded_kind.of(data).samples(rows).dataset.inputs
+        assert torch.equal(result, expected), type(rows)
 
 
 def test_a_row_of_pandas_is_read_by_its_names(tmp_path):
@@ -252,8 +252,8 @@ def test_a_late_text_among_numbers_changes_no_other(tmp_path, gap):
     splits = load(path, "y", max_bad_lines=1)
     assert splits.facts["skipped_lines"] == [3002] and splits.facts["columns"] == ["^a$", "b"]
     del rows[3000]
-    found = {tuple(row) for row in all_inputs(splits).tolist()}
-    assert found == {(float(a), float(b)) for a, b, _ in rows}
+    result = {tuple(row) for row in all_inputs(splits).tolist()}
+    assert result == {(float(a), float(b)) for a, b, _ in rows}
 
 
 @pytest.mark.parametrize("index", [["id"], ["__index_level_0__"], [{"kind": "range"}], ["id", "b"]])
@@ -479,18 +479,20 @@ def test_decimals_and_times_of_parquet_are_values(tmp_path):
 def test_a_number_far_from_zero_is_standardised_in_float64(tmp_path):
     seconds = [1_700_000_000 + 997.25 * row for row in range(100)]
     path = tmp_path / "t.csv"
-    path.write_text("time,y\n" + "".join(f"{each},{row % 2}\n" for row, each in enumerate(seconds)))
+    path.write_text(
+        "time,y\n" + "".join(f"{second},{row % 2}\n" for row, second in enumerate(seconds))
+    )
     splits = load(path, "y")
     raw = splits.train.__getitems__(range(len(splits.train)))
-    found = splits.batcher(raw, torch.device("cpu")).inputs[:, 0].double()
+    result = splits.batcher(raw, torch.device("cpu")).inputs[:, 0].double()
     every = torch.tensor(seconds, dtype=torch.float64)
     offset = splits.facts["encoding"]["columns"][0]["offset"]
-    rows = [int(torch.argmin((every - offset - each).abs())) for each in raw.inputs[:, 0]]
+    rows = [int(torch.argmin((every - offset - input_).abs())) for input_ in raw.inputs[:, 0]]
     of_train = every[rows]
     expected = (of_train - of_train.mean()) / of_train.std(correction=0)
-    assert (found - expected).abs().max() < 1e-6 and math.isclose(offset, of_train.mean())
+    assert (result - expected).abs().max() < 1e-6 and math.isclose(offset, of_train.mean())
     data = Described("t", splits.batcher, splits.facts, 64, "float32")
-    again = recorded_kind.of(data).samples([{"time": each} for each in of_train.tolist()])
+    again = recorded_kind.of(data).samples([{"time": value} for value in of_train.tolist()])
     assert torch.equal(again.dataset.inputs, raw.inputs)
 
 
@@ -515,8 +517,8 @@ def test_categories_that_the_training_rows_lack_are_named_in_other_files(tmp_pat
     for options in ({"test": test}, {"valid_sets": {"other": test}}):
         caplog.clear()
         load(tmp_path / "train.csv", "y", **options)
-        found = "column 'town' has unknown categories in 20 of 40 rows: 'bonn' (20)"
-        assert f"{test}: {found}" in caplog.text
+        result = "column 'town' has unknown categories in 20 of 40 rows: 'bonn' (20)"
+        assert f"{test}: {result}" in caplog.text
 
 
 def test_bad_rows_and_numbers_beyond_float32_have_no_prediction(tmp_path):

@@ -31,7 +31,7 @@ class Record:
 
 
 class Graphs:
-    """As a PyG Batch: it moves itself, and counts its graphs."""
+    """A stand-in for a PyG Batch: it moves itself, and counts its graphs."""
 
     def __init__(self, nodes, num_graphs):
         self.nodes, self.num_graphs = nodes, num_graphs
@@ -41,7 +41,7 @@ class Graphs:
 
 
 class Frame:
-    """As a DataFrame with a column `to`: an attribute of the object, not of its class."""
+    """A DataFrame with a column `to`: an attribute of the object, not of its class."""
 
     def __init__(self):
         self.to = "a column"

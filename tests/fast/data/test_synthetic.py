@@ -94,11 +94,11 @@ def test_two_classes_are_distinguished_as_often_as_the_formula_says(dtype, shape
 
 def test_pixels_are_the_floats_rounded_and_clipped():
     pixels, floats = make(dtype="uint8", seed=3), make(dtype="float32", seed=3)
-    found = pixels.batcher(pixels.train.__getitems__(range(len(pixels.train))), CPU).inputs
+    result = pixels.batcher(pixels.train.__getitems__(range(len(pixels.train))), CPU).inputs
     expected = floats.batcher(floats.train.__getitems__(range(len(floats.train))), CPU).inputs
     assert torch.equal(expected, floats.train.inputs)
     # half a step of 1/32, and float32 roundings of values up to 4
-    torch.testing.assert_close(found, expected.clamp(-4, 127 / 32), rtol=0, atol=1 / 64 + 1e-5)
+    torch.testing.assert_close(result, expected.clamp(-4, 127 / 32), rtol=0, atol=1 / 64 + 1e-5)
     assert not torch.equal(expected, expected.clamp(-4, 127 / 32))
 
 

@@ -56,5 +56,5 @@ def test_targets_that_are_no_classes_are_all_of_one(targets):
 
 def test_classes_of_bytes_and_booleans_are_counted_as_whole_numbers():
     for dtype in (torch.uint8, torch.bool):
-        found = composed_datasets.classes_of(ArrayDataset(INPUTS, TARGETS.clamp(0, 1).to(dtype)))
-        assert (found.dtype, found.tolist()) == (torch.int64, [1, 1, 1, 1, 1, 1, 1, 1, 0])
+        classes = composed_datasets.classes_of(ArrayDataset(INPUTS, TARGETS.clamp(0, 1).to(dtype)))
+        assert (classes.dtype, classes.tolist()) == (torch.int64, [1, 1, 1, 1, 1, 1, 1, 1, 0])

@@ -316,7 +316,7 @@ def test_tokens_of_a_part_in_memory_and_in_a_file_are_the_same_windows(tmp_path)
         WindowDataset(source, 13, 61, context_length=6, stride=4) for source in (stored, tokens)
     ]
     assert windows(made[0]) == windows(made[1]) == by_hand(list(range(13, 61)), 6, 4)
-    assert [len(each) for each in made] == [11, 11]
+    assert [len(value) for value in made] == [11, 11]
     for dataset in made:  # the tokens after the part are those of another
         with pytest.raises(IndexError):
             dataset.__getitems__([11])

@@ -33,12 +33,12 @@ class Numbers(torch.utils.data.Dataset):
 @pytest.mark.parametrize("indices", [[3, 1], torch.tensor([4]), range(5)])
 def test_samples_equal_the_data_set_in_order(dataset, indices):
     adapted = from_torch(dataset)
-    found = adapted.__getitems__(indices)
+    result = adapted.__getitems__(indices)
 
     chosen = torch.as_tensor(indices)
-    assert isinstance(found, RawBatch) and len(adapted) == 5
-    assert torch.equal(found.inputs, INPUTS[chosen])
-    assert torch.equal(found.targets, TARGETS[chosen])
+    assert isinstance(result, RawBatch) and len(adapted) == 5
+    assert torch.equal(result.inputs, INPUTS[chosen])
+    assert torch.equal(result.targets, TARGETS[chosen])
 
 
 def test_what_is_not_a_pair_is_as_collated():
@@ -158,7 +158,7 @@ class Endless(IterableDataset):
 
 
 def of_classes(*names):
-    """As torchvision's ImageFolder of a part that may lack a class."""
+    """torchvision's ImageFolder of a part that may lack a class."""
     dataset = Noisy(60)
     dataset.classes = [*names]
     return dataset
@@ -270,12 +270,12 @@ def test_a_mapping_of_splits_is_refused_with_the_lines_to_type():
         assert words in message
 
 
-@pytest.mark.parametrize(("found", "is_same"), [
+@pytest.mark.parametrize(("actual", "is_same"), [
     ([(9, "a"), (9, "a")], True), ([(9, "a"), (9, "b")], False), ([(9, "a"), (8, "a")], False),
 ])  # fmt: skip
-def test_processes_that_read_other_samples_are_refused(found, is_same):
+def test_processes_that_read_other_samples_are_refused(actual, is_same):
     splits, world = digits(valid=0.1, split_seed=0), World()
-    world.gathered = lambda own: found
+    world.gathered = lambda own: actual
     if is_same:
         components._check_same(splits, world)
         return

@@ -111,7 +111,7 @@ def test_nodes_of_a_config_become_the_transforms(node):
 
 
 class Elsewhere:
-    """The same images, in something that a thread gathers."""
+    """Images in something that a thread gathers."""
 
     def __len__(self):
         return SIZE

@@ -73,7 +73,7 @@ def test_gaps_are_filled_by_what_the_training_rows_have(file, missing):
 def test_a_row_that_is_not_trained_on_changes_nothing_that_was_learned(file):
     before = load(file(text_of()), missing="median")
     row = rows_of(before.test)[0]
-    changed = [[*each] for each in ROWS]
+    changed = [[*value] for value in ROWS]
     changed[row][0], changed[row][2] = "9999", "Atlantis"
     after = load(file(text_of(changed)), missing="median")
     assert after.facts == before.facts and 9999.0 in after.test.inputs[:, 0]
@@ -196,7 +196,7 @@ def test_numbers_can_be_categories_and_columns_left_out(file):
     path = file(text_of())
     splits = load(path, missing="median", categories=["rooms"], exclude=["town", "sold", "area"])
     (rooms,) = TableEncoding.of_facts(splits.facts).columns
-    assert rooms.names == [f"rooms={each}" for each in ("1", "2", "3", "4", "5", "NA")]
+    assert rooms.names == [f"rooms={text}" for text in ("1", "2", "3", "4", "5", "NA")]
     assert refused(path, exclude=["price"]) == (
         "data: column 'price' is named twice in target, features, exclude and weight; name each "
         "column once"
@@ -239,8 +239,8 @@ def test_the_delimiter_is_found_by_the_names_of_the_header(file, delimiter, quot
     rows = [[f"{quote}{text}{quote}" for text in row] for row in [HEADER, *ROWS]]
     path = file(text_of(rows[1:], rows[0], delimiter))
     assert torch.equal(load(path, missing="median").train.inputs, expected.train.inputs)
-    found = refused(path, target="prize")
-    assert "has no column 'prize'; did you mean 'price'?; its columns are: area, rooms, " in found
+    result = refused(path, target="prize")
+    assert "has no column 'prize'; did you mean 'price'?; its columns are: area, rooms, " in result
 
 
 def test_a_decimal_comma_is_read_or_refused_with_the_option(file):
@@ -254,8 +254,8 @@ def test_a_decimal_comma_is_read_or_refused_with_the_option(file):
 def test_targets_follow_the_decimal_separator(file):
     rows = [[f"{row}", f"{row},5", f"{row / 4}".replace(".", ",")] for row in range(40)]
     path = file(text_of(rows, ["x", "price", "rent"], ";"))
-    found = refused(path, exclude=["rent"])
-    assert "line 2, column 'price': '0,5' is not a finite number" in found
+    result = refused(path, exclude=["rent"])
+    assert "line 2, column 'price': '0,5' is not a finite number" in result
     splits = load(path, target=["price", "rent"], decimal=",")
     expected = torch.cat([splits.train.inputs + 0.5, splits.train.inputs / 4], dim=1)
     assert torch.equal(splits.train.targets, expected)
@@ -367,10 +367,10 @@ def test_a_parquet_file_is_read_as_the_same_table_in_text(file, tmp_path):
     shown = ["" if number is None else repr(number) for number in numbers]
     text = zip(shown, quoted, map(str, days), map(repr, prices))
     expected = load(file(text_of(text, ["x", "town", "day", "price"])), missing="median")
-    found = load(binary, missing="median")
-    assert found.facts == expected.facts
-    assert torch.equal(found.train.inputs, expected.train.inputs)
-    assert torch.equal(found.test.targets, expected.test.targets)
+    record = load(binary, missing="median")
+    assert record.facts == expected.facts
+    assert torch.equal(record.train.inputs, expected.train.inputs)
+    assert torch.equal(record.test.targets, expected.test.targets)
 
 
 def test_a_row_of_a_parquet_file_is_named_by_its_number(tmp_path):
@@ -410,16 +410,16 @@ def test_quotes_change_no_number_and_no_line(file, value):
 def test_lines_too_long_and_too_short_are_both_bad(file):
     rows = [[str(row), str(row % 3), str(row)] for row in range(43)]
     rows[4], rows[9] = ["1", "2"], ["1", "2", "3", "4"]
-    found = refused(file(text_of(rows, ["a", "b", "price"])))
-    assert "line 6: has 2 values where" in found and "line 11: has 4 values where" in found
+    result = refused(file(text_of(rows, ["a", "b", "price"])))
+    assert "line 6: has 2 values where" in result and "line 11: has 4 values where" in result
 
 
 @pytest.mark.parametrize("lines", [["1,2,3,4", "1,2"], ["1,2", "1,2,3,4"]])
 def test_the_first_row_can_be_too_long_or_too_short(file, lines):
     rows = [[str(row)] * 3 for row in range(43)]
-    found = refused(file("\n".join(["a,b,price", *lines, text_of(rows, ["1", "2", "3"])])))
+    result = refused(file("\n".join(["a,b,price", *lines, text_of(rows, ["1", "2", "3"])])))
     for line, text in enumerate(lines, start=2):
-        assert f"line {line}: has {1 + text.count(',')} values where the header has 3" in found
+        assert f"line {line}: has {1 + text.count(',')} values where the header has 3" in result
 
 
 def test_a_quote_within_a_value_ends_no_line(file):

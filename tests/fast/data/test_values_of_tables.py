@@ -34,7 +34,7 @@ def inputs(splits):
 
 
 def warnings(caplog):
-    return [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 @pytest.mark.parametrize("kind", ["int96", "nanoseconds", "microseconds", "zone", "days"])
@@ -48,12 +48,12 @@ def test_dates_of_parquet_are_their_days_in_every_type(tmp_path, kind):
              "zone": pyarrow.timestamp("us", "Asia/Kolkata")}  # fmt: skip
     columns = {"until": pyarrow.array(days, pyarrow.date32()), "y": ["a", "b", "b", "a"] * 10}
     if kind != "days":
-        moments = [datetime(each.year, each.month, each.day) for each in days]
+        moments = [datetime(day.year, day.month, day.day) for day in days]
         columns["until"] = pyarrow.array(moments, types.get(kind, pyarrow.timestamp("us")))
     parquet.write_table(pyarrow.table(columns), tmp_path / "t.parquet", store_schema=False,
                         use_deprecated_int96_timestamps=kind == "int96")  # fmt: skip
-    found = {*inputs(load(tmp_path / "t.parquet"))[:, 0].tolist()}
-    assert found == {float((each - date(1970, 1, 1)).days) for each in days}
+    result = {*inputs(load(tmp_path / "t.parquet"))[:, 0].tolist()}
+    assert result == {float((day - date(1970, 1, 1)).days) for day in days}
 
 
 @pytest.mark.parametrize("dtype", ["date", "timestamp"])
@@ -118,11 +118,13 @@ WRITTEN = [
 def test_a_column_of_dates_is_named_with_the_option(tmp_path, caplog, date_format):
     zone = "+0000" if "%z" in date_format else ""
     moments = [DAY + timedelta(days=9 * row, hours=row) for row in range(40)]
-    texts = [each.strftime(date_format.replace("%z", zone)) for each in moments]
+    texts = [moment.strftime(date_format.replace("%z", zone)) for moment in moments]
     polars.DataFrame({"day": texts, "x": range(40), "y": [0, 1] * 20}).write_csv(tmp_path / "t.csv")
     load(tmp_path / "t.csv", exclude=["x"])
-    (found,) = (each for each in warnings(caplog) if "looks like dates, and is read as" in each)
-    assert "set data.date_format" in found
+    (actual,) = (
+        warning for warning in warnings(caplog) if "looks like dates, and is read as" in warning
+    )
+    assert "set data.date_format" in actual
     caplog.clear()
     splits = load(tmp_path / "t.csv", exclude=["x"], date_format=date_format)
     assert splits.facts["encoding"]["columns"][0]["kind"] == "date" and not warnings(caplog)
@@ -160,8 +162,8 @@ def test_a_category_is_one_whatever_it_comes_from(tmp_path, values, written, oth
     expected = recorded_kind.of(data).samples(frame).dataset.inputs
     assert expected.sum() == len(frame)
     pandas = pytest.importorskip("pandas")
-    tables = [frame.to_dicts(), [{"c": each} for each in written * number],
-              [{"c": each} for each in others * number],
+    tables = [frame.to_dicts(), [{"c": value} for value in written * number],
+              [{"c": other} for other in others * number],
               pandas.DataFrame({"c": frame["c"].to_list()})]  # fmt: skip
     for table in tables:
         assert torch.equal(recorded_kind.of(data).samples(table).dataset.inputs, expected)
@@ -180,13 +182,13 @@ def test_large_targets_keep_what_features_keep(tmp_path):
     for center, spread in ((1.7e9, 25_000.0), (1.7e9, 50.0), (3e12, 1e6), (-2e9, 1e4), (1e6, 5.0)):
         seconds = (center + spread * generator.standard_normal(200)).round(3)
         path = tmp_path / "t.csv"
-        rows = "".join(f"{row % 17},{each!r}\n" for row, each in enumerate(seconds.tolist()))
+        rows = "".join(f"{row % 17},{value!r}\n" for row, value in enumerate(seconds.tolist()))
         path.write_text("i,t\n" + rows)
         splits = load(path, "t", kind="regression", test=0.1)
         (offset,) = splits.facts["target_offset"]
         whole = torch.cat([part.targets for part in (splits.train, splits.valid, splits.test)])
-        found = (whole[:, 0].double() + offset).sort().values
-        lost = (found - torch.tensor(seconds).sort().values).abs().max()
+        result = (whole[:, 0].double() + offset).sort().values
+        lost = (result - torch.tensor(seconds).sort().values).abs().max()
         assert lost < spread * 1e-6
         task = Regressor(
             torch.nn.Linear(1, 1), **{key: splits.facts[key] for key in
@@ -262,9 +264,9 @@ def test_test_rows_that_are_trained_on_are_named(tmp_path, caplog, kind, target)
     for place in ({"test": str(path)}, {"valid_sets": {"other": str(path)}}):
         caplog.clear()
         load(tmp_path / "t.csv", target, **options, **place)
-        (found,) = (each for each in warnings(caplog) if "training rows too" in each)
-        number = int(found.split(": ")[1].split()[0])
-        assert found.startswith(f"{path}: {number} of 60 rows are") and number > 10
+        (actual,) = (warning for warning in warnings(caplog) if "training rows too" in warning)
+        number = int(actual.split(": ")[1].split()[0])
+        assert actual.startswith(f"{path}: {number} of 60 rows are") and number > 10
     caplog.clear()
     frame.with_columns(polars.col("x") + 2).write_csv(tmp_path / "new.csv")
     load(tmp_path / "t.csv", target, **options, test=str(tmp_path / "new.csv"))

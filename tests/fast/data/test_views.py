@@ -43,9 +43,9 @@ def every(dataset):
     return dataset.__getitems__(range(len(dataset)))
 
 
-def same(found, expected):
+def same(actual, expected):
     return all(
-        torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(found, expected, strict=True)
+        torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(actual, expected, strict=True)
     )
 
 
@@ -61,9 +61,9 @@ def test_samples_are_equal_in_any_batch_and_order(name, data):
     view = VIEWS[name]
     asked = data.draw(st.lists(st.integers(0, len(view) - 1), max_size=9))
 
-    found = view.__getitems__(torch.tensor(asked, dtype=torch.int64))
-    assert same(found, view.__getitems__(asked))
-    assert same(found, (tensor[asked] for tensor in every(view)))
+    result = view.__getitems__(torch.tensor(asked, dtype=torch.int64))
+    assert same(result, view.__getitems__(asked))
+    assert same(result, (tensor[asked] for tensor in every(view)))
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
@@ -73,10 +73,10 @@ def test_a_loader_gives_the_batches_of_the_same_samples_in_memory(name, num_work
         return raw
 
     view = VIEWS[name]
-    found = DataLoader(view, batcher, batch_size=3, shuffle_seed=0, num_workers=num_workers)
+    result = DataLoader(view, batcher, batch_size=3, shuffle_seed=0, num_workers=num_workers)
     expected = DataLoader(ArrayDataset(*every(view)), batcher, batch_size=3, shuffle_seed=0)
     for epoch in range(2):
-        for one, other in zip(found.epoch(epoch), expected.epoch(epoch), strict=True):
+        for one, other in zip(result.epoch(epoch), expected.epoch(epoch), strict=True):
             assert same(one, other)
 
 
@@ -93,9 +93,9 @@ def test_targets_that_only_a_gather_knows_are_not_given():
 
 
 def test_a_part_has_the_samples_at_its_indices_in_their_order():
-    found = every(Partial(WHOLE, [7, 0, 0]))
-    assert found.targets.tolist() == [6, 3, 3]
-    assert found.inputs.tolist() == [[[14, 15]], [[0, 1]], [[0, 1]]]
+    result = every(Partial(WHOLE, [7, 0, 0]))
+    assert result.targets.tolist() == [6, 3, 3]
+    assert result.inputs.tolist() == [[[14, 15]], [[0, 1]], [[0, 1]]]
     assert every(Partial(WHOLE, range(4, 7))).targets.tolist() == [5, 9, 2]
     assert len(Partial(WHOLE, [])) == 0
 
@@ -171,11 +171,11 @@ def test_every_window_is_the_slice_it_stands_for(size, stride):
     ]
 
     assert len(windows) == len(starts)
-    found = every(windows)
-    assert found.inputs.shape == (len(starts), size, 1, 2)
+    result = every(windows)
+    assert result.inputs.shape == (len(starts), size, 1, 2)
     for number, start in enumerate(starts):
-        assert torch.equal(found.inputs[number], INPUTS[start : start + size])
-        assert torch.equal(found.targets[number], TARGETS[start : start + size])
+        assert torch.equal(result.inputs[number], INPUTS[start : start + size])
+        assert torch.equal(result.targets[number], TARGETS[start : start + size])
 
 
 def test_the_targets_of_windows_keep_their_own_shape():

@@ -9,7 +9,7 @@ from andiron.data.on_disk.csv_file import csv
 
 
 def write(path, weights, delimiter=","):
-    rows = [delimiter.join([str(row), str(row % 3), each]) for row, each in enumerate(weights)]
+    rows = [delimiter.join([str(row), str(row % 3), weight]) for row, weight in enumerate(weights)]
     path.write_text("\n".join([delimiter.join(["x", "kind", "count"]), *rows]) + "\n")
     return str(path)
 
@@ -31,7 +31,7 @@ def test_weights_follow_the_rows_with_mean_1_and_are_no_feature(tmp_path):
             (mean,), (std,) = whole.batcher.mean, whole.batcher.std
             expected = (1 + (batch.inputs[:, 0] * std + mean).round() % 5) / 3
             assert torch.equal(batch.weights, expected)
-    commas = write(tmp_path / "commas.csv", [f"{each},0" for each in weights], ";")
+    commas = write(tmp_path / "commas.csv", [f"{weight},0" for weight in weights], ";")
     assert torch.equal(load(commas, decimal=",").train.weights, splits.train.weights)
 
 

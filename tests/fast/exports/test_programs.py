@@ -47,9 +47,9 @@ def agreement(program):
 
 
 def test_the_largest_difference_over_all_batches_is_reported():
-    found = agreement(lambda inputs: inputs + 2.0**-14 * (inputs == 1))
-    assert (found.largest_difference, found.largest_output) == (2.0**-14, 2)
-    assert str(found) == "largest difference 6.1e-05, of outputs up to 2 (batches of 1 and 3)"
+    result = agreement(lambda inputs: inputs + 2.0**-14 * (inputs == 1))
+    assert (result.largest_difference, result.largest_output) == (2.0**-14, 2)
+    assert str(result) == "largest difference 6.1e-05, of outputs up to 2 (batches of 1 and 3)"
 
 
 @pytest.mark.parametrize(("program", "message"), [

@@ -42,9 +42,9 @@ def trained(folder, split, *, restores=False, stops_after=6):
 def test_the_averaged_weights_that_were_best_are_given(tmp_path, name, restores):
     made, expected, epoch = trained(tmp_path, f"valid-{name}", restores=restores)
     if restores:
-        found = made.model.state_dict()
+        result = made.model.state_dict()
     else:
-        found = made.best().state_dict()
-    assert all(torch.equal(found[key], tensor.to(found[key].dtype))
+        result = made.best().state_dict()
+    assert all(torch.equal(result[key], tensor.to(result[key].dtype))
                for key, tensor in expected.items())  # fmt: skip
     assert made.summary()["weights"]["test"] == f"best, of epoch {epoch}, average {name}"

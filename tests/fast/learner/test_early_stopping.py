@@ -152,7 +152,7 @@ def naive(values, *, patience, min_delta, goal, divergence, direction):
     from the beginning.
     """
     worse = 1 if direction == "lowest" else -1
-    found = []
+    result = []
     for number, value in enumerate(values, start=1):
         finite = [
             (worse * seen, epoch)
@@ -166,8 +166,8 @@ def naive(values, *, patience, min_delta, goal, divergence, direction):
         waited = number - 1 - (gains[-1][1] if gains else -1)
         is_out = not math.isfinite(value) or worse * value > worse * divergence
         stops = is_out or waited >= patience or worse * value <= worse * goal
-        found.append((stops, bool(finite) and min(finite)[1] == number - 1))
-    return found
+        result.append((stops, bool(finite) and min(finite)[1] == number - 1))
+    return result
 
 
 @settings(derandomize=True, deadline=None, max_examples=300)
@@ -186,12 +186,12 @@ def test_a_rule_decides_as_one_that_looks_at_the_whole_past(
         goal, divergence = divergence, goal
     arguments |= {"goal": goal, "divergence": divergence, "direction": direction}
 
-    found = [
+    result = [
         (stop is not None, is_best)
         for stop, is_best in shown(EarlyStopping("loss", **arguments), values)
     ]
 
-    assert found == naive(values, **arguments)
+    assert result == naive(values, **arguments)
 
 
 @settings(derandomize=True, deadline=None, max_examples=200)

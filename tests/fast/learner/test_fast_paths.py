@@ -47,7 +47,7 @@ class Reusing(ArrayBatcher):
 
     def __call__(self, raw, device):
         size = len(raw.targets)
-        return Batch(*(m[:size].copy_(each) for m, each in zip(self.memory, raw)))
+        return Batch(*(m[:size].copy_(value) for m, value in zip(self.memory, raw)))
 
 
 def option(**options):
@@ -223,8 +223,8 @@ def test_a_fast_path_whose_input_changes_equals_the_public_way(asked, case):
 ])  # fmt: skip
 def test_gradients_of_any_kind_are_checked(tensor):
     for value, expected in ((tensor, True), (tensor * torch.inf, False)):
-        found = gradients.Gradients({"w": value, "v": torch.ones(2)}, nn.Linear(1, 1))
-        assert gradients.all_finite(found) is expected
+        result = gradients.Gradients({"w": value, "v": torch.ones(2)}, nn.Linear(1, 1))
+        assert gradients.all_finite(result) is expected
 
 
 def test_every_fast_path_has_a_case_and_asks_the_switch():

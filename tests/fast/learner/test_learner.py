@@ -153,9 +153,9 @@ def by_hand(*, num_epochs, optimizer_class=torch.optim.Adam, lr=LR):
 
 @pytest.mark.parametrize("optimizer_class", [torch.optim.Adam, torch.optim.SGD])
 def test_fit_is_the_loop_written_by_hand(tmp_path, optimizer_class):
-    found = fitted(tmp_path, num_epochs=3, optimizer_class=optimizer_class)
+    result = fitted(tmp_path, num_epochs=3, optimizer_class=optimizer_class)
     expected, _ = by_hand(num_epochs=3, optimizer_class=optimizer_class)
-    assert same(found.model.state_dict(), expected.state_dict())
+    assert same(result.model.state_dict(), expected.state_dict())
 
 
 def test_the_same_seed_gives_the_same_run_and_another_seed_another(tmp_path):
@@ -254,18 +254,18 @@ def test_the_training_values_are_over_the_updates_in_the_window(tmp_path):
     fitted(tmp_path, writers=[kept])
     _, seen = by_hand(num_epochs=2)
     windows = {3: (0, 3), 6: (3, 6), 7: (6, 7), 9: (7, 9), 12: (9, 12), 14: (12, 14)}
-    found = {
+    result = {
         point.updates: point.values
         for point in kept
         if point.split == "train" and not point.whole_epoch
     }
-    assert set(found) == set(windows)
+    assert set(result) == set(windows)
     for updates, (start, end) in windows.items():
         count = sum(size for _, _, size in seen[start:end])
-        assert found[updates]["accuracy"] == sum(right for _, right, _ in seen[start:end]) / count
+        assert result[updates]["accuracy"] == sum(right for _, right, _ in seen[start:end]) / count
         # at most 3 products and 2 sums in float32, each rounded by at most 2**-24
         expected = sum(loss * size for loss, _, size in seen[start:end]) / count
-        assert found[updates]["loss"] == pytest.approx(expected, rel=5 * 2**-24)
+        assert result[updates]["loss"] == pytest.approx(expected, rel=5 * 2**-24)
 
 
 def test_the_epochs_values_are_weighted_by_what_was_counted(tmp_path):
@@ -548,12 +548,12 @@ def test_every_epoch_has_a_checkpoint_and_the_last_is_the_final_state(tmp_path):
     assert same(last.model, state.model)
     assert same(last.optimizer, state.optimizer)
     kept = last.state.pop("checkpoints")
-    assert [(each["name"], *each["values"]) for each in kept] == [
+    assert [(value["name"], *value["values"]) for value in kept] == [
         ("step-7", "train", "valid"), ("step-14", "train", "valid"), ("step-21", "train", "valid"),
     ]  # fmt: skip
-    found = without_time(last.state)
+    result = without_time(last.state)
     assert (
-        found == without_time(state.state) == {
+        result == without_time(state.state) == {
             "updates": 21,
             "epoch": 3,
             "batch": 0,
@@ -567,7 +567,7 @@ def test_every_epoch_has_a_checkpoint_and_the_last_is_the_final_state(tmp_path):
                 "latest": made.metric_log.latest,
                 "writers": {},
             },
-            "random": found["random"],
+            "random": result["random"],
             "owners": {
                 "base": {
                     "optimizer": "torch.optim.Adam",

@@ -136,6 +136,6 @@ def test_a_network_left_in_evaluation_mode_is_named_and_a_frozen_layer_is_not(ca
 
 
 def test_an_epoch_without_a_batch_left_is_tried_on_nothing():
-    """As a run that is resumed in the validation after its last batch."""
+    """A run is resumed so in the validation after its last batch."""
     left = lone_samples.refused(iter(()), loader(5, 2), Classifier(flat()), ALONE, is_whole=True)
     assert [*left] == []

@@ -66,9 +66,9 @@ def test_memory_grows_by_what_is_taken_and_falls_when_it_is_given_back():
 
 def test_without_proc_the_peak_is_reported_under_a_name_of_its_own(monkeypatch):
     monkeypatch.setattr(usage, "STATM", Path("/no/such/file"))
-    found = Usage(torch.device("cpu")).readings()
-    assert set(found) == {"system/cpu_percent", "system/memory_peak_gib"}
-    assert found["system/memory_peak_gib"] == pytest.approx(peak_by_resource(), abs=0.01)
+    result = Usage(torch.device("cpu")).readings()
+    assert set(result) == {"system/cpu_percent", "system/memory_peak_gib"}
+    assert result["system/memory_peak_gib"] == pytest.approx(peak_by_resource(), abs=0.01)
 
 
 def peak_by_resource():
@@ -117,15 +117,15 @@ def test_where_the_library_does_not_answer_the_utilisation_is_missing(monkeypatc
         raise refusal
 
     monkeypatch.setitem(usage.sys.modules, "pynvml", types.SimpleNamespace(NVMLError=NVMLError))
-    found = pretend_gpu(monkeypatch, utilization)
-    assert set(found) == {"system/gpu_memory_gib", "system/gpu_memory_peak_gib"}
+    result = pretend_gpu(monkeypatch, utilization)
+    assert set(result) == {"system/gpu_memory_gib", "system/gpu_memory_peak_gib"}
 
 
 @pytest.mark.gpu
 def test_what_torch_keeps_of_a_gpus_memory_has_the_numbers_read_here():
     device = torch.device("cuda", torch.cuda.current_device())
     taken = torch.ones(2**20, device=device)
-    found = Usage(device).readings()
-    assert found["system/gpu_memory_gib"] == torch.cuda.memory_allocated(device) / GIB
-    assert found["system/gpu_memory_peak_gib"] == torch.cuda.max_memory_allocated(device) / GIB
-    assert found["system/gpu_memory_gib"] >= taken.nbytes / GIB
+    result = Usage(device).readings()
+    assert result["system/gpu_memory_gib"] == torch.cuda.memory_allocated(device) / GIB
+    assert result["system/gpu_memory_peak_gib"] == torch.cuda.max_memory_allocated(device) / GIB
+    assert result["system/gpu_memory_gib"] >= taken.nbytes / GIB

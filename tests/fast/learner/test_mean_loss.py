@@ -152,8 +152,8 @@ def test_a_mean_is_divided_whatever_else_the_network_does(name):
     train = DataLoader(ArrayDataset(inputs, targets), ArrayBatcher(), batch_size=6)
     before = torch.get_rng_state()
     state = {key: value.clone() for key, value in task.state_dict().items()}
-    found = [*mean_loss.refused(train.epoch(0), train, task, World(), 2)]
-    assert len(found) == 2 and found[0].inputs.equal(inputs[:6])
+    result = [*mean_loss.refused(train.epoch(0), train, task, World(), 2)]
+    assert len(result) == 2 and result[0].inputs.equal(inputs[:6])
     assert torch.get_rng_state().equal(before) and task.training
     assert all(value.equal(state[key]) for key, value in task.state_dict().items())
 

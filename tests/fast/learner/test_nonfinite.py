@@ -209,7 +209,7 @@ def test_a_bad_sample_among_micro_batches_is_found_in_its_own(tmp_path):
     made = learner(tmp_path, classifier(), accumulate=3)
     message = message_of(errors.NonFiniteError, made.fit, loader(bad=math.nan), loader())
     first = number // 3 * 3 + 1
-    batches = ", ".join(str(first + each) for each in range(min(3, len(loader()) - first + 1)))
+    batches = ", ".join(str(first + value) for value in range(min(3, len(loader()) - first + 1)))
     assert f"(epoch 1, batch {batches}, samples " in message
     assert f": sample {BAD_SAMPLE} has NaN" in message
 

@@ -35,7 +35,7 @@ def test_a_run_pauses_exactly_there_and_resumes_to_the_same_bits(
     with straight:
         straight.fit(*loaders())
 
-    found = []
+    result = []
     # the second 1 is a leg that was cut off as it ended: it does not train beyond its pause
     for number, pause_at in enumerate([pauses[0], *pauses, None]):
         made = built(tmp_path / "paused", pause_at, configured)
@@ -48,11 +48,11 @@ def test_a_run_pauses_exactly_there_and_resumes_to_the_same_bits(
                 with pytest.raises(errors.Paused, match=f"^after {pause_at} (epoch|update)s?$"):
                     made.fit(*loaders())
                 at = made.position
-                found.append((at.updates, at.epoch, at.batch))
+                result.append((at.updates, at.epoch, at.batch))
 
-    assert found == [places[0], *places]
+    assert result == [places[0], *places]
     assert same(straight.model.state_dict(), made.model.state_dict())
-    one, other = (without_time(each.state().state) for each in (straight, made))
+    one, other = (without_time(value.state().state) for value in (straight, made))
     for state in (one, other):
         state["metric_log"].pop("writers")
     assert one == other

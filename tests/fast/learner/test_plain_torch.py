@@ -133,8 +133,8 @@ def test_a_scheduler_steps_after_each_epoch_of_any_number_of_updates(tmp_path, n
 def test_a_first_rate_of_zero_is_a_rate(name, groups):
     def parts():
         trained = plain()
-        chosen = [{"params": each.parameters(), "lr": 0.0 if name == "constant" else 0.1}
-                  for each in (trained.network[0], trained.network[-1])]  # fmt: skip
+        chosen = [{"params": value.parameters(), "lr": 0.0 if name == "constant" else 0.1}
+                  for value in (trained.network[0], trained.network[-1])]  # fmt: skip
         optimizer = torch.optim.SGD(chosen[:groups])
         trained.network[-1].requires_grad_(groups == 2)
         return trained, optimizer, RISING[name](optimizer)
@@ -308,7 +308,7 @@ def test_only_a_training_loader_that_may_draw_is_named(tmp_path, caplog):
         with learner(tmp_path / str(number), mine, adam, None, 1) as made:
             for _ in range(2):
                 made.fit(train, DataLoader(SET, batch_size=20))
-    hints = [each.getMessage() for each in caplog.records if "repeats its order" in each.msg]
+    hints = [record.getMessage() for record in caplog.records if "repeats its order" in record.msg]
     assert [hint.partition(":")[0] for hint in hints] == ["training DataLoader"]
 
 
@@ -370,7 +370,7 @@ def test_a_state_that_the_optimizer_loads_after_the_build_is_used_and_saved(tmp_
         torch.equal(tensor, trained.state_dict()[name])
         for name, tensor in plainly.state_dict().items()
     )
-    ours, theirs = (each.state_dict()["state"] for each in (optimizer, expected))
+    ours, theirs = (value.state_dict()["state"] for value in (optimizer, expected))
     assert ours.keys() == theirs.keys() and len(ours) == 4
     assert all(torch.equal(ours[n][slot], theirs[n][slot]) for n in theirs for slot in theirs[n])
 
@@ -400,7 +400,7 @@ def replacing(optimizer, parameters):
 
 
 def marked(optimizer, parameters):
-    """As `clamping`, with the attributes of a scheduler's wrapper."""
+    """A `clamping`, with the attributes of a scheduler's wrapper."""
     clamping(optimizer, parameters)
     vars(optimizer.step).update(vars(type(optimizer).step))  # as functools.wraps does
     optimizer.step._wrapped_by_lr_sched = True
@@ -411,7 +411,7 @@ STEPPED = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, fused=True),
     "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.01),
     "two groups": lambda p: torch.optim.AdamW([{"params": [*p]}, {"params": []}], lr=0.01),
-    "groups": lambda p: torch.optim.Adam([{"params": [each], "lr": 0.01} for each in p]),
+    "groups": lambda p: torch.optim.Adam([{"params": [value], "lr": 0.01} for value in p]),
 }
 
 

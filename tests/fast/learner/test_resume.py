@@ -39,10 +39,10 @@ def with_dropped_updates(made):
     """Leaves out two of the updates, the last of the second epoch among them."""
     passes, asked = made.updater.nonfinite.passes, []
 
-    def some(found):
+    def some(actual):
         place = made.position.epoch, made.position.first_batch
         asked.append(place)
-        return place not in ((0, 3), (1, 6)) and passes(found)
+        return place not in ((0, 3), (1, 6)) and passes(actual)
 
     made.updater.nonfinite.passes = some
 
@@ -383,7 +383,7 @@ def test_a_checkpoint_of_other_metrics_is_refused(tmp_path):
 
 def test_a_loader_without_first_batch_trains_unless_stopped_in_an_epoch(tmp_path):
     class OwnLoader:
-        """As users wrote them before."""
+        """A loader as users wrote them before."""
 
         def __init__(self, loader):
             self.loader, self.num_items = loader, loader.num_items

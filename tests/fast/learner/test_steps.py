@@ -19,7 +19,7 @@ def made(folder, **options):
 
 
 def weights(learner):
-    return {name: each.clone() for name, each in learner.model.state_dict().items()}
+    return {name: value.clone() for name, value in learner.model.state_dict().items()}
 
 
 def trained(folder):
@@ -127,7 +127,9 @@ def test_code_between_updates_changes_what_is_trained(tmp_path):
             if step.updates == 3 and before is None:
                 frozen.requires_grad_(False)
                 before = weights(learner)
-        changed = {name for name, each in weights(learner).items() if not each.equal(before[name])}
+        changed = {
+            name for name, weight in weights(learner).items() if not weight.equal(before[name])
+        }
     own = {f"network.features.0.{name}" for name, _ in frozen.named_parameters()}
     assert changed == before.keys() - own
 
@@ -142,7 +144,7 @@ def test_gradients_that_other_code_leaves_are_in_no_update(tmp_path, is_frozen):
                 parameter.grad = torch.ones_like(parameter)
             for _ in learner.steps(*loaders()):
                 if leaves:  # a diagnosis, which a loop in torch forgets by zero_grad
-                    sum(each.square().sum() for each in parameters).backward()
+                    sum(value.square().sum() for value in parameters).backward()
             return weights(learner)
 
     plain = train(tmp_path / "plain", leaves=False)

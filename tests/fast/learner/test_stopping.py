@@ -37,10 +37,10 @@ def set_to(model, number):
             tensor.fill_(number)
 
 
-def same(found, expected):
+def same(actual, expected):
     """Whether both hold the same names and bits."""
-    return list(found) == list(expected) and all(
-        torch.equal(found[name], expected[name]) for name in expected
+    return list(actual) == list(expected) and all(
+        torch.equal(actual[name], expected[name]) for name in expected
     )
 
 

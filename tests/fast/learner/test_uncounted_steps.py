@@ -44,7 +44,7 @@ def batch(update, counted):
     inputs = torch.randn(SIZE, 5, 4, generator=draws, dtype=torch.float64)
     targets = torch.randint(3, (SIZE, 5), generator=draws)
     targets[:, 1] = IGNORED
-    targets[torch.tensor([each == "0" for each in counted])] = IGNORED
+    targets[torch.tensor([value == "0" for value in counted])] = IGNORED
     return {"inputs": inputs, "labels": targets}
 
 
@@ -84,7 +84,7 @@ def construction(name):
 
 
 def seeded(seed, name, update, *rest):
-    """The same numbers for every part of an update, also for classes that draw from NumPy."""
+    """Equal numbers for every part of an update, also for classes that draw from NumPy."""
     torch.manual_seed(update)
     np.random.seed(update)
 
@@ -109,7 +109,7 @@ def trained(task, name, world=ALONE, micro_batches=1, batches=None):
     kind, options, lr = construction(name)
     updater = updater_of(task, Optimizer(kind, task, **options), world, lr)
     position, tally = one_update.Position(0), Tally(METRICS, world)
-    for whole in batches or [batch(*each) for each in enumerate(COUNTED)]:
+    for whole in batches or [batch(*value) for value in enumerate(COUNTED)]:
         size = SIZE // micro_batches
         parts = [cut(whole, first, first + size) for first in range(0, SIZE, size)]
         if world.is_divided:
@@ -225,27 +225,27 @@ def test_sample_weights_of_0_are_samples_that_do_not_count(loss, weights):
     kind, criterion, targets, outputs = WEIGHTED[loss]
     torch.manual_seed(1)
     task = kind(nn.Linear(4, outputs), criterion)
-    inputs, counts = torch.randn(SIZE, 4), torch.tensor([float(each) for each in weights])
+    inputs, counts = torch.randn(SIZE, 4), torch.tensor([float(weight) for weight in weights])
     whole = [WeightedBatch(inputs, targets, counts)] * 2
     expected, values = trained(task, "adamw", batches=whole)
     if kept := counts.bool().any():
-        alone = WeightedBatch(*(each[counts > 0] for each in whole[0]))
-        found, _ = trained(task, "adamw", World(slices=1), batches=[alone] * 2)
-        assert_close(found, expected)
+        alone = WeightedBatch(*(value[counts > 0] for value in whole[0]))
+        actual, _ = trained(task, "adamw", World(slices=1), batches=[alone] * 2)
+        assert_close(actual, expected)
     assert ("loss" in values) == bool(kept) and values["right"] >= 0
-    for found, logged in [
+    for result, logged in [
         trained(task, "adamw", micro_batches=4, batches=whole),
         trained(task, "adamw", World(slices=4), batches=whole),
         *in_threads(lambda world: trained(task, "adamw", world, batches=whole), 2),
     ]:
-        assert_close(found, expected)
+        assert_close(result, expected)
         assert logged == pytest.approx(values, rel=1e-5)
 
 
-def assert_close(found, expected):
+def assert_close(actual, expected):
     for key in expected:
         # float32: Adam makes steps of lr of rounding
-        torch.testing.assert_close(found[key], expected[key], rtol=0, atol=1e-5)
+        torch.testing.assert_close(actual[key], expected[key], rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("weight", [0, 0.0, torch.tensor(0), torch.tensor(0.0)])
@@ -260,7 +260,7 @@ def test_nan_of_weight_0_adds_nothing(number, weight):
         accumulator, expected = GradientsAccumulator(), step()
         for place in range(number):
             accumulator.add(*((step(torch.nan), weight) if place == empty else (step(), 2)))
-        found = accumulator.mean()
+        result = accumulator.mean()
         for name in expected:
-            torch.testing.assert_close(found[name], expected[name] * (number > 1))
-        torch.testing.assert_close(found.loss, expected.loss * (number > 1))
+            torch.testing.assert_close(result[name], expected[name] * (number > 1))
+        torch.testing.assert_close(result.loss, expected.loss * (number > 1))

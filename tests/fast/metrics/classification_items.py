@@ -99,7 +99,7 @@ def measured(metric, items):
 
 
 def shuffled(metric, items, data):
-    """The same, with the batches in any order and windows closed anywhere between them."""
+    """Items with the batches in any order and windows closed anywhere between them."""
     tally = Tally([metric])
     for item in data.draw(st.permutations(items)):
         tally.add(item)

@@ -42,7 +42,7 @@ def restored(tally, metric):
     resumed = Tally([metric])
     plain = json.loads(json.dumps(plain))
     resumed.load_state_dict(
-        plain, {key: each.clone() for key, each in tensors.items()}, LOSS.device
+        plain, {key: tensor.clone() for key, tensor in tensors.items()}, LOSS.device
     )
     return resumed
 
@@ -54,7 +54,7 @@ def numbers(result):
     if isinstance(result, torch.Tensor):
         result = result.flatten().tolist()
     if isinstance(result, list | tuple):
-        return [number for each in result for number in numbers(each)]
+        return [number for value in result for number in numbers(value)]
     return [] if math.isnan(result) else [result]
 
 

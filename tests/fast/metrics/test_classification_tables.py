@@ -46,14 +46,14 @@ def test_the_table_of_classes_is_scikit_learns(drawn, data):
     if drawn.targets.ndim == 2:
         sides = (drawn.targets.numpy(), (drawn.logits > 0).long().numpy())
     columns = sklearn.precision_recall_fscore_support(*sides, labels=range(number), zero_division=0)
-    for index, (found, expected) in enumerate(
+    for index, (result, expected) in enumerate(
         zip(cells(page), zip(*columns, strict=True), strict=True)
     ):
         is_absent = drawn.targets.ndim == 1 and index not in {
             *sides[0].tolist(), *sides[1].tolist(),
         }  # fmt: skip
         scores = ["-"] * 3 if is_absent else [f"{value:.4f}" for value in expected[:3]]
-        assert found == [str(index), *scores, str(int(expected[3]))]
+        assert result == [str(index), *scores, str(int(expected[3]))]
 
 
 SMALL = ClassificationOutput(

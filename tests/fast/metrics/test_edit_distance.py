@@ -73,13 +73,13 @@ def test_it_is_a_metric_in_the_sense_of_mathematics(a, b, c):
 
 def split(sequence, separators):
     """The words of a list, by a loop."""
-    found = [[]]
+    result = [[]]
     for token in sequence:
         if token in separators:
-            found.append([])
+            result.append([])
         else:
-            found[-1].append(token)
-    return [tuple(word) for word in found if word]
+            result[-1].append(token)
+    return [tuple(word) for word in result if word]
 
 
 @settings(derandomize=True, deadline=None, max_examples=150)
@@ -93,13 +93,13 @@ def test_words_have_one_number_each_as_a_loop_finds_them(sequences, separators):
 
     expected = [split(sequence, separators) for sequence in sequences]
     assert counts.tolist() == [len(words) for words in expected]
-    found = [row[:count] for row, count in zip(numbers.tolist(), counts.tolist(), strict=True)]
+    result = [row[:count] for row, count in zip(numbers.tolist(), counts.tolist(), strict=True)]
     named = {
         word: number
-        for words, row in zip(expected, found, strict=True)
+        for words, row in zip(expected, result, strict=True)
         for word, number in zip(words, row, strict=True)
     }
-    assert found == [[named[word] for word in words] for words in expected]
+    assert result == [[named[word] for word in words] for words in expected]
     assert len(set(named.values())) == len(named)
 
 

@@ -43,7 +43,7 @@ def of_gan(sizes=(5, 1, 6)):
     task = Adversarial(GAN(input_shape=(1, 8, 8), latent=4, width=8), input_mean=0.5, input_std=0.5)
     inputs = torch.randn(sum(sizes), 1, 8, 8, generator=stream()).clamp(-1, 1)
     return task, [
-        task.valid_step(Batch(each, torch.zeros(len(each)))) for each in inputs.split(sizes)
+        task.valid_step(Batch(part, torch.zeros(len(part)))) for part in inputs.split(sizes)
     ]
 
 
@@ -113,12 +113,12 @@ def tokens_of(sentence, vocabulary):
 
 
 def sequences(vocabulary, predicted):
-    targets = torch.tensor([tokens_of(each, vocabulary) for each in SENTENCES])
-    guesses = torch.tensor([tokens_of(each, vocabulary) for each in predicted]).clamp(min=0)
+    targets = torch.tensor([tokens_of(value, vocabulary) for value in SENTENCES])
+    guesses = torch.tensor([tokens_of(value, vocabulary) for value in predicted]).clamp(min=0)
     classes = 256 if vocabulary is None else len(vocabulary)
     logits = torch.nn.functional.one_hot(guesses, classes).float()
     places = (slice(0, 2), slice(2, 3))
-    return [SequenceOutput(LOSS, logits[each], targets[each], None, True) for each in places]
+    return [SequenceOutput(LOSS, logits[place], targets[place], None, True) for place in places]
 
 
 PREDICTED = ["the cat sat on the cat", "a cat sat in a red mat", "dogs lie here or in mats"]
@@ -133,7 +133,7 @@ PREDICTED = ["the cat sat on the cat", "a cat sat in a red mat", "dogs lie here 
 def test_a_metric_of_text_gets_the_decoded_predictions_and_targets(vocabulary, build):
     metric = adapted(build(), vocabulary=vocabulary)
     values = tallied(metric, sequences(vocabulary, PREDICTED)).close_epoch()
-    targets = [[each] for each in SENTENCES] if build is text.BLEUScore else SENTENCES
+    targets = [[value] for value in SENTENCES] if build is text.BLEUScore else SENTENCES
     expected = at_once(build(), (PREDICTED, targets))
     assert [*values.values()] == pytest.approx(expected, rel=1e-5)
     assert expected != [0.0]
@@ -235,9 +235,9 @@ def test_half_precision_gives_probabilities_in_float32():
     values = [
         tallied(
             adapted(classification.MulticlassAUROC(num_classes=3)),
-            batches(ClassificationOutput, each, targets),
+            batches(ClassificationOutput, value, targets),
         ).close_epoch()
-        for each in (logits, logits.float())
+        for value in (logits, logits.float())
     ]
     assert values[0] == values[1] != {}
 

@@ -119,14 +119,14 @@ def test_boxes_keep_their_image_and_a_picture_without_any_is_none():
     detection = pytest.importorskip("torchmetrics.detection")
 
     box, other = [0.0, 0, 10, 10], [5.0, 5, 15, 15]
-    found = [
+    result = [
         {"boxes": torch.tensor([box, other])[:size], "labels": torch.tensor([0, 1])[:size]}
         for size in (2, 0, 1, 2)
     ]
     wanted = [{"boxes": torch.tensor([box]), "labels": torch.tensor([0])}] * 4
-    items = [Pair(LOSS, found[:1], wanted[:1]), Pair(LOSS, found[1:2], wanted[1:2])]
-    items.append(Pair(LOSS, found[2:], wanted[2:]))
-    expected = at_once(detection.IntersectionOverUnion(), (found, wanted))
+    items = [Pair(LOSS, result[:1], wanted[:1]), Pair(LOSS, result[1:2], wanted[1:2])]
+    items.append(Pair(LOSS, result[2:], wanted[2:]))
+    expected = at_once(detection.IntersectionOverUnion(), (result, wanted))
     values = tallied(adapted(detection.IntersectionOverUnion()), items).close_epoch()
     assert [*values.values()] == pytest.approx(expected)
 
@@ -168,7 +168,7 @@ def test_a_metric_with_state_beyond_its_reset_is_emptied_for_each_batch():
     reference.update(PICTURES, real=True)
     reference.update(BLURRED, real=False)
     torch.manual_seed(5)
-    expected = [float(each) for each in reference.compute()]
+    expected = [float(value) for value in reference.compute()]
     tally = tallied(metric, items)
     torch.manual_seed(5)  # of the subsets that it draws
     values = tally.close_epoch()

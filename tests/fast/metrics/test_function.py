@@ -50,8 +50,8 @@ ITEMS = [item([1.0, 2.0, 3.0], [1.0, -2.0, 4.0]), item([8.0], [1.0])]
 
 def measured(metric, items=ITEMS):
     tally = Tally([metric])
-    for each in items:
-        tally.add(each)
+    for value in items:
+        tally.add(value)
     return tally.close_epoch()
 
 
@@ -74,7 +74,7 @@ def test_the_mean_is_over_all_values_not_over_batch_means(own):
 def test_means_of_half_precision_are_added_in_float32(dtype):
     values = torch.arange(1, 301, dtype=torch.float32).to(dtype)
     zeros = torch.zeros(400, dtype=torch.long)
-    items = [ClassificationOutput(each, each.expand(400, 1), zeros) for each in values]
+    items = [ClassificationOutput(value, value.expand(400, 1), zeros) for value in values]
     metric = Mean(lambda item: item.output, higher_is_better=True, name="size")
     assert measured(metric, items)["size"] == float(values.double().mean())
     assert measured(Loss(), items)["loss"] == float(values.double().mean())
@@ -96,18 +96,18 @@ def test_a_function_in_python_gives_its_own_name():
 
 
 @pytest.mark.parametrize(
-    "given, found",
+    "given, actual",
     [
         (torch.tensor(0.5), "a single number"), (0.5, "a single number"), (None, "NoneType"),
         ((1.0, 2), "tuple"),
     ],
     ids=str,
 )  # fmt: skip
-def test_what_cannot_be_weighted_by_the_size_of_its_batch_is_refused(given, found):
+def test_what_cannot_be_weighted_by_the_size_of_its_batch_is_refused(given, actual):
     with pytest.raises(TypeError) as caught:
         Mean(lambda item: given, higher_is_better=True, name="mine")(ITEMS[0])
     assert str(caught.value) == (
-        f"mine: the function gives {found} for a batch; return a tensor with a value for each "
+        f"mine: the function gives {actual} for a batch; return a tensor with a value for each "
         "sample, or (total, count), so that a short batch has a smaller weight"
     )
 

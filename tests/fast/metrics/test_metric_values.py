@@ -42,7 +42,7 @@ def test_a_number_may_be_a_tensor_or_numpys(half):
 
 @pytest.mark.parametrize("value", [torch.ones(1), torch.ones(3, 4, 4), [0.5], np.ones(2), b"x"])
 def test_a_value_that_nothing_can_show_is_refused(value):
-    for each in (value, {"part": value}):
-        message = message_of(errors.MismatchError, measured, each)
+    for entry in (value, {"part": value}):
+        message = message_of(errors.MismatchError, measured, entry)
         assert message.startswith("metrics.mine: its value is ")
         assert "; should be a number, " in message

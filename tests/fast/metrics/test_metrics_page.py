@@ -34,7 +34,7 @@ def test_the_table_has_the_fields_of_every_item():
     assert {name for name, _ in rows} == items
     for name, fields in rows:
         words = {*re.findall(r"`(\w+)`", fields), "weight"}
-        assert words == {each.name for each in dataclasses.fields(getattr(outputs, name))}, name
+        assert words == {field.name for field in dataclasses.fields(getattr(outputs, name))}, name
 
 
 def test_a_metric_that_reads_another_field_is_answered_by_the_fields():

@@ -37,9 +37,9 @@ def values(item, measured):
 def test_a_network_that_gives_only_nan_has_no_right_answer(classes, target):
     targets = torch.full((5,), target)
     item = ClassificationOutput(LOSS, torch.full((5, classes), NAN), targets)
-    measured = [each for each in OF_CLASSES if getattr(each, "top_k", 1) <= classes]
-    found = values(item, measured)
-    assert {*found.values()} == {0.0} and len(found) == len(measured)
+    measured = [value for value in OF_CLASSES if getattr(value, "top_k", 1) <= classes]
+    result = values(item, measured)
+    assert {*result.values()} == {0.0} and len(result) == len(measured)
     tokens = SequenceOutput(LOSS, torch.full((2, 5, classes), NAN), targets.repeat(2, 1))
     assert values(tokens, [metrics.Accuracy()]) == {"accuracy": 0.0}
     assert values(tokens, [metrics.CharacterErrorRate()]) == {"character_error_rate": 1.0}

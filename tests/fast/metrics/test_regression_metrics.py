@@ -74,8 +74,8 @@ def test_any_batches_in_any_order_come_to_scikit_learns_number(seed, samples, ou
             targets.double().numpy(), output.double().numpy(), **known
         )
         where = {"sizes": sizes, "order": order, "close_after": close_after}
-        each = measured(kind(name="m", average="none"), output, targets, **where)
-        assert each == {
+        value = measured(kind(name="m", average="none"), output, targets, **where)
+        assert value == {
             f"m/output_{i}": pytest.approx(v, rel=1e-9, abs=ROUNDING)
             for i, v in enumerate(expected)
         }

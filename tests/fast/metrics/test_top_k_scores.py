@@ -66,8 +66,8 @@ def test_recall_is_torchmetrics_and_over_all_classes_the_top_k_accuracy(drawn, k
         # without ties, whose order torch.topk leaves open
         logits = drawn.kept + torch.arange(number, 0, -1) * 1e-9
         expected = theirs(logits, torch.from_numpy(drawn.true)).tolist()
-        found = measured(Recall(top_k=k, average="none"), drawn.items)
-        assert found == {name: pytest.approx(expected[int(name)]) for name in found}
+        result = measured(Recall(top_k=k, average="none"), drawn.items)
+        assert result == {name: pytest.approx(expected[int(name)]) for name in result}
     overall = measured(Recall(top_k=k, average="micro"), drawn.items)
     assert overall == measured(TopKAccuracy(k=k), drawn.items)
 

@@ -141,9 +141,9 @@ def test_uneven_batches_and_windows_equal_torchmetrics_on_all_at_once(case, orde
     expected = at_once(
         case, probabilities, wanted.squeeze(1) if kind is RegressionOutput else wanted
     )
-    found = measured(metric, [items[number] for number in order], close_after=close_after)
+    result = measured(metric, [items[number] for number in order], close_after=close_after)
     # torchmetrics computes in float32, the sums here are float64
-    assert found == pytest.approx(expected, rel=1e-5)
+    assert result == pytest.approx(expected, rel=1e-5)
 
 
 def test_it_agrees_with_andirons_own_accuracy():

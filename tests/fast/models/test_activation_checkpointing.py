@@ -78,9 +78,9 @@ def saved_bytes(model: nn.Module) -> int:
     return sum(kept.values())
 
 
-def assert_same(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    assert list(found) == list(expected)
-    assert [name for name in expected if not torch.equal(found[name], expected[name])] == []
+def assert_same(actual: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    assert list(actual) == list(expected)
+    assert [name for name in expected if not torch.equal(actual[name], expected[name])] == []
 
 
 @pytest.mark.parametrize(

@@ -178,10 +178,10 @@ def masks_of_seeds(p: float) -> Tensor:
 def test_layers_updates_and_seeds_are_independent(
     masks: Callable[[float], Tensor], p: float
 ) -> None:
-    found = masks(p)
+    result = masks(p)
     # the largest of 2016 pairs at 6 standard deviations: false alarm 4e-6
-    assert largest_correlation(found, 1 - p) < 6
-    pairs = 2 * found[::2].int() + found[1::2].int()
+    assert largest_correlation(result, 1 - p) < 6
+    pairs = 2 * result[::2].int() + result[1::2].int()
     counts = torch.bincount(pairs.flatten(), minlength=4)
     rates = torch.tensor([p * p, p * (1 - p), (1 - p) * p, (1 - p) * (1 - p)]).double()
     # with 3 degrees of freedom chi-squared exceeds 30.7 with probability 1e-6 (false alarm)
@@ -189,12 +189,12 @@ def test_layers_updates_and_seeds_are_independent(
 
 
 def test_a_mask_is_a_function_of_seed_update_and_layer() -> None:
-    found = []
+    result = []
     for drawn_before in (0, 7):
         torch.randn(drawn_before)
         start(update=5, seed=3)
-        found.append([kept(0.5, 13, 9) for _ in range(3)])
-    for first, again in zip(*found, strict=True):
+        result.append([kept(0.5, 13, 9) for _ in range(3)])
+    for first, again in zip(*result, strict=True):
         assert torch.equal(first, again)
 
 

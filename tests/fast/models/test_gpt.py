@@ -67,9 +67,9 @@ def test_the_first_tokens_of_a_sequence_have_the_logits_of_a_shorter_one() -> No
 
 def test_samples_do_not_see_each_other() -> None:
     model, tokens = network(), tokens_of(5, 7)
-    found = torch.cat([model(sample[None]) for sample in tokens])
+    result = torch.cat([model(sample[None]) for sample in tokens])
     # float32: sums of at most 64 products below 1, in another order for another batch, 6e-8 each
-    torch.testing.assert_close(found, model(tokens), rtol=0, atol=4e-6)
+    torch.testing.assert_close(result, model(tokens), rtol=0, atol=4e-6)
 
 
 def test_logits_are_the_products_of_the_last_state_and_the_token_vectors() -> None:
@@ -86,13 +86,13 @@ def test_head_and_embedding_share_one_tensor_and_gradient() -> None:
     model, tokens = network(), tokens_of(3, CONTEXT)
     assert model.head.weight is model.embedding.weight
     assert [name for name, _ in model.named_parameters() if "head" in name] == []
-    found = gradients.backward(cross_entropy(model, tokens, tokens), model)
+    result = gradients.backward(cross_entropy(model, tokens, tokens), model)
     untied = network()
     untied.head.weight = nn.Parameter(untied.embedding.weight.detach().clone())
     apart = gradients.backward(cross_entropy(untied, tokens, tokens), untied)
     # float32: one sum of two, below 0.1
     torch.testing.assert_close(
-        found["embedding.weight"],
+        result["embedding.weight"],
         apart["embedding.weight"] + apart["head.weight"],
         rtol=0,
         atol=1e-7,
@@ -172,9 +172,9 @@ def greedy(model: GPT, tokens: Tensor, number: int) -> Tensor:
 @pytest.mark.parametrize("length", [1, 5, CONTEXT, CONTEXT + 4])
 def test_temperature_0_takes_the_likeliest_token(length: int, temperature: float) -> None:
     model, tokens = network(scale=5.0), tokens_of(3, length)
-    found = model.generate(tokens, 2 * CONTEXT + 1, temperature=temperature)
-    assert found.shape == (3, 2 * CONTEXT + 1)
-    assert torch.equal(found, greedy(model, tokens, 2 * CONTEXT + 1))
+    result = model.generate(tokens, 2 * CONTEXT + 1, temperature=temperature)
+    assert result.shape == (3, 2 * CONTEXT + 1)
+    assert torch.equal(result, greedy(model, tokens, 2 * CONTEXT + 1))
 
 
 SETTINGS = [{"temperature": 0}, {"temperature": 0.8, "top_k": 5}]
@@ -199,9 +199,9 @@ def test_logits_with_cached_keys_and_values_differ_by_rounding_only() -> None:
     model, tokens = network(scale=5.0).double(), tokens_of(3, CONTEXT)
     past = [KeysValues(CONTEXT) for _ in model.blocks]
     with inference.valid(model):
-        found = [model._last_logits(tokens[:, :length], past) for length in range(3, CONTEXT + 1)]
+        result = [model._last_logits(tokens[:, :length], past) for length in range(3, CONTEXT + 1)]
         # float64: logits up to 40 are sums of 16 products, in another order than in a whole pass
-        torch.testing.assert_close(torch.stack(found, 1), model(tokens)[:, 2:], rtol=0, atol=1e-12)
+        torch.testing.assert_close(torch.stack(result, 1), model(tokens)[:, 2:], rtol=0, atol=1e-12)
 
 
 def test_streamed_tokens_equal_generate_and_leave_no_mode_behind() -> None:
@@ -229,12 +229,12 @@ def test_a_continuation_is_a_function_of_the_generator() -> None:
     torch.manual_seed(0)
     expected = torch.rand(3)
     torch.manual_seed(0)
-    found = [
+    result = [
         model.generate(tokens, 20, generator=torch.Generator().manual_seed(seed))
         for seed in (1, 1, 2)
     ]
-    assert torch.equal(found[0], found[1])
-    assert not torch.equal(found[0], found[2])
+    assert torch.equal(result[0], result[1])
+    assert not torch.equal(result[0], result[2])
     assert torch.equal(torch.rand(3), expected)  # nothing was drawn from torch's own
 
 
@@ -265,12 +265,12 @@ def test_with_top_k_1_the_likeliest_is_drawn() -> None:
 def test_generation_runs_in_evaluation_mode_and_restores_modes() -> None:
     model, tokens = network(dropout=0.5, scale=5.0), tokens_of(3, 5)
     model.blocks[0].eval()
-    found = model.generate(tokens, 9, temperature=0)
-    assert torch.equal(found, network(scale=5.0).generate(tokens, 9, temperature=0))
+    result = model.generate(tokens, 9, temperature=0)
+    assert torch.equal(result, network(scale=5.0).generate(tokens, 9, temperature=0))
     assert (model.training, model.blocks[0].training, model.blocks[1].training) == (
         True, False, True,
     )  # fmt: skip
-    assert not found.is_inference()
+    assert not result.is_inference()
     assert model.generate(tokens, 0).shape == (3, 0)
 
 
@@ -281,8 +281,8 @@ def test_generation_runs_in_evaluation_mode_and_restores_modes() -> None:
     (3, {"top_k": 12}, "top_k=12: should be between 1 and the 11 tokens there are, or None for"),
 ])  # fmt: skip
 def test_what_cannot_be_drawn_is_refused(length, settings, message):
-    found = message_of(ValueError, network().generate, tokens_of(2, length), 3, **settings)
-    assert found.startswith(message)
+    result = message_of(ValueError, network().generate, tokens_of(2, length), 3, **settings)
+    assert result.startswith(message)
 
 
 def test_more_tokens_than_the_context_holds_are_refused() -> None:
@@ -315,20 +315,20 @@ def test_it_drops_after_the_embedding_and_on_both_branches_of_a_block() -> None:
 def test_blocks_computed_again_give_the_same_gradients(
     pattern: str, expected: Sequence[str]
 ) -> None:
-    tokens, found = tokens_of(3, CONTEXT), []
+    tokens, actual = tokens_of(3, CONTEXT), []
     for recomputes in (False, True):
         model = network(dropout=0.5)
         if recomputes:
             assert activation_checkpointing.apply(model, pattern) == expected
         randomness.start_stream(0, "update", 0)
-        found.append(dict(gradients.backward(cross_entropy(model, tokens, tokens), model)))
-    assert [name for name in found[0] if not torch.equal(found[0][name], found[1][name])] == []
+        actual.append(dict(gradients.backward(cross_entropy(model, tokens, tokens), model)))
+    assert [name for name in actual[0] if not torch.equal(actual[0][name], actual[1][name])] == []
 
 
 def test_the_shared_weight_is_tagged_first_and_last() -> None:
     described = match_rules.described(network())
     tagged = {
-        tag: [each.names for each in described if tag in each.tags]
+        tag: [value.names for value in described if tag in value.tags]
         for tag in (match_rules.FIRST, match_rules.LAST)
     }
     assert tagged == {
@@ -336,7 +336,7 @@ def test_the_shared_weight_is_tagged_first_and_last() -> None:
         "last": [("embedding.weight", "head.weight")],
     }
     hidden_matrices = match_rules.Rule(match_rules.Match(rank=(2,), tag=("hidden",)))
-    assert [each.name for each in described if hidden_matrices(each)] == [
+    assert [value.name for value in described if hidden_matrices(value)] == [
         f"blocks.{block}.{layer}.weight" for block in range(2) for layer in (
             "attention.queries_keys_values", "attention.projection", "feed_forward.expansion",
             "feed_forward.projection",
@@ -345,11 +345,11 @@ def test_the_shared_weight_is_tagged_first_and_last() -> None:
 
 
 def test_initial_weights_are_a_function_of_the_seed() -> None:
-    found = []
+    result = []
     for seed in (3, 3, 4):
         torch.manual_seed(seed)
-        found.append(
+        result.append(
             nn.utils.parameters_to_vector(GPT(11, 8, layers=1, heads=2, dim=16).parameters())
         )
-    assert torch.equal(found[0], found[1])
-    assert not torch.equal(found[0], found[2])
+    assert torch.equal(result[0], result[1])
+    assert not torch.equal(result[0], result[2])

@@ -64,29 +64,29 @@ def test_a_shape_of_images_comes_back_as_it_is() -> None:
 
 
 def test_initial_weights_are_a_function_of_the_seed() -> None:
-    found = []
+    result = []
     for seed in (3, 3, 4):
         torch.manual_seed(seed)
-        found.append(nn.utils.parameters_to_vector(LeNet((1, 8, 8), 10).parameters()))
-    assert torch.equal(found[0], found[1])
-    assert not torch.equal(found[0], found[2])
+        result.append(nn.utils.parameters_to_vector(LeNet((1, 8, 8), 10).parameters()))
+    assert torch.equal(result[0], result[1])
+    assert not torch.equal(result[0], result[2])
 
 
 def test_channels_last_changes_no_more_than_rounding() -> None:
     model, inputs = LeNet((3, 32, 32), 10).double(), images(5, 3, 32, 32).double()
     expected = model(inputs)
-    found = model.to(memory_format=torch.channels_last)(
+    result = model.to(memory_format=torch.channels_last)(
         inputs.to(memory_format=torch.channels_last)
     )
     # float64: sums of at most 400 products of size 1 in another order, each 1.1e-16, through three
     # linear layers
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-13)
+    torch.testing.assert_close(result, expected, rtol=0, atol=1e-13)
 
 
 def test_rules_know_its_first_and_last_layer() -> None:
     described = match_rules.described(LeNet((1, 28, 28), 10))
     tagged = {
-        tag: [each.name for each in described if tag in each.tags]
+        tag: [value.name for value in described if tag in value.tags]
         for tag in (match_rules.FIRST, match_rules.LAST)
     }
     assert tagged == {

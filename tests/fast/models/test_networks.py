@@ -47,12 +47,12 @@ def test_convnet_has_the_layers_of_the_guide() -> None:
 
 @pytest.mark.parametrize("shape", [(2, 3, 24, 24), (1, 2, 3, 13), (4, 1, 8, 9)], ids=str)
 def test_the_pool_by_products_is_torchs(shape: Sequence[int]) -> None:
-    """As a GPU computes it, values and gradients."""
+    """Values and gradients, as a GPU computes them."""
     inputs = torch.randn(shape, dtype=torch.float64, requires_grad=True)
-    found, expected = convnet.by_products(inputs, 8), functional.adaptive_avg_pool2d(inputs, 8)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
-    into = torch.randn_like(found)
-    gradients = (torch.autograd.grad(each, inputs, into)[0] for each in (found, expected))
+    actual, expected = convnet.by_products(inputs, 8), functional.adaptive_avg_pool2d(inputs, 8)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-14)
+    into = torch.randn_like(actual)
+    gradients = (torch.autograd.grad(value, inputs, into)[0] for value in (actual, expected))
     torch.testing.assert_close(*gradients, rtol=0, atol=1e-14)
 
 
@@ -74,12 +74,12 @@ def test_convnet_equals_the_guides_layers_by_hand(shape: Sequence[int]) -> None:
 def test_convnet_drops_where_the_guide_drops() -> None:
     model = ConvNet((1, 28, 28), 10)
     by_hand = with_the_weights_of(model, guide())
-    inputs, found = images(7, 1, 28, 28), []
+    inputs, actual = images(7, 1, 28, 28), []
     for network in (model, by_hand):
         randomness.start_stream(0, "update", 0)
-        found.append(network(inputs))
-    assert torch.equal(found[0], found[1])
-    assert not torch.equal(model(inputs), found[0])  # the masks that come next
+        actual.append(network(inputs))
+    assert torch.equal(actual[0], actual[1])
+    assert not torch.equal(model(inputs), actual[0])  # the masks that come next
 
 
 def test_convnet_takes_channels_and_classes_from_the_data() -> None:
@@ -132,12 +132,14 @@ def test_mlp_drops_after_each_hidden_layer_and_has_no_dropout_at_zero(
 
 @pytest.mark.parametrize("network", [ConvNet, MLP])
 def test_initial_weights_are_a_function_of_the_stream(network: type[nn.Module]) -> None:
-    found = []
+    result = []
     for seed in (3, 3, 4):
         randomness.start_stream(seed, "init")
-        found.append(torch.cat([p.detach().flatten() for p in network((1, 8, 8), 10).parameters()]))
-    assert torch.equal(found[0], found[1])
-    assert not torch.equal(found[0], found[2])
+        result.append(
+            torch.cat([p.detach().flatten() for p in network((1, 8, 8), 10).parameters()])
+        )
+    assert torch.equal(result[0], result[1])
+    assert not torch.equal(result[0], result[2])
 
 
 def test_an_mlp_embeds_codes_and_leaves_numbers_as_they_are() -> None:

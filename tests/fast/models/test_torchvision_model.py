@@ -68,11 +68,11 @@ def test_it_reads_images_of_any_channels_and_has_an_output_for_each_class(
 @each_network
 def test_only_first_convolution_and_head_differ_from_torchvision(name: str) -> None:
     own = {key: tensor.shape for key, tensor in original(name).state_dict().items()}
-    found = {
+    result = {
         key: tensor.shape for key, tensor in torchvision(name, (1, 32, 32), 7).state_dict().items()
     }
-    assert list(found) == list(own)
-    differing = {key.rpartition(".")[0] for key in own if found[key] != own[key]}
+    assert list(result) == list(own)
+    differing = {key.rpartition(".")[0] for key in own if result[key] != own[key]}
     assert differing == {CONVOLUTIONS[name], HEADS[name]}
 
 
@@ -87,12 +87,14 @@ def test_with_three_channels_it_is_torchvisions_own_network_to_the_bit(name: str
 
 @each_network
 def test_initial_weights_are_a_function_of_the_seed(name: str) -> None:
-    found = []
+    result = []
     for seed in (3, 3, 4):
         torch.manual_seed(seed)
-        found.append(nn.utils.parameters_to_vector(torchvision(name, (1, 32, 32), 10).parameters()))
-    assert torch.equal(found[0], found[1])
-    assert not torch.equal(found[0], found[2])
+        result.append(
+            nn.utils.parameters_to_vector(torchvision(name, (1, 32, 32), 10).parameters())
+        )
+    assert torch.equal(result[0], result[1])
+    assert not torch.equal(result[0], result[2])
 
 
 @pytest.mark.parametrize("weights", ["IMAGENET1K_V1", "DEFAULT"])
@@ -103,9 +105,9 @@ def test_stored_weights_are_read_all_but_the_heads(
     stored = original(name).state_dict()
     torch.save(stored, checkpoints / FILES[name])
     torch.manual_seed(1)
-    found = torchvision(name, (3, 32, 32), 7, weights=weights).state_dict()
+    result = torchvision(name, (3, 32, 32), 7, weights=weights).state_dict()
     assert {
-        key.rpartition(".")[0] for key in stored if not torch.equal(found[key], stored[key])
+        key.rpartition(".")[0] for key in stored if not torch.equal(result[key], stored[key])
     } == {HEADS[name]}
 
 
@@ -114,10 +116,10 @@ def test_the_head_is_new_even_for_as_many_classes(name: str, checkpoints: Path) 
     stored = original(name).state_dict()
     torch.save(stored, checkpoints / FILES[name])
     torch.manual_seed(1)
-    found = torchvision(name, (3, 32, 32), 1000, weights="DEFAULT").get_parameter(
+    result = torchvision(name, (3, 32, 32), 1000, weights="DEFAULT").get_parameter(
         f"{HEADS[name]}.weight"
     )
-    assert not torch.equal(found, stored[f"{HEADS[name]}.weight"])
+    assert not torch.equal(result, stored[f"{HEADS[name]}.weight"])
 
 
 @each_network
@@ -126,11 +128,13 @@ def test_grey_images_have_torchvisions_outputs(name: str, channels: int, checkpo
     own = original(name)
     torch.save(own.state_dict(), checkpoints / FILES[name])
     model = torchvision(name, (channels, 64, 64), 7, weights="DEFAULT").eval()
-    found, expected = model.get_submodule(CONVOLUTIONS[name]), own.get_submodule(CONVOLUTIONS[name])
+    actual, expected = model.get_submodule(CONVOLUTIONS[name]), own.get_submodule(
+        CONVOLUTIONS[name]
+    )
     grey = images(5, 1, 64, 64)
     # float32: 27 to 147 products below 1 a sum, in another order, at 6e-8 each
     torch.testing.assert_close(
-        found(grey.expand(-1, channels, -1, -1)), expected(grey.expand(-1, 3, -1, -1)), rtol=0,
+        actual(grey.expand(-1, channels, -1, -1)), expected(grey.expand(-1, 3, -1, -1)), rtol=0,
         atol=1e-5,
     )  # fmt: skip
 
@@ -145,8 +149,8 @@ def test_old_names_of_densenet_weights_are_read(checkpoints: Path) -> None:
         old[f"{parent}denselayer{rest}" if rest else key] = tensor
     assert "features.denseblock1.denselayer1.norm.1.weight" in old
     torch.save(old, checkpoints / FILES["densenet121"])
-    found = torchvision("densenet121", (3, 32, 32), 7, weights="DEFAULT").state_dict()
-    assert [key for key in state if not torch.equal(found[key], state[key])] == [
+    result = torchvision("densenet121", (3, 32, 32), 7, weights="DEFAULT").state_dict()
+    assert [key for key in state if not torch.equal(result[key], state[key])] == [
         "classifier.weight", "classifier.bias",
     ]  # fmt: skip
 
@@ -173,13 +177,13 @@ def test_positions_of_a_vit_are_interpolated_to_the_image_size(checkpoints: Path
     state = original("vit_b_32").state_dict()
     places = state["encoder.pos_embedding"]
     torch.save(state, checkpoints / FILES["vit_b_32"])
-    found = torchvision("vit_b_32", (3, 64, 64), 7, weights="DEFAULT").get_parameter(
+    result = torchvision("vit_b_32", (3, 64, 64), 7, weights="DEFAULT").get_parameter(
         "encoder.pos_embedding"
     )
-    assert torch.equal(found[:, 0], places[:, 0])  # of the class token
+    assert torch.equal(result[:, 0], places[:, 0])  # of the class token
     corners = places[:, 1:].unflatten(1, (7, 7))[:, ::6, ::6].flatten(1, 2)
     # 2x2 of 7x7 places are its corners, which bicubic weights, sums of 16 in float32, give to 1e-6
-    torch.testing.assert_close(found[:, 1:], corners, rtol=0, atol=1e-6)
+    torch.testing.assert_close(result[:, 1:], corners, rtol=0, atol=1e-6)
 
 
 def resnet18_with_weights() -> nn.Module:
@@ -216,8 +220,8 @@ def test_a_file_of_weights_runs_nothing(
     checkpoints: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     torch.save({"conv1.weight": Harmful()}, checkpoints / FILES["resnet18"])
-    found = message_of(errors.DataError, resnet18_with_weights)
-    assert "no weights can be read from it" in found
+    message = message_of(errors.DataError, resnet18_with_weights)
+    assert "no weights can be read from it" in message
     assert "it ran" not in capsys.readouterr().out
 
 
@@ -241,9 +245,9 @@ def test_looking_whether_it_can_read_the_images_changes_nothing_in_it() -> None:
     assert not any(
         parameter.is_meta or parameter.is_inference() for parameter in model.parameters()
     )
-    found = model.state_dict()
+    result = model.state_dict()
     assert [
-        key for key, tensor in expected.state_dict().items() if not torch.equal(found[key], tensor)
+        key for key, tensor in expected.state_dict().items() if not torch.equal(result[key], tensor)
     ] == []
 
 
@@ -252,18 +256,18 @@ def test_channels_last_changes_no_more_than_rounding(name: str) -> None:
     torch.manual_seed(0)
     model, inputs = torchvision(name, (3, 32, 32), 7).double().eval(), images(5, 3, 32, 32).double()
     expected = model(inputs)
-    found = model.to(memory_format=torch.channels_last)(
+    result = model.to(memory_format=torch.channels_last)(
         inputs.to(memory_format=torch.channels_last)
     )
     # float64: some 20 layers of sums of at most 4608 products of size 1 in another order, 1.1e-16
     # each
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-11)
+    torch.testing.assert_close(result, expected, rtol=0, atol=1e-11)
 
 
 @each_network
 def test_rules_know_its_head_as_the_last_layer(name: str) -> None:
     described = match_rules.described(torchvision(name, (1, 32, 32), 7))
     last = match_rules.Rule(match_rules.Match(tag=(match_rules.LAST,)))
-    assert [each.name for each in described if last(each)] == [
+    assert [value.name for value in described if last(value)] == [
         f"{HEADS[name]}.weight", f"{HEADS[name]}.bias",
     ]  # fmt: skip

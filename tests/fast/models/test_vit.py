@@ -109,28 +109,28 @@ def test_its_options_say_how_wide_and_how_deep_it_is_and_where_it_drops() -> Non
 
 
 def test_initial_weights_are_a_function_of_the_seed() -> None:
-    found = []
+    result = []
     for seed in (3, 3, 4):
         torch.manual_seed(seed)
-        found.append(nn.utils.parameters_to_vector(ViT((1, 8, 8), 10, **SMALL).parameters()))
-    assert torch.equal(found[0], found[1])
-    assert not torch.equal(found[0], found[2])
+        result.append(nn.utils.parameters_to_vector(ViT((1, 8, 8), 10, **SMALL).parameters()))
+    assert torch.equal(result[0], result[1])
+    assert not torch.equal(result[0], result[2])
 
 
 def test_channels_last_changes_no_more_than_rounding() -> None:
     model, inputs = ViT((3, 8, 8), 7, **SMALL).double(), random(5, 3, 8, 8).double()
     expected = model(inputs)
-    found = model.to(memory_format=torch.channels_last)(
+    result = model.to(memory_format=torch.channels_last)(
         inputs.to(memory_format=torch.channels_last)
     )
     # float64: the sums of 12 products of the patches in another order
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
+    torch.testing.assert_close(result, expected, rtol=0, atol=1e-14)
 
 
 def test_patches_and_positions_are_tagged_first_and_the_head_last() -> None:
     described = match_rules.described(ViT((1, 8, 8), 10, **SMALL))
     tagged = {
-        tag: [each.name for each in described if tag in each.tags]
+        tag: [value.name for value in described if tag in value.tags]
         for tag in (match_rules.FIRST, match_rules.LAST)
     }
     assert tagged == {
@@ -140,7 +140,7 @@ def test_patches_and_positions_are_tagged_first_and_the_head_last() -> None:
 
 
 def test_blocks_computed_again_give_the_same_gradients() -> None:
-    found = []
+    result = []
     for pattern in (None, r"^blocks[.]\d+$"):
         randomness.start_stream(0, "init")
         model = ViT((1, 8, 8), 7, **SMALL, dropout=0.5)
@@ -149,5 +149,5 @@ def test_blocks_computed_again_give_the_same_gradients() -> None:
                 "blocks.0", "blocks.1", "blocks.2",
             ]  # fmt: skip
         randomness.start_stream(0, "update", 0)
-        found.append(dict(gradients.backward(model(random(5, 1, 8, 8)).square().sum(), model)))
-    assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
+        result.append(dict(gradients.backward(model(random(5, 1, 8, 8)).square().sum(), model)))
+    assert all(torch.equal(result[0][name], result[1][name]) for name in result[0])

@@ -42,13 +42,13 @@ def accumulated(model, inputs, targets, weight=float):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_eight_micro_batches_of_uneven_size_equal_one_batch_to_rounding(dtype, weight):
     model = network(dtype)
-    found, expected = accumulated(model, *data(dtype), weight), taken(model, *data(dtype))
-    assert [*found] == [*expected]
+    actual, expected = accumulated(model, *data(dtype), weight), taken(model, *data(dtype))
+    assert [*actual] == [*expected]
     for name in expected:
         # sums of 31 terms of order 1, and a handful of roundings each to make a term
         bound = 64 * torch.finfo(dtype).eps
-        torch.testing.assert_close(found[name], expected[name], rtol=0, atol=bound)
-    torch.testing.assert_close(found.loss, expected.loss, rtol=64 * torch.finfo(dtype).eps, atol=0)
+        torch.testing.assert_close(actual[name], expected[name], rtol=0, atol=bound)
+    torch.testing.assert_close(actual.loss, expected.loss, rtol=64 * torch.finfo(dtype).eps, atol=0)
 
 
 def test_the_mean_over_batches_is_not_the_mean_over_samples():
@@ -73,9 +73,9 @@ def test_a_micro_batch_adds_nothing_to_parameters_it_does_not_reach():
     accumulator.add(
         gradients.backward(functional.cross_entropy(model[2](hidden), targets[6:10]), model), 4
     )
-    found = accumulator.mean()
+    result = accumulator.mean()
     reached = taken(model, inputs[:6], targets[:6])
-    torch.testing.assert_close(found["0.weight"], reached["0.weight"] * 6 / 10, rtol=1e-14, atol=0)
+    torch.testing.assert_close(result["0.weight"], reached["0.weight"] * 6 / 10, rtol=1e-14, atol=0)
 
     accumulator.add(
         gradients.backward(functional.cross_entropy(model[2](hidden), targets[:4]), model), 4
@@ -114,8 +114,8 @@ def test_the_next_mean_starts_anew():
     for _ in range(2):
         for x, y in zip(data()[0].split(SIZES), data()[1].split(SIZES), strict=True):
             accumulator.add(taken(model, x, y), len(y))
-        found = accumulator.mean()
-        assert torch.equal(found["0.weight"], accumulated(model, *data(), weight=int)["0.weight"])
+        result = accumulator.mean()
+        assert torch.equal(result["0.weight"], accumulated(model, *data(), weight=int)["0.weight"])
 
 
 def test_there_is_no_mean_of_nothing():

@@ -71,7 +71,7 @@ def test_40_updates_equal_the_papers_algorithm(
         given.append(gradients.backward(losses(model, update), model))
         optimizer.step(0.01, model, given[-1])
     for name, parameter in model.named_parameters():
-        grads = [each[name] for each in given]
+        grads = [value[name] for value in given]
         expected = reference(start[name], grads, 0.01, options["weight_decay"])
         torch.testing.assert_close(parameter.detach(), expected, **CLOSE)
         assert not torch.equal(parameter, start[name])

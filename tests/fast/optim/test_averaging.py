@@ -72,10 +72,10 @@ def averaged(
     return average, seen
 
 
-def differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
+def differing(actual: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
     """The names under which the two do not hold the same bits."""
-    assert list(found) == list(expected)
-    return [name for name in expected if not torch.equal(found[name], expected[name])]
+    assert list(actual) == list(expected)
+    return [name for name in expected if not torch.equal(actual[name], expected[name])]
 
 
 MOVING = [
@@ -391,5 +391,5 @@ def test_a_config_is_answered_by_the_options_of_an_average(
     target: str, arguments: dict[str, object], expected: dict[str, str]
 ) -> None:
     name = f"andiron.optim.{target}"
-    found = node_checks.argument_problems(name, arguments, "averages.x", "averages")
-    assert found == expected
+    result = node_checks.argument_problems(name, arguments, "averages.x", "averages")
+    assert result == expected

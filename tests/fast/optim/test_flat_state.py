@@ -40,8 +40,8 @@ def comparable(value: Any) -> Any:
 
 @given(STATES)
 def test_what_was_flattened_is_restored_with_its_types(state: dict[str, Any]) -> None:
-    found = flat_state.restored(flat_state.flattened(state))
-    assert {name: comparable(value) for name, value in found.items()} == {
+    result = flat_state.restored(flat_state.flattened(state))
+    assert {name: comparable(value) for name, value in result.items()} == {
         n: comparable(v) for n, v in state.items()
     }
 
@@ -49,8 +49,8 @@ def test_what_was_flattened_is_restored_with_its_types(state: dict[str, Any]) ->
 @given(STATES)
 def test_what_was_flattened_is_restored_in_any_order(state: dict[str, Any]) -> None:
     flat = flat_state.flattened(state)
-    found = flat_state.restored(dict(reversed(flat.items())))
-    assert {name: comparable(value) for name, value in found.items()} == {
+    result = flat_state.restored(dict(reversed(flat.items())))
+    assert {name: comparable(value) for name, value in result.items()} == {
         n: comparable(v) for n, v in state.items()
     }
 
@@ -61,8 +61,8 @@ def test_a_file_keeps_it_too(tmp_path: Path) -> None:
         "t": torch.tensor(1.5), "expression": "ab,bç->aç",
     }  # fmt: skip
     serialization.save_tensors(tmp_path / "state.safetensors", flat_state.flattened(state))
-    found = flat_state.restored(serialization.load_tensors(tmp_path / "state.safetensors"))
-    assert {name: comparable(value) for name, value in found.items()} == {
+    result = flat_state.restored(serialization.load_tensors(tmp_path / "state.safetensors"))
+    assert {name: comparable(value) for name, value in result.items()} == {
         n: comparable(v) for n, v in state.items()
     }
 
@@ -82,8 +82,8 @@ def test_a_matrix_in_columns_is_restored_in_columns(tmp_path: Path) -> None:
     serialization.save_tensors(tmp_path / "s.safetensors", flat_state.flattened(state, parameter))
     saved = serialization.load_tensors(tmp_path / "s.safetensors")
     placed = {slot: flat_state.placed(slot, saved[slot], parameter, False) for slot in saved}
-    found = flat_state.restored(placed)["Q"][0]
-    assert torch.equal(found, state["Q"][0]) and found.stride() == state["Q"][0].stride()
+    result = flat_state.restored(placed)["Q"][0]
+    assert torch.equal(result, state["Q"][0]) and result.stride() == state["Q"][0].stride()
 
 
 def test_the_layout_of_a_parameter_in_columns_needs_no_name_of_its_own() -> None:

@@ -44,15 +44,15 @@ def states(body, *, frozen_updates=0, calls_train=False, **settings):
     ]
     builder = LearnerBuilder(num_epochs=1).metric_valid_numeric(Loss()).renderer(None)
     made = builder.unrecorded().with_writers().build(task, GroupedOptimizer(task, groups), 0.1)
-    found = [{name: t.clone() for name, t in network[0].state_dict().items()}]
+    result = [{name: t.clone() for name, t in network[0].state_dict().items()}]
     statistics = head[0].running_mean.clone()
     for step in made.steps(BATCHES, BATCHES[:1]):
         if step.kind == "update":
-            found.append({name: t.clone() for name, t in network[0].state_dict().items()})
+            result.append({name: t.clone() for name, t in network[0].state_dict().items()})
             if calls_train:
                 task.train()
     assert not torch.equal(statistics, head[0].running_mean)  # of what trains
-    return found
+    return result
 
 
 def same(one, other):

@@ -80,16 +80,16 @@ def made(kind, options, model, may_fuse, public_steps):
 )
 def test_bits_and_states_equal_the_public_step(case, skipped):
     expected, public = trained(*CASES[case], may_fuse=False, skipped=skipped)
-    found, remaining = trained(*CASES[case], may_fuse=True, skipped=skipped)
-    assert same(found, expected)
+    actual, remaining = trained(*CASES[case], may_fuse=True, skipped=skipped)
+    assert same(actual, expected)
     # public are the steps with a gradient missing, and the first whole one; two for a late momentum
     assert public >= 30 and remaining <= len(skipped) + 2
 
 
 def test_float64_has_the_same_bits():
     expected, _ = trained(torch.optim.AdamW, {}, may_fuse=False, dtype=torch.float64)
-    found, public = trained(torch.optim.AdamW, {}, may_fuse=True, dtype=torch.float64)
-    assert same(found, expected) and public == 1
+    actual, public = trained(torch.optim.AdamW, {}, may_fuse=True, dtype=torch.float64)
+    assert same(actual, expected) and public == 1
 
 
 @pytest.mark.parametrize("options", [{}, {"nesterov": True}, {"dampening": 0.3}])
@@ -100,7 +100,7 @@ def test_a_branch_whose_first_gradient_comes_late_trains_as_with_torch(options):
     ours = Optimizer(torch.optim.SGD, model, momentum=0.9, **options)
     theirs = torch.optim.SGD(plain.parameters(), lr=0.1, momentum=0.9, fused=False, **options)
     for update in range(9):
-        loss, expected = (each.loss(update, skips=update < 4) for each in (model, plain))
+        loss, expected = (value.loss(update, skips=update < 4) for value in (model, plain))
         ours.step(0.1, model, gradients.backward(loss, model))
         theirs.zero_grad()
         expected.backward()
@@ -114,20 +114,20 @@ def test_bits_and_states_equal_torch(case):
     kind, options = CASES[case]
     expected = Network()
     plain = kind(
-        filter(lambda each: each.requires_grad, expected.parameters()), fused=True, **options
+        filter(lambda value: value.requires_grad, expected.parameters()), fused=True, **options
     )
     for update in range(30):
         plain.param_groups[0]["lr"] = lr_at(update)
         plain.zero_grad()
         expected.loss(update).backward()
         plain.step()
-    found, _ = trained(kind, options, may_fuse=True)
+    actual, _ = trained(kind, options, may_fuse=True)
     states = {
         f"{name}/{slot}": value
         for name, parameter in expected.named_parameters()
         for slot, value in plain.state.get(parameter, {}).items()
     }
-    assert same(found, expected.state_dict() | states) and states
+    assert same(actual, expected.state_dict() | states) and states
 
 
 @pytest.mark.parametrize("kind, options", [
@@ -194,8 +194,8 @@ def test_a_gradient_of_another_shape_is_refused_before_the_kernel(gradient):
     for update in range(2):
         optimizer.step(0.1, model, gradients.backward(model.loss(update), model))
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    found = gradients.backward(model.loss(2), model)
-    found["first.weight"] = gradient
-    assert "size" in message_of(RuntimeError, optimizer.step, 0.1, model, found)
+    result = gradients.backward(model.loss(2), model)
+    result["first.weight"] = gradient
+    assert "size" in message_of(RuntimeError, optimizer.step, 0.1, model, result)
     assert same(model.state_dict(), before)
     assert all(parameter.grad is None for parameter in model.parameters())

@@ -104,8 +104,8 @@ def assert_equals_the_plain_loop(specification):
         for name, tensor in network().state_dict().items()
     )
     assert same(model.state_dict(), expected.state_dict())
-    found, reference = ours.state_dict(), states(plain, expected)
-    assert same({key: found[key] for key in reference}, reference) and reference
+    actual, reference = ours.state_dict(), states(plain, expected)
+    assert same({key: actual[key] for key in reference}, reference) and reference
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
@@ -127,8 +127,8 @@ def test_two_groups_of_one_class_equal_the_plain_loop(name):
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_three_groups_of_different_kinds_equal_the_plain_loop(name):
     kind, options = OPTIMIZERS[name]
-    others = [each for each in ("Adam", "SGD", "RMSprop") if each != name][:2]
-    (second, second_options), (third, third_options) = (OPTIMIZERS[each] for each in others)
+    others = [text for text in ("Adam", "SGD", "RMSprop") if text != name][:2]
+    (second, second_options), (third, third_options) = (OPTIMIZERS[other] for other in others)
     assert_equals_the_plain_loop(
         [
             (kind, options, 1.0, MATRICES),
@@ -218,10 +218,10 @@ def test_a_group_is_clipped_by_its_own_part_of_the_gradients():
         group(model, "clipped", torch.optim.SGD, MATRICES, transform=clip),
         group(model, "free", torch.optim.SGD, BIASES),
     ])  # fmt: skip
-    rates, found = {"clipped": 1.0, "free": 1.0}, gradients.backward(loss_of(model, 0), model)
+    rates, actual = {"clipped": 1.0, "free": 1.0}, gradients.backward(loss_of(model, 0), model)
     with pytest.raises(ValueError, match="give `step` the completed `updates`"):
-        optimizer.step(rates, model, found)
-    optimizer.step(rates, model, found, updates=0)
+        optimizer.step(rates, model, actual)
+    optimizer.step(rates, model, actual, updates=0)
 
     loss_of(expected, 0).backward()
     tensors = dict(expected.named_parameters())
@@ -247,10 +247,10 @@ def test_a_frozen_group_has_no_gradient_or_rate_and_keeps_its_state():
     )
 
     optimizer.freeze("body")
-    found = gradients.backward(loss_of(model, 1), model)
-    assert set(found) == set(BIASES)
+    result = gradients.backward(loss_of(model, 1), model)
+    assert set(result) == set(BIASES)
     assert optimizer.learning_rates(0.1, 1) == {"rest": 0.1} and optimizer.frozen == ["body"]
-    optimizer.step(optimizer.learning_rates(0.1, 1), model, found)
+    optimizer.step(optimizer.learning_rates(0.1, 1), model, result)
     assert torch.equal(model[0].weight, weights) and torch.equal(
         optimizer.state_dict()["0.weight/exp_avg"], state
     )
@@ -272,7 +272,7 @@ def test_a_waiting_group_is_thawed_after_its_frozen_updates():
 
 
 def test_a_saved_group_that_waits_thaws_also_where_its_frozen_updates_are_over_already():
-    """As after a change of the batch size, if `frozen` counts epochs."""
+    """This follows a change of the batch size, if `frozen` counts epochs."""
     before = two_groups(network(), frozen_updates=42)
     saved = {"owners": before.owners(), "frozen": before.frozen, "waiting": [*before.waiting]}
     resumed = two_groups(network(), frozen_updates=21)
@@ -318,8 +318,8 @@ def test_what_is_frozen_after_its_optimizer_was_made_stays_frozen():
     owned = [Group(name="all", parameters=named.parameters, optimizer=named)]
     rest = group(model, "rest", torch.optim.SGD, BIASES[:3])
     optimizer, before = GroupedOptimizer(model, [*owned, rest]), copy.deepcopy(model.state_dict())
-    found = gradients.backward(loss_of(model, 0), model)
-    optimizer.step({"all": 0.1, "rest": 0.1}, model, found)
+    result = gradients.backward(loss_of(model, 0), model)
+    optimizer.step({"all": 0.1, "rest": 0.1}, model, result)
     moved = [name for name in before if not torch.equal(before[name], model.state_dict()[name])]
     assert moved == ["0.bias", "2.weight", "2.bias", "3.weight"]
 
@@ -334,8 +334,8 @@ def test_a_parameter_unfrozen_by_hand_is_refused():
 
     words = "parameter '3.weight' is trained but belongs to no group: no group claims it"
     assert words in message_of(errors.OwnershipError, optimizer.prove)
-    found = gradients.backward(loss_of(model, 0), model)
-    message = message_of(KeyError, optimizer.step, {"all": 0.1}, model, found)
+    result = gradients.backward(loss_of(model, 0), model)
+    message = message_of(KeyError, optimizer.step, {"all": 0.1}, model, result)
     assert "'3.weight' has a gradient but no owner" in message
 
 

@@ -38,8 +38,8 @@ REFUSED = {
 def test_a_sample_of_classes_has_the_bits_of_a_plain_loop(module):
     package = pytest.importorskip(module)
     for name in SAME[module]:
-        found = held_classes.outcomes(getattr(package, name))
-        assert {*found.values()} == {held_classes.SAME}, name
+        result = held_classes.outcomes(getattr(package, name))
+        assert {*result.values()} == {held_classes.SAME}, name
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -89,7 +89,7 @@ def test_a_run_constructs_a_class_with_its_peak_and_resumes_with_the_generators(
 
 def test_groups_that_differ_in_what_a_class_has_once_are_refused():
     lion = pytest.importorskip("lion_pytorch").Lion
-    options = [{"decoupled_weight_decay": each} for each in (True, False)]
+    options = [{"decoupled_weight_decay": number} for number in (True, False)]
     with pytest.raises(errors.MismatchError, match="decoupled_weight_decay is .True, False. by"):
         Optimizer.joint(lion, nn.Linear(3, 2), [["weight"], ["bias"]], options)
 
@@ -97,7 +97,7 @@ def test_groups_that_differ_in_what_a_class_has_once_are_refused():
 @pytest.mark.parametrize("lr", [0.5, None])
 def test_a_groups_lr_scale_is_applied_to_a_rate_or_refused(lr):
     model = nn.Linear(3, 2)
-    groups = [{"params": [each], "lr_scale": scale} for each, scale in (
+    groups = [{"params": [value], "lr_scale": scale} for value, scale in (
         (model.weight, 0.1), (model.bias, 1.0)
     )]  # fmt: skip
     optimizer = torch.optim.SGD(groups, lr=0.5)
@@ -117,7 +117,7 @@ def test_sparse_gradients_and_complex_parameters_have_no_fused_kernel():
         0.1, sparse, backward(sparse(torch.tensor([[1, 2]])).sum(), sparse)
     )
     complex64 = nn.Linear(2, 2, dtype=torch.complex64)
-    ones = {name: torch.ones_like(each) for name, each in complex64.named_parameters()}
+    ones = {name: torch.ones_like(parameter) for name, parameter in complex64.named_parameters()}
     gradients = Gradients(ones, complex64)
     before = complex64.weight.detach().clone()
     Optimizer(torch.optim.Adam, complex64).step(0.1, complex64, gradients)

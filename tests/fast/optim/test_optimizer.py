@@ -114,8 +114,10 @@ def test_100_updates_equal_the_plain_loop_with_a_given_implementation(
 @each_optimizer
 def test_chosen_implementation_is_the_for_loop_to_rounding(name: str) -> None:
     optimizer_class, settings = OPTIMIZERS[name]
-    found, expected = ({n: p.double() for n, p in network().state_dict().items()} for _ in range(2))
-    for parameters, options in ((found, {}), (expected, asked(optimizer_class, False))):
+    actual, expected = (
+        {n: p.double() for n, p in network().state_dict().items()} for _ in range(2)
+    )
+    for parameters, options in ((actual, {}), (expected, asked(optimizer_class, False))):
         model = network().double()
         model.load_state_dict(parameters)
         optimizer = Optimizer(optimizer_class, model, **settings, **options)
@@ -134,7 +136,7 @@ def test_chosen_implementation_is_the_for_loop_to_rounding(name: str) -> None:
     # parameter below 5, so 8e-14 in all; another formula shows far above that (Adam without its
     # eps: 1e-9)
     assert {
-        n for n in expected if not torch.allclose(found[n], expected[n], rtol=0, atol=8e-14)
+        n for n in expected if not torch.allclose(actual[n], expected[n], rtol=0, atol=8e-14)
     } == set()
 
 
@@ -151,8 +153,8 @@ def effective(
 @each_optimizer
 def test_defaults_are_torchs_with_the_fastest_implementation(name: str) -> None:
     optimizer_class, settings = OPTIMIZERS[name]
-    found = Optimizer(optimizer_class, network(), **settings).options
-    assert found == effective(optimizer_class, {**settings, **chosen(optimizer_class)})
+    result = Optimizer(optimizer_class, network(), **settings).options
+    assert result == effective(optimizer_class, {**settings, **chosen(optimizer_class)})
 
 
 @pytest.mark.parametrize(
@@ -409,12 +411,12 @@ def test_a_model_without_a_trainable_parameter_is_refused(options) -> None:
 def test_another_model_is_refused_and_a_wrapper_is_not():
     own, other = nn.Linear(3, 2), nn.Linear(3, 2)
     optimizer = Optimizer(torch.optim.SGD, own)
-    before, found = own.weight.clone(), gradients.backward(own(torch.ones(1, 3)).sum(), own)
+    before, result = own.weight.clone(), gradients.backward(own(torch.ones(1, 3)).sum(), own)
     words = "is not the model of this optimizer: it lacks weight, bias"
-    assert words in message_of(ValueError, optimizer.step, 0.5, other, found)
+    assert words in message_of(ValueError, optimizer.step, 0.5, other, result)
     assert torch.equal(own.weight, before)
 
     wrapper = nn.Sequential(own)
-    found = gradients.backward(own(torch.ones(1, 3)).sum(), own)
-    assert optimizer.step(0.5, wrapper, found) is wrapper
+    result = gradients.backward(own(torch.ones(1, 3)).sum(), own)
+    assert optimizer.step(0.5, wrapper, result) is wrapper
     assert torch.equal(own.weight, before - 0.5)

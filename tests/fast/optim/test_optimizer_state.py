@@ -46,9 +46,9 @@ def counted(model: nn.Module) -> tuple[Callable[[], Gradients], list[float]]:
     losses: list[float] = []
 
     def closure() -> Gradients:
-        found = taken(model)
-        losses.append(float(found.loss))
-        return found
+        result = taken(model)
+        losses.append(float(result.loss))
+        return result
 
     return closure, losses
 

@@ -203,7 +203,7 @@ def test_its_state_is_accepted_and_a_changed_or_missing_slot_named(name: str) ->
             changes += [without, state | {key: tensor.to(torch.int8)}]
         for changed in changes:
             parameter = key.rpartition("/")[0]
-            assert [each for each in problems(changed) if parameter in each], key
+            assert [problem for problem in problems(changed) if parameter in problem], key
 
 
 @each_optimizer

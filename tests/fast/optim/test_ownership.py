@@ -99,7 +99,7 @@ def claims(model, match):
     with_matrix = [
         m for m in wide for p in m._parameters.values() if p is not None and p.dim() >= 2
     ]
-    found = set()
+    result = set()
     parameters = dict(model.named_parameters(remove_duplicate=False))
     for tensor in {id(p): p for p in parameters.values()}.values():
         uses = [
@@ -122,8 +122,8 @@ def claims(model, match):
             and (not match.rank or tensor.dim() in match.rank)
             and (not match.tag or any(t in tags for t in match.tag))
         ):
-            found.add(id(tensor))
-    return found
+            result.add(id(tensor))
+    return result
 
 
 @settings(max_examples=400, deadline=None)

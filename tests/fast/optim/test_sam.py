@@ -32,8 +32,8 @@ def test_an_update_equals_the_algorithm_by_hand():
     )
     for size in (7, 3, 5):
         with perturbed(model, gradients.backward(loss_of(model, size), model), RHO):
-            found = gradients.backward(loss_of(model, size), model)
-        optimizer.step(0.1, model, found)
+            result = gradients.backward(loss_of(model, size), model)
+        optimizer.step(0.1, model, result)
 
         found_first = torch.autograd.grad(loss_of(expected, size), [*expected.parameters()])
         norm = torch.stack([gradient.norm() for gradient in found_first]).norm()
@@ -56,8 +56,8 @@ def test_an_update_equals_the_algorithm_by_hand():
 def test_the_weights_are_put_back_bit_for_bit_even_after_an_error():
     model = network()
     before = [parameter.detach().clone() for parameter in model.parameters()]
-    found = gradients.backward(loss_of(model), model)
-    with pytest.raises(KeyboardInterrupt), perturbed(model, found, RHO):
+    result = gradients.backward(loss_of(model), model)
+    with pytest.raises(KeyboardInterrupt), perturbed(model, result, RHO):
         moved = torch.cat(
             [(p - b).flatten() for p, b in zip(model.parameters(), before, strict=True)]
         )
@@ -71,8 +71,8 @@ def test_the_weights_are_put_back_bit_for_bit_even_after_an_error():
 
 def test_gradients_of_zeros_move_nothing():
     model = network()
-    found = gradients.backward(loss_of(model), model)
-    zeros = found.replaced({name: torch.zeros_like(tensor) for name, tensor in found.items()})
+    result = gradients.backward(loss_of(model), model)
+    zeros = result.replaced({name: torch.zeros_like(tensor) for name, tensor in result.items()})
     before = [parameter.detach().clone() for parameter in model.parameters()]
     with perturbed(model, zeros, RHO):
         assert all(

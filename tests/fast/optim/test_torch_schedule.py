@@ -101,7 +101,7 @@ def through_files(state):
 
 def as_written_before(state):
     """The state in the form of versions that wrote JSON, which left out what JSON lacks."""
-    lists = [{k: v for k, v in each.items() if is_json(v)} for each in state["torch"]]
+    lists = [{k: v for k, v in value.items() if is_json(v)} for value in state["torch"]]
     return {**state, "torch": json.dumps(lists)}
 
 

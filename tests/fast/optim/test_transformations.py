@@ -32,12 +32,12 @@ def same(one, other):
     return [*one] == [*other] and all(torch.equal(one[name], other[name]) for name in one)
 
 
-def doubled(found):
-    return found.replaced({name: 2 * tensor for name, tensor in found.items()})
+def doubled(actual):
+    return actual.replaced({name: 2 * tensor for name, tensor in actual.items()})
 
 
-def increased(found, update):
-    return found.replaced({name: tensor + update for name, tensor in found.items()})
+def increased(actual, update):
+    return actual.replaced({name: tensor + update for name, tensor in actual.items()})
 
 
 @pytest.mark.parametrize("value, clip", [
@@ -85,22 +85,22 @@ def test_a_chain_of_none_is_none():
 def test_a_transformation_is_given_what_it_has_parameters_for():
     calls = []
 
-    def plain(found):
+    def plain(actual):
         calls.append(())
-        return found
+        return actual
 
-    def seeded(found, seed):
+    def seeded(actual, seed):
         calls.append(("seed", seed))
-        return found
+        return actual
 
     class Both:
-        def __call__(self, found, *, update, seed):
+        def __call__(self, actual, *, update, seed):
             calls.append(("both", update, seed))
-            return found
+            return actual
 
-    def scaled(found, factor, update):
+    def scaled(actual, factor, update):
         calls.append((factor, update))
-        return found
+        return actual
 
     chain = chained([plain, seeded, Both(), partial(scaled, factor=3)], seed=5)
     chain(some(), 7)
@@ -149,22 +149,22 @@ def test_noise_has_the_paper_s_variance(std, decay, update, sigma):
 
 
 def test_centralised_gradients_have_means_of_zero_and_vectors_stay():
-    found = centralise()(some())
+    result = centralise()(some())
     for name in ("weight", "kernel"):
-        rows = found[name].flatten(1)
+        rows = result[name].flatten(1)
         assert rows.mean(1).abs().max() < 1e-6  # of numbers near 1, to float32's rounding
         torch.testing.assert_close(rows + some()[name].flatten(1).mean(1, True),
                                    some()[name].flatten(1))  # fmt: skip
-    assert all(torch.equal(found[name], some()[name]) for name in ("bias", "scale"))
+    assert all(torch.equal(result[name], some()[name]) for name in ("bias", "scale"))
 
 
 @pytest.mark.parametrize(
     "transform", [*CLIPPINGS, noise(1.0), centralise()], ids=["all", "each", "value", "noise", "c"]
 )
 def test_transformations_leave_their_input_as_it_was(transform):
-    found = some()
-    chained([transform], seed=0)(found, 0)
-    assert same(found, some())
+    result = some()
+    chained([transform], seed=0)(result, 0)
+    assert same(result, some())
 
 
 class Lookup(nn.Module):

@@ -174,7 +174,7 @@ def test_a_folder_with_files_of_other_programs_is_refused_untouched(tmp_path, na
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("mine")
     refused(claim.claimed(RunFolder(tmp_path), overwrite=overwrite), "files that no run wrote")
-    assert [each for each in tmp_path.rglob("*") if each.is_file()] == [path]
+    assert [value for value in tmp_path.rglob("*") if value.is_file()] == [path]
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "experiment.log", "checkpoints", ".hydra"])
@@ -364,10 +364,10 @@ def test_of_four_processes_that_claim_a_folder_one_gets_it(tmp_path):
     processes = [fork.Process(target=_race, args=(paths, start, winners)) for _ in range(4)]
     for process in processes:
         process.start()
-    found = [winners.get(timeout=60) for _ in processes for _ in paths]
+    result = [winners.get(timeout=60) for _ in processes for _ in paths]
     for process in processes:
         process.join(timeout=30)
     winners.close()
     winners.join_thread()
-    won = sorted((int(name), pid) for name, pid in found if pid)
+    won = sorted((int(name), pid) for name, pid in result if pid)
     assert won == [(int(path.name), status(path)["pid"]) for path in paths]

@@ -198,12 +198,12 @@ def test_a_repository_named_by_the_environment_is_not_used(project, tmp_path, mo
 
 def test_every_installed_package_has_its_version():
     expected = {
-        re.sub(r"[-_.]+", "-", each.metadata["Name"]).lower(): each.version
-        for each in importlib.metadata.distributions()
-        if each.metadata["Name"] != "andiron"
+        re.sub(r"[-_.]+", "-", distribution.metadata["Name"]).lower(): distribution.version
+        for distribution in importlib.metadata.distributions()
+        if distribution.metadata["Name"] != "andiron"
     }
-    found = provenance.versions()
-    assert expected.items() <= found.items() and [*found] == sorted(found)
+    result = provenance.versions()
+    assert expected.items() <= result.items() and [*result] == sorted(result)
 
 
 def test_modules_imported_beside_the_listing_do_no_harm(monkeypatch):

@@ -41,7 +41,7 @@ def test_an_error_names_what_to_lower(demands, fail, named):
     with pytest.raises(errors.ExhaustedError) as raised, exhausted.explained(demands):
         error = fail()
         raise error if isinstance(error, Exception) else error()
-    assert [each for each in named if each not in str(raised.value)] == []
+    assert [value for value in named if value not in str(raised.value)] == []
 
 
 @pytest.mark.parametrize("error", [RuntimeError("shapes differ"), OSError(errno.ENOSPC, "full")])

@@ -14,11 +14,11 @@ from refusals import message_of
 
 def messages(path):
     """(level, message) of every line, without the time, which is checked."""
-    found = [
+    result = [
         re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (\w+) (.*)", line)
         for line in path.read_text().splitlines()
     ]
-    return [match.groups() for match in found]
+    return [match.groups() for match in result]
 
 
 def test_a_line_has_the_time_the_level_and_the_message(tmp_path, log, monkeypatch):

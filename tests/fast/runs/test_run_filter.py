@@ -91,8 +91,8 @@ def test_the_options_that_differ_leave_out_arguments_of_other_classes():
 
 
 def test_the_best_comes_first_and_what_has_no_value_last():
-    assert [str(each.path) for each in best_first(RUNS, "valid/accuracy")] == ["2", "0", "1"]
-    assert [str(each.path) for each in best_first(RUNS, "lr")] == ["1", "2", "0"]
+    assert [str(value.path) for value in best_first(RUNS, "valid/accuracy")] == ["2", "0", "1"]
+    assert [str(value.path) for value in best_first(RUNS, "lr")] == ["1", "2", "0"]
     nan = run("3", accuracy=float("nan"))
     assert best_first([nan, *RUNS], "valid/accuracy")[-2:] == [nan, RUNS[1]]
     without = run_with("4", facts={}, metrics={"valid/f1": Standing(0.5, 1, 0.5, 1)})

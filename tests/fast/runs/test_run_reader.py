@@ -41,8 +41,8 @@ def test_runs_are_found_at_any_depth_and_not_through_links(tmp_path):
     (tmp_path / "b" / "loop").symlink_to(tmp_path)
     (tmp_path / "c" / "config.json").write_text("{}")  # of another program
 
-    found = run_search.run_folders([tmp_path, tmp_path / "a"])
-    assert [each.path.relative_to(tmp_path).as_posix() for each in found] == [
+    result = run_search.run_folders([tmp_path, tmp_path / "a"])
+    assert [value.path.relative_to(tmp_path).as_posix() for value in result] == [
         "a", "a/inside", "b/2026/x",
     ]  # fmt: skip
     with pytest.raises(errors.RunFolderError, match="no such folder"):
@@ -138,8 +138,8 @@ def test_a_damaged_run_is_a_row_that_says_so(file, damage, here):
     path.unlink()
     DAMAGE[damage](path)
 
-    (found,) = run_search.run_folders([here]) or [folder]
-    (run,) = read([found])
+    (actual,) = run_search.run_folders([here]) or [folder]
+    (run,) = read([actual])
     assert run.problems and run.problems[0].startswith(f"{file}.json: ")
     assert run.facts["status"] == "damaged"
     shown = run_list.as_table([run], "valid/loss")
@@ -165,16 +165,16 @@ def test_what_a_stranger_wrote_is_shown_without_control_characters(tmp_path):
         strict_json([*map(run_list.plain, runs)]),
         seed_groups.as_table(seed_groups.compared(runs, "valid/loss", None)),
     ]
-    assert not any(ord(each) < 32 and each != "\n" for text in shown for each in text)
+    assert not any(ord(value) < 32 and value != "\n" for text in shown for value in text)
 
 
-@pytest.mark.parametrize(("resumes", "found"), [
+@pytest.mark.parametrize(("resumes", "actual"), [
     ([{"changes": {"lr": [1, 2]}}, {}, {"changes": {"lr": [2, 3], "seed": [1, 4]}}], [3, 4]),
     ([{"changes": {"lr": 1}}, {"changes": {"lr": [1, 2, 3]}}, {"changes": [1]}, 7], []),
     ({"changes": {"lr": [1, 2]}}, []),
     (None, []),
 ])  # fmt: skip
-def test_what_was_changed_when_a_run_was_resumed_is_known(resumes, found, tmp_path):
+def test_what_was_changed_when_a_run_was_resumed_is_known(resumes, actual, tmp_path):
     if isinstance(resumes, list):
         resumes = [
             {"updates": 7 * number, **entry} if isinstance(entry, dict) else entry
@@ -182,7 +182,7 @@ def test_what_was_changed_when_a_run_was_resumed_is_known(resumes, found, tmp_pa
         ]
     (tmp_path / "provenance.json").write_text(json.dumps({"resumes": resumes}))
 
-    assert [*RunReader(RunFolder(tmp_path)).changes().values()] == found
+    assert [*RunReader(RunFolder(tmp_path)).changes().values()] == actual
 
 
 def test_runs_that_differ_in_seed_and_name_only_are_one_group(tmp_path):

@@ -139,8 +139,8 @@ def test_the_best_follows_the_direction_and_is_not_nan():
         values = {"loss": value, "recall": value, "recall/cat": value}
         curves.add("valid", epoch * 10, epoch, values, is_whole=True)
 
-    found = {name: curves.best["valid", name].epoch for name in ("loss", "recall", "recall/cat")}
-    assert found == {"loss": 4, "recall": 3, "recall/cat": 3}
+    result = {name: curves.best["valid", name].epoch for name in ("loss", "recall", "recall/cat")}
+    assert result == {"loss": 4, "recall": 3, "recall/cat": 3}
 
 
 def test_arrow_keys_choose_the_value_and_the_range():

@@ -20,14 +20,14 @@ CONFIG = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("objective", "found"), [
+@pytest.mark.parametrize(("objective", "actual"), [
     (None, [("valid/loss", "lowest")]),
     ("valid/recall/cat", [("valid/recall/cat", "highest")]),
     ("valid-ema/recall.last", [("valid-ema/recall.last", "highest")]),
     (["train/size", "valid/psnr"], [("train/size", "lowest"), ("valid/psnr", "highest")]),
 ])  # fmt: skip
-def test_the_direction_is_that_of_the_metric_class(objective, found):
-    expected = [Objective(*each) for each in found]
+def test_the_direction_is_that_of_the_metric_class(objective, actual):
+    expected = [Objective(*value) for value in actual]
     assert objectives(CONFIG | {"objective": objective}, None) == expected
 
 
@@ -47,11 +47,13 @@ def test_without_a_followed_metric_an_objective_is_needed():
 
 
 def test_directions_read_from_source_equal_the_classes():
-    classes = {name: each for name, each in vars(metrics).items() if inspect.isclass(each)}
+    classes = {
+        name: variable for name, variable in vars(metrics).items() if inspect.isclass(variable)
+    }
     said = {
-        name: each.higher_is_better
-        for name, each in classes.items()
-        if isinstance(getattr(each, "higher_is_better", None), bool)
+        name: class_name.higher_is_better
+        for name, class_name in classes.items()
+        if isinstance(getattr(class_name, "higher_is_better", None), bool)
     }
 
     assert said and said == {

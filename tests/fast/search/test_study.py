@@ -41,7 +41,7 @@ def searched(study, most=1000):
 
 
 def completed(study):
-    return [(each.params, each.values) for each in study.trials(TrialState.COMPLETE)]
+    return [(trial.params, trial.values) for trial in study.trials(TrialState.COMPLETE)]
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "random", "qmc"])
@@ -106,7 +106,7 @@ def test_a_bad_trial_is_pruned_by_the_median(tmp_path):
     assert study.report(trial, [1.0, 0.9])
     study.tell(trial, None, pruned=True)
 
-    assert [each.value for each in study.trials(TrialState.PRUNED)] == [0.9]
+    assert [entry.value for entry in study.trials(TrialState.PRUNED)] == [0.9]
     assert opened(tmp_path, options=options).left == 4
 
 
@@ -131,7 +131,7 @@ def test_several_objectives_are_traded_off_and_not_pruned(tmp_path):
         assert not study.report(trial, [1.0])
         study.tell(trial, pair, pruned=False)
 
-    assert [each.values for each in study.optuna.best_trials] == [[1, 0.5], [2, 0.9]]
+    assert [entry.values for entry in study.optuna.best_trials] == [[1, 0.5], [2, 0.9]]
     options = dataclasses.replace(JOURNAL, pruner="median")
     with pytest.raises(errors.ConfigError, match="pruner=median: a trial with several objectives"):
         opened(tmp_path, [LOSS, ACCURACY], options=options)

@@ -168,7 +168,7 @@ def test_a_line_cut_off_by_a_kill_loses_only_that_line(tmp_path):
 
     assert content[:-7].rpartition(b"\n")[0] in path.read_bytes()
     assert path.read_bytes().count(b"\n") > before
-    values = [each.values for each in study_in(tmp_path, "journal").trials() if each.values]
+    values = [trial.values for trial in study_in(tmp_path, "journal").trials() if trial.values]
     assert values == [[1.0], [3.0]]
 
 

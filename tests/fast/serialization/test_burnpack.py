@@ -47,7 +47,7 @@ def cbor(value: Any) -> bytes:
         case list():
             return struct.pack(">BI", 0x9A, len(value)) + b"".join(map(cbor, value))
         case dict():
-            pairs = b"".join(cbor(each) for pair in value.items() for each in pair)
+            pairs = b"".join(cbor(element) for pair in value.items() for element in pair)
             return struct.pack(">BI", 0xBA, len(value)) + pairs
     raise TypeError(value)
 
@@ -81,11 +81,11 @@ def test_a_module_from_burns_file_has_burns_outputs() -> None:
 
 
 def test_an_optimizers_file_has_its_moments_and_numbers() -> None:
-    found = serialization.load(ADAM)
-    names = {name: number for number, name in found.values["metadata"].items()}
-    moment = found.tensors[f"{names['linear.weight']}.momentum.moment_1"]
+    record = serialization.load(ADAM)
+    names = {name: number for number, name in record.values["metadata"].items()}
+    moment = record.tensors[f"{names['linear.weight']}.momentum.moment_1"]
     assert moment.shape == (8, 3) and moment.abs().max() > 0
-    assert found.values["scalars"][f"{names['linear.weight']}.momentum.time"] == {"UInt": 3}
+    assert record.values["scalars"][f"{names['linear.weight']}.momentum.time"] == {"UInt": 3}
 
 
 def test_every_dtype_and_scalar_that_burn_writes_is_read(tmp_path: Path) -> None:
@@ -97,12 +97,12 @@ def test_every_dtype_and_scalar_that_burn_writes_is_read(tmp_path: Path) -> None
         "wide": entry([1], 27, 31, {"Bool": "U32"}),
     }  # fmt: skip
     metadata = {"tensors": tensors, "metadata": {"producer": "burn"}, "scalars": SCALARS}
-    found = serialization.load(write(tmp_path / "a.bpk", metadata, data))
-    assert {name: tensor.tolist() for name, tensor in found.tensors.items()} == {
+    record = serialization.load(write(tmp_path / "a.bpk", metadata, data))
+    assert {name: tensor.tolist() for name, tensor in record.tensors.items()} == {
         "double": 2.5, "half": [1.0], "int": [[-7]], "long": 2**40, "empty": [],
         "flags": [False, True, True], "wide": [True],
     }  # fmt: skip
-    assert found.values == {"layout": "burn", "metadata": {"producer": "burn"}, "scalars": SCALARS}
+    assert record.values == {"layout": "burn", "metadata": {"producer": "burn"}, "scalars": SCALARS}
 
 
 def test_a_file_cut_anywhere_is_refused(tmp_path: Path) -> None:

@@ -79,10 +79,10 @@ def test_a_convolution_of_burn_is_as_torchs(tmp_path):
 ])  # fmt: skip
 def test_other_convolutions_are_as_torchs(transposed, shape, tmp_path):
     module = transposed(2, 3, 5)
-    found = raw(module, tmp_path / "a.safetensors")
+    result = raw(module, tmp_path / "a.safetensors")
 
-    assert torch.tensor(found["weight"]).shape == shape and torch.equal(
-        torch.tensor(found["weight"]), module.weight
+    assert torch.tensor(result["weight"]).shape == shape and torch.equal(
+        torch.tensor(result["weight"]), module.weight
     )
 
 
@@ -152,13 +152,13 @@ class Network(nn.Module):
 
 def test_modules_are_found_wherever_they_are_and_a_round_trip_is_exact(tmp_path):
     saved, loaded = Network(), Network()
-    found = raw(saved, tmp_path / "a.safetensors")
+    result = raw(saved, tmp_path / "a.safetensors")
     block = ["0.bias", "0.weight", "1.beta", "1.gamma", "1.running_mean", "1.running_var"]
 
-    assert sorted(found) == [f"blocks.{number}.{name}" for number in range(2) for name in block] + [
-        "scale"
-    ]
-    assert torch.tensor(found["blocks.1.0.weight"]).shape == (3, 2)
+    assert sorted(result) == [
+        f"blocks.{number}.{name}" for number in range(2) for name in block
+    ] + ["scale"]
+    assert torch.tensor(result["blocks.1.0.weight"]).shape == (3, 2)
     assert (
         serialization.load_file(loaded, tmp_path / "a.safetensors", layout="burn")
         == serialization.Differences()
@@ -174,8 +174,8 @@ def test_a_tied_linear_and_embedding_lie_apart_in_burn_and_load_as_one(tmp_path)
         return model
 
     saved, loaded = tied(), tied()
-    found = raw(saved, tmp_path / "a.safetensors")
-    assert torch.equal(torch.tensor(found["0.weight"]), torch.tensor(found["1.weight"]).t())
+    result = raw(saved, tmp_path / "a.safetensors")
+    assert torch.equal(torch.tensor(result["0.weight"]), torch.tensor(result["1.weight"]).t())
     serialization.load_file(loaded, tmp_path / "a.safetensors", layout="burn")
     assert loaded[1].weight is loaded[0].weight and torch.equal(loaded[0].weight, saved[0].weight)
 

@@ -45,9 +45,9 @@ def test_a_record_comes_back_from_its_files_name_alone(format, is_compressed, tm
     recorder = serialization.Recorder(format, gzip=is_compressed)
     recorder.record(serialization.Record(TENSORS, VALUES), file(tmp_path, recorder))
 
-    found = serialization.load(file(tmp_path, recorder))
-    assert found.values == VALUES and type(found.values["nested"]["on"]) is bool
-    assert {name: bits(tensor) for name, tensor in found.tensors.items()} == {
+    result = serialization.load(file(tmp_path, recorder))
+    assert result.values == VALUES and type(result.values["nested"]["on"]) is bool
+    assert {name: bits(tensor) for name, tensor in result.tensors.items()} == {
         n: bits(t) for n, t in TENSORS.items()
     }
     assert [path.name for path in tmp_path.iterdir()] == [
@@ -101,8 +101,8 @@ def test_json_written_by_hand_loads(tmp_path):
     text = json.dumps({"andiron_record": 1, "dtypes": {}, "values": {}, "tensors": tensors})
     (tmp_path / "a.json").write_text(text)
 
-    found = serialization.load(tmp_path / "a.json").tensors["w"]
-    assert found.view(torch.uint16).tolist() == [0x3C00, 0x7C00, 0x7E01]
+    result = serialization.load(tmp_path / "a.json").tensors["w"]
+    assert result.view(torch.uint16).tolist() == [0x3C00, 0x7C00, 0x7E01]
 
 
 def test_messagepack_is_one_map_of_dtypes_shapes_and_bytes(tmp_path):
@@ -127,8 +127,8 @@ def test_safetensors_says_its_version_and_the_dtypes_that_were(tmp_path):
             "format": "pt", "andiron_record": "1", "dtypes": '{"w": "float32", "n": "int64"}',
             "values": '{"a": null}',
         }  # fmt: skip
-    found = safetensors.torch.load_file(tmp_path / "a.safetensors")
-    assert (found["w"].dtype, found["n"].dtype, found["n"].tolist()) == (
+    result = safetensors.torch.load_file(tmp_path / "a.safetensors")
+    assert (result["w"].dtype, result["n"].dtype, result["n"].tolist()) == (
         torch.bfloat16, torch.uint16, [300],
     )  # fmt: skip
     assert serialization.load(tmp_path / "a.safetensors").tensors["n"].dtype == torch.int64
@@ -144,8 +144,8 @@ def test_a_safetensors_file_of_anybody_else_loads(suffix, metadata, tmp_path):
         gzip.compress(content) if suffix.endswith(".gz") else content
     )
 
-    found = serialization.load(tmp_path / f"a{suffix}")
-    assert found.tensors["w"].tolist() == [0, 1, 2] and found.values == {}
+    record = serialization.load(tmp_path / f"a{suffix}")
+    assert record.tensors["w"].tolist() == [0, 1, 2] and record.values == {}
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".safetensors.gz"])
@@ -204,8 +204,8 @@ def test_the_compact_recorder_is_messagepack_gzip_half_and_narrow(tmp_path):
 
     whole = msgpack.unpackb(gzip.decompress((tmp_path / "a.mpk.gz").read_bytes()))
     assert [entry["dtype"] for entry in whole["tensors"].values()] == ["float16", "int8", "bool"]
-    found = serialization.load(tmp_path / "a.mpk.gz").tensors
-    assert (found["n"].dtype, set(found["n"].tolist()), set(found["w"].tolist())) == (
+    result = serialization.load(tmp_path / "a.mpk.gz").tensors
+    assert (result["n"].dtype, set(result["n"].tolist()), set(result["w"].tolist())) == (
         torch.int64, {-7}, {1.5},
     )  # fmt: skip
     assert (tmp_path / "a.mpk.gz").stat().st_size * 20 < (tmp_path / "a.safetensors").stat().st_size

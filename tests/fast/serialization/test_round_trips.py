@@ -67,16 +67,16 @@ def round_trip(recorder, record):
 
 def stays_finite(tensor, dtype):
     """Whether every finite value is finite in `dtype`; float8_e4m3fn makes 448 of infinity."""
-    was_finite, is_finite = (each.double().isfinite() for each in (tensor, tensor.to(dtype)))
+    was_finite, is_finite = (value.double().isfinite() for value in (tensor, tensor.to(dtype)))
     return bool((is_finite | ~was_finite).all())
 
 
 @ANY
 @given(recorders, st.dictionaries(NAMES, tensors_of_any_bits(), max_size=4))
 def test_exact_is_exact_to_the_bit_in_every_format(recorder, tensors):
-    found = round_trip(recorder, serialization.Record(tensors)).tensors
+    result = round_trip(recorder, serialization.Record(tensors)).tensors
 
-    assert {name: bits(tensor) for name, tensor in found.items()} == {
+    assert {name: bits(tensor) for name, tensor in result.items()} == {
         name: bits(t) for name, t in tensors.items()
     }
 
@@ -178,6 +178,6 @@ def test_a_compressed_file_holds_every_dtype(tmp_path):
     tensors = {str(dtype): torch.ones(2).to(dtype) for dtype in DTYPES}
     path = tmp_path / "all.safetensors.gz"
     serialization.Recorder("safetensors", gzip=True).record(serialization.Record(tensors, {}), path)
-    assert {name: bits(each) for name, each in serialization.load(path).tensors.items()} == {
-        name: bits(each) for name, each in tensors.items()
+    assert {name: bits(tensor) for name, tensor in serialization.load(path).tensors.items()} == {
+        name: bits(tensor) for name, tensor in tensors.items()
     }

@@ -35,10 +35,10 @@ def written(tensors, metadata=None):
     return b"".join(serialization.chunks(tensors, metadata))
 
 
-def assert_same(found, expected):
-    assert found.keys() == expected.keys()
+def assert_same(actual, expected):
+    assert actual.keys() == expected.keys()
     for name, tensor in expected.items():
-        assert (found[name].dtype, found[name].shape, bits(found[name])) == (
+        assert (actual[name].dtype, actual[name].shape, bits(actual[name])) == (
             tensor.dtype, tensor.shape, bits(tensor),
         ), name  # fmt: skip
 

@@ -43,7 +43,7 @@ def test_plain_values_beside_weights_are_not_made_and_the_weights_are_read(value
     args = weight_files.unpickled(path)["args"]
     values = args if isinstance(args, list | tuple) else [args]
     known = weight_files.ValueNotRead | set | complex | str | int | float | torch.Tensor
-    assert all(isinstance(each, known) for each in values)
+    assert all(isinstance(entry, known) for entry in values)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -21,11 +21,11 @@ def bits(tensor: Tensor) -> list[int]:
     return tensor.contiguous().reshape(-1).view(torch.uint8).tolist()
 
 
-def assert_same(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
-    assert found.keys() == expected.keys()
+def assert_same(actual: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+    assert actual.keys() == expected.keys()
     for name, tensor in expected.items():
-        assert (name, found[name].dtype, found[name].shape) == (name, tensor.dtype, tensor.shape)
-        assert bits(found[name]) == bits(tensor), name
+        assert (name, actual[name].dtype, actual[name].shape) == (name, tensor.dtype, tensor.shape)
+        assert bits(actual[name]) == bits(tensor), name
 
 
 def round_trip(folder: Path, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -57,9 +57,9 @@ def test_values_that_equal_no_other_come_back_bit_for_bit(
         limits.smallest_normal / 4,
     ]  # fmt: skip
     tensors = {"special": torch.tensor(values, dtype=dtype)}
-    found = round_trip(tmp_path, tensors)
-    assert_same(found, tensors)
-    assert found["special"].isnan().sum() == 1 and found["special"][1].signbit()
+    result = round_trip(tmp_path, tensors)
+    assert_same(result, tensors)
+    assert result["special"].isnan().sum() == 1 and result["special"][1].signbit()
 
 
 def test_the_largest_integers_come_back(tmp_path: Path) -> None:
@@ -67,9 +67,9 @@ def test_the_largest_integers_come_back(tmp_path: Path) -> None:
         "whole": torch.tensor([-(2**63), 2**63 - 1, 2**53 + 1]),
         "byte": torch.tensor([-128, 127]).to(torch.int8),
     }
-    found = round_trip(tmp_path, tensors)
-    assert found["whole"].tolist() == [-(2**63), 2**63 - 1, 2**53 + 1]
-    assert found["byte"].tolist() == [-128, 127]
+    result = round_trip(tmp_path, tensors)
+    assert result["whole"].tolist() == [-(2**63), 2**63 - 1, 2**53 + 1]
+    assert result["byte"].tolist() == [-128, 127]
 
 
 def test_tensors_that_lie_otherwise_in_memory_come_back_in_their_order(tmp_path: Path) -> None:
@@ -80,29 +80,29 @@ def test_tensors_that_lie_otherwise_in_memory_come_back_in_their_order(tmp_path:
         "expanded": torch.tensor([[1.0], [2.0]]).expand(2, 3),
         "conjugated": torch.tensor([1 + 2j, 3 - 4j]).conj().imag,
     }  # fmt: skip
-    found = round_trip(tmp_path, tensors)
-    assert_same(found, tensors)
-    assert found["transposed"][1].tolist() == [1.0, 6.0, 11.0, 16.0]
-    assert found["expanded"].tolist() == [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]]
+    result = round_trip(tmp_path, tensors)
+    assert_same(result, tensors)
+    assert result["transposed"][1].tolist() == [1.0, 6.0, 11.0, 16.0]
+    assert result["expanded"].tolist() == [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]]
 
 
 def test_tensors_that_share_memory_are_written_apart(tmp_path: Path) -> None:
     whole = torch.arange(10.0)
-    found = round_trip(
+    result = round_trip(
         tmp_path, {"whole": whole, "again": whole, "part": whole[3:7], "overlapping": whole[5:]}
     )
-    found["whole"].zero_()
-    assert found["again"].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]
-    assert found["part"].tolist() == [3.0, 4.0, 5.0, 6.0]
-    assert found["overlapping"].tolist() == [5.0, 6.0, 7.0, 8.0, 9.0]
+    result["whole"].zero_()
+    assert result["again"].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]
+    assert result["part"].tolist() == [3.0, 4.0, 5.0, 6.0]
+    assert result["overlapping"].tolist() == [5.0, 6.0, 7.0, 8.0, 9.0]
 
 
 def test_a_model_with_tied_weights_comes_back(tmp_path: Path) -> None:
     model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 4))
     model[2].weight = model[0].weight
-    found = round_trip(tmp_path, model.state_dict())
-    assert_same(found, model.state_dict())
-    assert not any(tensor.requires_grad for tensor in found.values())
+    result = round_trip(tmp_path, model.state_dict())
+    assert_same(result, model.state_dict())
+    assert not any(tensor.requires_grad for tensor in result.values())
 
 
 def test_no_tensors_at_all_come_back_as_none(tmp_path: Path) -> None:

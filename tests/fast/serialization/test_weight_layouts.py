@@ -53,8 +53,8 @@ def inputs_of(network):
 
 def logits(network, inputs):
     with torch.inference_mode():
-        found = network.eval()(inputs)
-    return getattr(found, "logits", found)
+        result = network.eval()(inputs)
+    return getattr(result, "logits", result)
 
 
 def prefixed(source, prefix):
@@ -205,7 +205,7 @@ def test_another_head_by_another_name_is_refused_with_the_line_that_leaves_it_ou
 
     assert "only the model has 4: network.bert.pooler.dense.weight" in said
     assert "only the file has 5: network.cls.predictions.bias" in said and len(said) < 1000
-    assert all(torch.equal(before[name], each) for name, each in target.state_dict().items())
+    assert all(torch.equal(before[name], value) for name, value in target.state_dict().items())
     task, record = loaded(line_of(said), target)
     words = inputs_of(source)
     assert torch.equal(task.eval().network.bert(words)[0], source.eval().bert(words)[0])

@@ -47,7 +47,7 @@ def test_all_invalid_limits_are_reported_together():
     wrong = {"jobs": 0, "retries": -1, "job_minutes": 0, "grace_seconds": None}
     with pytest.raises(errors.ConfigError) as refused:
         checked(**wrong)
-    assert [each.partition("=")[0] for each in refused.value.problems] == [
+    assert [problem.partition("=")[0] for problem in refused.value.problems] == [
         f"hydra.launcher.{name}" for name in wrong
     ]
 
@@ -69,7 +69,7 @@ def test_each_job_gets_one_gpu_in_turn_and_all_get_the_only_one(visible, of_each
 
     got = [shares.environment_of(place, gpus=gpus, sharing=4) for place in range(4)]
 
-    assert [each.get(shares.GPUS) for each in got] == of_each_job
+    assert [value.get(shares.GPUS) for value in got] == of_each_job
     assert shares.environment_of(0, gpus=gpus, sharing=1) == {}
 
 
@@ -102,16 +102,16 @@ def test_threads_are_shared_out_unless_the_user_chose_them(monkeypatch):
 def test_it_is_started_if_the_arguments_determine_its_threads(
     arguments, environment, started, monkeypatch
 ):
-    found, called = [], []
+    actual, called = [], []
     monkeypatch.setattr(processor, "cores", lambda: 4)
     monkeypatch.setattr(sys, "argv", ["train.py", *arguments])
     monkeypatch.setattr(os, "environ", environment)
-    monkeypatch.setattr(job_process, "start_clean_process", found.append)
+    monkeypatch.setattr(job_process, "start_clean_process", actual.append)
     monkeypatch.setattr(command_line, "main", lambda *parts, **options: called.append(parts[2]))
 
     assert train.main() == 0
     assert called == [arguments]
-    assert found == started
+    assert actual == started
 
 
 class Broken(Launcher):
@@ -132,6 +132,6 @@ def test_a_launcher_that_fails_names_itself(tmp_path):
 
 
 def test_hydra_offers_only_sweepers_that_can_be_made():
-    names = {each.__name__ for each in Plugins.instance().discover(Sweeper)}
+    names = {value.__name__ for value in Plugins.instance().discover(Sweeper)}
     assert names >= {"AndironSweeper", "OptunaSweeper", "RaceSweeper"}
     assert not any(name.startswith("_") for name in names)

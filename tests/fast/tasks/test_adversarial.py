@@ -72,10 +72,10 @@ def test_each_network_gets_the_gradients_of_its_own_loss_only(shape):
     )
     assert [*output.gradients] == [name for name, _ in task.named_parameters()]
     assert {name.partition(".")[0] for name in output.gradients} == {"generator", "discriminator"}
-    for found, expected in zip(
+    for gradient, expected in zip(
         output.gradients.values(), [*generators, *discriminators], strict=True
     ):
-        assert torch.equal(found, expected)
+        assert torch.equal(gradient, expected)
     assert torch.equal(output.item.loss, generator_loss) and torch.equal(
         output.item.discriminator_loss, discriminator_loss
     )
@@ -103,9 +103,9 @@ def test_a_frozen_network_has_no_gradients_and_the_other_its_own():
     for frozen, trained in (("generator", "discriminator"), ("discriminator", "generator")):
         whole, task = model().train_on(images(), latents()).gradients, model()
         getattr(task, frozen).requires_grad_(False)
-        found = task.train_on(images(), latents()).gradients
-        assert [*found] == [name for name in whole if name.startswith(trained)]
-        assert all(torch.equal(found[name], whole[name]) for name in found)
+        result = task.train_on(images(), latents()).gradients
+        assert [*result] == [name for name in whole if name.startswith(trained)]
+        assert all(torch.equal(result[name], whole[name]) for name in result)
 
 
 def test_twenty_updates_with_two_adams_equal_a_manual_loop_bit_for_bit(tmp_path):
@@ -148,9 +148,9 @@ def test_twenty_updates_with_two_adams_equal_a_manual_loop_bit_for_bit(tmp_path)
                 torch.addcmul(task.offset, inputs, task.slope),
             )
             _, _, generators, discriminators = by_hand(plain, real, noise)
-            for adam, part, found in zip(adams, RATES, (generators, discriminators), strict=True):
+            for adam, part, result in zip(adams, RATES, (generators, discriminators), strict=True):
                 for parameter, gradient in zip(
-                    getattr(plain, part).parameters(), found, strict=True
+                    getattr(plain, part).parameters(), result, strict=True
                 ):
                     parameter.grad = gradient
                 adam.step()
@@ -168,10 +168,10 @@ def test_uneven_micro_batches_equal_one_batch_to_rounding():
     for real, noise in zip(images().split(SIZES), latents().split(SIZES), strict=True):
         output = task.train_on(real, noise)
         accumulator.add(output.gradients, output.weight)
-    found, whole = accumulator.mean(), task.train_on(images(), latents())
+    actual, whole = accumulator.mean(), task.train_on(images(), latents())
     for name, gradient in whole.gradients.items():
         # float32: sums of 17 terms of order 1, and a handful of roundings each to make a term
-        torch.testing.assert_close(found[name], gradient, rtol=0, atol=64 * 2**-24)
+        torch.testing.assert_close(actual[name], gradient, rtol=0, atol=64 * 2**-24)
 
 
 @pytest.mark.parametrize("scale", [2.0**16, 8.0])
@@ -183,8 +183,8 @@ def test_both_losses_are_scaled_and_both_gradients_scaled_back(scale):
         assert torch.equal(scaled.gradients[name], gradient)  # by powers of two, which is exact
     overflowing = model()
     with gradients.loss_scaled(1e38):
-        found = overflowing.train_on(1e3 * images(), latents()).gradients
-    assert not gradients.all_finite(found)
+        result = overflowing.train_on(1e3 * images(), latents()).gradients
+    assert not gradients.all_finite(result)
 
 
 def test_a_nan_loss_of_either_network_makes_the_joint_loss_nan():
@@ -201,9 +201,9 @@ def test_the_images_get_into_the_generators_range():
         torch.tensor([0.5, 0.4, 0.3])[:, None, None],
         torch.tensor([0.25, 0.2, 0.1])[:, None, None],
     )
-    found = task._images(Batch((pixels - mean) / std, torch.zeros(5)))
+    result = task._images(Batch((pixels - mean) / std, torch.zeros(5)))
     # four roundings of numbers below 4
-    torch.testing.assert_close(found, 2 * pixels - 1, rtol=0, atol=8 * 2**-24)
+    torch.testing.assert_close(result, 2 * pixels - 1, rtol=0, atol=8 * 2**-24)
 
 
 def test_validation_repeats_and_draws_nothing_from_the_streams_of_the_run():
@@ -248,7 +248,7 @@ class Flat(nn.Module):
 
 
 class Repeated(nn.Module):
-    """As many channels as wanted, all the same."""
+    """An image with as many channels as wanted, all equal."""
 
     def __init__(self, channels):
         super().__init__()

@@ -218,14 +218,14 @@ def test_uneven_binary_batches_with_ignored_targets_equal_one_batch() -> None:
     for x, y in zip(whole.inputs.split(SIZES), targets.split(SIZES), strict=True):
         output = model.train_step(Batch(x, y))
         accumulator.add(output.gradients, output.weight)
-    found, expected = accumulator.mean(), model.train_step(Batch(whole.inputs, targets))
+    actual, expected = accumulator.mean(), model.train_step(Batch(whole.inputs, targets))
     assert (
         expected.weight == (targets != 7).sum()
         and outputs.num_targets(expected.item) == expected.weight
     )
     for name, gradient in expected.gradients.items():
         # float32: sums of 31 terms of order 3, and a handful of roundings each to make a term
-        torch.testing.assert_close(found[name], gradient, rtol=0, atol=3 * 64 * 2**-24)
+        torch.testing.assert_close(actual[name], gradient, rtol=0, atol=3 * 64 * 2**-24)
 
 
 @pytest.mark.parametrize(("ignored", "targets", "words"), [

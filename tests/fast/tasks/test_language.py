@@ -85,10 +85,10 @@ def test_uneven_micro_batches_equal_one_batch_to_rounding(loss):
         output = model.train_step(Batch(x, y))
         assert output.weight == outputs.loss_weight(output.item)
         accumulator.add(output.gradients, output.weight)
-    found, whole = accumulator.mean(), model.train_step(Batch(batch().inputs, targets))
+    actual, whole = accumulator.mean(), model.train_step(Batch(batch().inputs, targets))
     for name, gradient in whole.gradients.items():
         # float32: sums of 50 terms of order 3, and a handful of roundings each to make a term
-        torch.testing.assert_close(found[name], gradient, rtol=0, atol=3 * 64 * 2**-24)
+        torch.testing.assert_close(actual[name], gradient, rtol=0, atol=3 * 64 * 2**-24)
 
 
 def test_the_bytes_that_targets_stand_for_are_counted():

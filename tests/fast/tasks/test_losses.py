@@ -44,9 +44,9 @@ def test_cross_entropy_is_torchs(weights, smoothing):
     soft = logits(seed=2).softmax(1)
     assert torch.equal(CrossEntropy(weights, smoothing)(logits(), soft), reference(logits(), soft))
     reference = nn.CrossEntropyLoss(tensor, label_smoothing=smoothing, ignore_index=2)
-    found = CrossEntropy(weights, smoothing, ignored_index=2)(logits(), labels())
+    result = CrossEntropy(weights, smoothing, ignored_index=2)(logits(), labels())
     # divided outside
-    torch.testing.assert_close(found, reference(logits(), labels()), rtol=4 * 2**-24, atol=0)
+    torch.testing.assert_close(result, reference(logits(), labels()), rtol=4 * 2**-24, atol=0)
 
 
 def test_balanced_weights_make_every_class_count_alike():
@@ -93,11 +93,11 @@ def test_binary_cross_entropy_is_torchs_over_the_targets_that_are_known(weight):
     )
     assert torch.equal(BinaryCrossEntropy(weight)(logits(), answers), expected)
     some = answers.masked_fill(logits(seed=3) > 0.5, outputs.IGNORED)
-    each = functional.binary_cross_entropy_with_logits(
+    value = functional.binary_cross_entropy_with_logits(
         logits(), answers.float(), pos_weight=tensor, reduction="none"
     )
-    found = BinaryCrossEntropy(weight, ignored_index=outputs.IGNORED)(logits(), some)
-    torch.testing.assert_close(found, each[some != outputs.IGNORED].mean(), rtol=ROUNDING, atol=0)
+    result = BinaryCrossEntropy(weight, ignored_index=outputs.IGNORED)(logits(), some)
+    torch.testing.assert_close(result, value[some != outputs.IGNORED].mean(), rtol=ROUNDING, atol=0)
 
 
 def test_an_all_ignored_batch_has_zero_loss_weight_and_gradients():
@@ -116,8 +116,8 @@ def test_an_all_ignored_batch_has_zero_loss_weight_and_gradients():
 
 def test_half_precision_is_summed_up_in_full():
     exact = CrossEntropy(WEIGHTS)(logits().bfloat16().float(), labels())
-    found = CrossEntropy(WEIGHTS)(logits().bfloat16(), labels())
-    assert found.dtype == torch.float32 and torch.equal(found, exact)
+    result = CrossEntropy(WEIGHTS)(logits().bfloat16(), labels())
+    assert result.dtype == torch.float32 and torch.equal(result, exact)
 
 
 def focal(output, targets, gamma=2.0):
@@ -170,12 +170,12 @@ def test_uneven_micro_batches_equal_one_batch_for_every_loss(loss):
         assert output.weight == outputs.loss_weight(output.item)
         accumulator.add(output.gradients, output.weight)
     whole = model.train_step(Batch(inputs, labels()))
-    found = accumulator.mean()
-    assert [*found] == [*whole.gradients]
+    result = accumulator.mean()
+    assert [*result] == [*whole.gradients]
     for name, gradient in whole.gradients.items():
         # weights up to 3
-        torch.testing.assert_close(found[name], gradient, rtol=0, atol=4 * ROUNDING)
-    torch.testing.assert_close(found.loss, whole.item.loss, rtol=4 * ROUNDING, atol=0)
+        torch.testing.assert_close(result[name], gradient, rtol=0, atol=4 * ROUNDING)
+    torch.testing.assert_close(result.loss, whole.item.loss, rtol=4 * ROUNDING, atol=0)
 
 
 @pytest.mark.parametrize("loss", IGNORED_LOSSES[:2])
@@ -185,9 +185,9 @@ def test_a_micro_batch_that_is_ignored_as_a_whole_changes_nothing(loss):
     for x, y in [(inputs[:7], targets[:7]), (inputs[:3], ignored), (inputs[7:], targets[7:])]:
         output = model.train_step(Batch(x, y))
         accumulator.add(output.gradients, output.weight)
-    found = accumulator.mean()
+    result = accumulator.mean()
     for name, gradient in model.train_step(Batch(inputs, targets)).gradients.items():
-        torch.testing.assert_close(found[name], gradient, rtol=0, atol=4 * ROUNDING)
+        torch.testing.assert_close(result[name], gradient, rtol=0, atol=4 * ROUNDING)
 
 
 @pytest.mark.parametrize("loss", IGNORED_LOSSES)

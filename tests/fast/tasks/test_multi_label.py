@@ -54,12 +54,12 @@ def test_single_labels_may_be_ignored_and_eight_uneven_batches_equal_one(ignored
     for x, y in zip(inputs.split(SIZES), targets.split(SIZES), strict=True):
         output = model.train_step(Batch(x, y))
         accumulator.add(output.gradients, output.weight)
-    found, whole = accumulator.mean(), model.train_step(Batch(inputs, targets))
+    actual, whole = accumulator.mean(), model.train_step(Batch(inputs, targets))
     assert torch.equal(whole.item.targets == outputs.IGNORED, targets == ignored)
     assert whole.weight == outputs.num_targets(whole.item) == (targets != ignored).sum()
     for name, gradient in whole.gradients.items():
         # float32: sums of 93 terms of order 3, and a handful of roundings each to make a term
-        torch.testing.assert_close(found[name], gradient, rtol=0, atol=3 * 64 * 2**-24)
+        torch.testing.assert_close(actual[name], gradient, rtol=0, atol=3 * 64 * 2**-24)
 
 
 def test_what_is_no_answer_is_reported_by_sample_and_place():

@@ -134,10 +134,10 @@ def test_eight_uneven_micro_batches_equal_one_batch_to_rounding():
     for x, y in zip(batch().inputs.split(SIZES), batch().targets.split(SIZES), strict=True):
         output = model.train_step(Batch(x, y))
         accumulator.add(output.gradients, output.weight)
-    found, whole = accumulator.mean(), model.train_step(batch())
+    actual, whole = accumulator.mean(), model.train_step(batch())
     for name, gradient in whole.gradients.items():
         # float32: sums of 62 terms of order 1, and a handful of roundings each to make a term
-        torch.testing.assert_close(found[name], gradient, rtol=0, atol=128 * 2**-24)
+        torch.testing.assert_close(actual[name], gradient, rtol=0, atol=128 * 2**-24)
 
 
 def test_mean_and_spread_follow_the_model_and_are_no_part_of_its_state():

@@ -45,11 +45,11 @@ def test_a_weight_of_3_is_the_sample_three_times(name):
     expected = task.train_step(Batch(INPUTS[rows], targets[rows]))
     for scale in (1.0, 0.125):  # only ratios matter
         weights = REPEATS * scale
-        found = task.train_step(WeightedBatch(INPUTS, targets, weights))
-        assert float(found.item.loss) == pytest.approx(float(expected.item.loss), rel=1e-5)
-        assert float(found.weight) == pytest.approx(float(expected.weight) * scale, rel=1e-6)
+        result = task.train_step(WeightedBatch(INPUTS, targets, weights))
+        assert float(result.item.loss) == pytest.approx(float(expected.item.loss), rel=1e-5)
+        assert float(result.weight) == pytest.approx(float(expected.weight) * scale, rel=1e-6)
         for key, gradient in expected.gradients.items():  # sums in another order
-            assert torch.allclose(found.gradients[key], gradient, rtol=1e-4, atol=1e-6)
+            assert torch.allclose(result.gradients[key], gradient, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["classes", "class weights", "values"])
@@ -79,8 +79,8 @@ def test_weights_stay_with_their_samples():
     weights = REPEATS.float()
     dataset = ArrayDataset(INPUTS, REPEATS, weights)
     together = Concatenated([dataset.subset([5, 0]), dataset])
-    for each in (dataset, dataset.subset([3, 1, 6, 2]), together):
-        loader = DataLoader(each, ArrayBatcher(), batch_size=2, shuffle_seed=3)
+    for value in (dataset, dataset.subset([3, 1, 6, 2]), together):
+        loader = DataLoader(value, ArrayBatcher(), batch_size=2, shuffle_seed=3)
         for batch in loader.epoch(1):
             assert torch.equal(batch.weights, batch.targets.float())
 
@@ -142,9 +142,9 @@ def test_a_loss_that_vmap_cannot_take_is_computed_sample_by_sample(loss):
     torch.manual_seed(1)
     task, weights = Regressor(nn.Linear(4, 1), loss), torch.arange(7) / 3
     targets = INPUTS[:, :1]
-    found = task.train_step(WeightedBatch(INPUTS, targets, weights)).item
+    result = task.train_step(WeightedBatch(INPUTS, targets, weights)).item
     errors_of_samples = (task.network(INPUTS) - targets).abs()[:, 0]
-    torch.testing.assert_close(found.loss, ((weights * errors_of_samples).sum() / 7).detach())
+    torch.testing.assert_close(result.loss, ((weights * errors_of_samples).sum() / 7).detach())
 
 
 def test_a_sample_of_weight_0_may_have_a_loss_of_nan():

@@ -79,9 +79,9 @@ def test_targets_of_any_integer_type_count_as_int64(kind, dtype):
         other = {k: v.to(dtype) if not v.is_floating_point() else v for k, v in batch.items()}
     else:
         other = Batch(batch.inputs, batch.targets.to(dtype))
-    found = task.valid_step(other)
-    assert found.loss == expected.loss and found.targets.equal(expected.targets)
-    assert found.targets.dtype == torch.int64 and int(found.weight) == int(expected.weight)
+    result = task.valid_step(other)
+    assert result.loss == expected.loss and result.targets.equal(expected.targets)
+    assert result.targets.dtype == torch.int64 and int(result.weight) == int(expected.weight)
 
 
 class Called(nn.Module):

@@ -24,7 +24,7 @@ def test_scores_and_losses_of_classes():
     targets = torch.tensor([0, 1, -100])
     classes, worst = read(ClassificationOutput(LOSS, logits, targets, has_ignored=True))
 
-    assert [(each.name, each.recall, each.support) for each in classes] == [
+    assert [(class_name.name, class_name.recall, class_name.support) for class_name in classes] == [
         ("a", 1.0, 1), ("b", 0.0, 1),
     ]  # fmt: skip
     assert [index for index, _ in worst] == [1, 0]

@@ -152,11 +152,11 @@ def test_labels_agree_with_the_metrics_where_probabilities_are_equal():
     identity = torch.nn.Identity()
     logits = torch.tensor([[0.0, 0.0], [0.0, 1e-9], [1e-9, 0.0], [-1e-9, -1e-8]])
     labels = predictions.of_batch(Classifier(identity), logits, {}, [*"abcd"])
-    assert [int(each.label) for each in labels] == logits.argmax(-1).tolist() == [0, 1, 0, 0]
+    assert [int(label.label) for label in labels] == logits.argmax(-1).tolist() == [0, 1, 0, 0]
     column = torch.tensor([-1e-9, 0.0, 1e-9])
     answers = predictions.of_batch(BinaryClassifier(identity), column, {}, [*"abc"])
     several = predictions.of_batch(MultiLabelClassifier(identity), column[:, None], {}, [*"abc"])
     item = BinaryClassifier(identity).valid_step(Batch(column, torch.tensor([0, 0, 1])))
     assert HammingAccuracy()(item)[0].all()
-    assert [each.label for each in answers] == ["0", "0", "1"]
-    assert [each.labels for each in several] == [(), (), ("0",)]
+    assert [answer.label for answer in answers] == ["0", "0", "1"]
+    assert [value.labels for value in several] == [(), (), ("0",)]

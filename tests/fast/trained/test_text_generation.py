@@ -38,14 +38,14 @@ def test_the_text_is_that_of_the_tokens_of_generate():
     generator = torch.Generator().manual_seed(5)
     tokens = model.network.generate(torch.tensor([[2, 0]]), 20, generator=generator, **settings)
 
-    found = text(model, "éa", 20, seed=5, **settings)
-    assert found == "".join("abé"[token] for token in tokens[0])
+    result = text(model, "éa", 20, seed=5, **settings)
+    assert result == "".join("abé"[token] for token in tokens[0])
 
 
 def test_a_character_of_several_bytes_comes_whole_and_others_are_replaced():
     said = [*"é€".encode(), 0xFF, *b"a", *"é".encode()[:1]]
-    found = [*text_generation.pieces(LanguageModel(Saying(said)), "x", len(said))]
-    assert found == ["", "é", "", "", "€", "\ufffd", "a", "", "\ufffd"]
+    result = [*text_generation.pieces(LanguageModel(Saying(said)), "x", len(said))]
+    assert result == ["", "é", "", "", "€", "\ufffd", "a", "", "\ufffd"]
 
 
 @pytest.mark.parametrize("seed", [10**21, -(10**21), 2**64])

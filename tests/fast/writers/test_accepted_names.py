@@ -67,9 +67,9 @@ def test_every_class_has_its_value_in_json_lines(tmp_path):
     assert writer.close() is None
 
     (line,) = (tmp_path / "metrics.jsonl").read_bytes().splitlines()
-    found = json.loads(line)
-    values = [*found.values()][4:]
-    assert [found[name] for name in ("split", "updates", "epoch")] == ["valid", 3, 1]
+    record = json.loads(line)
+    values = [*record.values()][4:]
+    assert [record[name] for name in ("split", "updates", "epoch")] == ["valid", 3, 1]
     assert values == [*map(float, range(len(CLASSES)))]
 
 

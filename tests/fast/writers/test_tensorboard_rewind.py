@@ -99,7 +99,7 @@ def test_later_files_are_removed_except_the_last_of_a_folder(tmp_path):
         other.write_text("somebody's")
     writer = TensorBoardWriter(tmp_path)
     (own,) = [path for path in tmp_path.glob(FILES) if path.stat().st_mtime_ns == max(
-        found.stat().st_mtime_ns for found in tmp_path.glob(FILES))]  # fmt: skip
+        result.stat().st_mtime_ns for result in tmp_path.glob(FILES))]  # fmt: skip
     writer.rewind(nothing, 0)
     writer.close()
     for folder in (tmp_path, tmp_path / "train", tmp_path / "valid"):
@@ -135,8 +135,8 @@ def test_what_was_read_before_is_forgotten(tmp_path, module):
     }
     resumed(tmp_path, position, 7, 20).close()
     for split, steps in {"train": list(range(1, 21)), "valid": [3, 6, 9, 12, 15, 18]}.items():
-        found = read[split].Reload()
-        shown = found.Scalars("loss") if module is event_accumulator else found.Tensors("loss")
+        result = read[split].Reload()
+        shown = result.Scalars("loss") if module is event_accumulator else result.Tensors("loss")
         assert [event.step for event in shown] == steps
 
 

@@ -100,8 +100,8 @@ def test_all_scalars_of_a_log_point_are_one_event(written):
 
 
 def test_the_test_set_is_not_shown(written):
-    found = {path.name for path in written.iterdir() if path.is_dir()}
-    assert found == {"train", "valid", "hparams"}
+    names = {path.name for path in written.iterdir() if path.is_dir()}
+    assert names == {"train", "valid", "hparams"}
     shown = {
         value
         for part in ("train", "valid")
@@ -116,8 +116,8 @@ def test_averaged_weights_are_a_run_of_their_own_unless_on_the_test_set(tmp_path
     for split, loss in (("valid", 0.5), ("valid-ema", 0.25), ("test", 2.0), ("test-ema", 4.0)):
         writer.write(Point(split, 21, 1, {"loss": loss}, whole_epoch=True))
     writer.close()
-    found = {path.name for path in tmp_path.iterdir() if path.is_dir()}
-    assert found == {"valid", "valid-ema", "hparams"}
+    names = {path.name for path in tmp_path.iterdir() if path.is_dir()}
+    assert names == {"valid", "valid-ema", "hparams"}
     assert scalars(tmp_path / "valid-ema") == {"loss": [(21, 0.25)], "epoch": [(21, 1.0)]}
 
 
@@ -142,7 +142,7 @@ def test_a_layout_puts_every_split_of_a_metric_on_one_chart(written):
     }
     assert charts["metrics"] == {"loss": ["^loss(/.*)?$"], "accuracy": ["^accuracy(/.*)?$"]}
     assert charts["training"]["learning rate"] == ["^lr/.*$"]
-    patterns = [tag for each in charts.values() for tags in each.values() for tag in tags]
+    patterns = [tag for entry in charts.values() for tags in entry.values() for tag in tags]
     shown = {tag for part in ("train", "valid") for tag in scalars(written / part)} - {"epoch"}
     assert [tag for tag in shown if sum(bool(re.match(p, tag)) for p in patterns) != 1] == []
 
@@ -174,51 +174,56 @@ def uneven(*shape, dtype=torch.float32):
 )
 def test_a_histogram_is_that_of_numpy(tmp_path, dtype):
     tensor = (10 * uneven(7, 13, 5)).to(dtype)
-    found, values = histogram_of(tmp_path, tensor), tensor.double().numpy()
+    actual, values = histogram_of(tmp_path, tensor), tensor.double().numpy()
     counts, edges = numpy.histogram(values, bins=64)
-    assert found.bucket == counts.tolist()
+    assert actual.bucket == counts.tolist()
     # edges by another formula, each of a few roundings
     numpy.testing.assert_allclose(
-        found.bucket_limit, edges[1:], rtol=0, atol=4 * 2**-52 * numpy.abs(values).max()
+        actual.bucket_limit, edges[1:], rtol=0, atol=4 * 2**-52 * numpy.abs(values).max()
     )
-    assert (found.min, found.max, found.num) == (values.min(), values.max(), 7 * 13 * 5)
-    assert found.bucket_limit[-1] == found.max
+    assert (actual.min, actual.max, actual.num) == (values.min(), values.max(), 7 * 13 * 5)
+    assert actual.bucket_limit[-1] == actual.max
     # sums of 455 numbers in another order
     numpy.testing.assert_allclose(
-        found.sum, values.sum(), rtol=0, atol=455 * 2**-52 * numpy.abs(values).sum()
+        actual.sum, values.sum(), rtol=0, atol=455 * 2**-52 * numpy.abs(values).sum()
     )
-    numpy.testing.assert_allclose(found.sum_squares, (values**2).sum(), rtol=455 * 2**-52)
+    numpy.testing.assert_allclose(actual.sum_squares, (values**2).sum(), rtol=455 * 2**-52)
 
 
 def test_a_histogram_by_hand(tmp_path):
     # from -1 to 1 a bucket is 1/32 wide: -1 is in the first, 0 begins the 33rd, 31/32 begins the
     # last, which includes 1 too
-    found = histogram_of(tmp_path, torch.tensor([[-1.0, 0.0, 0.0], [31 / 32, 1.0, -1 / 64]]))
-    assert {number: count for number, count in enumerate(found.bucket) if count} == {
+    histogram = histogram_of(tmp_path, torch.tensor([[-1.0, 0.0, 0.0], [31 / 32, 1.0, -1 / 64]]))
+    assert {number: count for number, count in enumerate(histogram.bucket) if count} == {
         0: 1.0, 31: 1.0, 32: 2.0, 63: 2.0,
     }  # fmt: skip
-    assert found.bucket_limit == [(number + 1) / 32 - 1 for number in range(64)]
-    assert (found.min, found.max, found.num, found.sum) == (-1.0, 1.0, 6, 31 / 32 - 1 / 64)
-    assert found.sum_squares == 2 + (31 / 32) ** 2 + (1 / 64) ** 2
+    assert histogram.bucket_limit == [(number + 1) / 32 - 1 for number in range(64)]
+    assert (histogram.min, histogram.max, histogram.num, histogram.sum) == (
+        -1.0,
+        1.0,
+        6,
+        31 / 32 - 1 / 64,
+    )
+    assert histogram.sum_squares == 2 + (31 / 32) ** 2 + (1 / 64) ** 2
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, -3e38])
 def test_values_that_are_all_equal_are_one_bucket_of_no_width(tmp_path, value):
     tensor = torch.full((3, 5), value)
-    found = histogram_of(tmp_path, tensor)
+    histogram = histogram_of(tmp_path, tensor)
     exact = tensor[0, 0].item()
-    assert (found.min, found.max, found.num) == (exact, exact, 15)
-    assert (found.bucket_limit, found.bucket) == ([exact], [15.0])
+    assert (histogram.min, histogram.max, histogram.num) == (exact, exact, 15)
+    assert (histogram.bucket_limit, histogram.bucket) == ([exact], [15.0])
 
 
 def test_only_finite_values_are_counted(tmp_path):
     tensor = torch.tensor([1.0, torch.nan, -1.0, torch.inf, 0.5, -torch.inf])
-    found, expected = (
+    actual, expected = (
         histogram_of(tmp_path / "a", tensor),
         histogram_of(tmp_path / "b", torch.tensor([1.0, -1.0, 0.5])),
     )
-    assert found == expected
-    assert (found.num, found.sum, found.sum_squares) == (3, 0.5, 2.25)
+    assert actual == expected
+    assert (actual.num, actual.sum, actual.sum_squares) == (3, 0.5, 2.25)
 
 
 @pytest.mark.parametrize(
@@ -264,8 +269,8 @@ def test_scalars_and_histograms_of_a_log_point_are_one_event(tmp_path):
         == ["loss", "epoch", "weights/a", "gradients/a"]
         for event in points
     )
-    found = histograms(tmp_path / "train")
-    numbers = {tag: [each.num for each in steps.values()] for tag, steps in found.items()}
+    result = histograms(tmp_path / "train")
+    numbers = {tag: [step.num for step in steps.values()] for tag, steps in result.items()}
     assert numbers == {"weights/a": [20, 41], "gradients/a": [60, 123]}  # fmt: skip
 
 
@@ -310,10 +315,10 @@ def test_hyperparameters_start_a_session_and_never_an_experiment(tmp_path):
     messages = hparams(tmp_path / "hparams")
     assert set(messages) == {"_hparams_/session_start_info", "_hparams_/session_end_info"}
     start = metadata.parse_session_start_info_plugin_data(messages["_hparams_/session_start_info"])
-    found = {
+    result = {
         name: getattr(value, value.WhichOneof("kind")) for name, value in start.hparams.items()
     }
-    assert found == {"lr": 0.001, "seed": 7.0, "optimizer": "Adam", "amsgrad": "False"}
+    assert result == {"lr": 0.001, "seed": 7.0, "optimizer": "Adam", "amsgrad": "False"}
 
 
 @pytest.mark.parametrize(
@@ -397,13 +402,13 @@ def test_a_graph_has_a_node_for_each_operation_unless_switched_off(tmp_path):
         writer = TensorBoardWriter(tmp_path / name, **options)
         writer.show_graph(lambda: operations)
         writer.close()
-    (found,) = [event.graph_def for event in events(tmp_path / "on") if event.graph_def]
-    nodes = GraphDef.FromString(found).node
+    (actual,) = [event.graph_def for event in events(tmp_path / "on") if event.graph_def]
+    nodes = GraphDef.FromString(actual).node
     assert [(node.name, node.op, [*node.input]) for node in nodes] == [
         ("inputs", "input", []), ("Linear[head]/linear", "linear", ["inputs"]),
     ]  # fmt: skip
     (shape,) = nodes[1].attr["_output_shapes"].list.shape
-    assert [each.size for each in shape.dim] == [1, 2]
+    assert [value.size for value in shape.dim] == [1, 2]
     assert nodes[1].attr["weights"].s == b"head.weight [2, 3]"
     assert not any(event.graph_def for event in events(tmp_path / "off"))
 

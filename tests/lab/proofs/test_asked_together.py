@@ -34,15 +34,21 @@ def run(tmp_path_factory):
 
 def test_two_processes_ask_what_two_trained(run):
     done = json.loads(_in_two("-m", "andiron", "recheck", run, "--from-start", "--json"))
-    assert done["same_bits"] and [each["last"] for each in done["segments"]] == [10, 15, 20, 25, 30]
-    assert all(each["tensors"] and each["values"] for each in done["segments"])
+    assert done["same_bits"] and [value["last"] for value in done["segments"]] == [
+        10,
+        15,
+        20,
+        25,
+        30,
+    ]
+    assert all(value["tensors"] and value["values"] for value in done["segments"])
 
     (asked,) = _in_two("-m", "andiron", "samples", run, "--update", 12, "--json").splitlines()
     answer = json.loads(asked)
     (update,) = answer["updates"]
-    losses = [each["loss"] for each in update["samples"]]
+    losses = [value["loss"] for value in update["samples"]]
     assert answer["differences"] == [] and losses == sorted(losses, reverse=True)
-    assert len({each["index"] for each in update["samples"]}) == 130
+    assert len({value["index"] for value in update["samples"]}) == 130
     assert sum(losses) / 130 == pytest.approx(update["loss"], rel=1e-5)
 
 
@@ -60,7 +66,7 @@ def test_bisect_starts_as_many_processes_as_trained_the_run(run):
 def test_each_process_has_its_own_part_of_an_update(run):
     made, said = conditions.made(conditions.Side(str(run)), 10, range(12, 13))
     inputs = [made[f"input of rank {rank}: {rank} inputs"] for rank in range(2)]
-    assert [len(each) for each in inputs] == [65, 65] and not inputs[0].equal(inputs[1])
+    assert [len(input_) for input_ in inputs] == [65, 65] and not inputs[0].equal(inputs[1])
     gradients = [made[f"gradient of rank {rank}: network.head.3.weight"] for rank in range(2)]
     assert gradients[0].equal(gradients[1]) and not said
 

@@ -29,9 +29,9 @@ def saves_for_ever(folder: Path, ready: int, made: Made) -> None:
     checkpointer.SECONDS_BETWEEN_WRITES = 0.0
     saver, updates = FileCheckpointer(folder, KeepLast(2)), 0
     if any(folder.glob("step-*")):
-        path, found = newest_whole(folder)
-        saver.adopt(path, found)
-        updates = found.state["updates"]
+        path, actual = newest_whole(folder)
+        saver.adopt(path, actual)
+        updates = actual.state["updates"]
     os.write(ready, b".")
     while True:
         updates += APART
@@ -62,11 +62,11 @@ def main() -> None:
         if not any(name.startswith("step-") for name in names):
             left = {"updates": 0, "whole": True}
         else:
-            path, found = newest_whole(folder)
-            updates = found.state["updates"]
+            path, actual = newest_whole(folder)
+            updates = actual.state["updates"]
             left = {
                 "updates": updates,
-                "whole": equal(found, made(updates, megabytes=MEGABYTES))
+                "whole": equal(actual, made(updates, megabytes=MEGABYTES))
                 and path.name == f"step-{updates}",
             }
         print(json.dumps({**left, "names": names}), flush=True)

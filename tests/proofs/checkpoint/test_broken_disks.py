@@ -177,7 +177,7 @@ def test_one_that_was_lost_gives_its_place_back_to_what_is_on_the_disk(tmp_path,
         assert not saver.wait()
     assert saver.close()
     assert names(tmp_path) == {"step-10", "step-30"}
-    assert [each["name"] for each in load(tmp_path / "step-30").state["checkpoints"]] == [
+    assert [value["name"] for value in load(tmp_path / "step-30").state["checkpoints"]] == [
         "step-10", "step-30",
     ]  # fmt: skip
 
@@ -296,8 +296,8 @@ def killed(folder, rounds, seed, kind):
 @pytest.mark.parametrize("kind", ["big", "frozen"])
 def test_after_any_kill_the_newest_checkpoint_is_whole_and_work_continues(tmp_path, kind):
     rounds = killed(tmp_path / "checkpoints", 20, 5, kind)
-    assert len(rounds) == 20 and all(each["whole"] for each in rounds)
-    updates = [each["updates"] for each in rounds]
+    assert len(rounds) == 20 and all(value["whole"] for value in rounds)
+    updates = [value["updates"] for value in rounds]
     assert updates == sorted(updates) and updates[-1] > updates[0]
     again = FileCheckpointer(tmp_path / "checkpoints", KeepLast(2))
     again.adopt(*newest_whole(tmp_path / "checkpoints"))

@@ -83,8 +83,8 @@ def change(shelf, name, draw):
     """Changes one file of step-20 in one way; which that was."""
     path = shelf / "run" / "step-20" / name
     others = [
-        (each / name).read_bytes()
-        for each in (shelf / "other" / "step-20", shelf / "run" / "step-10")
+        (value / name).read_bytes()
+        for value in (shelf / "other" / "step-20", shelf / "run" / "step-10")
     ]
     others += [(path.parent / other).read_bytes() for other in sorted(ALL_FILES)]
     way = draw.choice(WAYS)
@@ -104,7 +104,7 @@ def test_a_changed_file_is_detected_or_harmless_and_the_previous_is_used(shelf, 
     for number in range(MUTATIONS):
         way = change(shelf, name, draw)
         try:
-            found = load(folder)
+            record = load(folder)
         except errors.DataError as error:
             refused += 1
             assert str(error).startswith(f"{folder}/") and error.args[0].count(";") >= 1
@@ -112,7 +112,7 @@ def test_a_changed_file_is_detected_or_harmless_and_the_previous_is_used(shelf, 
             assert path.name == "step-10" and equal(before, rich(10)), (number, way)
             shutil.rmtree(shelf / "run" / "step-20.damaged")
         else:
-            assert equal(found, rich(20)), (number, way)
+            assert equal(record, rich(20)), (number, way)
             assert newest_whole(shelf / "run")[0] == folder
             shutil.rmtree(folder)
         shutil.copytree(whole, folder)
@@ -136,7 +136,7 @@ def test_a_changed_file_of_frozen_weights_is_named_or_harmless(tmp_path):
         if changed is not None:
             (folder / FROZEN).write_bytes(changed)
         try:
-            found = load(folder)
+            record = load(folder)
         except errors.FrozenFileError as error:
             refused += 1
             assert str(error).startswith(f"{folder / FROZEN}: ")
@@ -144,12 +144,12 @@ def test_a_changed_file_of_frozen_weights_is_named_or_harmless(tmp_path):
                 serialization.load_tensors(folder / "model.safetensors")
             assert newest_whole(tmp_path)[0].name == "step-10" and folder.exists()
         else:
-            assert equal(found, expected), (number, way)
+            assert equal(record, expected), (number, way)
     assert refused >= 0.8 * MUTATIONS
 
 
 def test_all_files_swapped_for_another_checkpoints_are_found(shelf):
     shutil.rmtree(shelf / "run" / "step-20")
     shutil.copytree(shelf / "run" / "step-10", shelf / "run" / "step-20")
-    path, found = newest_whole(shelf / "run")
-    assert path.name == "step-10" and equal(found, rich(10))
+    path, actual = newest_whole(shelf / "run")
+    assert path.name == "step-10" and equal(actual, rich(10))

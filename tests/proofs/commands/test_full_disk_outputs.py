@@ -30,7 +30,7 @@ def test_a_full_disk_leaves_the_old_output_and_no_part_of_the_new(name, finished
         places = {"RUN": str(finished_digits), "DISK": str(disk)}
         main, *arguments = COMMANDS[name]
         for word, path in places.items():
-            arguments = [each.replace(word, path) for each in arguments]
+            arguments = [argument.replace(word, path) for argument in arguments]
         ended = called(main, *arguments)
         assert sorted(os.listdir(disk)) == ["filler", "out.safetensors"]
         assert (disk / "out.safetensors").read_bytes() == b"old"

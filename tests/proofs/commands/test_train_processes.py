@@ -53,9 +53,9 @@ def test_a_signal_ends_the_run_as_interrupted_with_its_checkpoints_whole(tmp_pat
     process = start(tmp_path, "num_epochs=100000", "hydra.run.dir=run")
     until(lambda: list(tmp_path.glob("run/checkpoints/step-*")))
     process.send_signal(number)
-    found, _, error = finish(process)
+    actual, _, error = finish(process)
 
-    assert found == code and "Traceback" not in error
+    assert actual == code and "Traceback" not in error
     assert status(tmp_path / "run")["status"] == "interrupted"
     saved = [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()]
     # no part of one

@@ -5,14 +5,14 @@ from proofs import moved_together
 
 def test_no_pixel_disagrees_and_no_class_is_invented():
     kinds, names = moved_together.VOID, moved_together.AUGMENTATIONS
-    found = {
+    result = {
         (name, dtype): moved_together.measured(names[name], 500, dtype)
         for name in names for dtype in kinds
     }  # fmt: skip
     assert len(names) >= 27
     wrong = {
-        place: each for place, each in found.items()
-        if each["agreement"] != 1 or each["invented"] or not each["same types"]
-        or each["counted"] < 0.15
+        place: value for place, value in result.items()
+        if value["agreement"] != 1 or value["invented"] or not value["same types"]
+        or value["counted"] < 0.15
     }  # fmt: skip
     assert not wrong

@@ -61,9 +61,9 @@ def test_reading_a_file_in_random_batches_takes_constant_memory(tmp_path, megaby
         timeout=300,
         check=True,
     )
-    found = json.loads(done.stdout)
+    record = json.loads(done.stdout)
     file.unlink()
-    assert (found["total"], found["bytes"]) == (rows * (rows - 1) // 2, rows * ROW)
+    assert (record["total"], record["bytes"]) == (rows * (rows - 1) // 2, rows * ROW)
     # 16 bytes a sample for its index and its place in the order (10 MB for the large file), and a
     # few batches of 200 KB
-    assert found["grown_kib"] < 24 * 1024
+    assert record["grown_kib"] < 24 * 1024

@@ -139,4 +139,4 @@ def test_a_detached_run_continues_and_resumes_exactly_if_tmux_is_killed(
         assert ended.code == 0, ended.errors
     weights = [safetensors.torch.load_file(tmp_path / name / "model.safetensors")
                for name in ("run", "whole")]  # fmt: skip
-    assert all(torch.equal(each, weights[1][name]) for name, each in weights[0].items())
+    assert all(torch.equal(weight, weights[1][name]) for name, weight in weights[0].items())

@@ -24,7 +24,7 @@ FOLDER = "hydra.run.dir=run"
 @pytest.fixture
 def passes(monkeypatch):
     """The outputs of every evaluation, in order: validation last but one, test last."""
-    found, measure = [], evaluation.measure
+    actual, measure = [], evaluation.measure
 
     def spied(model, loader, tally, **options):
         add, outputs = tally.add, []
@@ -35,11 +35,11 @@ def passes(monkeypatch):
 
         monkeypatch.setattr(tally, "add", adds)
         values = measure(model, loader, tally, **options)
-        found.append(torch.cat(outputs))
+        actual.append(torch.cat(outputs))
         return values
 
     monkeypatch.setattr(evaluation, "measure", spied)
-    return found
+    return actual
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ NETWORK = ("model.dim=16", "model.layers=1", "model.heads=2")
 POEM = ("path=poem.txt", "context_length=16", "level=characters")
 INNER_CSV = ("data@data.data=csv", "data.data.path=flowers.csv", "data.data.target=kind",
              "data.data.exclude=[colour]")  # fmt: skip
-INNER_TEXT = ("data@data.data=text", *(f"data.data.{each}" for each in POEM), *NETWORK)
+INNER_TEXT = ("data@data.data=text", *(f"data.data.{value}" for value in POEM), *NETWORK)
 # by data set and task: the options, and how the inputs are given again
 CASES = {
     ("digits", "classification"): (("model=convnet", "precision=bf16"), as_they_are),
@@ -105,7 +105,7 @@ CASES = {
     ("csv_regression", "regression"): ((FLOWERS, *MEASURED), as_csv),
     ("diabetes", "regression"): ((), as_mappings),
     ("digit_pairs", "multilabel"): (("data.num_pairs=60",), as_arrays),
-    ("text", "language_model"): ((*(f"data.{each}" for each in POEM), *NETWORK), as_they_are),
+    ("text", "language_model"): ((*(f"data.{value}" for value in POEM), *NETWORK), as_they_are),
     ("safetensors", "classification"): ((*STORED, "data.targets=classes"), as_arrays),
     ("safetensors", "binary"): ((*STORED, "data.targets=two"), as_arrays),
     ("safetensors", "multilabel"): ((*STORED, "data.targets=labels"), as_they_are),
@@ -195,10 +195,10 @@ def test_predictions_and_metrics_are_the_bits_of_the_run(data, task, passes, req
     run = andiron.load("run", trust=["points"])
 
     for part, expected in ((run.data.valid, valid), (run.data.test, test)):
-        found = run.predict(given(run, part))
-        assert torch.equal(torch.stack([each.output for each in found]), expected)
+        result = run.predict(given(run, part))
+        assert torch.equal(torch.stack([value.output for value in result]), expected)
     measured = evaluating.evaluate(run, run.data, "test", worst=3)
     rows = [row for row in run.summary["metrics"] if row["split"] == "test"]
     assert measured.values == {row["metric"]: row["last"] for row in rows}
     assert len(measured.worst) == 3
-    assert {each.true for each in measured.worst} != {""}
+    assert {value.true for value in measured.worst} != {""}

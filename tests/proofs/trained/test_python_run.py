@@ -157,7 +157,7 @@ def test_a_network_alone_is_put_into_the_recorded_task(whole):
     run = andiron.load(whole, model=network)
     assert run.model.network is network
     expected = andiron.load(whole).model.state_dict()
-    assert all(torch.equal(expected[name], each) for name, each in run.model.state_dict().items())
+    assert all(torch.equal(expected[name], value) for name, value in run.model.state_dict().items())
 
 
 def test_a_killed_run_is_shown_as_killed_and_resumes(tmp_path):
@@ -198,7 +198,7 @@ def test_every_command_gives_an_answer_or_the_remedy(whole, own, tmp_path):
         (train.main, (f"resume={whole}",), code, f"run its code again ({own.parent}"),
     ):  # fmt: skip
         for run, expected in ((whole, answer), (own, of_own)):
-            named = [str(each).replace(str(whole), str(run)) for each in arguments]
+            named = [str(argument).replace(str(whole), str(run)) for argument in arguments]
             ended = called(main, *named, cwd=tmp_path)
             assert expected in ended.output + ended.errors, (named, ended)
             assert (ended.code == 0) == (not ended.errors), (named, ended)

@@ -19,17 +19,17 @@ pytestmark = pytest.mark.filterwarnings("default")  # those of mlflow's own code
 def stored(run_dir):
     """The store of a run folder, and the runs in it, oldest first."""
     client = mlflow.MlflowClient(f"sqlite:///{run_dir / 'mlflow' / 'store.db'}")
-    ids = [each.experiment_id for each in client.search_experiments()]
+    ids = [experiment.experiment_id for experiment in client.search_experiments()]
     return client, client.search_runs(ids, order_by=["attributes.start_time"])
 
 
 def logged(client, run, name):
     history = client.get_metric_history(run.info.run_id, name)
-    return [(each.step, each.value) for each in sorted(history, key=lambda each: each.step)]
+    return [(value.step, value.value) for value in sorted(history, key=lambda metric: metric.step)]
 
 
 def artifacts(client, run, folder=None):
-    return sorted(each.path for each in client.list_artifacts(run.info.run_id, folder))
+    return sorted(artifact.path for artifact in client.list_artifacts(run.info.run_id, folder))
 
 
 def test_values_of_both_splits_stand_at_their_update(tmp_path):
@@ -63,8 +63,8 @@ def test_every_class_has_its_value_whatever_its_name(tmp_path):
     writer.end_session(succeeded=True)
 
     client, (run,) = stored(tmp_path)
-    found = [run.data.metrics[writer._name(f"valid/{name}")] for name in CLASSES]
-    assert found == [*values.values()] and run.data.metrics["valid/epoch"] == 1
+    result = [run.data.metrics[writer._name(f"valid/{name}")] for name in CLASSES]
+    assert result == [*values.values()] and run.data.metrics["valid/epoch"] == 1
     assert len(run.data.metrics) == len(values) + len(many) + 1
     assert len(run.data.params) == len(CLASSES)
     names = [*map(writer._file_name, (f"valid/{name}" for name in pages))]

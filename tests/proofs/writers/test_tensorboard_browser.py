@@ -50,8 +50,8 @@ class Tabs:
 
     def visible(self, text, inside="body"):
         """Waits until an element that has this text is seen."""
-        found = self.page.locator(inside).get_by_text(text, exact=True)
-        found.locator("visible=true").first.wait_for()
+        result = self.page.locator(inside).get_by_text(text, exact=True)
+        result.locator("visible=true").first.wait_for()
 
     def node(self, name):
         """A node of the graph."""

@@ -51,8 +51,8 @@ def sweep(tmp_path_factory):
 @pytest.fixture(scope="module")
 def address(sweep, tmp_path_factory):
     """The address of a server of the sweep."""
-    with serving(sweep, tmp_path_factory.mktemp("server") / "output.txt") as found:
-        yield found
+    with serving(sweep, tmp_path_factory.mktemp("server") / "output.txt") as result:
+        yield result
 
 
 def ask(address, path, request=None):
@@ -102,7 +102,9 @@ def test_every_job_is_a_run_with_a_curve_for_each_split(address):
 def test_loss_is_on_one_chart_for_both_splits(address):
     all_runs(address)
     tags = until(
-        lambda: (found := ask(address, "data/plugin/scalars/tags")) and len(found) == 12 and found
+        lambda: (result := ask(address, "data/plugin/scalars/tags"))
+        and len(result) == 12
+        and result
     )
     for job in JOBS:
         of_training = {
@@ -168,8 +170,8 @@ def test_the_hparams_tab_has_the_metrics_of_the_summary_and_no_others(address, s
 def test_the_custom_scalars_tab_has_a_chart_for_each_metric(address):
     all_runs(address)
     layout = until(lambda: ask(address, "data/plugin/custom_scalars/layout"))
-    charts = {each["title"]: [chart["title"] for chart in each["chart"]]
-              for each in layout["category"]}  # fmt: skip
+    charts = {value["title"]: [chart["title"] for chart in value["chart"]]
+              for value in layout["category"]}  # fmt: skip
     assert charts["metrics"] == ["loss", "accuracy"]
     assert [*charts] == ["metrics", "training", "machine"]
 
@@ -182,7 +184,7 @@ def test_every_row_says_that_its_run_succeeded(address):
 def test_the_text_tab_has_the_pages_of_every_run(address):
     all_runs(address)
     pages = until(
-        lambda: (found := ask(address, "data/plugin/text/tags")) and len(found) == 4 and found
+        lambda: (result := ask(address, "data/plugin/text/tags")) and len(result) == 4 and result
     )
     names = "config", "param_groups", "provenance", "summary"
     expected = {f"{name}/text_summary" for name in names}
@@ -204,7 +206,7 @@ def test_the_histograms_tab_has_every_tensor_at_every_log_point(tmp_path):
     writer.close()
     with serving(tmp_path / "runs", tmp_path / "output.txt") as address:
         tags = until(lambda: ask(address, "data/plugin/histograms/tags"))
-        assert {run: set(found) for run, found in tags.items()} == {
+        assert {run: set(tag) for run, tag in tags.items()} == {
             "train": {"weights/a", "weights/equal"}
         }
         shown = ask(address, "data/plugin/histograms/histograms?run=train&tag=weights%2Fa")
@@ -237,7 +239,7 @@ def test_what_models_generate_and_tables_are_shown_beside_the_curves(tmp_path):
 
     with serving(tmp_path / "runs", tmp_path / "output.txt") as address:
         images = until(lambda: ask(address, "data/plugin/images/tags"))
-        texts = until(lambda: len(found := ask(address, "data/plugin/text/tags")) >= 5 and found)
+        texts = until(lambda: len(result := ask(address, "data/plugin/text/tags")) >= 5 and result)
         described = ask(
             address, "data/plugin/images/images?tag=generated&run=gan/tensorboard/valid&sample=0"
         )
@@ -296,13 +298,13 @@ def test_the_curve_of_a_fork_begins_at_its_fork_point_on_its_parents_axis(tmp_pa
 
 def curves(address):
     """Steps and losses by split."""
-    found = {}
+    result = {}
     for run in ask(address, "data/plugin/scalars/tags"):
         if run.endswith("/hparams"):
             continue
         shown = ask(address, f"data/plugin/scalars/scalars?run={run.replace('/', '%2F')}&tag=loss")
-        found[run.rpartition("/")[2]] = [(step, value) for _, step, value in shown]
-    return found
+        result[run.rpartition("/")[2]] = [(step, value) for _, step, value in shown]
+    return result
 
 
 def sessions(address):

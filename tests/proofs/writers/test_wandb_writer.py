@@ -46,9 +46,9 @@ def records(run_dir):
     """The content of each offline run of a folder, oldest first."""
     files = run_dir.glob("wandb/offline-run-*/*.wandb")
     for file in sorted(files, key=lambda file: file.stat().st_mtime):
-        while not exit_codes(found := list(records_of(file))):
+        while not exit_codes(result := list(records_of(file))):
             time.sleep(0.05)  # W&B's own process may still write after `finish` has returned
-        yield found
+        yield result
 
 
 def records_of(file):
@@ -63,10 +63,10 @@ def records_of(file):
             content = b""
 
 
-def history(found):
+def history(actual):
     """The logged values by step."""
     steps = {}
-    for record in found:
+    for record in actual:
         if record.WhichOneof("record_type") == "history":
             values = {
                 "/".join(item.nested_key) or item.key: json.loads(item.value_json)
@@ -76,8 +76,8 @@ def history(found):
     return steps
 
 
-def exit_codes(found):
-    return [each.exit.exit_code for each in found if each.WhichOneof("record_type") == "exit"]
+def exit_codes(actual):
+    return [value.exit.exit_code for value in actual if value.WhichOneof("record_type") == "exit"]
 
 
 def test_values_of_both_splits_stand_at_their_update(tmp_path):
@@ -90,18 +90,18 @@ def test_values_of_both_splits_stand_at_their_update(tmp_path):
     writer.end_session(succeeded=True)
     writer.close()
 
-    (found,) = records(tmp_path)
-    steps = history(found)
+    (actual,) = records(tmp_path)
+    steps = history(actual)
     assert steps[20]["train/loss"] == 0.5 and steps[20]["train/epoch"] == 1
     assert "train/loss" not in steps[21] and steps[21]["valid/loss"] == 0.75
     assert steps[40]["train/loss"] == 0.25
     config = {
         update.key: json.loads(update.value_json)
-        for record in found
+        for record in actual
         for update in (*record.config.update, *record.run.config.update)
     }
     assert config["lr"] == 0.1 and config["model"] == "MLP"
-    assert exit_codes(found) == [0]
+    assert exit_codes(actual) == [0]
     (page,) = tmp_path.glob("wandb/offline-run-*/files/media/html/text/config_*.html")
     assert "a &lt; b" in page.read_text()
 
@@ -122,8 +122,8 @@ def test_images_texts_and_histograms_go_along(tmp_path):
     )
     writer.end_session(succeeded=True)
 
-    (found,) = records(tmp_path)
-    (values,) = history(found).values()
+    (actual,) = records(tmp_path)
+    (values,) = history(actual).values()
     assert sum(values["valid/weight/values"]) == 2
     (folder,) = tmp_path.glob("wandb/offline-run-*/files/media")
     names = sorted(path.name.partition("_")[0] for path in folder.rglob("*.*"))
@@ -143,7 +143,7 @@ def test_a_resumed_run_continues_under_its_id(tmp_path):
     interrupted, failed = records(tmp_path)
     assert history(interrupted)[20]["train/loss"] == 0.5
     assert history(failed)[40]["train/loss"] == 0.25
-    ids = {record.run.run_id for found in (interrupted, failed) for record in found} - {""}
+    ids = {record.run.run_id for result in (interrupted, failed) for record in result} - {""}
     assert ids == {position["id"]}
     assert exit_codes(interrupted) == exit_codes(failed) == [1]
     assert any(record.HasField("preempting") for record in interrupted)
@@ -157,12 +157,12 @@ def test_a_fork_is_a_run_of_its_own_from_its_fork_point_on(tmp_path):
         assert called(train.main, *options, cwd=tmp_path).code == 0
 
     (parent,), (fork,) = (records(tmp_path / name) for name in starts)
-    ids = [{each.run.run_id for each in found} - {""} for found in (parent, fork)]
+    ids = [{value.run.run_id for value in result} - {""} for result in (parent, fork)]
     assert len(ids[0] | ids[1]) == 2
     before, after = (
-        {step: values["valid/loss"] for step, values in history(found).items()
+        {step: values["valid/loss"] for step, values in history(result).items()
          if "valid/loss" in values}
-        for found in (parent, fork)
+        for result in (parent, fork)
     )  # fmt: skip
     assert sorted(before) == [21, 42, 63] and after == {63: before[63]}
     assert [step for step, values in history(fork).items() if "train/loss" in values] == [60, 63]
@@ -174,8 +174,8 @@ def test_options_are_arguments_of_wandb_init(tmp_path):
     )
     writer.write(Point("train", 1, 1, {"loss": 0.5}))
     writer.end_session(succeeded=True)
-    (found,) = records(tmp_path)
-    run = next(each.run for each in found if each.WhichOneof("record_type") == "run")
+    (actual,) = records(tmp_path)
+    run = next(value.run for value in actual if value.WhichOneof("record_type") == "run")
     assert (run.project, run.run_group, list(run.tags)) == ("digits", "sweep", ["a"])
 
 

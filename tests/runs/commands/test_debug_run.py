@@ -27,7 +27,7 @@ def test_everything_is_tried_and_a_resume_is_compared(here):
     assert (summary["updates"], summary["epochs"]) == (8, 2)  # three whole batches and a half
     assert {row["split"] for row in summary["metrics"]} == {"train", "valid", "test"}
     resumes = json.loads((folder / "resumed" / "provenance.json").read_text())["resumes"]
-    assert [each["updates"] for each in resumes] == [2]
+    assert [resume["updates"] for resume in resumes] == [2]
     assert json.loads((folder / "straight" / "config.json").read_text())["debug"] is True
     latest = called(train.main, "resume=latest")
     assert latest.code == 1 and "resume=latest: no run in outputs/????-??-??/*" in latest.errors

@@ -57,8 +57,8 @@ def files_of(folder):
 
 def differences(parent, fork, since):
     """The differences of two finished runs in what came after an update."""
-    found = bit_comparison.compare(Path(parent), Path(fork))
-    return [str(each) for each in found if each.updates is None or each.updates > since]
+    result = bit_comparison.compare(Path(parent), Path(fork))
+    return [str(value) for value in result if value.updates is None or value.updates > since]
 
 
 def origin(folder):
@@ -177,8 +177,8 @@ REFUSED = {
 def test_what_cannot_be_forked_is_named_before_anything_is_written(parent):
     missing = {}
     for arguments, said in REFUSED.items():
-        if not re.search(said, found := refused(*arguments.split()), re.DOTALL):
-            missing[arguments] = found
+        if not re.search(said, result := refused(*arguments.split()), re.DOTALL):
+            missing[arguments] = result
     assert missing == {}
 
 

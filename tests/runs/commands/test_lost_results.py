@@ -110,7 +110,7 @@ def ended(finished_digits, made, here):
         output = f"written_{str(stream.name).strip('/').replace('/', '_')}"
         places = {"RUN": finished_digits, "OUTPUT": output, "MADE": made}
         for word, place in places.items():
-            given = [each.replace(word, str(place)) for each in given]
+            given = [value.replace(word, str(place)) for value in given]
         with stream:
             return called(printed_to(stream, main), *given, cwd=here)
 
@@ -120,16 +120,16 @@ def ended(finished_digits, made, here):
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_result_that_cannot_be_printed_is_an_error(ended, name):
-    found = ended(name, FULL.open("w", encoding="utf-8"))
+    result = ended(name, FULL.open("w", encoding="utf-8"))
     lost = "error: standard output cannot be written (No space left on device); it is incomplete\n"
-    assert found.code == 1
+    assert result.code == 1
     # with --json, log messages and an error's text are there too
-    assert found.errors.count(lost) == 1 if "--json" in name else found.errors == lost
+    assert result.errors.count(lost) == 1 if "--json" in name else result.errors == lost
 
     reader, writer = os.pipe()
     os.close(reader)
-    found = ended(name, open(writer, "w", encoding="utf-8"))
-    assert found.code == 141 and ("--json" in name or found.errors == "")
+    result = ended(name, open(writer, "w", encoding="utf-8"))
+    assert result.code == 141 and ("--json" in name or result.errors == "")
 
 
 def test_a_run_ends_well_whose_answer_is_lost_and_its_exit_code_says_so(here):
@@ -137,5 +137,5 @@ def test_a_run_ends_well_whose_answer_is_lost_and_its_exit_code_says_so(here):
     reader, writer = os.pipe()
     os.close(reader)
     with open(writer, "w", encoding="utf-8") as stream:
-        found = called(printed_to(stream, train.main), *arguments, cwd=here)
-    assert found.code == 141 and '"done"' in (here / "run" / "status.json").read_text()
+        result = called(printed_to(stream, train.main), *arguments, cwd=here)
+    assert result.code == 141 and '"done"' in (here / "run" / "status.json").read_text()

@@ -50,7 +50,7 @@ def contents(folder):
 
 def ended(command, place):
     main, *arguments = command
-    return called(main, *(each.replace("PLACE", str(place)) for each in arguments))
+    return called(main, *(argument.replace("PLACE", str(place)) for argument in arguments))
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -67,9 +67,9 @@ def test_nothing_of_the_users_is_replaced_and_nothing_is_computed(place, name, m
         ("run/../other/new.safetensors", f"is inside the run folder {place / 'other'}"),
         ("none/new.safetensors", "cannot be written (there is no folder none)"),
     ):
-        found = ended(FILES[name], target)
+        result = ended(FILES[name], target)
         message = f"error: {target}: {why}; name another file\n"
-        assert (found.code, found.output, found.errors) == (1, "", message)
+        assert (result.code, result.output, result.errors) == (1, "", message)
     assert contents(place) == before
 
 
@@ -93,22 +93,22 @@ def test_a_picture_to_predict_is_not_replaced(place, given, monkeypatch):
         names.seek(0)
         monkeypatch.setattr("sys.stdin", names)
         before = contents(place)
-        found = called(predict.main, "run", given, "--output", "pictures/0.png")
+        result = called(predict.main, "run", given, "--output", "pictures/0.png")
     why = "pictures/0.png: is an input of this command; name another file"
-    assert (found.code, found.errors) == (1, f"error: {why}\n") and contents(place) == before
+    assert (result.code, result.errors) == (1, f"error: {why}\n") and contents(place) == before
 
 
 def test_weights_to_import_are_not_replaced(place):
     os.link("weights.pt", "hard.safetensors")
-    found = ended(FILES["import_state_dict"], "hard.safetensors")
-    assert (found.code, "is an input of this command" in found.errors) == (1, True)
+    result = ended(FILES["import_state_dict"], "hard.safetensors")
+    assert (result.code, "is an input of this command" in result.errors) == (1, True)
 
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_no_folder_of_outputs_is_made_in_a_run(place, name):
     before = contents(place / "run")
-    found = ended(FOLDERS[name], place / "run" / "tensorboard")
-    assert found.code == 1 and f"is inside the run folder {place / 'run'}; " in found.errors
+    result = ended(FOLDERS[name], place / "run" / "tensorboard")
+    assert result.code == 1 and f"is inside the run folder {place / 'run'}; " in result.errors
     assert contents(place / "run") == before
 
 
@@ -116,6 +116,8 @@ def test_a_curve_is_not_drawn_through_a_link(place):
     (place / "lr").mkdir()
     (place / "lr" / "find_lr.png").symlink_to(place / "weights.pt")
     before = contents(place)
-    found = ended(FOLDERS["find_lr"], place / "lr")
-    assert found.code == 1 and f"find_lr.png: is a link to {place / 'weights.pt'}; " in found.errors
+    result = ended(FOLDERS["find_lr"], place / "lr")
+    assert (
+        result.code == 1 and f"find_lr.png: is a link to {place / 'weights.pt'}; " in result.errors
+    )
     assert contents(place) == before

@@ -123,7 +123,7 @@ def test_a_file_of_another_tool_in_a_runs_folder_is_not_removed(finished, name):
         manifest = json.loads((path.parent / "manifest.json").read_text()) | {"run": "0" * 16}
         (path.parent / "manifest.json").write_text(json.dumps(checksums.signed(manifest)))
     path.write_text("theirs")
-    theirs = {each: text for each, text in content(finished).items() if "step-9" in str(each)}
+    theirs = {value: text for value, text in content(finished).items() if "step-9" in str(value)}
     theirs |= {path: b"theirs"}
 
     if path.parent == finished:

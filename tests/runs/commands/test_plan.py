@@ -82,7 +82,7 @@ def test_all_layers_of_a_transformer_are_counted_with_padding_too():
     inputs = torch.ones(1, 2, 4)
     rows = layer_table.layers(model, lambda: model(inputs, src_key_padding_mask=is_padding))
     counted = sum(row.parameters for row in rows)
-    assert counted == sum(each.numel() for each in model.parameters())
+    assert counted == sum(parameter.numel() for parameter in model.parameters())
     assert torch.backends.mha.get_fastpath_enabled()
 
 

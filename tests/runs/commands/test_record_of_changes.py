@@ -80,7 +80,7 @@ CHANGES = [
     ),
 ]  # fmt: skip
 ALONE = [[change] for change in CHANGES]
-TOGETHER = [[each for each in CHANGES if each.trains is trains] for trains in (True, False)]
+TOGETHER = [[entry for entry in CHANGES if entry.trains is trains] for trains in (True, False)]
 NEVER = [
     ask("model.hidden", "model.hidden=[9]", hidden=[9]),
     ask("optimizer._target_", "optimizer=adamax", kind=torch.optim.Adamax),
@@ -106,7 +106,9 @@ class Python:
         self.train(folder, interrupter)
 
     def resume(self, folder, changes=(), *, allow=False, interrupter=None):
-        arguments = {name: each for change in changes for name, each in change.arguments.items()}
+        arguments = {
+            name: argument for change in changes for name, argument in change.arguments.items()
+        }
         self.train(folder, interrupter, allowed(changes) if allow else [], **arguments)
 
 
@@ -240,7 +242,9 @@ def test_a_change_of_a_finished_run_that_no_update_follows_changes_nothing(runs,
     run = shutil.copytree(folder / "finished", tmp_path / "run")
     before = record_of(run)
     for changes in door.changes:
-        door.resume(run, [each for each in changes if each.option != "num_epochs"], allow=True)
+        door.resume(
+            run, [change for change in changes if change.option != "num_epochs"], allow=True
+        )
         assert record_of(run) == before, changes
     door.resume(run)
     assert record_of(run) == before
@@ -280,7 +284,7 @@ def test_a_change_stands_in_the_record_with_its_update_and_the_bits(runs, tmp_pa
         unchanged[name] == before[name] for name in before if name.name in WRITTEN_ONLY_BY_UPDATES
     )
     new = [value(run, option) for option in options]
-    assert all(each != other for each, other in zip(new, old, strict=True))
+    assert all(entry != other for entry, other in zip(new, old, strict=True))
     resumes = json.loads((run / "provenance.json").read_text())["resumes"]
     assert [resume["updates"] for resume in resumes] == [STOPPED]
     summary = json.loads((run / "summary.json").read_text())
@@ -295,8 +299,8 @@ def test_a_change_stands_in_the_record_with_its_update_and_the_bits(runs, tmp_pa
     assert [value(killed[1], option) for option in options] == new
 
     same_run = folder / "unchanged"
-    assert same(weights(same_run), weights(run)) is not any(each.trains for each in changes)
-    shown = [RunReader(RunFolder(each)) for each in (same_run, run)]
+    assert same(weights(same_run), weights(run)) is not any(entry.trains for entry in changes)
+    shown = [RunReader(RunFolder(entry)) for entry in (same_run, run)]
     differing = run_details.differences_of(*shown)["options"]
     assert any(f", from update {STOPPED} " in str(other) for _, other in differing.values())
     assert f", from update {STOPPED} " in " ".join(run_details.as_text_of(shown[1]).split())

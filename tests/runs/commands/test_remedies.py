@@ -159,7 +159,7 @@ def make(here):
             Image.new("RGB", (8, 8), (number, 0, 0)).save(path / f"{number}.png")
     (here / "pictures" / "a" / "broken.png").write_bytes(b"no picture")
     final = serialization.load_tensors(here / "run" / "model.safetensors")
-    weights = {name.removeprefix("network."): each for name, each in final.items()}
+    weights = {name.removeprefix("network."): value for name, value in final.items()}
     first = {"fc.weight": weights["layers.1.weight"], "fc.bias": weights["layers.1.bias"]}
     torch.save(first, here / "renamed.pth")
     torch.save({"net": weights, "ema": weights}, here / "nested.pth")
@@ -168,11 +168,11 @@ def make(here):
 def given(command):
     """The command's function and its arguments; what trains is small."""
     name, *arguments = shlex.split(command)
-    keys = {each.partition("=")[0] for each in arguments}
+    keys = {argument.partition("=")[0] for argument in arguments}
     is_small = name in ("check", "train", "try") and not keys & {"data", "resume", "fork_from"}
     small = [*SMALL, "num_epochs=1"] if is_small else []
     trains = ["render=plain"] * (name == "train" and not is_small)
-    own = [each for each in (*small, *trains) if each.partition("=")[0] not in keys]
+    own = [value for value in (*small, *trains) if value.partition("=")[0] not in keys]
     return COMMANDS[name], [*arguments, *own]
 
 
@@ -180,8 +180,8 @@ def with_line(command, line):
     """The command with the arguments of a line, in the place of those for the same options."""
     name, *arguments = shlex.split(command)
     more = shlex.split(line)
-    keys = {each.partition("=")[0].lstrip("+~") for each in more}
-    kept = [each for each in arguments if each.partition("=")[0] not in keys]
+    keys = {value.partition("=")[0].lstrip("+~") for value in more}
+    kept = [argument for argument in arguments if argument.partition("=")[0] not in keys]
     return shlex.join([name, *kept, *more])
 
 

@@ -55,7 +55,7 @@ def finished(here, runs):
 
 @pytest.fixture(scope="module")
 def three_epochs(tmp_path_factory):
-    """The same run, never interrupted, of three epochs."""
+    """A run of three epochs that was never interrupted."""
     folder = tmp_path_factory.mktemp("three") / "straight"
     assert trained(f"hydra.run.dir={folder}", "num_epochs=3", *RUN[2:])[0] == 0
     return folder
@@ -437,7 +437,7 @@ def test_another_machine_or_version_is_reported_and_recorded(stopped):
 def test_other_data_or_other_parts_of_them_are_refused(stopped, name, changed, words):
     change(stopped, name, changed)
     code, _, error = trained("resume=run")
-    assert code == 1 and all(each in error for each in words)
+    assert code == 1 and all(word in error for word in words)
 
 
 def test_the_same_command_starts_and_resumes_a_run(here):

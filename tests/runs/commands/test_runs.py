@@ -100,9 +100,9 @@ def test_json_has_everything_of_the_summary(trained):
     assert row["options"]["optimizer"] == "Adam"
     assert isinstance(row["options"]["model.hidden"], list)
     assert row["epochs"] == summary["epochs"] and row["problems"] == []
-    for each in summary["metrics"]:
-        expected = {name: value for name, value in each.items() if name not in ("split", "metric")}
-        assert row["metrics"][f"{each['split']}/{each['metric']}"] == expected
+    for entry in summary["metrics"]:
+        expected = {name: value for name, value in entry.items() if name not in ("split", "metric")}
+        assert row["metrics"][f"{entry['split']}/{entry['metric']}"] == expected
 
 
 def test_the_best_run_is_printed_as_a_folder(trained):
@@ -205,10 +205,10 @@ def test_runs_are_found_where_the_pages_put_them(here):
 
 
 def test_two_runs_differ_in_what_is_printed(trained):
-    found = json.loads(words("diff", "outputs/sgd-1", "outputs/sgd-2", "--json", cwd=trained))
+    record = json.loads(words("diff", "outputs/sgd-1", "outputs/sgd-2", "--json", cwd=trained))
 
-    assert found["options"] == {"seed": [1, 2]} and found["provenance"] == {}
-    assert "valid/loss.best" in found["metrics"]
+    assert record["options"] == {"seed": [1, 2]} and record["provenance"] == {}
+    assert "valid/loss.best" in record["metrics"]
     shown = words("diff", "outputs/sgd-1", "outputs/sgd-2", cwd=trained)
     assert "provenance: no difference" in shown
 

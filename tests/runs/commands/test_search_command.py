@@ -86,4 +86,4 @@ def test_hydras_launcher_runs_the_trials_and_names_the_failed_one(command, here)
     ended = command(*search, "lr=1e-3,1e9", "optimizer=sgd")
 
     assert ended.code == 1 and "search/" in ended.errors and "lr=1000000000.0" in ended.errors
-    assert "study.jsonl" in {each.name for each in (here / "search").iterdir()}
+    assert "study.jsonl" in {path.name for path in (here / "search").iterdir()}

@@ -164,7 +164,7 @@ def test_a_done_job_without_weights_is_not_ranked_and_is_repeated(sweep):
 
 
 def test_a_job_repeated_by_its_own_command_stays_done(sweep):
-    (job,) = [each for each in ledger.read(sweep).jobs.values() if each.number == 1]
+    (job,) = [value for value in ledger.read(sweep).jobs.values() if value.number == 1]
     own = (*job.overrides, "render=plain", f"hydra.run.dir={sweep / '1'}", "overwrite=true")
     again = called(train.main, *own)
     assert again.code == 0 and statuses(sweep)[1] == "missing"

@@ -85,7 +85,9 @@ def test_no_command_touches_a_file_of_the_user(tmp_path):
                  if "run" in path.read_text() and "checkpoints" not in path.parts}  # fmt: skip
         name, *arguments = shlex.split(line)
         small = SMALL if name in ("train", "check", "plan", "find_lr", "try") else ()
-        is_new = not any(each.startswith(("resume=", "fork_from=", "--list")) for each in arguments)
+        is_new = not any(
+            argument.startswith(("resume=", "fork_from=", "--list")) for argument in arguments
+        )
         called(COMMANDS[name], *arguments, *(small if is_new else ()), cwd=here)
         assert own(here) == before, line
         for path, identity in runs.items():

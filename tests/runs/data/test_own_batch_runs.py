@@ -136,11 +136,11 @@ def test_a_sample_of_yes_or_no_has_a_label_and_is_learned(project):
     weights(project, "own", *binary, *sizes)
     asked = andiron.load(project / "own", trust=["own_parts"]).ask.samples(from_start=True)
     followed = asked.of_sample(0)
-    right = [each["samples"][0]["true"] == each["samples"][0]["predicted"]
-             for each in followed["updates"]]  # fmt: skip
-    updates = [each["update"] for each in followed["updates"]]
+    right = [value["samples"][0]["true"] == value["samples"][0]["predicted"]
+             for value in followed["updates"]]  # fmt: skip
+    updates = [value["update"] for value in followed["updates"]]
     assert followed["learned"][:1] == updates[right.index(True):][:1]
-    assert {each["samples"][0]["predicted"] for each in followed["updates"]} <= {"0", "1"}
+    assert {value["samples"][0]["predicted"] for value in followed["updates"]} <= {"0", "1"}
 
 
 def test_rows_are_collated_as_in_training(project):

@@ -8,21 +8,21 @@ from andiron.data.on_disk import character_tokens
 POEM = "".join(f"Zeile {line}: äöü – Øre 😀 und Ende\r\n" for line in range(40))
 
 
-def tokenise(path, start, found):
+def tokenise(path, start, actual):
     start.wait(timeout=60)
     tokens, _ = character_tokens.tokens(path, sha256="0" * 16, cache=None)
-    found.put((len(tokens), type(tokens).__name__))
+    actual.put((len(tokens), type(tokens).__name__))
 
 
 def test_processes_that_make_the_tokens_at_once_all_find_them_whole(tmp_path):
     path = tmp_path / "poem.txt"
     path.write_bytes((POEM * 50).encode())
     context = multiprocessing.get_context("fork")
-    start, found = context.Barrier(3), context.Queue()
-    running = [context.Process(target=tokenise, args=(path, start, found)) for _ in range(3)]
+    start, actual = context.Barrier(3), context.Queue()
+    running = [context.Process(target=tokenise, args=(path, start, actual)) for _ in range(3)]
     for process in running:
         process.start()
-    assert [found.get(timeout=120) for _ in running] == [(50 * len(POEM), "StoredArray")] * 3
+    assert [actual.get(timeout=120) for _ in running] == [(50 * len(POEM), "StoredArray")] * 3
     for process in running:
         process.join()
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [

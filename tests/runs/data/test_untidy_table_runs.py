@@ -66,7 +66,7 @@ def test_the_command_of_the_page_trains_and_resumes_to_the_same_bits(here):
     rows = [{"area": fill, "town": "Oslo", "sold": "2024-05-07"},
             {"area": 80, "town": "", "sold": "2024-05-07"}]  # fmt: skip
     same = andiron.load(here / "part").predict(rows)
-    assert [each.values for each in predicted] == [each.values for each in same]
+    assert [value.values for value in predicted] == [value.values for value in same]
 
 
 def test_stdin_has_the_delimiter_and_the_decimal_comma_of_a_file(here, monkeypatch):
@@ -105,7 +105,7 @@ def test_predictions_keep_columns_and_name_unknown_categories(here, caplog):
     assert json.loads(lines[0])["kept"] == {"id": "a", "price": "2"}
     run = andiron.load(here / "run")
     row = {"area": 1, "town": "Rome", "id": 7}
-    assert [each.kept for each in run.predict([row], keep=["id"])] == [{"id": "7"}]
+    assert [value.kept for value in run.predict([row], keep=["id"])] == [{"id": "7"}]
     refused = called(predict.main, here / "run", "new.csv", "--keep", "ids", cwd=here)
     assert "error: new.csv: has no column 'ids'; did you mean 'id'?" in refused.errors
     with pytest.raises(errors.DataError, match="keep=id: these inputs are not rows of a table"):
@@ -176,7 +176,7 @@ def test_a_run_with_an_option_of_an_earlier_version_resumes(here):
 
 def test_large_targets_are_predicted_and_measured_in_their_unit(here):
     seconds = [1_700_000_000 + 25_000 * (row % 13) for row in range(60)]
-    rows = [f"{row % 13},{each}" for row, each in enumerate(seconds)]
+    rows = [f"{row % 13},{second}" for row, second in enumerate(seconds)]
     (here / "t.csv").write_text("\n".join(["x,t", *rows]) + "\n")
     (here / "other.csv").write_text("\n".join(["x,t", *rows[:30]]) + "\n")
     weights(here, "run", "data=csv_regression", "data.path=t.csv", "data.target=t",
@@ -185,10 +185,10 @@ def test_large_targets_are_predicted_and_measured_in_their_unit(here):
     facts = json.loads((here / "run" / "data.json").read_text())
     assert math.isclose(facts["target_offset"][0], facts["target_mean"][0])
     run = andiron.load(here / "run")
-    predicted = [each.values["t"] for each in run.predict([{"x": row} for row in range(13)])]
+    predicted = [value.values["t"] for value in run.predict([{"x": row} for row in range(13)])]
     exact = [1_700_000_000 + 25_000 * row for row in range(13)]
     assert max(abs(a - b) for a, b in zip(predicted, exact)) < 30
-    assert len({*predicted}) == 13 and any(each % 128 for each in predicted)
+    assert len({*predicted}) == 13 and any(value % 128 for value in predicted)
     ended = called(predict.main, "run", "other.csv", "--json", cwd=here)
     lines = [json.loads(line) for line in ended.output.splitlines()]
     assert abs(lines[0]["values"]["t"] - predicted[0]) < 1e-3, lines[0]

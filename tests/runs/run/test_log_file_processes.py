@@ -63,11 +63,11 @@ def holder(tmp_path):
 
 def messages(path):
     """(level, message) of every line, the time checked and taken off."""
-    found = [
+    result = [
         re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (\w+) (.*)", line)
         for line in path.read_text().splitlines()
     ]
-    return [match.groups() for match in found]
+    return [match.groups() for match in result]
 
 
 def test_another_process_is_refused_until_the_first_has_ended(tmp_path, holder):

@@ -123,7 +123,7 @@ def test_the_same_command_restarts_a_run_killed_anywhere_in_its_start(tmp_path):
 
 
 def test_a_run_killed_before_its_first_update_is_started_again_whenever_that_is_killed(tmp_path):
-    """Its files are removed by the second start; the third needs no permission."""
+    """The second start removes the run's files; the third needs no permission."""
 
     def start(folder, *, overwrite=False):
         with claim.claimed(folder, overwrite=overwrite) as begins:

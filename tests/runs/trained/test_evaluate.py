@@ -50,11 +50,11 @@ def test_the_metrics_equal_the_run_and_nothing_is_written_into_it(finished_digit
     for split in ("valid", "test"):
         for weights, of in (("last", split), ("ema", f"{split}-ema")):
             settings = (f"split={split}", f"weights={weights}", "--json")
-            found = of_json(called(evaluate.main, finished_digits, *settings))
+            result = of_json(called(evaluate.main, finished_digits, *settings))
             expected = {row["metric"]: row["last"] for row in rows if row["split"] == of}
-            assert (found["metrics"], found["split"]) == (expected, split)
-    assert sum(each["support"] for each in found["classes"]) == found["samples"] == 359
-    losses = [each["loss"] for each in found["worst"]]
+            assert (result["metrics"], result["split"]) == (expected, split)
+    assert sum(value["support"] for value in result["classes"]) == result["samples"] == 359
+    losses = [value["loss"] for value in result["worst"]]
     assert len(losses) == 10 and losses == sorted(losses, reverse=True)
 
     pictures = tmp_path / "pictures"
@@ -68,14 +68,14 @@ def test_the_metrics_equal_the_run_and_nothing_is_written_into_it(finished_digit
 def test_other_data_match_classes_by_name_and_use_training_preprocessing(flowers):
     settings = ("split=all", "--json")
     ended = called(evaluate.main, "run", "data.path=two.csv", *settings, cwd=flowers)
-    found = of_json(ended)
-    assert [(each["name"], each["support"]) for each in found["classes"]] == [
+    result = of_json(ended)
+    assert [(value["name"], value["support"]) for value in result["classes"]] == [
         ("a", 0), ("b", 30), ("c", 30),
     ]  # fmt: skip
-    assert found["metrics"]["accuracy"] > 0.8
-    assert {each["true"] for each in found["worst"]} <= {"b", "c"}
+    assert result["metrics"]["accuracy"] > 0.8
+    assert {value["true"] for value in result["worst"]} <= {"b", "c"}
     chosen = ("data=csv", "data.path=two.csv", "data.target=kind")
-    assert of_json(called(evaluate.main, "run", *chosen, *settings, cwd=flowers)) == found
+    assert of_json(called(evaluate.main, "run", *chosen, *settings, cwd=flowers)) == result
 
 
 def test_other_tables_are_encoded_as_the_training_rows_were(here):
@@ -91,15 +91,15 @@ def test_other_tables_are_encoded_as_the_training_rows_were(here):
     options = ("data=csv", "data.path=houses.csv", "data.target=price", "data.kind=regression")
     options = (*options, "data.missing=median", "task=regression", "num_epochs=1")
     assert called(train.main, *options, "render=plain", "hydra.run.dir=run", cwd=here).code == 0
-    found = of_json(called(evaluate.main, "run", "data.path=more.csv", "split=all", "--json"))
+    result = of_json(called(evaluate.main, "run", "data.path=more.csv", "split=all", "--json"))
 
     rows = list(csv.DictReader((here / "more.csv").read_text().splitlines()))
     errors = [
-        (each.values["price"] - float(row["price"])) ** 2
-        for each, row in zip(andiron.load("run").predict("more.csv"), rows, strict=True)
+        (value.values["price"] - float(row["price"])) ** 2
+        for value, row in zip(andiron.load("run").predict("more.csv"), rows, strict=True)
     ]
-    assert found["samples"] == 30
-    assert found["metrics"]["mse"] == pytest.approx(sum(errors) / 30, rel=1e-5)  # float32
+    assert result["samples"] == 30
+    assert result["metrics"]["mse"] == pytest.approx(sum(errors) / 30, rel=1e-5)  # float32
 
 
 def test_images_of_another_pixel_range_are_scaled_to_that_of_the_run(finished_digits, here):
@@ -113,10 +113,10 @@ def test_images_of_another_pixel_range_are_scaled_to_that_of_the_run(finished_di
     expected = cross_entropy(run.model(inputs), digits.targets).item()
 
     folder = ("data=image_folder", "data.path=images", "data.size=8", "data.channels=1")
-    found = of_json(called(evaluate.main, finished_digits, *folder, "split=all", "--json"))
+    result = of_json(called(evaluate.main, finished_digits, *folder, "split=all", "--json"))
 
-    assert found["samples"] == 40
-    assert found["metrics"]["loss"] == pytest.approx(expected, rel=1e-5)  # float32
+    assert result["samples"] == 40
+    assert result["metrics"]["loss"] == pytest.approx(expected, rel=1e-5)  # float32
 
 
 def test_bytes_are_not_measured_by_a_run_on_floats(finished_digits, here):
@@ -141,7 +141,11 @@ def test_bytes_are_not_measured_by_a_run_on_floats(finished_digits, here):
 
 def test_data_and_settings_that_do_not_fit_are_refused(flowers, finished_digits):
     for arguments, code, words in (
-        (("run", "data.path=other.csv"), 1, "'z' is not a class of the training data; correct it, or"),
+        (
+            ("run", "data.path=other.csv"),
+            1,
+            "'z' is not a class of the training data; correct it, or",
+        ),
         (("run", "data=diabetes"), 1, "input_shape is [10], where the run has [1]"),
         (("run", "data.targt=kind"), 2, "data.targt: no such option; did you mean 'target'?"),
         (("run", "data=cvs"), 2, "data=cvs: no such data; did you mean 'csv'?"),

@@ -30,9 +30,9 @@ def weights_of(run):
 
 def same(run, file):
     expected = serialization.load_tensors(file)
-    found = weights_of(run)
-    return found.keys() == expected.keys() and all(
-        torch.equal(found[name], expected[name]) for name in found
+    weights = weights_of(run)
+    return weights.keys() == expected.keys() and all(
+        torch.equal(weights[name], expected[name]) for name in weights
     )
 
 
@@ -61,7 +61,7 @@ def test_weights_are_the_last_the_best_or_an_average(finished_digits):
     ]
     columns = (last.metrics[name] for name in ("split", "over", "loss", "updates"))
     where = ["valid", "epoch", *lowest]
-    updates = [at for *found, at in zip(*columns, strict=True) if found == where]
+    updates = [at for *result, at in zip(*columns, strict=True) if result == where]
     assert same(best, finished_digits / "checkpoints" / f"step-{updates[0]}" / "model.safetensors")
     assert not last.model.training
     assert modified(finished_digits) == before

@@ -34,9 +34,11 @@ def test_files_folders_and_pictures_are_predicted_alike(finished_digits, picture
     paths = sorted(pictures.iterdir())
     of_folder = run.predict(pictures)
 
-    assert [each.name for each in of_folder] == [*map(str, paths)]
+    assert [value.name for value in of_folder] == [*map(str, paths)]
     for others in (paths, [Image.open(path) for path in paths]):
-        assert [each.label for each in run.predict(others)] == [each.label for each in of_folder]
+        assert [value.label for value in run.predict(others)] == [
+            value.label for value in of_folder
+        ]
     one = run.predict(paths[0])[0]
     assert one.label == "0" and one.probability == max(one.probabilities.values())
     assert sum(one.probabilities.values()) == pytest.approx(1, abs=1e-6)  # float32
@@ -117,7 +119,7 @@ def test_a_spreadsheet_gets_no_formula_if_it_is_asked_for(hostile_labels, pictur
     labels = {name.replace("\u202e", r"\u202e") for name in HOSTILE}
     assert {*row[1::2]} == labels
     formulas = {"=1+1", "-cmd|x", " @SUM(A1)", "\t=2", "\uff1d1"}
-    assert {*inert_row[1::2]} == {f"'{each}" if each in formulas else each for each in labels}
+    assert {*inert_row[1::2]} == {f"'{label}" if label in formulas else label for label in labels}
     assert inert_row[2::2] == [*map(float, row[2::2])]
     exact = json.loads(called(predict.main, *arguments, "--json").output)
     assert {*exact["probabilities"]} == {*HOSTILE}

@@ -41,7 +41,7 @@ class OnFields:
     ignored_index: int | None = None
 
     def __call__(self, raw: Any, draws: Draws) -> Any:
-        """The same batch with the fields changed.
+        """The batch with the fields changed.
 
         Raises: DataError for fields that are neither pictures nor masks, or may be both.
         """

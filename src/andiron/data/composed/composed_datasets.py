@@ -42,7 +42,7 @@ class Derived(ABC):
 
     @abstractmethod
     def drawn(self, indices: Indices, draws: Draws | None) -> Any:
-        """As `__getitems__`; random transforms of `dataset` take their numbers from `draws`."""
+        """A batch; random transforms of `dataset` take their numbers from `draws`."""
 
     def __getitems__(self, indices: Indices) -> Any:
         """The samples at `indices`, in this order."""
@@ -137,7 +137,7 @@ class Concatenated(Derived):
             parts.append(drawn(self.datasets[owner], places, of_owner))
         back = owners.argsort(stable=True).argsort()
         whole = map(torch.cat, zip(*parts, strict=True))
-        tensors = [each.index_select(0, back.to(each.device)) for each in whole]
+        tensors = [value.index_select(0, back.to(value.device)) for value in whole]
         return WeightedBatch(*tensors) if len(tensors) > 2 else RawBatch(*tensors)
 
     def sample_name(self, index: int) -> str | None:
@@ -148,7 +148,7 @@ class Concatenated(Derived):
     @property
     def targets(self) -> Tensor | None:
         """All targets; None if one data set's are known only with its inputs."""
-        known = [each for each in map(all_targets, self.datasets) if each is not None]
+        known = [dataset for dataset in map(all_targets, self.datasets) if dataset is not None]
         return torch.cat(known) if len(known) == len(self.datasets) else None
 
     @property
@@ -211,7 +211,7 @@ def joined(datasets: Sequence[Dataset]) -> Dataset:
 
 
 def _sample_by_sample(dataset: Any) -> Any:
-    """The same samples of a torch data set; None for any other."""
+    """The samples of a torch data set, read one by one; None for any other."""
     if not isinstance(dataset, Partial):
         return dataset if isinstance(dataset, SampleBySample) else None
     whole = _sample_by_sample(dataset.dataset)
@@ -273,10 +273,10 @@ def _index_tensor(indices: Indices, size: int) -> Tensor:
 def _described_shapes(dataset: Dataset) -> str:
     """Describes the shape and dtype of a sample and of its target."""
     batch = dataset.__getitems__([0])
-    if not all(isinstance(each, Tensor) for each in batch):
+    if not all(isinstance(value, Tensor) for value in batch):
         raise errors.DataError(
             f"batches of {type(batch).__name__} are not concatenated, only pairs of tensors, and "
             "samples of andiron.data.torch_dataset; use one data set, or concatenate the samples"
         )
-    inputs, targets, *weights = ([*each.shape[1:], str(each.dtype)] for each in batch)
+    inputs, targets, *weights = ([*value.shape[1:], str(value.dtype)] for value in batch)
     return f"inputs {inputs} and targets {targets}{' and weights' if weights else ''}"

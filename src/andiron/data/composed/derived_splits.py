@@ -84,7 +84,7 @@ def balanced(
     Raises: ValueError if the targets are not classes.
     """
     values = [*targets_of(data.train, targets)]
-    if any(each.dim() != 1 or each.is_floating_point() for each in values):
+    if any(value.dim() != 1 or value.is_floating_point() for value in values):
         raise ValueError(
             f"{data.name} has no classes to balance: its targets are {values[0].dtype} "
             f"of shape {[len(data.train), *values[0].shape[1:]]}"

@@ -203,7 +203,7 @@ def _facts(
             f"data.train: {name} has no number of classes; set "
             "data.num_classes, or data.num_outputs for a regression"
         )
-    names = [str(each) for each in class_names or ()]
+    names = [str(value) for value in class_names or ()]
     if num_classes is not None and names and len(names) != num_classes:
         raise errors.DataError(
             f"data.num_classes={num_classes}: {name} has {len(names)} class names; leave it out, "
@@ -218,7 +218,7 @@ def _check_structure(batch: Any, name: str) -> None:
     is_plain = type(batch) in (*structures.PLAIN, RawBatch)
     parts = [*batch] if is_plain else [] if isinstance(batch, Tensor) else [batch]
     if not parts or any(next(structures.leaves(part), None) is None for part in parts):
-        items = f" ({', '.join(type(each).__name__ for each in parts)})" if is_plain else ""
+        items = f" ({', '.join(type(value).__name__ for value in parts)})" if is_plain else ""
         raise errors.DataError(
             f"data.train: a batch of {name} is {type(batch).__name__}{items}; its samples should "
             "be pairs of an input and a target, or mappings, or data.collate a function that makes "
@@ -246,8 +246,8 @@ def _fingerprint(datasets: Mapping[str, Samples]) -> str:
         if isinstance(dataset, Streamed):
             dataset.restart()
         checksum, first, second = (
-            fingerprints.of_tensors(*chain.from_iterable(each))
-            for each in (tensors[:number], tensors[: len(again)], tensors[number:])
+            fingerprints.of_tensors(*chain.from_iterable(value))
+            for value in (tensors[:number], tensors[: len(again)], tensors[number:])
         )
         if first != second:
             checksum = ""  # would be another at each start

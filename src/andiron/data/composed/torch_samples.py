@@ -55,7 +55,7 @@ class SampleBySample:
         return _collated(self, [self.dataset[index] for index in listed])
 
     def drawn(self, indices: Indices, draws: Draws) -> Any:
-        """The same, with the generators seeded for each sample and for collating a batch."""
+        """A batch, with the generators seeded for each sample and for collating it."""
         samples = []
         listed, counters = torch.as_tensor(indices).tolist(), draws.indices.tolist()
         with randomness.default_generators_restored():
@@ -103,7 +103,7 @@ def collated(samples: Any) -> Any:
         return default_collate(samples)
     if any(fields is None or fields.keys() != first.keys() for fields in named):
         raise ValueError(f"not every sample has the fields {', '.join(map(str, first))}")
-    batch = {name: _field(name, tuple(each[name] for each in named)) for name in first}
+    batch = {name: _field(name, tuple(value[name] for value in named)) for name in first}
     return [*batch.values()] if is_plain else structures.rebuilt(samples[0], batch)
 
 

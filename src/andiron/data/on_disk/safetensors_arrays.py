@@ -129,7 +129,7 @@ def _warn_of_blurred_columns(array: StoredArray) -> None:
 
 def _check_alike(array: StoredArray, like: StoredArray) -> None:
     """Refuses samples of another shape or dtype than the training data's."""
-    own, expected = (f"{list(each.shape[1:])} of {each.dtype}" for each in (array, like))
+    own, expected = (f"{list(value.shape[1:])} of {value.dtype}" for value in (array, like))
     if own != expected:
         raise errors.DataError(
             f"{array.file.path}: a row of {array.name!r} is {own}, and of the training data "
@@ -149,7 +149,7 @@ def _check_targets(targets: StoredArray, num_classes: int) -> None:
 
 def _named(arrays: Mapping[str, StoredArray], file: Path, option: str, name: str) -> StoredArray:
     if name not in arrays:
-        there = ", ".join(f"{each} {[*arrays[each].shape]}" for each in sorted(arrays)) or "none"
+        there = ", ".join(f"{array} {[*arrays[array].shape]}" for array in sorted(arrays)) or "none"
         raise errors.DataError(
             f"data.{option}={name}: {file} has no such array{errors.nearest(name, arrays)}; "
             f"its arrays are: {there}"

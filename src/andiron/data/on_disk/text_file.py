@@ -131,7 +131,7 @@ def text(
 def _as_known(
     dataset: WindowDataset, own: Sequence[str], known: Sequence[str], path: str
 ) -> Dataset:
-    """The same windows with tokens of the `known` vocabulary.
+    """The windows with tokens of the `known` vocabulary.
 
     Raises: DataError for characters that are not in it.
     """
@@ -142,7 +142,7 @@ def _as_known(
             f"{path}: has {len(unknown)} characters that the training text lacks ({shown}); "
             "replace them, or use data.level=bytes"
         )
-    return Mapped(dataset, partial(_renumbered, torch.tensor([places[each] for each in own])))
+    return Mapped(dataset, partial(_renumbered, torch.tensor([places[value] for value in own])))
 
 
 def _renumbered(places: Tensor, raw: RawBatch) -> RawBatch:
@@ -206,8 +206,8 @@ def _joined(folder: Path, cache: Path | None) -> Path:
     texts of several parts of the data.
     """
     folder = folder.absolute()
-    found = sorted(folder.rglob("*.[tT][xX][tT]"))
-    texts = [path for path in found if "/." not in f"/{path.relative_to(folder).as_posix()}"]
+    result = sorted(folder.rglob("*.[tT][xX][tT]"))
+    texts = [path for path in result if "/." not in f"/{path.relative_to(folder).as_posix()}"]
     if not texts:
         raise errors.DataError(
             f"{folder}: has no text that ends in .txt; rename its texts, or name one file"

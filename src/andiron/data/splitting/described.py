@@ -21,7 +21,7 @@ from andiron.data.on_disk.text_file import TextBatcher
 from andiron.data.splitting.splits import Splits, offered
 
 PREPROCESSING = "preprocessing"  # beside the facts
-BATCHERS = {each.__name__: each for each in (ArrayBatcher, ImageBatcher, TextBatcher)}
+BATCHERS = {value.__name__: value for value in (ArrayBatcher, ImageBatcher, TextBatcher)}
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Described:
 
     @property
     def offered(self) -> dict[str, Any]:
-        """As `Splits.offered`."""
+        """The facts for networks and losses: see `Splits.offered`."""
         return offered(self.facts, self.batcher, self.class_counts)
 
 

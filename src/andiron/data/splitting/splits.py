@@ -76,7 +76,7 @@ class Splits:
         return {"train": self.train, "valid": self.valid, "test": self.test, **self.more}
 
     def mapped(self, change: Callable[[Dataset], Dataset]) -> "Splits":
-        """The same splits with each data set replaced by `change` of it."""
+        """The splits with each data set replaced by `change` of it."""
 
         def mapped(splits: Splits) -> Splits:
             more = {name: change(part) for name, part in splits.by_name.items()}

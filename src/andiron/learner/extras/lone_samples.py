@@ -21,7 +21,7 @@ log = logging.getLogger("andiron")
 def refused(
     batches: Iterator[Any], train: Loader, model: nn.Module, world: World, is_whole: bool
 ) -> Iterator[Any]:
-    """The same batches; the network is tried on one sample first, if a batch of the epoch has one.
+    """The batches; the network is tried on one sample first, if a batch of the epoch has one.
 
     The last batch counts if the epoch `is_whole`; in a divided `world` each slice is a batch.
     Weights, buffers and generators stay as they are.

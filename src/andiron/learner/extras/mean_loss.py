@@ -24,7 +24,7 @@ NORMS = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d
 def refused(
     batches: Iterator[Any], train: Loader, model: Any, world: World, accumulation: int
 ) -> Iterator[Any]:
-    """The same batches; the loss of samples of the first is compared with the mean of each's own.
+    """The batches; the loss of samples of the first is compared with the mean of each's own.
 
     In evaluation mode; not of a task without `predict`, nor of a batch that cannot be cut.
     Raises: MismatchError if they differ, naming the options that divide a batch.

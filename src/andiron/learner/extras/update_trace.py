@@ -37,7 +37,7 @@ class UpdateTrace:
         self._progress = Progress(num_epochs=0)
 
     def over(self, batches: Iterator[Any], progress: Progress) -> Iterator[Any]:
-        """The same batches; tracing starts and stops before a batch is loaded."""
+        """The batches; tracing starts and stops before a batch is loaded."""
         self._progress = progress
         self._turn()
         for batch in batches:

@@ -31,7 +31,7 @@ def value_of(name: str, metric: Any, result: Any) -> Result:
     """
     if is_picture(metric):
         if isinstance(result, Tensor) and result.ndim == 3:  # several labels, each with a matrix
-            return {str(label): _picture(metric.plot, each) for label, each in enumerate(result)}
+            return {str(label): _picture(metric.plot, value) for label, value in enumerate(result)}
         return _picture(metric.plot, result)
     numbers = dict(_numbers(name, "", result))
     if [*numbers] == [""]:
@@ -63,7 +63,7 @@ def _numbers(name: str, place: str, result: Any) -> Iterator[tuple[str, float]]:
 
 
 def _class_with(metric: Any, method: str) -> type:
-    return next(each for each in type(metric).__mro__ if method in vars(each))
+    return next(value for value in type(metric).__mro__ if method in vars(value))
 
 
 def _picture(plot: Callable[..., Any], result: Any) -> UInt8[Tensor, "3 height width"]:

@@ -37,8 +37,8 @@ class Mean:
         if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], Tensor):
             return result
         is_number = isinstance(result, Tensor | float | int)
-        found = "a single number" if is_number else type(result).__name__
+        outcome = "a single number" if is_number else type(result).__name__
         raise TypeError(
-            f"{self.name}: the function gives {found} for a batch; return a tensor with a value "
+            f"{self.name}: the function gives {outcome} for a batch; return a tensor with a value "
             "for each sample, or (total, count), so that a short batch has a smaller weight"
         )

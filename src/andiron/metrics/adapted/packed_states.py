@@ -64,12 +64,12 @@ def parts_of(states: Sequence[State]) -> Iterator[Tensor]:
         if not state.is_list:
             yield value[None]
             continue
-        if not all(isinstance(each, Tensor) for each in value):
-            found = next(type(each).__name__ for each in value if not isinstance(each, Tensor))
-            raise TypeError(f"its state {state.name} has a {found}; a checkpoint saves tensors")
+        if not all(isinstance(entry, Tensor) for entry in value):
+            result = next(type(entry).__name__ for entry in value if not isinstance(entry, Tensor))
+            raise TypeError(f"its state {state.name} has a {result}; a checkpoint saves tensors")
         # an empty one, joined with any other, takes its dtype
         empty = torch.empty(0, dtype=torch.bool)
-        yield torch.cat([each.flatten() for each in value]) if value else empty
+        yield torch.cat([entry.flatten() for entry in value]) if value else empty
         yield _shapes(value)
 
 
@@ -100,8 +100,8 @@ def _reduced(state: State, rows: Tensor) -> Tensor:
 
 def _shapes(values: Sequence[Tensor]) -> Int[Tensor, "values 8"]:
     """The number of dimensions of each tensor, its sizes, and zeros."""
-    unused = ([0] * (MOST_DIMENSIONS - each.ndim) for each in values)
-    rows = [[each.ndim, *each.shape, *zeros] for each, zeros in zip(values, unused, strict=True)]
+    unused = ([0] * (MOST_DIMENSIONS - value.ndim) for value in values)
+    rows = [[value.ndim, *value.shape, *zeros] for value, zeros in zip(values, unused, strict=True)]
     return torch.tensor(rows, dtype=torch.long).reshape(-1, 1 + MOST_DIMENSIONS)
 
 

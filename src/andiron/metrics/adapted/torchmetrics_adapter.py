@@ -138,7 +138,7 @@ def _owners(metric: Any) -> list[Any]:
             f"metric={name}: has no states of its own to add up; give each metric of torchmetrics "
             "by itself"
         )
-    owners = [each for each in metric.modules() if isinstance(each, Metric)]
+    owners = [module for module in metric.modules() if isinstance(module, Metric)]
     for owner in owners:
         if isinstance(owner, MinMaxMetric | Running):
             raise ValueError(

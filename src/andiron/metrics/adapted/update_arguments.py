@@ -35,7 +35,7 @@ def updates_by(inputs: Callable[[Any], Any], item: Any) -> list[Update]:
     updates; anything else is the only argument.
     """
     returned = inputs(item)
-    return [_update(each) for each in (returned if isinstance(returned, list) else [returned])]
+    return [_update(value) for value in (returned if isinstance(returned, list) else [returned])]
 
 
 def tensors(updates: Sequence[Update]) -> tuple[Tensor, ...]:
@@ -44,7 +44,7 @@ def tensors(updates: Sequence[Update]) -> tuple[Tensor, ...]:
     Raises: TypeError for several updates, or anything else than positional tensors.
     """
     (arguments, named), *others = updates
-    if others or named or not all(isinstance(each, Tensor) for each in arguments):
+    if others or named or not all(isinstance(argument, Tensor) for argument in arguments):
         raise TypeError("is computed from all batches at once, which takes tensors by place alone")
     return arguments
 
@@ -53,10 +53,10 @@ def described(update: Update) -> str:
     """The kinds and shapes of the arguments, for messages."""
     arguments, named = update
     shown = (
-        f"{str(each.dtype).removeprefix('torch.')} {[*each.shape]}"
-        if isinstance(each, Tensor)
-        else type(each).__name__
-        for each in (*arguments, *named.values())
+        f"{str(argument.dtype).removeprefix('torch.')} {[*argument.shape]}"
+        if isinstance(argument, Tensor)
+        else type(argument).__name__
+        for argument in (*arguments, *named.values())
     )
     return " and ".join(shown)
 
@@ -77,7 +77,7 @@ def updates_of(
             raise _misfit(metric, item, "takes text, which is not in")
         predictions, targets = decoded_text.predictions_and_targets(item, vocabulary)
         several = _takes_references([*takes.values()][1].annotation)
-        return [((predictions, [[each] for each in targets] if several else targets), {})]
+        return [((predictions, [[target] for target in targets] if several else targets), {})]
     first = _of_outputs(metric, item)[: len(names) or None]
     missing = [name for name in names[2:] if not hasattr(item, name)]
     if missing:
@@ -142,7 +142,7 @@ def _pixels(metric: Any, images: Float[Tensor, "batch channels height width"]) -
 
 def _takes_text(takes: Parameters) -> bool:
     """Whether predictions and targets are annotated as strings."""
-    kinds = [each.annotation for each in takes.values()]
+    kinds = [take.annotation for take in takes.values()]
     return len(kinds) == 2 and all(kind is str or "[str]" in str(kind) for kind in kinds)
 
 
@@ -153,7 +153,7 @@ def _takes_references(kind: Any) -> bool:
 
 
 def _is_of(package: str, metric: Any) -> bool:
-    return any(each.__module__.startswith(package) for each in type(metric).__mro__)
+    return any(value.__module__.startswith(package) for value in type(metric).__mro__)
 
 
 def _misfit(metric: Any, item: Any, lack: str) -> errors.MismatchError:

@@ -32,7 +32,7 @@ class Loss:
         return loss.new_zeros(()) if is_empty else loss * weight, weight
 
     def count_items(self, items: Sequence[Item]) -> Parts:
-        """As `__call__` for several items whose weights are integers, in one operation."""
+        """The parts of several items whose weights are integers, in one operation."""
         weights = [item.weight for item in items]
         losses = _wide(torch.stack([item.loss for item in items]))
         return losses * torch.tensor(weights), sum(weights)
@@ -63,7 +63,7 @@ class Accuracy:
         return outputs.likeliest(item.output) == item.targets, outputs.num_targets(item)
 
     def count_items(self, items: Sequence[ClassificationOutput]) -> Parts:
-        """As `__call__` for several items without IGNORED targets, in one operation."""
+        """The parts of `__call__` for several items without IGNORED targets, in one operation."""
         logits = torch.cat([item.output for item in items])
         targets = torch.cat([item.targets for item in items])
         return outputs.likeliest(logits) == targets, len(targets)

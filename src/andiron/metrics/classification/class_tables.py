@@ -58,11 +58,11 @@ class PerClass(TopCounted):
     def value(self, sums: Tensor) -> str:
         lines = [
             [
-                each.name,
-                *(f"{score:.4f}" if each.is_present else "-" for score in each.ratios),
-                each.support,
+                entry.name,
+                *(f"{score:.4f}" if entry.is_present else "-" for score in entry.ratios),
+                entry.support,
             ]
-            for each in scores(sums, self.class_names)
+            for entry in scores(sums, self.class_names)
         ]
         return table(["class", "precision", "recall", "F1", "support"], lines)
 

@@ -39,7 +39,7 @@ def tiled(
 
 def images_in(batch: Any) -> list[Tensor]:
     """The images [batch, 1 or 3, height, width] among the inputs or fields of a batch."""
-    return [each for each in inputs_in(batch) if each.ndim == 4 and each.shape[1] in (1, 3)]
+    return [input_ for input_ in inputs_in(batch) if input_.ndim == 4 and input_.shape[1] in (1, 3)]
 
 
 def inputs_in(batch: Any) -> list[Tensor]:
@@ -48,7 +48,7 @@ def inputs_in(batch: Any) -> list[Tensor]:
         batch = [batch.inputs]
     elif not isinstance(batch, list | tuple):
         batch = (batch if isinstance(batch, Mapping) else vars(batch)).values()
-    return [each for each in batch if isinstance(each, Tensor)]
+    return [value for value in batch if isinstance(value, Tensor)]
 
 
 def pixels(
@@ -72,7 +72,7 @@ def line_chart(
     chart = torch.full((3, size, size), 255, dtype=torch.uint8)
     pixel = torch.arange(size)
     for line, colour in zip(lines, itertools.cycle(COLOURS.values()), strict=False):
-        x, y = (each.double().numpy() * (size - 1) for each in line)
+        x, y = (value.double().numpy() * (size - 1) for value in line)
         rows = torch.from_numpy(numpy.interp(pixel, x, y)).round().long()
         columns = torch.from_numpy(numpy.interp(pixel, y, x)).round().long()
         places = size - 1 - torch.cat([rows, pixel]), torch.cat([pixel, columns])

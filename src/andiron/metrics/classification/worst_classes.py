@@ -44,7 +44,7 @@ class Answers:
     def gather(self, world: World) -> None:
         """Adds up the counts of all processes."""
         own = None if self._counts is None else self._counts.cpu()
-        counts = [each for each in world.gathered(own) if each is not None]
+        counts = [value for value in world.gathered(own) if value is not None]
         self._counts = sum(counts[1:], start=counts[0]) if counts else None
 
     def worst(self, class_names: Sequence[str] | None = None) -> list[dict[str, Any]]:

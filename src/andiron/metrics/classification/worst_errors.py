@@ -59,7 +59,7 @@ class WorstErrors:
         """The images of a batch, stored or as the network's inputs; raises as a call."""
         if len(images := images_in(batch)) == 1:
             return images[0]
-        shapes = [[*each.shape] for each in inputs_in(batch)]
+        shapes = [[*input_.shape] for input_ in inputs_in(batch)]
         raise errors.MismatchError(
             f"{self.name}: inputs are {', '.join(map(str, shapes))}; should be images [batch, 1 or "
             "3, height, width], and no others; leave the metric out"

@@ -138,7 +138,7 @@ def _compared(name: str, item: Any) -> tuple[Batch, Batch, Known]:
     known = known_targets(item)
     if known is not None:
         known = known.reshape(len(targets), -1)
-        targets, differences = (each.where(known, 0) for each in (targets, differences))
+        targets, differences = (value.where(known, 0) for value in (targets, differences))
     return targets, differences, known
 
 

@@ -23,7 +23,7 @@ class WholeState:
 
     def __init__(self, inner: Any, groups: Groups):
         self._inner = inner
-        self._names = {each: name for group in groups for name, each in group.items()}
+        self._names = {entry: name for group in groups for name, entry in group.items()}
         self._first = next(iter(self._names.values()))
         # a step may change options in place
         self._initial = [
@@ -48,8 +48,12 @@ class WholeState:
             for group, initial in zip(self._inner.param_groups, self._initial)
         ]  # fmt: skip
         drawn = {
-            name: each.getstate() if isinstance(each, random.Random) else each.get_state()
-            for name, each in self._generators().items()
+            name: (
+                generator.getstate()
+                if isinstance(generator, random.Random)
+                else generator.get_state()
+            )
+            for name, generator in self._generators().items()
         }
         others = {"rates": rates, "groups": groups, "rest": tree, "generators": drawn}
         plain = state_trees.encoded(others, tensors, prefix=f"{self._first}/{PREFIX}")
@@ -86,20 +90,26 @@ class WholeState:
             keys = self._keys(now)
             for key, slots in state.items():  # torch has cast them to the parameter's dtype
                 inner.state[keys.get(key, key)] = slots
-        for name, each in self._generators().items():
-            put = each.setstate if isinstance(each, random.Random) else each.set_state
+        for name, generator in self._generators().items():
+            put = (
+                generator.setstate if isinstance(generator, random.Random) else generator.set_state
+            )
             put(saved["generators"][name])
 
     def _keys(self, groups: Sequence[Mapping[str, Any]]) -> dict[Any, nn.Parameter]:
         """The parameter of each number in the class's own state dict."""
         numbers = (number for group in groups for number in group["params"])
-        held = (each for group in self._inner.param_groups for each in group["params"])
+        held = (value for group in self._inner.param_groups for value in group["params"])
         return dict(zip(numbers, held))
 
     def _generators(self) -> dict[str, Any]:
         """The generators that the class draws from by itself."""
         kinds = (random.Random, torch.Generator)
-        return {name: each for name, each in vars(self._inner).items() if isinstance(each, kinds)}
+        return {
+            name: variable
+            for name, variable in vars(self._inner).items()
+            if isinstance(variable, kinds)
+        }
 
 
 def _options(group: Mapping[str, Any]) -> dict[str, Any]:

@@ -108,7 +108,7 @@ class WeightAverage:
         own = self._entries_of(model)
         with torch.no_grad():
             if self._averaged:
-                newest = [own[name].to(each.dtype) for name, each in self._averaged.items()]
+                newest = [own[name].to(value.dtype) for name, value in self._averaged.items()]
                 private_torch.foreach_lerp_([*self._averaged.values()], newest, weight)
         model_weights.copy({name: own[name] for name in self._copied}, self._copied)
         self.count += 1

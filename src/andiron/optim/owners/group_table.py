@@ -28,8 +28,8 @@ def param_groups(
             "schedule": _described(group.schedule or schedule),
             **group.settings,
             "num_tensors": len(group.parameters),
-            "num_parameters": sum(each.numel() for each in group.parameters.values()),
-            "parameters": {each: list(tensor.shape) for each, tensor in group.parameters.items()},
+            "num_parameters": sum(parameter.numel() for parameter in group.parameters.values()),
+            "parameters": {value: list(tensor.shape) for value, tensor in group.parameters.items()},
         }
         for name, group in groups.items()
     }
@@ -38,7 +38,7 @@ def param_groups(
 def summary(group: Group) -> str:
     """`hidden by torch.optim.Muon, 1 tensor with 32,768 parameters`."""
     number, by = len(group.parameters), f" by {group.optimizer.name}" if group.optimizer else ""
-    values = sum(each.numel() for each in group.parameters.values())
+    values = sum(parameter.numel() for parameter in group.parameters.values())
     tensors = f"{number} tensor{'' if number == 1 else 's'} with {values:,} parameters"
     return f"{group.name}{by or ', frozen'}, {tensors}"
 
@@ -51,7 +51,7 @@ def as_markdown(groups: Mapping[str, Any]) -> str:
         lr = "frozen" if group["lr"] is None else f"{group['lr']:g}"
         counts = group["num_tensors"], f"{group['num_parameters']:,}"
         rows.append([name, group["optimizer"], ", ".join(options), lr, group["schedule"], *counts])
-        parameters += [[name, *each] for each in group["parameters"].items()]
+        parameters += [[name, *entry] for entry in group["parameters"].items()]
     headers = ["group", "optimizer", "options", "lr", "schedule", "tensors", "parameters"]
     return f"{table(headers, rows)}\n\n{table(['group', 'parameter', 'shape'], parameters)}"
 

@@ -92,11 +92,11 @@ def build(
 
 def _check_same(splits: Splits, world: World) -> None:
     """Refuses a data set that has other samples in another process."""
-    found = world.gathered((len(splits.train), splits.fingerprint))
-    if len({*found}) > 1:
+    seen = world.gathered((len(splits.train), splits.fingerprint))
+    if len({*seen}) > 1:
         raise errors.DataError(
-            f"data: processes read other samples ({found[0][0]} in process 0, {found[-1][0]} in "
-            f"process {len(found) - 1}), as of a data set that divides itself by rank; batches are "
+            f"data: processes read other samples ({seen[0][0]} in process 0, {seen[-1][0]} in "
+            f"process {len(seen) - 1}), as of a data set that divides itself by rank; batches are "
             "divided later, so give each process all samples: nodesplitter=lambda urls: urls for "
             "webdataset, no split_dataset_by_node for datasets, for litdata "
             "stream.distributed_env = type(stream.distributed_env)(1, 0, 1)"
@@ -118,8 +118,8 @@ def _num_sets(data: Mapping[str, object]) -> int:
 def _built(
     config: Train, size_limit: SizeLimit | None, trusted: Trust | None, world: World
 ) -> Components:
-    if found := [*division.option_problems(config, world)]:
-        raise errors.ConfigError(found)
+    if result := [*division.option_problems(config, world)]:
+        raise errors.ConfigError(result)
     device = devices.resolve(config.device)
     if too_many := worker_limits.problem(config.num_workers, _num_sets(config.data)):
         raise errors.ConfigError([too_many])
@@ -141,8 +141,8 @@ def _built(
     schedule = targets.build_schedule("scheduler", config.scheduler, **lengths)
     targets.check_rate("scheduler", config.scheduler, schedule)
     optimizer = grouped_optimizer.build(config, model, schedule, **lengths)
-    if found := division.problems(optimizer, world):
-        raise errors.ConfigError(found)
+    if result := division.problems(optimizer, world):
+        raise errors.ConfigError(result)
     by_name = dict(zip(splits.more, more, strict=True))
     return Components(
         splits, train, valid, test, device, model, optimizer, schedule, **lengths,

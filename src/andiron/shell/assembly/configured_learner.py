@@ -35,7 +35,7 @@ def learner(
     by_name = measured(config.metrics, built.splits.offered)
     metrics, chosen = [*by_name.values()], config.valid_sets_metrics
     _check_samples(metrics, built.splits.valid)
-    training = [each for each in metrics if not getattr(each, "validation_only", False)]
+    training = [metric for metric in metrics if not getattr(metric, "validation_only", False)]
     sets = {name: metrics_of(name, by_name, chosen) for name in ("valid", *built.splits.more)}
     _check_objectives(config.objective, by_split(training, sets, config.averages or {}))
     builder = (

@@ -106,7 +106,7 @@ def _expand_rules(groups: Mapping[str, Any], model: nn.Module) -> dict[str, Any]
             continue
         rules_of_model = targets.build(f"param_groups.{name}", node, model=model)
         are_rules = isinstance(rules_of_model, Mapping) and all(
-            isinstance(each, Mapping) and "match" in each for each in rules_of_model.values()
+            isinstance(value, Mapping) and "match" in value for value in rules_of_model.values()
         )
         targets.check_kind(f"param_groups.{name}", node, rules_of_model, are_rules, takes)
         expanded |= rules_of_model

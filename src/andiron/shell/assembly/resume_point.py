@@ -68,16 +68,16 @@ def resume(
 
     Raises: ConfigError if the checkpoint has another model, other groups or other metrics.
     """
-    path, found = saved
+    path, result = saved
     # checkpoints of earlier versions have no batch size
     batch_size, _ = changes.get("batch_size", (config.batch_size, None))
-    state = {"batch_size": batch_size, **found.state}
-    found = dataclasses.replace(found, state=state)
+    state = {"batch_size": batch_size, **result.state}
+    result = dataclasses.replace(result, state=state)
     with targets.refusals_named(str(path)):
         if is_fork:
-            learner.load(found)
+            learner.load(result)
         else:
-            learner.resume((path, found))
+            learner.resume((path, result))
     learner.position.seed = config.seed
     stop = learner.early_stopping.decision
     if stop:

@@ -49,7 +49,7 @@ def load(
     limit = SizeLimit.of(record.tensors, path.name)
     with adapters.merged(_as_adapted(config, path), model, limit):
         try:
-            found = serialization.load_record(
+            result = serialization.load_record(
                 model,
                 record,
                 path,
@@ -59,17 +59,17 @@ def load(
                 judge=partial(_judge, given, path, model, facts),
                 remedy=lambda old, new: _line(given, "rename", {rf"\A{old}": new}),
             )
-            _check_finite(given, shards, model, {*found.fitting})
+            _check_finite(given, shards, model, {*result.fitting})
         except ValueError as error:
             raise errors.ConfigError([f"start_from={error}"]) from error
-    fresh = dict.fromkeys(found.missing, "is missing") | found.unfit
+    fresh = dict.fromkeys(result.missing, "is missing") | result.unfit
     others = f"; initialised randomly: {matching.shown(fresh)}" if fresh else ""
-    log.info("weights from %s: %d tensors%s", path, len(found.fitting), others)
-    if found.prefix != ("", ""):
-        log.info("  all its names have %r in place of %r", *found.prefix)
+    log.info("weights from %s: %d tensors%s", path, len(result.fitting), others)
+    if result.prefix != ("", ""):
+        log.info("  all its names have %r in place of %r", *result.prefix)
     return {
-        "files": checksums, "prefix": [*found.prefix], "loaded": [*found.fitting],
-        "left": [*found.unexpected], "new": [*fresh], "except": [*found.excluded],
+        "files": checksums, "prefix": [*result.prefix], "loaded": [*result.fitting],
+        "left": [*result.unexpected], "new": [*fresh], "except": [*result.excluded],
     }  # fmt: skip
 
 
@@ -121,20 +121,20 @@ def _judge(
     path: Path,
     model: nn.Module,
     facts: Mapping[str, Any],
-    found: serialization.Differences,
+    differences: serialization.Differences,
 ) -> None:
     """Refuses weights of another model; see `load`."""
-    if any(".lora_" in name for name in found.unexpected):
+    if any(".lora_" in name for name in differences.unexpected):
         raise ValueError(
             f"{path}: holds adapters, whose rule stands in the config.json of their run; give the "
             f"folder of the run, or a file of: {wings.command('export RUN --format safetensors')}"
         )
-    _check_names(given, path, names_on_record.layers(model, found.fitting), facts)
-    kinds = {name: found.unfit[name] for name in found.other_kind}
+    _check_names(given, path, names_on_record.layers(model, differences.fitting), facts)
+    kinds = {name: differences.unfit[name] for name in differences.other_kind}
     if kinds:
         raise ValueError(f"{path}: {matching.shown(kinds)}; give a file of this model")
-    missing = [name for name in found.missing if name not in found.excluded]
-    differing = [missing, found.unexpected, [*found.unfit]]
+    missing = [name for name in differences.missing if name not in differences.excluded]
+    differing = [missing, differences.unexpected, [*differences.unfit]]
     is_whole = not any(differing) if "partial" in given else not all(differing[:2])
     if is_whole or given.get("partial"):
         return
@@ -175,7 +175,7 @@ def _line(given: dict[str, Any], name: str, value: Any) -> str:
 
 def _written(value: Any) -> str:
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{key}: {_written(each)}' for key, each in value.items())}}}"
+        return f"{{{', '.join(f'{key}: {_written(entry)}' for key, entry in value.items())}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_written, value))}]"
     return str(value).lower() if isinstance(value, bool) else quoted(value)

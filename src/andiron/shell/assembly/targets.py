@@ -90,7 +90,7 @@ def build(option: str, node: Node, /, **offered: Any) -> Any:
 
 
 def build_instance(option: str, node: Node, kind: Any, takes: str, /, **offered: Any) -> Any:
-    """As `build`; refuses an object that is not an instance of `kind`, which `takes` describes."""
+    """Builds a node; refuses an object of another `kind`, which `takes` describes."""
     instance = build(option, node, **offered)
     check_kind(option, node, instance, isinstance(instance, kind), takes)
     return instance
@@ -149,10 +149,14 @@ def build_function(option: str, node: Node, num_given: int, named: Sequence[str]
         allowed = _type_names(parameters[name]) if name in parameters else set()
         if isinstance(value, list) and {"Tensor"} <= allowed <= {"Tensor", "NoneType"}:
             arguments[name] = torch.tensor(value, dtype=torch.float32)
-    given = [each for each in [*parameters.values()][:num_given] if each.name not in arguments]
-    if inspect.isclass(function) or any(each.default is not each.empty for each in given):
+    given = [
+        parameter
+        for parameter in [*parameters.values()][:num_given]
+        if parameter.name not in arguments
+    ]
+    if inspect.isclass(function) or any(entry.default is not entry.empty for entry in given):
         given = []
-    later = [each.name for each in given] + ([*named] if given else [])
+    later = [entry.name for entry in given] + ([*named] if given else [])
     violations.check_arguments(option, function, arguments, later)
     if given:
         return functools.partial(function, **arguments)
@@ -174,9 +178,9 @@ def named_functions(
 def in_updates(value: Any, updates_per_epoch: int) -> Any:
     """The value with every length in epochs, at any depth, in updates: at least 1, except 0."""
     if isinstance(value, Mapping):
-        return {name: in_updates(each, updates_per_epoch) for name, each in value.items()}
+        return {name: in_updates(entry, updates_per_epoch) for name, entry in value.items()}
     if isinstance(value, list):
-        return [in_updates(each, updates_per_epoch) for each in value]
+        return [in_updates(entry, updates_per_epoch) for entry in value]
     epochs = EPOCHS.fullmatch(value) if isinstance(value, str) else None
     updates = float(epochs[1]) * updates_per_epoch if epochs else 0.0
     return max(int(updates > 0), round(updates)) if epochs else value
@@ -211,13 +215,13 @@ def _build_nested(option: str, value: Any, offers: Iterator[Values]) -> Any:
     """The value with every node in it replaced by its object."""
     if isinstance(value, list):
         places = enumerate(value)
-        return [_build_nested(f"{option}.{key}", each, offers) for key, each in places]
+        return [_build_nested(f"{option}.{key}", entry, offers) for key, entry in places]
     if not isinstance(value, Mapping):
         return value
     if "_target_" in value:
         with refusals_named(option):
             return build(option, value, **next(offers))
-    return {key: _build_nested(f"{option}.{key}", each, offers) for key, each in value.items()}
+    return {key: _build_nested(f"{option}.{key}", entry, offers) for key, entry in value.items()}
 
 
 def _call(option: str, node: Node, function: Any, arguments: Values) -> Any:
@@ -243,7 +247,7 @@ def _type_names(parameter: inspect.Parameter) -> set[str]:
     annotation = parameter.annotation
     is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
     allowed = typing.get_args(annotation) if is_union else (annotation,)
-    return {getattr(typing.get_origin(each) or each, "__name__", "") for each in allowed}
+    return {getattr(typing.get_origin(value) or value, "__name__", "") for value in allowed}
 
 
 def _remedy(name: str, cause: str) -> str:

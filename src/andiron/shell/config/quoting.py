@@ -29,7 +29,7 @@ def override(option: str, path: object) -> str:
 
 
 def typed(option: str, path: object) -> str:
-    """The same as an argument to type in a shell, quoted only if it has to be.
+    """The argument to type in a shell, quoted only if it has to be.
 
     >>> print(typed("resume", "/runs/a"), typed("resume", "/müller's"))
     resume=/runs/a 'resume="/müller'"'"'s"'

@@ -90,11 +90,13 @@ def of_callable(function: Any) -> Signature | None:
     except (ValueError, TypeError):
         return None
     named = {}
-    for each in parameters:
-        if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
-            kind = kind_of(each.annotation)
-            named[each.name] = Parameter(Optional[kind] if each.default is None else kind)
-    return Signature(named, any(each.kind is each.VAR_KEYWORD for each in parameters))
+    for parameter in parameters:
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            kind = kind_of(parameter.annotation)
+            named[parameter.name] = Parameter(Optional[kind] if parameter.default is None else kind)
+    return Signature(
+        named, any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    )
 
 
 def kind_of(annotation: Any) -> Any:

@@ -51,7 +51,7 @@ class Trust:
         return (
             is_known and not (sends_data and self.builds_writers)
             or name in self.names
-            or any(name == each or name.startswith(f"{each}.") for each in self.packages)
+            or any(name == package or name.startswith(f"{package}.") for package in self.packages)
         )  # fmt: skip
 
     def with_config(self, plain: Mapping[str, Any]) -> "Trust":
@@ -133,7 +133,7 @@ def of_user(
     for argument in arguments:
         group, _, value = argument.lstrip("+").partition("=")
         choices = re.findall(r"[\w-]+", value)
-        paths = [folder / group / f"{each}.yaml" for folder in conf_dirs for each in choices]
+        paths = [folder / group / f"{choice}.yaml" for folder in conf_dirs for choice in choices]
         for text in [value, *(_text(path) for path in paths if path.is_file())]:
             names |= _dotted(text)
     for folder in conf_dirs:

@@ -70,7 +70,7 @@ def signature_problems(
         if name not in expected.parameters:
             extra = "" if prefix else "; + adds others only for an interpolation"
             hint = errors.nearest(name, known) or f"; allowed here: {', '.join(known)}{extra}"
-            near = errors.choices(prefix + name, [prefix + each for each in known])
+            near = errors.choices(prefix + name, [prefix + entry for entry in known])
             add("unknown_option", name, f"{UNKNOWN}{hint}", **near)
     return problems
 
@@ -84,14 +84,15 @@ def check_arguments(
     """
     parameters = inspect.signature(function).parameters.values()
     named = {
-        each.name: Parameter(Any, each.default is each.empty)
-        for each in parameters
-        if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY) and each.name not in later
+        parameter.name: Parameter(Any, parameter.default is parameter.empty)
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        and parameter.name not in later
     }
     # a decorated function may take more than it shows, as the configurations of transformers do
     outer = inspect.signature(function, follow_wrapped=False).parameters.values()
     is_open, takes_others = (
-        any(each.kind is each.VAR_KEYWORD for each in shown) for shown in (parameters, outer)
+        any(value.kind is value.VAR_KEYWORD for value in shown) for shown in (parameters, outer)
     )
     given = [
         name for name in arguments

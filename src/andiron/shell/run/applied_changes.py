@@ -28,18 +28,18 @@ def history(resumes: Any) -> Mapping[str, Values]:
 
     A resume from an earlier update than the last takes the updates after it back.
     """
-    found: dict[str, list[tuple[int, Any]]] = {}
+    result: dict[str, list[tuple[int, Any]]] = {}
     for resume in resumes if isinstance(resumes, list) else ():
         match resume:
             case {"updates": int(updates), "changes": dict(changes)}:
-                pairs = {name: each for name, each in changes.items() if _is_pair(each)}
-                for name in found | pairs:
-                    values = found.get(name) or [(0, pairs[name][0])]
+                pairs = {name: change for name, change in changes.items() if _is_pair(change)}
+                for name in result | pairs:
+                    values = result.get(name) or [(0, pairs[name][0])]
                     newest = pairs.get(name, values[-1])[1]
-                    before = [each for each in values if each[0] < updates]
+                    before = [entry for entry in values if entry[0] < updates]
                     is_same = [value for _, value in before[-1:]] == [newest]
-                    found[name] = before if is_same else [*before, (updates, newest)]
-    return {name: values for name, values in found.items() if len(values) > 1}
+                    result[name] = before if is_same else [*before, (updates, newest)]
+    return {name: values for name, values in result.items() if len(values) > 1}
 
 
 def texts(resumes: Any) -> dict[str, str]:

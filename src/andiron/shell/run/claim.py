@@ -61,7 +61,7 @@ def check(folder: RunFolder, *, may_hold_run: bool) -> None:
     """
     path = Path(os.path.abspath(folder.path))
     _refuse_inside(folder)
-    place = next(each for each in (path, *path.parents) if os.path.lexists(each))
+    place = next(parent for parent in (path, *path.parents) if os.path.lexists(parent))
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
         code = errno.EACCES if place.is_dir() else errno.ENOTDIR
         raise unwritable(place, OSError(code, os.strerror(code)))

@@ -118,7 +118,7 @@ def own_modules(known: Collection[str] = ()) -> dict[str, str]:
     """
     package = os.path.dirname(andiron.__file__)
     # a copy is made in one step: a garbage collection or a thread may import beside a loop
-    loaded = [each for each in sys.modules.copy().items() if each[0] not in known]
+    loaded = [value for value in sys.modules.copy().items() if value[0] not in known]
     modules = [(name, getattr(module, "__dict__", {})) for name, module in loaded]
     files = sorted((name, str(inside.get("__file__"))) for name, inside in modules)
     others = [pair for pair in files if not _is_installed(pair[1], f"{package}{os.sep}")]

@@ -53,7 +53,7 @@ def config_dir(folder: RunFolder) -> Path | None:
     try:
         record = yaml.load(files.read_text(folder.hydra / "hydra.yaml", MOST_BYTES), _PlainLoader)
         sources = record["hydra"]["runtime"]["config_sources"]
-        paths = [Path(each["path"]) for each in sources if each["provider"] == "command-line"]
+        paths = [Path(source["path"]) for source in sources if source["provider"] == "command-line"]
     except (OSError, ValueError, LookupError, TypeError, yaml.YAMLError, RecursionError):
         return None
     return next(filter(Path.is_dir, paths), None)

@@ -147,9 +147,9 @@ def diff(options: Options) -> None:
 
 def tree(options: Options) -> None:
     """Prints which runs were forked, repeated or started from which, and what changed."""
-    found = lineage.rows(require_runs(options))
-    if not answers.give({"tree": found}):
-        print(lineage.as_text_of(found))
+    result = lineage.rows(require_runs(options))
+    if not answers.give({"tree": result}):
+        print(lineage.as_text_of(result))
 
 
 def remove(options: Options) -> int:

@@ -41,11 +41,11 @@ def rows(runs: Iterable[RunReader]) -> list[Row]:
     ]
 
 
-def as_text_of(found: Iterable[Row]) -> str:
+def as_text_of(family: Iterable[Row]) -> str:
     """The runs as a tree, each below its parent, with what changed."""
-    listed = {row["path"]: row for row in found}
+    listed = {row["path"]: row for row in family}
     parents = {path: row["parent"] for path, row in listed.items() if row["parent"]}
-    outside = {each["path"]: each["is_there"] for each in parents.values()}
+    outside = {value["path"]: value["is_there"] for value in parents.values()}
     chains = []
     for path in listed | outside:
         chain = {path: None}

@@ -67,7 +67,7 @@ def parsed(content: bytes) -> Line:
     split, updates, epoch, over = (plain.pop(name, None) for name in Line._fields[:4])
     if not (isinstance(split, str) and isinstance(over, str)):
         raise ValueError("split and over should be text")
-    if not all(type(each) is int and 0 <= each < MOST_COUNTED for each in (updates, epoch)):
+    if not all(type(entry) is int and 0 <= entry < MOST_COUNTED for entry in (updates, epoch)):
         raise ValueError("updates and epoch should be counts")
     values = {name: or_nan(value) for name, value in plain.items()}
     if not all(map(is_number, values.values())):

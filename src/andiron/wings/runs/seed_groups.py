@@ -180,7 +180,7 @@ def code_of(origin: Mapping[str, Any]) -> Any:
     projects = origin.get("projects")
     repositories = [origin.get("git"), *(projects.values() if isinstance(projects, dict) else ())]
     return origin.get("modules"), [
-        (each.get("revision"), each.get("uncommitted"))
-        for each in repositories
-        if isinstance(each, dict)
+        (repository.get("revision"), repository.get("uncommitted"))
+        for repository in repositories
+        if isinstance(repository, dict)
     ]

@@ -98,7 +98,7 @@ class Run:
     def predictions(
         self, samples: NewSamples, batch_size: int | None = None
     ) -> Iterator[Prediction]:
-        """As `predict`, one at a time; omits the samples in `samples.unreadable`.
+        """Predictions of `predict`, one at a time; omits the samples in `samples.unreadable`.
 
         Predictions that are NaN or infinite are added there.
 
