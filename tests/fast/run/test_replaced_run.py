@@ -80,7 +80,7 @@ def test_other_files_do_not_come_back_through_a_link(tmp_path):
 
 
 def test_of_a_run_without_a_list_what_it_surely_wrote_is_removed(tmp_path, caplog):
-    """The run's checkpoints name the event files; a warning names the files of others, which stay."""
+    """The run's checkpoints name the event files; a warning names others' files, which stay."""
     folder = RunFolder(tmp_path / "run")
     make_run(folder.path)
     manifest = run_record.manifest_of(folder)

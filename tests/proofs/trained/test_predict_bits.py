@@ -160,7 +160,7 @@ OFFERED = {  # by data set: the targets that it has; there are no cases of tasks
 
 def test_there_is_a_case_for_every_data_set_and_every_task_that_predicts():
     assert OFFERED.keys() == choices("data")
-    # predictions of task=forward: tests/runs/data/test_own_batch_runs.py
+    # predictions of task=forward: tests/proofs/data/test_own_batch_runs.py
     assert {*TARGETS, "adversarial", "forward"} == choices("task")
     assert CASES.keys() == {
         (data, task)

@@ -1,6 +1,6 @@
 """Under `--json` each command prints answers that fit its schema, and nothing else, also failing.
 
-A command that writes to a closed pipe or a full disk: `tests/runs/commands/test_lost_results.py`.
+A command that writes to a closed pipe or a full disk: `tests/proofs/commands/test_lost_results.py`.
 """
 
 import json
