@@ -12,7 +12,7 @@ from PIL import Image
 
 from andiron.interrupter import Interrupter
 from andiron.run_folder import RunFolder
-from andiron.shell.training import train
+from andiron.shell.training import train, train_run
 from proofs import place_ground
 from proofs.attempt import CONF, attempt, jobs_forked_here, made_run
 from proofs.place_commands import QUICK, RESULTS, called
@@ -27,13 +27,16 @@ def make_templates(folder: Path) -> None:
     made_run(folder / "other", *QUICK, "seed=7")
 
     def stopped() -> int:
-        def at(self: Interrupter, split: str, updates: int, batch: int) -> BaseException | None:
-            if updates >= 2:
-                self.stop("stopped")
-            return self.asked
+        def rule(split: str, updates: int, batch: int) -> str | None:
+            return "stopped" if updates >= 2 else None
 
         sys.argv = ["train", *QUICK, f"hydra.run.dir={folder / 'interrupted'}"]
-        with mock.patch.multiple(Interrupter, is_watched=True, at=at):
+        whole = train_run.train
+
+        def train_until(config, run_dir, record, interrupter, trusted, share):
+            return whole(config, run_dir, record, Interrupter(stop_rule=rule), trusted, share)
+
+        with mock.patch.object(train_run, "train", train_until):
             return train.main(CONF)
 
     _make(stopped, folder, code=130)

@@ -52,6 +52,7 @@ class GroupedOptimizer:
             )
             for optimizer in self.optimizers
         }
+        self._has_transforms = any(group.transform is not None for group in self.groups.values())
         # whether a step evaluates the loss several times
         self.needs_closure = any(optimizer.needs_closure for optimizer in self.optimizers)
         # the owned parameters by name
@@ -122,7 +123,7 @@ class GroupedOptimizer:
                 continue
             is_all = len(stepped) == len(groups) and len(optimizer.parameters) == len(gradients)
             part = gradients if is_whole and is_all else part_of(gradients, stepped)
-            if any(group.transform is not None for group in stepped):
+            if self._has_transforms:
                 part = transformed(part, stepped, updates)
             if not part:
                 continue
