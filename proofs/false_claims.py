@@ -66,7 +66,7 @@ class Counted:
     comparisons: int = 0
     claims: int = 0
     covered: int = 0
-    result: int = 0
+    found: int = 0
     needed: list[int] = field(default_factory=list)
 
     def __str__(self) -> str:
