@@ -7,11 +7,14 @@ import os
 import re
 import runpy
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
+
+from andiron.shell.cli.signals import STOPPING
 
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 
@@ -49,6 +52,7 @@ def called(main: Callable[[], int], *arguments: str | Path, cwd: Path | None = N
     """`main`, as `python <script> *arguments` calls it in the folder `cwd`."""
     log = logging.getLogger("andiron")
     handlers, level = list(log.handlers), log.level
+    of_signals = {number: signal.getsignal(number) for number in STOPPING}
     output, errors = io.StringIO(), io.StringIO()
     script = f"{main.__module__.rpartition('.')[2]}.py"
     try:
@@ -66,6 +70,8 @@ def called(main: Callable[[], int], *arguments: str | Path, cwd: Path | None = N
     finally:
         log.handlers[:] = handlers
         log.setLevel(level)
+        for number, handler in of_signals.items():  # ignored on the way out of a process
+            signal.signal(number, handler)
     return Ended(code, output.getvalue(), errors.getvalue())
 
 
