@@ -35,6 +35,7 @@ SCHEMAS = {
     "a part of an index": "CREATE INDEX i ON trials (number) WHERE number > 1",
     "a virtual table": "CREATE VIRTUAL TABLE extra USING fts5(x)",
     "a condition": f"CREATE TABLE extra (x CHECK (length({HUGE})))",
+    "another journal": "PRAGMA journal_mode = WAL",
 }
 
 
@@ -143,6 +144,16 @@ def unfinished_commit(path, sql="CREATE TABLE extra (x)"):
         shutil.copy(copy, path)
         database.execute("ROLLBACK")
     copy.unlink()
+
+
+@pytest.mark.parametrize("ending", ["wal", "shm"])
+def test_a_write_ahead_log_that_no_search_wrote_is_refused(study, ending):
+    beside = study.with_name(f"study.db-{ending}")
+    beside.write_bytes(b"mine")
+
+    with pytest.raises(errors.DataError, match=f"study.db-{ending} was not written by"):
+        study_in(study.parent)
+    assert beside.read_bytes() == b"mine"
 
 
 @pytest.mark.parametrize("name", ["study.db", "study.db-journal", "study.jsonl"])

@@ -19,6 +19,7 @@ from andiron.ranges import MOST_TRIALS
 
 FILES = {"sqlite": "study.db", "journal": "study.jsonl"}
 MOST_BYTES = 256 * 2**20
+MOST_STEPS = 10**6  # of sqlite's virtual machine, to list the tables: optuna's take 100
 # ends a rollback journal that names another file, which sqlite would delete; a single database
 # never writes one (sqlite.org/fileformat2.html, The Rollback Journal)
 NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")
@@ -75,23 +76,32 @@ class _Lines(JournalFileBackend):
 
 def _database(path: Path) -> RDBStorage:
     """The storage in a file of sqlite, which rolls back an unfinished commit."""
-    journal = path.with_name(f"{path.name}-journal")
+    journal, *others = (path.with_name(f"{path.name}-{name}") for name in ("journal", "wal", "shm"))
     _check_size(journal)
-    if journal.exists() and journal.read_bytes().endswith(NAMES_A_FILE):
-        raise ValueError(f"{journal.name} was not written by a search")
+    for beside in (*others, journal):
+        if beside.exists() and (beside != journal or beside.read_bytes().endswith(NAMES_A_FILE)):
+            raise ValueError(f"{beside.name} was not written by a search")
+    with closing(sqlite3.connect(path)) as database:
+        _check(database)
+    return RDBStorage("sqlite://", {"creator": lambda: sqlite3.connect(path)})
+
+
+def _check(database: sqlite3.Connection) -> None:
+    """Raises: ValueError for anything but intact tables of optuna."""
     with closing(sqlite3.connect(":memory:")) as memory:
         RDBStorage("sqlite://", {"creator": lambda: memory})
         known = _definitions(memory)
-    with closing(sqlite3.connect(path)) as database:
-        tables = _definitions(database)
-        if others := tables - known:
-            raise ValueError(f"not a table of optuna: {min(others)}")
-        ((state,),) = database.execute("PRAGMA quick_check(1)")
-        if state != "ok":
-            raise ValueError(f"quick_check(1) is {state}")
-        if tables:
-            _check_number(*database.execute("SELECT count(*) FROM trials").fetchone())
-    return RDBStorage("sqlite://", {"creator": lambda: sqlite3.connect(path)})
+    database.set_progress_handler(lambda: 1, MOST_STEPS)  # aborts longer statements
+    tables = _definitions(database)
+    if others := tables - known:
+        raise ValueError(f"not a table of optuna: {min(others)}")
+    if tables:
+        _check_number(*database.execute("SELECT count(*) FROM trials").fetchone())
+    database.set_progress_handler(None, 0)
+    for name, expected in {"journal_mode": "delete", "quick_check(1)": "ok"}.items():
+        ((state,),) = database.execute(f"PRAGMA {name}")
+        if state != expected:
+            raise ValueError(f"{name} is {state}")
 
 
 def _definitions(database: sqlite3.Connection) -> set[str]:
