@@ -177,6 +177,37 @@ def test_kind_decides_against_what_the_targets_look_like(file, caplog):
     assert caplog.messages == []
 
 
+def test_the_batcher_standardises_inputs_by_the_facts_but_not_targets(file):
+    splits = load(file(HOUSES))
+    raw = splits.test.__getitems__([2, 0])
+    batch = splits.batcher(raw, CPU)
+    assert torch.equal(
+        batch.inputs,
+        (raw.inputs - torch.tensor(splits.facts["mean"])) / torch.tensor(splits.facts["std"]),
+    )
+    assert torch.equal(batch.targets, raw.targets)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: "\ufeff" + text, lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace(",", " , "),
+        lambda text: text.replace("\n", "\n\n") + "\n",
+        lambda text: text.replace("area", '"area"').replace("\n40,", '\n"40",'),
+        lambda text: text.rstrip("\n"),
+    ],
+    ids=["byte order mark", "windows", "blanks", "blank lines", "quotes", "no last line end"],
+)  # fmt: skip
+def test_how_a_table_is_written_changes_no_number(file, change):
+    expected = load(file(HOUSES))
+    assert change(HOUSES) != HOUSES
+    changed = load(file(change(HOUSES)))
+    assert torch.equal(changed.train.inputs, expected.train.inputs)
+    assert torch.equal(changed.test.targets, expected.test.targets)
+    assert changed.facts == expected.facts
+
+
 def test_the_fingerprint_is_that_of_the_content_and_the_facts_are_plain(file):
     splits = load(file(HOUSES), valid="test")
     assert splits.fingerprint == hashlib.sha256(HOUSES.encode()).hexdigest()
