@@ -52,6 +52,15 @@ def test_nothing_that_runs_reads_or_writes_may_be_named(name):
     assert not Trust().allows(name)
 
 
+@pytest.mark.parametrize(
+    ("option", "name"), [("scheduler", "torch.nn.Linear"), ("optimizer", "torch.nn.Linear"),
+                         ("scheduler", "torch.optim.Adam")]
+)
+def test_torchs_networks_are_no_schedulers_and_no_optimizers(option, name):
+    with pytest.raises(errors.ConfigError, match=f"{option}._target_='{name}'"):
+        Trust().check({option: {"_target_": name}})
+
+
 def test_a_target_beside_the_options_is_no_part():
     assert not [*trust.nodes({"_target_": "os.system", "variables": {"a": {"_target_": "a.b"}}})]
 

@@ -30,6 +30,7 @@ OF_TORCH = (
     "torch.nn", "torch.nn.functional", "torch.optim", "torch.optim.lr_scheduler",
     "torchvision.models", "torchvision.transforms.v2",
 )  # fmt: skip
+OF_PLACE = {"optimizer": "torch.optim", "scheduler": "torch.optim.lr_scheduler"}  # of torch, alone
 Node = tuple[str, str, Any]  # after its option and its place: metrics.f1, metrics
 
 
@@ -66,9 +67,9 @@ class Trust:
         """
         refused = {
             f"{option}.{key}": node[key]
-            for option, _, node in nodes(plain)
+            for option, place, node in nodes(plain)
             for key in ("_target_", *self._functions(node))
-            if not self.allows(node[key])
+            if not self.allows(node[key]) or key == "_target_" and _is_misplaced(place, node[key])
         }
         if refused:
             raise refusal(refused, self)
@@ -115,6 +116,12 @@ def _package(name: Any) -> str:
     if not _is_name(name) or name.partition(".")[0] in sys.stdlib_module_names:
         return ""
     return name if name.startswith(OURS) else name.partition(".")[0]
+
+
+def _is_misplaced(place: str, name: str) -> bool:
+    """Whether a class of torch is of another kind than this part of a configuration."""
+    module = name.rpartition(".")[0]
+    return module in OF_TORCH and OF_PLACE.get(place, module) != module
 
 
 def _is_name(value: Any) -> bool:
