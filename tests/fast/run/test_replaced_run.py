@@ -17,12 +17,17 @@ def replace(folder):
         begins()
 
 
-@pytest.mark.parametrize("kind", ["a link", "a file", "a folder"])
-def test_what_is_no_run_in_the_place_of_a_replaced_one_is_left_alone(tmp_path, kind):
-    folder, mine = RunFolder(tmp_path / "run"), tmp_path / "mine"
+def two_runs(here):
+    """A run's folder, another run beside it, and the place of a run that the first replaced."""
+    folder, mine = RunFolder(here / "run"), here / "mine"
     for path in (folder.path, mine):
         make_run(path)
-    aside = tmp_path / ".run.replaced"
+    return folder, mine, here / ".run.replaced"
+
+
+@pytest.mark.parametrize("kind", ["a link", "a file", "a folder"])
+def test_what_is_no_run_in_the_place_of_a_replaced_one_is_left_alone(tmp_path, kind):
+    folder, mine, aside = two_runs(tmp_path)
     if kind == "a link":
         aside.symlink_to(mine)
     elif kind == "a file":
@@ -39,10 +44,7 @@ def test_what_is_no_run_in_the_place_of_a_replaced_one_is_left_alone(tmp_path, k
 @pytest.mark.parametrize("inner", ["checkpoints", "checkpoints/step-1", "tensorboard/train"])
 def test_nothing_is_removed_through_a_link(tmp_path, inner):
     """Neither the folder of a run to be removed nor its content leads to another run."""
-    folder, mine = RunFolder(tmp_path / "run"), tmp_path / "mine"
-    for path in (folder.path, mine):
-        make_run(path)
-    aside = tmp_path / ".run.replaced"
+    folder, mine, aside = two_runs(tmp_path)
     shutil.copytree(mine, aside)
     shutil.rmtree(aside / inner)
     (aside / inner).symlink_to(mine / inner)

@@ -28,18 +28,18 @@ def history(resumes: Any) -> Mapping[str, Values]:
 
     A resume from an earlier update than the last takes the updates after it back.
     """
-    result: dict[str, list[tuple[int, Any]]] = {}
+    by_option: dict[str, list[tuple[int, Any]]] = {}
     for resume in resumes if isinstance(resumes, list) else ():
         match resume:
             case {"updates": int(updates), "changes": dict(changes)}:
                 pairs = {name: change for name, change in changes.items() if _is_pair(change)}
-                for name in result | pairs:
-                    values = result.get(name) or [(0, pairs[name][0])]
+                for name in by_option | pairs:
+                    values = by_option.get(name) or [(0, pairs[name][0])]
                     newest = pairs.get(name, values[-1])[1]
                     before = [entry for entry in values if entry[0] < updates]
                     is_same = [value for _, value in before[-1:]] == [newest]
-                    result[name] = before if is_same else [*before, (updates, newest)]
-    return {name: values for name, values in result.items() if len(values) > 1}
+                    by_option[name] = before if is_same else [*before, (updates, newest)]
+    return {name: values for name, values in by_option.items() if len(values) > 1}
 
 
 def texts(resumes: Any) -> dict[str, str]:

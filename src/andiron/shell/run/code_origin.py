@@ -22,7 +22,7 @@ from andiron.run_folder import RunFolder, is_sweep
 from andiron.shell.config import project
 
 MOST_MODULES, MOST_UNTRACKED = 200, 1000
-MOST_INSIDE = 100  # entries of an untracked folder that are looked at for runs
+MOST_INSIDE = 1000  # entries of an untracked folder that are looked at for runs
 GENERATED = ("outputs", "multirun", "__pycache__")
 PLACES = [f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "scripts")]
 UNSET = "ANDIRON_UNSET"  # an empty variable, as the value of settings
@@ -118,7 +118,7 @@ def own_modules(known: Collection[str] = ()) -> dict[str, str]:
     """
     package = os.path.dirname(andiron.__file__)
     # a copy is made in one step: a garbage collection or a thread may import beside a loop
-    loaded = [value for value in sys.modules.copy().items() if value[0] not in known]
+    loaded = [module for module in sys.modules.copy().items() if module[0] not in known]
     modules = [(name, getattr(module, "__dict__", {})) for name, module in loaded]
     files = sorted((name, str(inside.get("__file__"))) for name, inside in modules)
     others = [pair for pair in files if not _is_installed(pair[1], f"{package}{os.sep}")]
@@ -174,11 +174,12 @@ def _is_generated(path: Path, levels: int = 3) -> bool:
     """Whether a path is a run or a sweep, or a folder that contains nothing else."""
     if path.name in GENERATED or os.path.exists(RunFolder(path).status) or is_sweep(path):
         return True
-    if not levels or not path.is_dir():
+    try:
+        inside = [*islice(path.iterdir(), MOST_INSIDE + 1)] if levels else []
+    except OSError:  # a file, or a folder that may not be read
         return False
-    inside = islice(path.iterdir(), MOST_INSIDE)
-    is_all = [_is_generated(place, levels - 1) for place in inside]
-    return bool(is_all) and all(is_all)
+    is_seen_whole = 0 < len(inside) <= MOST_INSIDE
+    return is_seen_whole and all(_is_generated(place, levels - 1) for place in inside)
 
 
 def _list_files(root: str, arguments: str = "") -> list[str]:

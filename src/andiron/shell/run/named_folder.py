@@ -75,7 +75,7 @@ def elsewhere() -> list[Path]:
 
     MOST_FOLDERS of a level are searched, without links and hidden folders.
     """
-    runs, level, status_file = [], [Path()], RunFolder(Path()).status
+    runs, level, status_file = list[Path](), [Path()], RunFolder(Path()).status
     for _ in range(LEVELS):
         below = (
             folder / name
@@ -84,8 +84,9 @@ def elsewhere() -> list[Path]:
             if (folder / name) not in OF_TRAINING and not (folder / name).is_symlink()
         )
         folders = [*itertools.islice(below, MOST_FOLDERS)]
-        runs += [folder for folder in folders if (folder / status_file).is_file()]
-        level = [folder for folder in folders if folder not in runs]
+        level = []
+        for folder in folders:
+            (runs if (folder / status_file).is_file() else level).append(folder)
     return runs
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from andiron import errors
 from andiron.disk import append_only, checksums, files
-from andiron.plain import readable
+from andiron.plain import readable, wings
 from andiron.run_folder import RunFolder
 from andiron.shell.run import run_record, status, written_files
 
@@ -43,7 +43,7 @@ def replace(folder: RunFolder) -> None:
         raise errors.RunFolderError(
             f"{folder.path}: cannot be renamed, to keep its run until the new one has begun "
             f"({files.reason(error)}); choose another hydra.run.dir, or remove the run first: "
-            f"`andiron runs rm {folder.path}`"
+            f"`{wings.command(f'runs rm {folder.path}')}`"
         ) from error
     try:
         place.mkdir(exist_ok=True)  # made by another process that waits to claim it
