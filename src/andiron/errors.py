@@ -224,7 +224,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 def closest(name: str, names: Iterable[str]) -> str | None:
     """The closest of `names`, in any case; None if none is close."""
-    folded = {value.casefold(): value for value in names}
+    folded = {name.casefold(): name for name in names}
     close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
     return folded[close[0]] if close else None
 

@@ -101,7 +101,7 @@ def checked(owner: Class) -> Class:
 
 def allowed_values(error: ValidationError) -> str:
     """The values that an option takes, of pydantic's messages for each member of a union."""
-    messages = " or ".join(dict.fromkeys(value["msg"] for value in error.errors()))
+    messages = " or ".join(dict.fromkeys(problem["msg"] for problem in error.errors()))
     # pydantic's word for a list is JSON's
     allowed = messages.replace("a valid array", "a list, in brackets: [...]")
     return allowed.replace("Input should be ", "")

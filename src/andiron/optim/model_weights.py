@@ -28,8 +28,8 @@ def differences(saved: Tensors, expected: Tensors) -> Iterator[str]:
         yield f"{name!r} is {'missing' if name in expected else 'not known'}"
     for name in sorted(saved.keys() & expected.keys()):
         was, own = (
-            f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
-            for value in (saved[name], expected[name])
+            f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
+            for tensor in (saved[name], expected[name])
         )
         if was != own:
             yield f"{name!r} is {was}, not {own}"
@@ -71,5 +71,5 @@ def perturbed(model: nn.Module, ascent: Gradients, rho: float) -> Iterator[None]
 
 def check_alike(saved: Tensors, expected: Tensors, problem: str) -> None:
     """Raises: ValueError that begins with `problem` and lists the differences, if there are any."""
-    if result := [*differences(saved, expected)]:
-        raise ValueError(f"{problem}: {'; '.join(result)}")
+    if lines := [*differences(saved, expected)]:
+        raise ValueError(f"{problem}: {'; '.join(lines)}")

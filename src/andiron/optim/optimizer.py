@@ -80,7 +80,7 @@ class Optimizer:
         if not all(groups):
             owner = type(model).__name__
             raise ValueError(f"{owner} has no trainable parameter for {kind.__name__} to own")
-        for parameter in (value for group in groups for value in group.values()):
+        for parameter in (tensor for group in groups for tensor in group.values()):
             parameter.requires_grad_(True)  # a frozen one that `names` has
         made = partial(torch_class.constructed, kind, model, groups, options)
         needs_rate = torch_class.needs_rate(kind, options[0])
@@ -89,7 +89,7 @@ class Optimizer:
     def _own(self, held: HeldClass, model: nn.Module, groups: Groups) -> None:
         self._groups = groups
         # the owned parameters
-        self.parameters = {name: value for group in groups for name, value in group.items()}
+        self.parameters = {name: parameter for group in groups for name, parameter in group.items()}
         self.kind, self._held = held.kind, held
         self._model: nn.Module = model
         self.name, self.is_own = held.name, held.is_own

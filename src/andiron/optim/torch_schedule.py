@@ -234,13 +234,13 @@ def _restore(scheduler: Any, saved: Any) -> None:
     try:
         if isinstance(saved, str):  # of an earlier version
             saved = json.loads(saved, object_hook=_with_numbers)
-        is_own = [value.keys() for value in saved] == [value.keys() for value in now]
+        is_own = [group.keys() for group in saved] == [group.keys() for group in now]
     except (ValueError, AttributeError, TypeError):
         is_own = False
     if not is_own:
         raise ValueError(f"not the state of this {type(scheduler).__name__}")
     state, *groups = saved
-    firsts = [[value.get("initial_lr") for value in made] for made in (groups, now[1:])]
+    firsts = [[group.get("initial_lr") for group in made] for made in (groups, now[1:])]
     if firsts[0] != firsts[1]:
         raise ValueError(
             f"{type(scheduler).__name__} began with the rates {firsts[0]}, and this one with "

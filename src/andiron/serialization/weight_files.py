@@ -89,7 +89,7 @@ def check_same(file: Path, other: Path) -> None:
 
     Raises: DataError with the line for each.
     """
-    one, two = (_joined(shards_of(value)).tensors for value in (file, other))
+    one, two = (_joined(shards_of(path)).tensors for path in (file, other))
     shared = one.keys() & two.keys()
     if not shared or not all(one[name].equal(two[name]) for name in shared):
         lines = (f"start_from={it} ({time.ctime(it.stat().st_mtime)})" for it in (file, other))
@@ -260,14 +260,16 @@ def _shards(index: Path) -> list[Path]:
 def _state_dict(path: Path) -> Record:
     """The weights in a file of torch.save: its tensors, or its only dict of weights."""
     content = unpickled(path)
-    result = {"": content if isinstance(content, Mapping) else {}}
-    if not any("." in name for name in tensors_of(result[""])):
-        inner = dicts_with_tensors(result[""])
-        result = {key: inner[key] for key in inner if not key.startswith(NO_WEIGHTS)} or result
-    tensors = tensors_of(result[min(result)])
-    if len(result) > 1 or not tensors:
+    candidates = {"": content if isinstance(content, Mapping) else {}}
+    if not any("." in name for name in tensors_of(candidates[""])):
+        inner = dicts_with_tensors(candidates[""])
+        candidates = {
+            key: inner[key] for key in inner if not key.startswith(NO_WEIGHTS)
+        } or candidates
+    tensors = tensors_of(candidates[min(candidates)])
+    if len(candidates) > 1 or not tensors:
         command = wings.command(f"import-state-dict {path} out.safetensors --key NAME")
-        several = f"several dicts of tensors, {joined([*result])}: write one with {command}"
+        several = f"several dicts of tensors, {joined([*candidates])}: write one with {command}"
         raise errors.DataError(f"{path}: holds {several if tensors else 'no tensors by name'}")
     check_sizes(tensors, path)
     return Record(tensors)

@@ -37,14 +37,15 @@ def differ(options: command.Options) -> None:
     notes += seed_groups.unlike("code", [*map(seed_groups.code_of, origins)])
     notes += seed_groups.unlike("data", [origin.get("data") for origin in origins])
     notes += seed_groups.unlike("numbers of updates", [run.facts.get("updates") for run in runs])
-    result = [
-        seed_differences.plain(value, direction, options.size)
-        for value in seed_differences.from_first(groups)
+    compared = [
+        seed_differences.plain(difference, direction, options.size)
+        for difference in seed_differences.from_first(groups)
     ]
     rows = seed_groups.as_rows(sides, metric)
-    tables = [f"{metric}\n{seed_differences.as_table(result)}"]
+    tables = [f"{metric}\n{seed_differences.as_table(compared)}"]
     answer: dict[str, Any] = {
-        "metric": metric, "groups": seed_groups.plain(rows), "differences": result, "notes": notes,
+        "metric": metric, "groups": seed_groups.plain(rows), "differences": compared,
+        "notes": notes,
     }  # fmt: skip
     if options.samples:
         from andiron_lab.seeds import sample_differences  # torch

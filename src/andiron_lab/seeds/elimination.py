@@ -121,7 +121,7 @@ def standing(runs: Runs, rule: RaceRule) -> Standing:
         for done in range(1, seeds + 1):
             if len(now.left) <= fewest and not (is_last and done <= rule.min_seeds):
                 break
-            jobs = [entry[done - 1] for entry in now.left.values()]
+            jobs = [runs[done - 1] for runs in now.left.values()]
             cost = sum(place - reached.get(job.identity, 0) for job in jobs) / rule.places[-1]
             if now.spent + cost > rule.max_runs:
                 return replace(now, end="max_runs is spent")
@@ -137,15 +137,15 @@ def standing(runs: Runs, rule: RaceRule) -> Standing:
             if done == 1 and all(_value(job, stage) is None for job in jobs):
                 return replace(now, end="no run has a value")
             rows: dict[Configuration, dict[Hashable, float]] = {
-                key: {seed: value for seed, job in enumerate(entry[:done])
+                key: {seed: value for seed, job in enumerate(runs[:done])
                       if (value := _value(job, stage)) is not None}
-                for key, entry in now.left.items()
+                for key, runs in now.left.items()
             }  # fmt: skip
             level = (1 - rule.confidence) / tests if done >= rule.min_seeds else 0
             at = f"{done} seeds" if is_last else f"{done} seeds at {place}/{rule.places[-1]}"
             worse = _worse(rows, rule.direction, level, fewest, at)
             now.dropped |= worse
-            now.left = {key: entry for key, entry in now.left.items() if key not in worse}
+            now.left = {key: runs for key, runs in now.left.items() if key not in worse}
     return now
 
 
@@ -181,12 +181,14 @@ def _worse(
         if len(row) < most
     }
     tested = [key for key in others if key not in lost] if level else []
-    result = [differences.by_seed(rows[key], rows[best]) for key in tested]
-    p_values = differences.holm([difference.p / 2 for difference in result])  # one-sided
+    compared = [differences.by_seed(rows[key], rows[best]) for key in tested]
+    p_values = differences.holm([difference.p / 2 for difference in compared])  # one-sided
     name = label(best, rows)
     worse = {
         key: f"worse by {number(abs(difference.value))}, p = {p:.1g}, {at}, than {name}"
-        for place, (key, difference, p) in enumerate(zip(tested, result, p_values, strict=True), 2)
+        for place, (key, difference, p) in enumerate(
+            zip(tested, compared, p_values, strict=True), 2
+        )
         if p < level and place > fewest
     }
     return worse | lost

@@ -86,7 +86,9 @@ def _checked(idea: Any) -> Idea:
     """A line of the ledger; raises TypeError or KeyError if the command cannot have written it."""
     numbers = {*map(type, idea["values"].values())} - {float, int}
     changes = [
-        value["root"] for value in idea["code"] if value["uncommitted"] and value["revision"]
+        repository["root"]
+        for repository in idea["code"]
+        if repository["uncommitted"] and repository["revision"]
     ]
     if (
         any(not isinstance(idea[name], kind) for name, kind in KINDS.items())

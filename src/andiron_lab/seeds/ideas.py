@@ -87,15 +87,17 @@ def apply(name: int, ideas: Mapping[int, Idea]) -> None:
     if (idea := ideas.get(name)) is None:
         raise errors.SelectionError(f"--apply {name}: no such idea")
     code, _ = code_origin.gather()
-    here = [value["root"] for value in (code["git"], *code["projects"].values()) if value]
-    changed = [value for value in idea["code"] if value["uncommitted"]]
-    elsewhere = [value["root"] for value in changed if value["root"] not in here]
+    here = [
+        repository["root"] for repository in (code["git"], *code["projects"].values()) if repository
+    ]
+    changed = [repository for repository in idea["code"] if repository["uncommitted"]]
+    elsewhere = [repository["root"] for repository in changed if repository["root"] not in here]
     if elsewhere or not changed:
         why = f"is in {elsewhere}; start the command there" if elsewhere else "has no changes"
         raise errors.SelectionError(f"--apply {name}: the code of this idea {why}")
     applied = [
-        {"patch": patch, "root": value["root"], "revision": value["revision"]}
-        for value, patch in zip(changed, idea["patches"], strict=True)
+        {"patch": patch, "root": repository["root"], "revision": repository["revision"]}
+        for repository, patch in zip(changed, idea["patches"], strict=True)
     ]
     for mode in ("--check", "--verbose"):
         for patch, root, revision in map(dict.values, applied):
@@ -108,8 +110,8 @@ def apply(name: int, ideas: Mapping[int, Idea]) -> None:
                     f"stash your changes of these files, or check out {revision}"
                 )
     if not answers.give({"applied": applied}):
-        for value in applied:
-            print(printable("applied {patch} to {root}, made at {revision}".format(**value)))
+        for repository in applied:
+            print(printable("applied {patch} to {root}, made at {revision}".format(**repository)))
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -224,7 +226,9 @@ def _result(folder: Path) -> Idea | None:
         for text in {*job.overrides}.difference(ledger.configuration(job))
     }
     code = [code for code in [origin["git"], *origin["projects"].values()] if code]
-    patches = [runs[0].path / value["uncommitted"] for value in code if value["uncommitted"]]
+    patches = [
+        runs[0].path / repository["uncommitted"] for repository in code if repository["uncommitted"]
+    ]
     return {"metric": sweep.facts.get("objective"), "values": values, "code": code,
             "patches": [*map(str, patches)]}  # fmt: skip
 

@@ -26,12 +26,13 @@ def from_first(groups: Sequence[Sequence[Path]], trust: Trust) -> list[dict[str,
             run = loading.load(path, trust=trust)
             scores.append(evaluating.evaluate(run, run.data, worst=0).sample_scores)
             data.append((run.config.data, run.data.fingerprint))
-    if any(value != data[0] for value in data):
+    if any(own != data[0] for own in data):
         raise errors.SelectionError("--samples: the runs have other data, so no sample in common")
     rows = zip(*(zip(*scores, strict=True) for scores in by_group), strict=True)
     means = [[*map(fmean, row)] for row in rows if not all(map(math.isnan, chain(*row)))]
     first, *others = zip(*means, strict=True) if means else [[] for _ in groups]
-    result = [differences.by_sample(first, other) for other in others]
+    compared = [differences.by_sample(first, other) for other in others]
     return [
-        seed_differences.plain(value, "highest") for value in seed_differences.corrected(result)
+        seed_differences.plain(difference, "highest")
+        for difference in seed_differences.corrected(compared)
     ]

@@ -64,15 +64,15 @@ def as_table(compared: Sequence[Mapping[str, Any]]) -> str:
     rows = [
         [
             place,
-            number(value["value"]),
-            value["interval"] and " to ".join(map(number, value["interval"])),
-            value["interval"] and number(value["p"]),
-            value["test"],
-            value["result"],
-            number(value["deviation"]) if value["deviation"] else None,
-            value["seeds_needed"],
+            number(difference["value"]),
+            difference["interval"] and " to ".join(map(number, difference["interval"])),
+            difference["interval"] and number(difference["p"]),
+            difference["test"],
+            difference["result"],
+            number(difference["deviation"]) if difference["deviation"] else None,
+            difference["seeds_needed"],
         ]
-        for place, value in enumerate(compared, 2)
+        for place, difference in enumerate(compared, 2)
     ]
     headers = [
         "group", "from group 1", "95 % interval", "p", "test", "result", "noise", "seeds needed",

@@ -137,7 +137,7 @@ class Concatenated(Derived):
             parts.append(drawn(self.datasets[owner], places, of_owner))
         back = owners.argsort(stable=True).argsort()
         whole = map(torch.cat, zip(*parts, strict=True))
-        tensors = [value.index_select(0, back.to(value.device)) for value in whole]
+        tensors = [tensor.index_select(0, back.to(tensor.device)) for tensor in whole]
         return WeightedBatch(*tensors) if len(tensors) > 2 else RawBatch(*tensors)
 
     def sample_name(self, index: int) -> str | None:
@@ -273,10 +273,10 @@ def _index_tensor(indices: Indices, size: int) -> Tensor:
 def _described_shapes(dataset: Dataset) -> str:
     """Describes the shape and dtype of a sample and of its target."""
     batch = dataset.__getitems__([0])
-    if not all(isinstance(value, Tensor) for value in batch):
+    if not all(isinstance(tensor, Tensor) for tensor in batch):
         raise errors.DataError(
             f"batches of {type(batch).__name__} are not concatenated, only pairs of tensors, and "
             "samples of andiron.data.torch_dataset; use one data set, or concatenate the samples"
         )
-    inputs, targets, *weights = ([*value.shape[1:], str(value.dtype)] for value in batch)
+    inputs, targets, *weights = ([*tensor.shape[1:], str(tensor.dtype)] for tensor in batch)
     return f"inputs {inputs} and targets {targets}{' and weights' if weights else ''}"

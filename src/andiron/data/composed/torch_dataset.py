@@ -203,7 +203,7 @@ def _facts(
             f"data.train: {name} has no number of classes; set "
             "data.num_classes, or data.num_outputs for a regression"
         )
-    names = [str(value) for value in class_names or ()]
+    names = [str(name) for name in class_names or ()]
     if num_classes is not None and names and len(names) != num_classes:
         raise errors.DataError(
             f"data.num_classes={num_classes}: {name} has {len(names)} class names; leave it out, "

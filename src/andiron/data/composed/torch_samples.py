@@ -103,7 +103,7 @@ def collated(samples: Any) -> Any:
         return default_collate(samples)
     if any(fields is None or fields.keys() != first.keys() for fields in named):
         raise ValueError(f"not every sample has the fields {', '.join(map(str, first))}")
-    batch = {name: _field(name, tuple(value[name] for value in named)) for name in first}
+    batch = {name: _field(name, tuple(sample[name] for sample in named)) for name in first}
     return [*batch.values()] if is_plain else structures.rebuilt(samples[0], batch)
 
 

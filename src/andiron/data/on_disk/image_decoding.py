@@ -147,8 +147,8 @@ def _pixels(image: Any, shape: Sequence[int], resizing: Resizing) -> Tensor:
     if height == width:
         chosen = _centre(chosen, height, resizing)
     elif chosen.size != (width, height):
-        result = "x".join(map(str, chosen.size))
-        raise ValueError(f"it has {result} pixels where the run has {width}x{height}: resize it")
+        size = "x".join(map(str, chosen.size))
+        raise ValueError(f"it has {size} pixels where the run has {width}x{height}: resize it")
     pixels = torch.frombuffer(bytearray(chosen.tobytes()), dtype=torch.uint8)
     return pixels.view(height, width, channels).permute(2, 0, 1).contiguous()
 

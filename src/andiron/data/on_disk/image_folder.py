@@ -71,8 +71,8 @@ def image_folder(
         return _read(tree, shape, decoded, cache, is_scanned, max_unreadable)
 
     def read_set(folder: str) -> tuple[Dataset, str]:
-        result = read(image_tree.find_set(Path(folder).absolute(), whole.tree.class_names))
-        return result.dataset.subset(result.tree.indices[""]), result.checksum
+        further = read(image_tree.find_set(Path(folder).absolute(), whole.tree.class_names))
+        return further.dataset.subset(further.tree.indices[""]), further.checksum
 
     whole = read(image_tree.find(Path(path).absolute()))
     _warn_of_copies(whole.tree)
@@ -141,15 +141,15 @@ def _check_number(images: ImageFolderDataset, unreadable: Mapping[str, str], mos
 
     Raises: DataError listing them if there are more than `most`.
     """
-    result = f"{images.root}: {len(unreadable)} of {len(images)} images cannot be read"
+    problem = f"{images.root}: {len(unreadable)} of {len(images)} images cannot be read"
     listed = readable.listed([f"{name}: {why}" for name, why in unreadable.items()])
     if len(unreadable) > most:
         allowed = f"; data.max_unreadable={most} skips fewer" if most else ""
         raise errors.DataError(
-            f"{result}{allowed}:\n{listed}\nreplace or remove them, or skip them with "
+            f"{problem}{allowed}:\n{listed}\nreplace or remove them, or skip them with "
             f"data.max_unreadable={len(unreadable)}"
         )
-    log.warning("%s, and are skipped:\n%s", result, readable.printable(listed))
+    log.warning("%s, and are skipped:\n%s", problem, readable.printable(listed))
 
 
 def _warn_of_copies(tree: image_tree.ImageTree) -> None:
@@ -158,11 +158,11 @@ def _warn_of_copies(tree: image_tree.ImageTree) -> None:
                          for rows in tree.indices.values())  # fmt: skip
     for part, images in zip([*tree.indices][1:], others):
         if fingerprint.copies(images[:: -(-len(images) // 32)], training):
-            result = fingerprint.copies(images, training)
+            copies = fingerprint.copies(images, training)
             log.warning(
                 "%s: %d of %d images are also in training, such as %s: a result on them tells "
-                "nothing of new ones; remove them", tree.root / part, len(result), len(images),
-                readable.printable(result[0].name),
+                "nothing of new ones; remove them", tree.root / part, len(copies), len(images),
+                readable.printable(copies[0].name),
             )  # fmt: skip
 
 

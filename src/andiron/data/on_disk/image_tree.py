@@ -229,8 +229,8 @@ def _labels_in(folder: Path) -> Path | None:
     """The table of labels in a folder: the only `.csv` file there, or one of PREFERRED."""
     tables = sorted(folder.glob("*.[cC][sS][vV]"))
     preferred = [path for path in tables if path.name.lower() in PREFERRED]
-    result = preferred or tables
-    return result[0] if len(result) == 1 else None
+    candidates = preferred or tables
+    return candidates[0] if len(candidates) == 1 else None
 
 
 def _labelled(table: Path, images: Sequence[str]) -> dict[str, list[str]]:
@@ -259,13 +259,13 @@ def _labelled(table: Path, images: Sequence[str]) -> dict[str, list[str]]:
     labels: dict[str, str] = {}
     for row in filter(None, rows):
         name, label = (row[place].strip() if place < len(row) else "" for (place, *_) in chosen)
-        result = places[PurePath(name.replace("\\", "/")).name] - labels.keys()
-        if len(result) != 1 or label in MISSING:
+        pictures = places[PurePath(name.replace("\\", "/")).name] - labels.keys()
+        if len(pictures) != 1 or label in MISSING:
             raise errors.DataError(
                 f"{table}, line {rows.line_num}: {name!r} with label {label!r} should name one "
-                f"picture of its own, and {len(result)} are left; correct the line"
+                f"picture of its own, and {len(pictures)} are left; correct the line"
             )
-        labels[result.pop()] = label
+        labels[pictures.pop()] = label
     _warn_of_tags(table, {label: {*TAG.findall(label)} for label in labels.values()})
     classes: dict[str, list[str]] = {label: [] for label in sorted({*labels.values()})}
     for image in sorted(labels):

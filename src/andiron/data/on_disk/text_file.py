@@ -206,8 +206,8 @@ def _joined(folder: Path, cache: Path | None) -> Path:
     texts of several parts of the data.
     """
     folder = folder.absolute()
-    result = sorted(folder.rglob("*.[tT][xX][tT]"))
-    texts = [path for path in result if "/." not in f"/{path.relative_to(folder).as_posix()}"]
+    paths = sorted(folder.rglob("*.[tT][xX][tT]"))
+    texts = [path for path in paths if "/." not in f"/{path.relative_to(folder).as_posix()}"]
     if not texts:
         raise errors.DataError(
             f"{folder}: has no text that ends in .txt; rename its texts, or name one file"

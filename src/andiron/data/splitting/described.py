@@ -21,7 +21,7 @@ from andiron.data.on_disk.text_file import TextBatcher
 from andiron.data.splitting.splits import Splits, offered
 
 PREPROCESSING = "preprocessing"  # beside the facts
-BATCHERS = {value.__name__: value for value in (ArrayBatcher, ImageBatcher, TextBatcher)}
+BATCHERS = {batcher.__name__: batcher for batcher in (ArrayBatcher, ImageBatcher, TextBatcher)}
 
 
 @dataclass(frozen=True)

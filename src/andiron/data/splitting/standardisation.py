@@ -43,16 +43,16 @@ def offsets(
     columns: Float[Tensor, "rows columns"], mean: Sequence[float], std: Sequence[float]
 ) -> list[float | None]:
     """The mean of each column that float32 would blur by 1/10,000 deviation and more; else None."""
-    result: list[float | None] = []
+    centers: list[float | None] = []
     for values, center, spread in zip(columns.T, mean, std, strict=True):
         is_fine = spread >= FINE_STEPS * abs(center) * FLOAT32.eps
         is_rounded = abs(center) >= EXACT and spread < MIN_STEPS * abs(center) / EXACT
         lost = (values.float().double() - values).abs().max()
         if is_fine or is_rounded or lost * FINE_STEPS < spread:
-            result.append(None)
+            centers.append(None)
         else:
-            result.append(center)
-    return result
+            centers.append(center)
+    return centers
 
 
 def check(columns: Float[Tensor, "rows columns"], names: Sequence[str], *, source: str) -> None:

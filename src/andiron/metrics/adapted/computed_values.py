@@ -63,7 +63,7 @@ def _numbers(name: str, place: str, result: Any) -> Iterator[tuple[str, float]]:
 
 
 def _class_with(metric: Any, method: str) -> type:
-    return next(value for value in type(metric).__mro__ if method in vars(value))
+    return next(kind for kind in type(metric).__mro__ if method in vars(kind))
 
 
 def _picture(plot: Callable[..., Any], result: Any) -> UInt8[Tensor, "3 height width"]:

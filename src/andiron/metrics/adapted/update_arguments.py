@@ -153,7 +153,7 @@ def _takes_references(kind: Any) -> bool:
 
 
 def _is_of(package: str, metric: Any) -> bool:
-    return any(value.__module__.startswith(package) for value in type(metric).__mro__)
+    return any(kind.__module__.startswith(package) for kind in type(metric).__mro__)
 
 
 def _misfit(metric: Any, item: Any, lack: str) -> errors.MismatchError:

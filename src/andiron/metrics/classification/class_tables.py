@@ -58,11 +58,11 @@ class PerClass(TopCounted):
     def value(self, sums: Tensor) -> str:
         lines = [
             [
-                entry.name,
-                *(f"{score:.4f}" if entry.is_present else "-" for score in entry.ratios),
-                entry.support,
+                row.name,
+                *(f"{score:.4f}" if row.is_present else "-" for score in row.ratios),
+                row.support,
             ]
-            for entry in scores(sums, self.class_names)
+            for row in scores(sums, self.class_names)
         ]
         return table(["class", "precision", "recall", "F1", "support"], lines)
 

@@ -48,7 +48,7 @@ def inputs_in(batch: Any) -> list[Tensor]:
         batch = [batch.inputs]
     elif not isinstance(batch, list | tuple):
         batch = (batch if isinstance(batch, Mapping) else vars(batch)).values()
-    return [value for value in batch if isinstance(value, Tensor)]
+    return [tensor for tensor in batch if isinstance(tensor, Tensor)]
 
 
 def pixels(

@@ -61,7 +61,7 @@ def _slot_problems(optimizer: Optimizer, state: Tensors) -> Iterator[str]:
         name, _, slot = key.rpartition("/")
         number, parameter = optimizer.number_of(name), optimizer.parameters[name]
         slots = after_step(number, parameter.shape, parameter.dtype, parameter.device)
-        expected |= {f"{name}/{other}": value for other, value in slots.items()}
+        expected |= {f"{name}/{other}": slot for other, slot in slots.items()}
         if slot in optimizer.option_slots(number) if slot.startswith(GROUP) else not slots:
             expected[key] = tensor
         yield from _count_problems(key, slot.removeprefix(GROUP), tensor)

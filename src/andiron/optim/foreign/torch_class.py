@@ -61,7 +61,7 @@ def constructed(
 
     Raises: ValueError naming every refused parameter; the class's own error for refused options.
     """
-    parameters = {name: value for group in groups for name, value in group.items()}
+    parameters = {name: parameter for group in groups for name, parameter in group.items()}
     is_fast = is_own(kind) and _is_plain(model, parameters)
     rate = rates[0] if rates else None
     first = {**_defaults(kind, options[0], rate, is_fast), **options[0]}

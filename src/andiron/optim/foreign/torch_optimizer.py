@@ -61,7 +61,7 @@ def _trained(
             f"{absent} parameters of {type(optimizer).__name__} are not in the model: create it "
             "with model.parameters() of the model that is trained"
         )
-    return {names[value]: value for value in group["params"] if value.requires_grad}
+    return {names[parameter]: parameter for parameter in group["params"] if parameter.requires_grad}
 
 
 def _group(

@@ -125,7 +125,7 @@ class TorchStep:
         is_fused, *others = options[: len(MODES)]
         numbers = {*map(type, options[len(MODES) :]), *map(type, group.get("betas", ()))}
         held = group["params"]
-        kinds = {(type(value), value.dtype, value.device) for value in parameters}
+        kinds = {(type(parameter), parameter.dtype, parameter.device) for parameter in parameters}
         is_all = len(held) == len(parameters) and all(map(is_, held, parameters))
         if (
             not is_all or not is_fused or any(others) or not numbers <= PLAIN or len(kinds) != 1

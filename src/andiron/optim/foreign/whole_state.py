@@ -23,7 +23,7 @@ class WholeState:
 
     def __init__(self, inner: Any, groups: Groups):
         self._inner = inner
-        self._names = {entry: name for group in groups for name, entry in group.items()}
+        self._names = {parameter: name for group in groups for name, parameter in group.items()}
         self._first = next(iter(self._names.values()))
         # a step may change options in place
         self._initial = [
@@ -99,7 +99,7 @@ class WholeState:
     def _keys(self, groups: Sequence[Mapping[str, Any]]) -> dict[Any, nn.Parameter]:
         """The parameter of each number in the class's own state dict."""
         numbers = (number for group in groups for number in group["params"])
-        held = (value for group in self._inner.param_groups for value in group["params"])
+        held = (parameter for group in self._inner.param_groups for parameter in group["params"])
         return dict(zip(numbers, held))
 
     def _generators(self) -> dict[str, Any]:

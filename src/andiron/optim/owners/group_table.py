@@ -29,7 +29,7 @@ def param_groups(
             **group.settings,
             "num_tensors": len(group.parameters),
             "num_parameters": sum(parameter.numel() for parameter in group.parameters.values()),
-            "parameters": {value: list(tensor.shape) for value, tensor in group.parameters.items()},
+            "parameters": {name: list(tensor.shape) for name, tensor in group.parameters.items()},
         }
         for name, group in groups.items()
     }

@@ -118,8 +118,8 @@ def _num_sets(data: Mapping[str, object]) -> int:
 def _built(
     config: Train, size_limit: SizeLimit | None, trusted: Trust | None, world: World
 ) -> Components:
-    if result := [*division.option_problems(config, world)]:
-        raise errors.ConfigError(result)
+    if problems := [*division.option_problems(config, world)]:
+        raise errors.ConfigError(problems)
     device = devices.resolve(config.device)
     if too_many := worker_limits.problem(config.num_workers, _num_sets(config.data)):
         raise errors.ConfigError([too_many])
@@ -141,8 +141,8 @@ def _built(
     schedule = targets.build_schedule("scheduler", config.scheduler, **lengths)
     targets.check_rate("scheduler", config.scheduler, schedule)
     optimizer = grouped_optimizer.build(config, model, schedule, **lengths)
-    if result := division.problems(optimizer, world):
-        raise errors.ConfigError(result)
+    if problems := division.problems(optimizer, world):
+        raise errors.ConfigError(problems)
     by_name = dict(zip(splits.more, more, strict=True))
     return Components(
         splits, train, valid, test, device, model, optimizer, schedule, **lengths,

@@ -70,10 +70,10 @@ def synchronised(model: nn.Module, train: DataLoader, world: World) -> nn.Module
 def problems(optimizer: GroupedOptimizer, world: World) -> list[str]:
     """A line for each component that cannot be divided."""
     return [
-        f"optimizer: {value.name} takes sparse gradients, which are not added up over slices or "
+        f"optimizer: {owner.name} takes sparse gradients, which are not added up over slices or "
         "processes; choose another, or start one process without slices"
-        for value in optimizer.optimizers
-        if world.is_divided and value.takes_sparse_gradients
+        for owner in optimizer.optimizers
+        if world.is_divided and owner.takes_sparse_gradients
     ]
 
 

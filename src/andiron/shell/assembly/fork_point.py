@@ -101,15 +101,15 @@ def named(text: str, trusted: Trust) -> ForkPoint:
     store = configured_store.store(parent.checkpoint, folder.checkpoints, trusted)
     names = directory.names(store)
     best = _best(folder, parent, store, names) if at == "best" and names else None
-    result = [name for name in names if name == best or _is_at(at, store, name)]
-    if not result:
+    chosen = [name for name in names if name == best or _is_at(at, store, name)]
+    if not chosen:
         there = readable.joined([name.replace("step-", "@") for name in names], 20)
         raise errors.RunFolderError(
             f"fork_from={text}: no such checkpoint in {store}, which are named by their updates, "
             f"latest, best or epoch:3; there are: {there or 'none'}; a run keeps more with "
             "checkpoint.last=20 or checkpoint.keep_every_updates=500"
         )
-    saved = resume_point.of_run(store, result[-1], run_record.identity(folder))
+    saved = resume_point.of_run(store, chosen[-1], run_record.identity(folder))
     return ForkPoint(folder, parent, saved)
 
 

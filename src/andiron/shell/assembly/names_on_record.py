@@ -23,7 +23,7 @@ Names = dict[str, Any]  # by the layer that follows them: `first` or `last`
 def of_facts(facts: Mapping[str, Any]) -> Names:
     """The names that the facts of a data set have."""
     encoded = facts.get("encoding", {}).get("columns", ())
-    columns = ["=".join([value["column"], *value["categories"]]) for value in encoded]
+    columns = ["=".join([column["column"], *column["categories"]]) for column in encoded]
     first = columns or facts.get("columns") or facts.get("vocabulary")
     return {FIRST: first, LAST: facts.get("class_names") or facts.get("target_columns")}
 
@@ -44,9 +44,9 @@ def beside(weights: Path) -> Names:
 def layers(model: nn.Module, loaded: Collection[str]) -> dict[str, set[str]]:
     """The first and the last layer, if their weights are `loaded`, by all names that they have."""
     kept: dict[str, set[str]] = {}
-    for value in described(model):
-        if value.tensor.dim() > 1 and not {*value.names}.isdisjoint(loaded):
-            names = {name.rpartition(".")[0].partition(".base_layer")[0] for name in value.names}
-            for end in value.tags:
+    for layer in described(model):
+        if layer.tensor.dim() > 1 and not {*layer.names}.isdisjoint(loaded):
+            names = {name.rpartition(".")[0].partition(".base_layer")[0] for name in layer.names}
+            for end in layer.tags:
                 kept[end] = kept.get(end, names) | names
     return kept

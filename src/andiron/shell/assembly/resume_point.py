@@ -68,16 +68,16 @@ def resume(
 
     Raises: ConfigError if the checkpoint has another model, other groups or other metrics.
     """
-    path, result = saved
+    path, stored = saved
     # checkpoints of earlier versions have no batch size
     batch_size, _ = changes.get("batch_size", (config.batch_size, None))
-    state = {"batch_size": batch_size, **result.state}
-    result = dataclasses.replace(result, state=state)
+    state = {"batch_size": batch_size, **stored.state}
+    stored = dataclasses.replace(stored, state=state)
     with targets.refusals_named(str(path)):
         if is_fork:
-            learner.load(result)
+            learner.load(stored)
         else:
-            learner.resume((path, result))
+            learner.resume((path, stored))
     learner.position.seed = config.seed
     stop = learner.early_stopping.decision
     if stop:

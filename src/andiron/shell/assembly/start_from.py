@@ -49,7 +49,7 @@ def load(
     limit = SizeLimit.of(record.tensors, path.name)
     with adapters.merged(_as_adapted(config, path), model, limit):
         try:
-            result = serialization.load_record(
+            matched = serialization.load_record(
                 model,
                 record,
                 path,
@@ -59,17 +59,17 @@ def load(
                 judge=partial(_judge, given, path, model, facts),
                 remedy=lambda old, new: _line(given, "rename", {rf"\A{old}": new}),
             )
-            _check_finite(given, shards, model, {*result.fitting})
+            _check_finite(given, shards, model, {*matched.fitting})
         except ValueError as error:
             raise errors.ConfigError([f"start_from={error}"]) from error
-    fresh = dict.fromkeys(result.missing, "is missing") | result.unfit
+    fresh = dict.fromkeys(matched.missing, "is missing") | matched.unfit
     others = f"; initialised randomly: {matching.shown(fresh)}" if fresh else ""
-    log.info("weights from %s: %d tensors%s", path, len(result.fitting), others)
-    if result.prefix != ("", ""):
-        log.info("  all its names have %r in place of %r", *result.prefix)
+    log.info("weights from %s: %d tensors%s", path, len(matched.fitting), others)
+    if matched.prefix != ("", ""):
+        log.info("  all its names have %r in place of %r", *matched.prefix)
     return {
-        "files": checksums, "prefix": [*result.prefix], "loaded": [*result.fitting],
-        "left": [*result.unexpected], "new": [*fresh], "except": [*result.excluded],
+        "files": checksums, "prefix": [*matched.prefix], "loaded": [*matched.fitting],
+        "left": [*matched.unexpected], "new": [*fresh], "except": [*matched.excluded],
     }  # fmt: skip
 
 

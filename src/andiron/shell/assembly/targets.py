@@ -154,9 +154,11 @@ def build_function(option: str, node: Node, num_given: int, named: Sequence[str]
         for parameter in [*parameters.values()][:num_given]
         if parameter.name not in arguments
     ]
-    if inspect.isclass(function) or any(entry.default is not entry.empty for entry in given):
+    if inspect.isclass(function) or any(
+        parameter.default is not parameter.empty for parameter in given
+    ):
         given = []
-    later = [entry.name for entry in given] + ([*named] if given else [])
+    later = [parameter.name for parameter in given] + ([*named] if given else [])
     violations.check_arguments(option, function, arguments, later)
     if given:
         return functools.partial(function, **arguments)
@@ -178,9 +180,9 @@ def named_functions(
 def in_updates(value: Any, updates_per_epoch: int) -> Any:
     """The value with every length in epochs, at any depth, in updates: at least 1, except 0."""
     if isinstance(value, Mapping):
-        return {name: in_updates(entry, updates_per_epoch) for name, entry in value.items()}
+        return {name: in_updates(item, updates_per_epoch) for name, item in value.items()}
     if isinstance(value, list):
-        return [in_updates(entry, updates_per_epoch) for entry in value]
+        return [in_updates(item, updates_per_epoch) for item in value]
     epochs = EPOCHS.fullmatch(value) if isinstance(value, str) else None
     updates = float(epochs[1]) * updates_per_epoch if epochs else 0.0
     return max(int(updates > 0), round(updates)) if epochs else value
@@ -215,13 +217,13 @@ def _build_nested(option: str, value: Any, offers: Iterator[Values]) -> Any:
     """The value with every node in it replaced by its object."""
     if isinstance(value, list):
         places = enumerate(value)
-        return [_build_nested(f"{option}.{key}", entry, offers) for key, entry in places]
+        return [_build_nested(f"{option}.{key}", item, offers) for key, item in places]
     if not isinstance(value, Mapping):
         return value
     if "_target_" in value:
         with refusals_named(option):
             return build(option, value, **next(offers))
-    return {key: _build_nested(f"{option}.{key}", entry, offers) for key, entry in value.items()}
+    return {key: _build_nested(f"{option}.{key}", item, offers) for key, item in value.items()}
 
 
 def _call(option: str, node: Node, function: Any, arguments: Values) -> Any:

@@ -56,8 +56,8 @@ def _unrecorded(entry: Any) -> Unrecorded:
     entry = entry if isinstance(entry, Mapping) else {}
     missing = entry.get("not_recorded")
     reasons = {
-        str(option): str(value.get("reason"))[:MOST_TEXT]
-        for option, value in (missing.items() if isinstance(missing, Mapping) else ())
-        if isinstance(value, Mapping)
+        str(option): str(component.get("reason"))[:MOST_TEXT]
+        for option, component in (missing.items() if isinstance(missing, Mapping) else ())
+        if isinstance(component, Mapping)
     }
     return Unrecorded(str(entry.get("built_at"))[:MOST_TEXT], reasons)

@@ -114,7 +114,7 @@ def _checked(root: Path, table: Any) -> Project:
     file, entries = root / FILE, table if isinstance(table, dict) else {"": table}
     conf, trust = entries.get("conf"), entries.get("trust", [])
     is_right = isinstance(conf, str | None) and isinstance(trust, list)
-    is_right = is_right and all(isinstance(value, str) and value.isidentifier() for value in trust)
+    is_right = is_right and all(isinstance(name, str) and name.isidentifier() for name in trust)
     if not is_right or entries.keys() - {"conf", "trust"}:
         why = 'conf = "a folder" and trust = ["a package"] are its entries; correct it'
         raise errors.ConfigError([f"{file}: [tool.andiron] holds {table}: {why}"])

@@ -107,10 +107,10 @@ def _resolved(config: DictConfig) -> dict[str, Any]:
 def _unconverted(value: Any) -> Any:
     """The value without Hydra's `_convert_`: components get plain values in any case."""
     if isinstance(value, list):
-        return [_unconverted(entry) for entry in value]
+        return [_unconverted(item) for item in value]
     if not isinstance(value, dict):
         return value
-    return {str(key): _unconverted(entry) for key, entry in value.items() if key != "_convert_"}
+    return {str(key): _unconverted(item) for key, item in value.items() if key != "_convert_"}
 
 
 def _is_used(config: DictConfig, name: str, folders: Iterable[Path]) -> bool:

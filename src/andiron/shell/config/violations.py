@@ -92,7 +92,8 @@ def check_arguments(
     # a decorated function may take more than it shows, as the configurations of transformers do
     outer = inspect.signature(function, follow_wrapped=False).parameters.values()
     is_open, takes_others = (
-        any(value.kind is value.VAR_KEYWORD for value in shown) for shown in (parameters, outer)
+        any(parameter.kind is parameter.VAR_KEYWORD for parameter in shown)
+        for shown in (parameters, outer)
     )
     given = [
         name for name in arguments

@@ -147,9 +147,9 @@ def diff(options: Options) -> None:
 
 def tree(options: Options) -> None:
     """Prints which runs were forked, repeated or started from which, and what changed."""
-    result = lineage.rows(require_runs(options))
-    if not answers.give({"tree": result}):
-        print(lineage.as_text_of(result))
+    rows = lineage.rows(require_runs(options))
+    if not answers.give({"tree": rows}):
+        print(lineage.as_text_of(rows))
 
 
 def remove(options: Options) -> int:
@@ -162,8 +162,9 @@ def remove(options: Options) -> int:
 
 
 def _metric_of(runs: Sequence[RunReader], name: str | None) -> str:
-    sweeps = {run.path.parent for run in runs if name is None and is_sweep(run.path.parent)}
-    return run_list.metric_of(runs, name, {path: sweep_results.objective(path) for path in sweeps})
+    folders = {run.path.parent for run in runs} if name is None else set()
+    sweeps = {path: sweep_results.objective(path) for path in folders if is_sweep(path)}
+    return run_list.metric_of(runs, name, sweeps)
 
 
 def _run_folder(name: Path) -> RunFolder:

@@ -51,14 +51,14 @@ def run(config: Train, run_dir: Path, train: Callable[..., None], outer: Interru
         return
     stores = partial(configured_store.store, config.checkpoint)
     if differences := bit_comparison.compare(straight, resumed, stores):
-        result = "the stopped and resumed run differs from the uninterrupted one: "
-        result += readable.joined(differences, 1)
+        problem = "the stopped and resumed run differs from the uninterrupted one: "
+        problem += readable.joined(differences, 1)
         if devices.resolve(config.device).type != "cpu" and not config.deterministic:
             why = "a GPU may add in varying order: debug=true deterministic=true compares the bits"
-            log.warning("debug: everything ran; %s; %s", result, why)
+            log.warning("debug: everything ran; %s; %s", problem, why)
             return
         raise errors.AndironError(
-            f"debug: {result}; look for random numbers or state that is not saved"
+            f"debug: {problem}; look for random numbers or state that is not saved"
         )
     log.info("debug: everything ran, and a stopped and resumed run has the same bits")
 

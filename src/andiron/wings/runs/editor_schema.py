@@ -35,11 +35,11 @@ def schema_of(conf: Path) -> dict[str, Any]:
         for name in content:
             properties.setdefault(name, {})  # of a variable, or a group of them
         for _, place, node in trust.nodes(content):
-            result = signature(str(node["_target_"]))
-            if result and place in (*schema.NODE_GROUPS, *schema.NAMED_GROUPS):
+            known = signature(str(node["_target_"]))
+            if known and place in (*schema.NODE_GROUPS, *schema.NAMED_GROUPS):
                 shape = properties[place]["anyOf"][0]["anyOf"][0]  # of a node, or of nodes by name
                 arguments = shape.get("additionalProperties", shape)["properties"]
-                for name, parameter in result.parameters.items():
+                for name, parameter in known.parameters.items():
                     kinds = arguments.setdefault(name, {"anyOf": [INTERPOLATION]})["anyOf"]
                     kinds.append(violations.adapter(parameter.kind).json_schema())
     return whole

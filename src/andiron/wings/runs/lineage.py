@@ -45,7 +45,7 @@ def as_text_of(family: Iterable[Row]) -> str:
     """The runs as a tree, each below its parent, with what changed."""
     listed = {row["path"]: row for row in family}
     parents = {path: row["parent"] for path, row in listed.items() if row["parent"]}
-    outside = {value["path"]: value["is_there"] for value in parents.values()}
+    outside = {parent["path"]: parent["is_there"] for parent in parents.values()}
     chains = []
     for path in listed | outside:
         chain = {path: None}
