@@ -1,42 +1,26 @@
-"""The functional face against the plain torch loop, and the laws that a plain loop has not."""
+"""The implementations of torch's optimizers, steps with parts of the gradients, and refusals."""
 
 import inspect
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from tensor_bits import copies, differing
+from test_optimizers import OPTIMIZERS
 from torch import Tensor, nn
 from uneven_batches import loss_of, lr_at
 
-from andiron import gradients, randomness, serialization
+from andiron import gradients, randomness
 from andiron.gradients import Gradients
 from andiron.optim import Optimizer
 from refusals import message_of
 
-OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
-    "Adam": (torch.optim.Adam, {}),
-    "Adam-amsgrad-decay": (torch.optim.Adam,
-                           {"amsgrad": True, "weight_decay": 0.01, "betas": [0.8, 0.95]}),
-    "AdamW": (torch.optim.AdamW, {"weight_decay": 0.05}),
-    "SGD": (torch.optim.SGD, {}),
-    "SGD-momentum": (torch.optim.SGD, {"momentum": 0.9, "dampening": 0.1, "weight_decay": 0.01}),
-    "SGD-nesterov": (torch.optim.SGD, {"momentum": 0.9, "nesterov": True}),
-    "RMSprop": (torch.optim.RMSprop, {}),
-    "RMSprop-centered-momentum": (torch.optim.RMSprop,
-                                  {"centered": True, "momentum": 0.9, "weight_decay": 0.01}),
-    "Adagrad": (torch.optim.Adagrad, {}),
-    "Adagrad-decay": (torch.optim.Adagrad,
-                      {"lr_decay": 0.01, "weight_decay": 0.01, "initial_accumulator_value": 0.1}),
-}  # fmt: skip
-each_optimizer = pytest.mark.parametrize("name", OPTIMIZERS)
-
-
-def chosen(optimizer_class: type[torch.optim.Optimizer]) -> dict[str, bool]:
-    """The implementation that the face must choose: torch has no fused RMSprop."""
-    return {"foreach": True} if optimizer_class is torch.optim.RMSprop else {"fused": True}
+NAMES = (
+    "Adam", "Adam-amsgrad-decay", "AdamW", "SGD", "SGD-momentum", "SGD-nesterov", "RMSprop",
+    "RMSprop-centered-momentum", "Adagrad", "Adagrad-decay",
+)  # fmt: skip
+each_optimizer = pytest.mark.parametrize("name", NAMES)
 
 
 def asked(
@@ -83,32 +67,21 @@ def torch_state(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str,
     }
 
 
-def assert_equals_the_plain_loop(
-    name: str, options: Mapping[str, Any], reference: Mapping[str, Any]
-) -> None:
-    optimizer_class, settings = OPTIMIZERS[name]
-    model, expected = network(), network()
-    optimizer = Optimizer(optimizer_class, model, **settings, **options)
-    plain = optimizer_class(expected.parameters(), **settings, **reference)
-    train(model, optimizer, range(100))
-    train_plainly(expected, plain, range(100))
-    assert differing(model.state_dict(), network().state_dict()) == model.state_dict().keys()
-    assert differing(model.state_dict(), expected.state_dict()) == set()
-    assert differing(optimizer.state_dict(), torch_state(plain, expected)) == set()
-
-
-@each_optimizer
-def test_100_updates_equal_the_plain_loop_with_the_default(name: str) -> None:
-    assert_equals_the_plain_loop(name, options={}, reference=chosen(OPTIMIZERS[name][0]))
-
-
 @each_optimizer
 @pytest.mark.parametrize("value", [False, None], ids=["for-loop", "torch-default"])
 def test_100_updates_equal_the_plain_loop_with_a_given_implementation(
     name: str, value: bool | None
 ) -> None:
-    options = asked(OPTIMIZERS[name][0], value)
-    assert_equals_the_plain_loop(name, options, options)
+    optimizer_class, settings = OPTIMIZERS[name]
+    options = asked(optimizer_class, value)
+    model, expected = network(), network()
+    optimizer = Optimizer(optimizer_class, model, **settings, **options)
+    plain = optimizer_class(expected.parameters(), **settings, **options)
+    train(model, optimizer, range(100))
+    train_plainly(expected, plain, range(100))
+    assert differing(model.state_dict(), network().state_dict()) == model.state_dict().keys()
+    assert differing(model.state_dict(), expected.state_dict()) == set()
+    assert differing(optimizer.state_dict(), torch_state(plain, expected)) == set()
 
 
 @each_optimizer
@@ -148,13 +121,6 @@ def effective(
     # AdamW has a default of Adam's that it does not take
     known = inspect.signature(optimizer_class).parameters
     return {name: value for name, value in defaults.items() if name != "lr" and name in known}
-
-
-@each_optimizer
-def test_defaults_are_torchs_with_the_fastest_implementation(name: str) -> None:
-    optimizer_class, settings = OPTIMIZERS[name]
-    result = Optimizer(optimizer_class, network(), **settings).options
-    assert result == effective(optimizer_class, {**settings, **chosen(optimizer_class)})
 
 
 @pytest.mark.parametrize(
@@ -199,29 +165,6 @@ def test_an_optimizer_of_ones_own_steps_and_keeps_state_like_torchs() -> None:
 
 
 @each_optimizer
-def test_the_returned_model_is_the_given_one(name: str) -> None:
-    optimizer_class, settings = OPTIMIZERS[name]
-    model = network()
-    optimizer = Optimizer(optimizer_class, model, **settings)
-    assert optimizer.step(0.1, model, gradients.backward(loss_of(model, 0), model)) is model
-
-
-@each_optimizer
-def test_a_step_leaves_nothing_on_grad_and_the_gradients_as_they_were(name: str) -> None:
-    optimizer_class, settings = OPTIMIZERS[name]
-    model = network()
-    optimizer = Optimizer(optimizer_class, model, **settings)
-    for update in range(
-        3
-    ):  # torch keeps the first gradient as momentum, the later ones are added to it
-        given = gradients.backward(loss_of(model, update), model)
-        before = copies(given)
-        optimizer.step(lr_at(update), model, given)
-        assert differing(given, before) == set()
-        assert [n for n, p in model.named_parameters() if p.grad is not None] == []
-
-
-@each_optimizer
 def test_a_subset_of_the_gradients_touches_only_that_subset(name: str) -> None:
     optimizer_class, settings = OPTIMIZERS[name]
     model = network()
@@ -255,18 +198,6 @@ def test_steps_with_the_parts_add_up_to_one_step_with_the_whole(name: str) -> No
     assert differing(by_parts.state_dict(), by_whole.state_dict()) == set()
 
 
-@each_optimizer
-def test_a_step_without_gradients_changes_nothing(name: str) -> None:
-    optimizer_class, settings = OPTIMIZERS[name]
-    model = network()
-    optimizer = Optimizer(optimizer_class, model, **settings)
-    train(model, optimizer, range(2))
-    parameters, state = copies(model.state_dict()), copies(optimizer.state_dict())
-    optimizer.step(0.1, model, Gradients({}, model))
-    assert differing(model.state_dict(), parameters) == set()
-    assert differing(optimizer.state_dict(), state) == set()
-
-
 def test_a_frozen_parameter_has_no_owner_and_does_not_decay() -> None:
     model = network()
     model[3].requires_grad_(False)
@@ -294,39 +225,6 @@ def test_a_tied_parameter_is_stepped_as_in_the_plain_loop() -> None:
     train_plainly(expected, torch.optim.Adam(expected.parameters(), fused=True), range(20))
     assert differing(model.state_dict(), expected.state_dict()) == set()
     assert model[5].weight is model[3].weight
-
-
-@each_optimizer
-def test_50_updates_resumed_for_50_equal_100(name: str, tmp_path: Path) -> None:
-    optimizer_class, settings = OPTIMIZERS[name]
-    straight = network()
-    by_straight = Optimizer(optimizer_class, straight, **settings)
-    train(straight, by_straight, range(50))
-    serialization.save_tensors(tmp_path / "model.safetensors", straight.state_dict())
-    serialization.save_tensors(tmp_path / "optimizer.safetensors", by_straight.state_dict())
-    train(straight, by_straight, range(50, 100))
-
-    resumed = network(seed=1)
-    by_resumed = Optimizer(optimizer_class, resumed, **settings)
-    resumed.load_state_dict(serialization.load_tensors(tmp_path / "model.safetensors"))
-    by_resumed.load_state_dict(serialization.load_tensors(tmp_path / "optimizer.safetensors"))
-    train(resumed, by_resumed, range(50, 100))
-    assert differing(resumed.state_dict(), straight.state_dict()) == set()
-    assert differing(by_resumed.state_dict(), by_straight.state_dict()) == set()
-
-
-@each_optimizer
-def test_a_loaded_state_replaces_the_one_there_was(name: str) -> None:
-    optimizer_class, settings = OPTIMIZERS[name]
-    model = network()
-    optimizer = Optimizer(optimizer_class, model, **settings)
-    train(model, optimizer, range(3))
-    parameters, state = copies(model.state_dict()), copies(optimizer.state_dict())
-    first = copies(train(model, optimizer, range(3, 9)).state_dict())
-    model.load_state_dict(parameters)
-    optimizer.load_state_dict(state)
-    assert differing(optimizer.state_dict(), state) == set()
-    assert differing(train(model, optimizer, range(3, 9)).state_dict(), first) == set()
 
 
 def test_a_loaded_state_is_a_copy_that_later_steps_do_not_reach_through() -> None:

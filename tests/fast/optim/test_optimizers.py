@@ -24,11 +24,19 @@ from andiron.optim.foreign import slot_checks
 from andiron.optim.own.flat_state import GROUP, LENGTH, NUMBER
 
 OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
-    "SGD": (torch.optim.SGD, {"momentum": 0.9}),
+    "SGD": (torch.optim.SGD, {}),
+    "SGD-momentum": (torch.optim.SGD, {"momentum": 0.9, "dampening": 0.1, "weight_decay": 0.01}),
+    "SGD-nesterov": (torch.optim.SGD, {"momentum": 0.9, "nesterov": True}),
     "Adam": (torch.optim.Adam, {}),
-    "AdamW": (torch.optim.AdamW, {}),
-    "RMSprop": (torch.optim.RMSprop, {"momentum": 0.9}),
+    "Adam-amsgrad-decay": (torch.optim.Adam,
+                           {"amsgrad": True, "weight_decay": 0.01, "betas": [0.8, 0.95]}),
+    "AdamW": (torch.optim.AdamW, {"weight_decay": 0.05}),
+    "RMSprop": (torch.optim.RMSprop, {}),
+    "RMSprop-centered-momentum": (torch.optim.RMSprop,
+                                  {"centered": True, "momentum": 0.9, "weight_decay": 0.01}),
     "Adagrad": (torch.optim.Adagrad, {}),
+    "Adagrad-decay": (torch.optim.Adagrad,
+                      {"lr_decay": 0.01, "weight_decay": 0.01, "initial_accumulator_value": 0.1}),
     "NAdam": (torch.optim.NAdam, {"weight_decay": 0.01}),
     "NAdam-decoupled": (torch.optim.NAdam, {"weight_decay": 0.01, "decoupled_weight_decay": True}),
     "RAdam": (torch.optim.RAdam, {"weight_decay": 0.01}),
@@ -267,7 +275,9 @@ def test_options_are_torchs_with_the_implementation_chosen(name: str) -> None:
     defaults = {key: known[key].default for key in known if key not in ("params", "lr")}
     if optimizer_class is torch.optim.LBFGS:
         defaults["max_eval"] = settings["max_iter"] * 5 // 4  # what torch makes of None
-    assert Optimizer(optimizer_class, network(name), **settings).options == defaults | given
+    options = Optimizer(optimizer_class, network(name), **settings).options
+    expected = {key: as_lists(value) for key, value in (defaults | given).items()}
+    assert {key: as_lists(value) for key, value in options.items()} == expected
 
 
 def test_options_of_schedule_free_are_what_it_takes_and_not_what_it_counts() -> None:
