@@ -66,6 +66,14 @@ GATHERED = {
 ALL = MEANS | SUMS | GATHERED
 
 
+def test_every_shipped_metric_of_one_value_is_here():
+    others = {
+        "History", "Tally", "Mean", "Torchmetrics", "PrecisionRecallCurve", "RocCurve",
+        "WorstErrors",
+    }  # fmt: skip
+    assert {type(metric).__name__ for metric, *_ in ALL.values()} == {*metrics.__all__} - others
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_it_has_its_natural_name_direction_and_kind(name):
     metric, more_is_better, _ = ALL[name]
