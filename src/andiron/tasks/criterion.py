@@ -11,6 +11,7 @@ equals the loss of one large batch.
 
 import functools
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, runtime_checkable
@@ -52,7 +53,7 @@ class Balanced(Protocol):
         """The loss for these numbers of samples by class; None if the data does not give them."""
 
 
-class Supervised(nn.Module):
+class Supervised(nn.Module, ABC):
     """The steps of every task that puts a loss on the outputs of `network`; abstract."""
 
     def __init__(self, network: nn.Module, loss: "Criterion | None"):
@@ -66,12 +67,12 @@ class Supervised(nn.Module):
             raise checks.no_tensor(self.network, output)
         return output
 
+    @abstractmethod
     def predict(self, batch: Any) -> Any:
         """The item of one batch: its mean loss, the outputs and the targets.
 
         Raises: DataError if the shapes do not fit or, on a CPU, a target is invalid.
         """
-        raise NotImplementedError
 
     def train_step(self, batch: Any) -> TrainOutput:
         """The gradients of one batch, and its item for the metrics.
