@@ -104,10 +104,6 @@ def _sweep_again(name: str) -> Command:
     )  # fmt: skip
 
 
-def _plan() -> int:
-    return plan.main()
-
-
 def _load() -> int:
     """A user's calls in Python."""
     try:
@@ -145,7 +141,8 @@ COMMANDS = {
                             f"hydra.run.dir={at.into}"], "weights",
     ),
     PLAN: Command(
-        _plan, lambda at: [f"start_from={at.weights}", "num_epochs=1", f"hydra.run.dir={at.into}"],
+        plan.main, lambda at: [f"start_from={at.weights}", "num_epochs=1",
+                               f"hydra.run.dir={at.into}"],
         "any",  # it names the file that has the weights; START compares their bits
     ),
     CONFIGURED: Command(

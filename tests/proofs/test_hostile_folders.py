@@ -1,11 +1,14 @@
 """A few of the attempts of `python -m proofs.hostile_folders`, with every kind of folder."""
 
 import os
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from andiron import __main__
 
 ROOT = Path(__file__).resolve().parents[2]
 SLICES = {
@@ -16,6 +19,19 @@ SLICES = {
         "--only", "names a user's file|link to a user's run|in place of the trials",
     ],
 }  # fmt: skip
+
+
+# in the words of other commands: resume=, and rerun, whose checks it calls
+OTHERWISE = {"train", "seeds"}
+WITHOUT_A_RUN = {"check", "find-lr", "new", "schema", "try", "verify-resume"}
+
+
+def test_every_command_that_reads_a_run_is_tried():
+    hostile_commands = pytest.importorskip("proofs.hostile_commands")
+    tried = [command.main for command in hostile_commands.COMMANDS.values()]
+    commands = __main__.COMMANDS | __main__.others()
+    missing = {name for name in commands if pkgutil.resolve_name(commands[name]) not in tried}
+    assert missing == OTHERWISE | WITHOUT_A_RUN
 
 
 @pytest.mark.parametrize("options", SLICES.values(), ids=SLICES)

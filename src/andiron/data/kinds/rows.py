@@ -28,7 +28,7 @@ class Rows(Kind):
     @property
     def card(self) -> str:
         has_offset = any(column.offset for column in self._encoding.columns)
-        return "minus the `offset` of their column in the facts below, " if has_offset else ""
+        return "minus the `offset` of their column in the facts below" if has_offset else ""
 
     @property
     def _encoding(self) -> TableEncoding:

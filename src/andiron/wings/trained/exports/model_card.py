@@ -147,11 +147,10 @@ On inputs of the run's data: {agreement}; at most {TOLERANCE:g} of the largest o
         batcher = repr(self.described.batcher)
         if type(self.model).__name__ == "Adversarial":
             return "independent normal numbers"
-        first = recorded_kind.of(self.described).card
+        how = f"preprocessed as by `{_plain(batcher)}` of `andiron.data`"
         if is_stored:
             how = f"as they are stored: the program has the preprocessing `{_plain(batcher)}`"
-            return first + how
-        return f"{first}preprocessed as by `{_plain(batcher)}` of `andiron.data`"
+        return ", ".join(filter(None, [recorded_kind.of(self.described).card, how]))
 
     def _output_meaning(self, name: str) -> str:
         if isinstance(self.model, Regressor) and name.endswith(".safetensors"):
