@@ -1,5 +1,6 @@
 """`andiron <command>`, also as `python -m andiron`; with overrides alone it trains."""
 
+import difflib
 import importlib
 import os
 import sys
@@ -23,6 +24,7 @@ COMMANDS = {  # module:function, each imported only when it is asked for
     "schema": "andiron.wings.runs.editor_schema:main",
 }
 PAGES = {"help": "list_commands", "--help": "main", "-h": "main", "version": "print_version"}
+SIMILAR = 0.75  # of 1: `evalute`, but not `resume`, which is an option
 GUIDE = "andiron.shell.cli.guide"
 # where that is installed, or in a checkout
 OF_THE_LAB = (
@@ -56,6 +58,10 @@ def main() -> int:
         print(f"error: {wings.missing_lab(f'andiron {first}')}", file=sys.stderr)
         return 2
     place = commands.get(first)
+    similar = difflib.get_close_matches(first, {**commands, **PAGES}, n=1, cutoff=SIMILAR)
+    if is_word and similar and similar != [first]:
+        print(f"error: {first}: no such command; did you mean {similar[0]!r}?", file=sys.stderr)
+        return 2
     if first in PAGES and not others_given:
         place = f"{GUIDE}:{PAGES[first]}"
     if first in commands:

@@ -10,6 +10,7 @@ from typing import Any
 
 from andiron.plain import memory, readable, wings
 
+SHORTEST = 4  # letters of a name that another may contain
 # an error raised inside one of them is about its arguments
 LIBRARIES = ("torch", "torchvision", "torchmetrics", "numpy", "jaxtyping", "safetensors", "PIL")
 
@@ -223,9 +224,16 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def closest(name: str, names: Iterable[str]) -> str | None:
-    """The closest of `names`, in any case; None if none is close."""
-    folded = {name.casefold(): name for name in names}
-    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    """The closest of `names`, in any case, or one within `name` or around it; None without one.
+
+    >>> closest("CosineAnnealingLR", ["linear", "cosine"])
+    'cosine'
+    """
+    given, folded = name.casefold(), {name.casefold(): name for name in names}
+    close = difflib.get_close_matches(given, folded, n=1, cutoff=0.6) or [
+        other for other in folded if min(len(given), len(other)) >= SHORTEST
+        if other in given or given in other
+    ]  # fmt: skip
     return folded[close[0]] if close else None
 
 

@@ -47,9 +47,6 @@ RACE = ("-m", "hydra/sweeper=race", "hydra.sweep.dir=raced", "lr=1e-3,1e-2", "nu
         "an objective of the end": (["seed=1,2,3", "objective=test/accuracy"],
                                     "objective=test/accuracy: is measured at the end of a run "
                                     "only; choose one of valid/"),
-        "the sweeper of older versions": (["seed=1,2,3", "hydra/sweeper=asha"],
-                                          "hydra/sweeper=asha: is no longer there; hydra/sweeper="
-                                          "optuna with hydra.sweeper.pruner=successive_halving"),
         "a test without spread": (["seed=1,2", "hydra.sweeper.min_seeds=1"],
                                   "hydra.sweeper.min_seeds=1: should be greater than or equal"),
     }.values(),

@@ -15,6 +15,7 @@ from andiron.interrupter import Interrupter
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Updater, explain_step
 from andiron.metrics.tally import Tally
+from andiron.plain.long_loops import watched
 from andiron.protocols import Loader, Shows, Values
 
 log = logging.getLogger("andiron")
@@ -25,19 +26,22 @@ def measure(
     loader: Loader,
     tally: Tally,
     *,
+    name: str = "evaluation",
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
     before: Callable[..., None] = lambda batch, *slice_number: None,
     after: Callable[[Any], None] = lambda item: None,
 ) -> Values:
     """The values of the tally's metrics over one pass, in evaluation mode and without gradients.
 
-    `before` is called with the number of each batch, and in a divided world with the numbers of
-    the batch and each slice; `after` with each item.
+    A pass that takes long is logged by its `name`. `before` is called with the number of each
+    batch, and in a divided world with the numbers of the batch and each slice; `after` with each
+    item.
     Raises: errors of `before`; DataError naming unusable samples.
     """
     tally.forget()
     with inference.valid(model):
-        for number, batch in enumerate(loader.epoch(0)):
+        batches = watched(loader.epoch(0), f"{name}: batches", len(loader))
+        for number, batch in enumerate(batches):
             before(number)
             is_sliced, items = isinstance(batch, Sliced), Sliced()
             for slice_number, part in batch.items() if is_sliced else [(0, batch)]:
@@ -110,7 +114,9 @@ class Evaluator:
 
         tally, autocast = Tally([], self.updater.world), self.updater.precision.autocast
         with self.state.optimizer.evaluated(), randomness.global_generators_restored():
-            measure(self.state.model, loader, tally, autocast=autocast, after=keep)
+            measure(
+                self.state.model, loader, tally, name="predict", autocast=autocast, after=keep
+            )
         return torch.cat(outputs)
 
     def validate(self, sets: Mapping[str, Loader]) -> None:
@@ -159,6 +165,7 @@ class Evaluator:
 
         randomness.start_stream(at.seed, split, at.updates)  # independent of earlier draws
         options = {
+            "name": split,
             "tally": self.state.metric_log.tally_of(split),
             "autocast": self.updater.precision.autocast,
             "before": start_batch,

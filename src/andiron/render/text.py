@@ -60,7 +60,8 @@ def line(progress: Progress, seconds: float, columns: int | None = None) -> str:
 
 def splits(progress: Progress) -> str:
     """The latest values of every split that has any."""
-    shown = {split: values(measured) for split, measured in progress.latest.items()}
+    latest = dict(progress.latest)  # a copy, for a thread that draws
+    shown = {split: values(measured) for split, measured in latest.items()}
     parts = (f"{split} {metrics}" for split, metrics in shown.items() if metrics)
     return printable("  |  ".join(parts))
 

@@ -4,8 +4,17 @@ from pathlib import Path
 
 import pytest
 from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
-from andiron.shell.config import diagnosis, resolution
+from andiron import errors
+from andiron.shell.config import (
+    arguments as command_arguments,
+    composition,
+    diagnosis,
+    misplaced,
+    resolution,
+    schema,
+)
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 OPTIMIZERS = ", ".join(sorted(path.stem for path in (CONF / "optimizer").glob("*.yaml")))
@@ -13,7 +22,11 @@ OPTIMIZERS = ", ".join(sorted(path.stem for path in (CONF / "optimizer").glob("*
 
 def explained(*arguments):
     """The explanation of a command line that Hydra refused with `its own words`."""
-    return diagnosis.explain(list(arguments), CONF, Exception("its own\n   words"))
+    try:
+        given = command_arguments.in_order(list(arguments))
+    except errors.ConfigError as error:
+        return [*error.problems]
+    return diagnosis.explain(given, CONF, Exception("its own\n   words"))
 
 
 def problems(*overrides):
@@ -43,7 +56,18 @@ def problems(*overrides):
     ("optimizer.beta=3", "optimizer.beta: no such option; did you mean 'betas'?"),
     ("lr=abc", "lr=abc: should be a valid number"),
     ("lr=[1,", "lr=[1,: cannot be read as option=value: no viable alternative at input '[1,'"),
-    ("lr", "lr: cannot be read as option=value: missing EQUAL at '<EOF>'"),
+    ("lr=", "lr=: should be a valid number"),
+    ("--lr=0.1", "--lr=0.1: no such flag; options have no dashes: lr=0.1"),
+    ("--confg-dir=x", "--confg-dir=x: no such flag; did you mean '--config-dir'?"),
+    ("mnist", "mnist: cannot be read as option=value: did you mean data=mnist?"),
+    ("nothing", "nothing: cannot be read as option=value: an option is typed as lr=0.1; andiron "
+     "help lists the commands"),
+    ("trainer.max_epochs=3", "trainer.max_epochs: no such option; did you mean 'num_epochs'?"),
+    ("model.optimizer.lr=3", "model.optimizer.lr: no such option; did you mean 'lr'?"),
+    ("batch-size=3", "batch-size: no such option; did you mean 'batch_size'?"),
+    ("logger.wandb.project=x", "logger.wandb.project: no such option; did you mean 'writers'?"),
+    ("early_stopping.patience=3", "early_stopping.patience=3: should be an object with a "
+     "_target_, as early_stopping=... chooses"),
     ("lr=${nothing}", "lr: Interpolation key 'nothing' not found"),
     ("scheduler.lr=${nothing.at.all}",
      "scheduler.lr: Interpolation key 'nothing.at.all' not found"),
@@ -51,6 +75,31 @@ def problems(*overrides):
 ])  # fmt: skip
 def test_a_mistake_is_reported_in_one_line(argument, line):
     assert explained(argument) == [line]
+
+
+@pytest.mark.parametrize(("group", "choice", "nearest"), [
+    ("scheduler", "CosineAnnealingLR", "cosine"), ("scheduler", "StepLR", "step"),
+    ("optimizer", "torch.optim.Adam", "adam"), ("loss", "CrossEntropyLoss", "cross_entropy"),
+    ("experiment", "mnist", "convnet_mnist"), ("model", "resnet50", "resnet"),
+])  # fmt: skip
+def test_a_choice_of_another_library_leads_to_the_one_here(group, choice, nearest):
+    (line,) = explained(f"{group}={choice}")
+    assert f"; did you mean {nearest!r}?" in line
+
+
+@pytest.mark.parametrize("arguments", [
+    ("--lr", "0.1"), ("-lr", "0.1"), ("--learning-rate", "0.1"), ("lr", "0.1"),
+    ("learning_rate", "0.1"),
+])  # fmt: skip
+def test_an_option_typed_as_elsewhere_is_shown_as_here(arguments):
+    (line,) = explained(*arguments)
+    assert line.endswith(": lr=0.1")
+
+
+def test_each_name_of_another_codebase_leads_to_an_option():
+    for name in misplaced.OTHER_NAMES:
+        (line,) = explained(f"{name}=3")
+        assert "; did you mean '" in line, name
 
 
 def test_every_mistake_is_reported_at_once():
@@ -95,6 +144,50 @@ def test_a_file_of_the_users_own_config_dir_is_accepted(tmp_path):
 
 def test_the_default_configuration_has_no_problems():
     assert problems() == []
+
+
+
+
+def test_a_list_in_a_file_where_a_mapping_stands_has_its_remedy(tmp_path):
+    (tmp_path / "experiment").mkdir()
+    content = "# @package _global_\naugmentation: {flip: [{_target_: a.B}]}\n"
+    (tmp_path / "experiment" / "mine.yaml").write_text(content)
+    given = ["--config-dir", str(tmp_path), "experiment=mine", "augmentation=flip"]
+    with pytest.raises(errors.ConfigError, match="Cannot merge .*; `override /GROUP: null` among"):
+        composition.composed(CONF, given)
+
+
+NODE = "{_target_: mine.Part, size: [3, 4]}"
+
+
+@pytest.mark.parametrize("option", [
+    "model", "optimizer", "scheduler", "loss", "task", "data", "checkpoint", "metrics.accuracy",
+    "metrics.new", "augmentation.torchvision.transform", "gradients.new",
+    "param_groups.no_decay.optimizer", "writers.tensorboard",
+])  # fmt: skip
+@pytest.mark.parametrize("value", [NODE, f"[{NODE}, {NODE}]", f"{NODE},{{_target_: other.Part}}"])
+def test_a_node_or_a_list_of_nodes_replaces_what_stands_there(option, value):
+    if option in schema.NODE_GROUPS and value[0] == "[":
+        return
+    choices = ["augmentation=torchvision", "param_groups=no_decay", "gradients=clip_global_norm"]
+    given = command_arguments.in_order([*choices, f"{option}={value}"])
+    override = command_arguments.parsed_override(given[-1])
+    if override.is_sweep_override():  # as a sweeper gives it to the first job
+        given[-1] = f"{override.get_key_element()}={next(override.sweep_string_iterator())}"
+
+    config = diagnosis.composed_by_hydra(given, CONF)
+
+    node = {"_target_": "mine.Part", "size": [3, 4]}
+    assert OmegaConf.select(config, option) == ([node, node] if value[0] == "[" else node)
+
+
+@pytest.mark.parametrize("text", [
+    "model._target_=mine.Part", "+metrics.f1={_target_: mine.Part}", "model.hidden=[3]",
+    "++loss={_target_: mine.Part}", "lr=[_target_", "metrics={f1: {_target_: mine.F1}}",
+    "model=mlp,{_target_: a.B}",
+])  # fmt: skip
+def test_no_other_override_is_changed(text):
+    assert command_arguments.in_order([text]) == [text]
 
 
 def test_several_missing_values_are_all_asked_for():

@@ -245,7 +245,9 @@ def test_metrics_are_checked_one_by_one():
 
     begun = [line.split(":")[0] for line in said(metrics=wrong)]
     assert begun == ["metrics.loss.beta", "metrics.f1._target_=None", "metrics.auc=3"]
-    assert said(metrics={"auc": 3}) == ["metrics.auc=3: should be an object"]
+    assert said(metrics={"auc": 3}) == [
+        "metrics.auc=3: should be an object with a _target_, as metrics=... chooses"
+    ]
 
 
 def test_a_target_of_the_users_own_may_have_any_arguments():

@@ -2,6 +2,7 @@
 
 import io
 import sys
+import time
 
 from rich.console import Console
 from waiting import until
@@ -9,7 +10,7 @@ from waiting import until
 from andiron import render
 from andiron.learner.extras.summary import as_markdown
 from andiron.protocols import Progress
-from andiron.render import Plain, summary_lines
+from andiron.render import Plain, plain, summary_lines, summary_table
 from andiron.wings.screen.live import Live
 
 SUMMARY = {
@@ -38,27 +39,48 @@ def progress(**state):
     return where
 
 
-def test_plain_prints_exactly_one_line_an_epoch():
-    file = io.StringIO()
-    shown = Plain(Console(file=file, width=20))
+def test_plain_prints_exactly_one_line_an_epoch(capsys):
+    shown = Plain()
     shown.start(progress())
     shown.epoch_ended(progress(epoch=1, updates=21), 0.1)
     shown.epoch_ended(progress(epoch=2, updates=42), 0.1)
     shown.stop()
-    begun = [line[:24] for line in file.getvalue().splitlines()]
+    begun = [line[:24] for line in capsys.readouterr().out.splitlines()]
     assert begun == ["epoch 1/2  update    21 ", "epoch 2/2  update    42 "]
 
 
-def test_plain_cuts_no_value():
-    file, measured = io.StringIO(), progress(epoch=1, updates=21)
+def test_plain_prints_where_a_long_epoch_is(capsys, monkeypatch):
+    monkeypatch.setattr(plain, "FIRST_SECONDS", 1e-3)
+    monkeypatch.setattr(plain, "MOST_SECONDS", 1e-3)
+    shown, where = Plain(), progress(num_updates=42)
+    lines = []
+
+    def printed(text):
+        lines.extend(capsys.readouterr().out.splitlines())
+        return any(line.startswith(text) for line in lines)
+
+    shown.start(where)
+    until(lambda: printed("epoch 1/2  update 0/42  train loss 0.5000"))  # the first update
+    for updates in range(1, 5000):  # while updates are made
+        where.updates = updates
+        time.sleep(1e-3)
+        if printed(f"epoch 1/2  update {updates}/42  train loss 0.5000"):
+            break
+    shown.stop()
+    assert lines[-1].startswith(f"epoch 1/2  update {updates}/42")
+
+
+def test_plain_cuts_no_value(capsys):
+    measured = progress(epoch=1, updates=21)
     measured.latest = {"train": {f"metric{number}": 0.5 for number in range(20)}}
-    Plain(Console(file=file, width=80)).epoch_ended(measured, 0.1)
-    assert "metric19 0.5000" in file.getvalue() and "…" not in file.getvalue()
+    Plain().epoch_ended(measured, 0.1)
+    output = capsys.readouterr().out
+    assert "metric19 0.5000" in output and "…" not in output
 
 
 def test_the_summary_has_best_its_epoch_last_parameters_time_and_place():
     file = io.StringIO()
-    Plain(Console(file=file, width=100)).show(SUMMARY)
+    summary_table.show(SUMMARY, Console(file=file, width=100))
     lines = file.getvalue().splitlines()
     assert any("MLP, 4,810 parameters, 42 updates" in line for line in lines)
     assert any(
@@ -72,7 +94,7 @@ def test_the_summary_has_best_its_epoch_last_parameters_time_and_place():
 
 def test_the_summary_shows_optimizer_options_lr_and_members_of_each_group():
     file = io.StringIO()
-    Plain(Console(file=file, width=100)).show(SUMMARY)
+    summary_table.show(SUMMARY, Console(file=file, width=100))
     rows = [
         [cell.strip() for cell in line.split("│")[1:-1]]
         for line in file.getvalue().splitlines()
@@ -104,7 +126,7 @@ def test_the_summary_fits_80_columns_and_loses_no_number():
         "worst_classes": [worst], "param_groups": {"no_decay": group},
         "last_lr": {"no_decay": 2.74e-06},
     }  # fmt: skip
-    Plain(Console(file=file, width=80)).show(summary)
+    summary_table.show(summary, Console(file=file, width=80))
     lines = file.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
     assert "tested weights: best, of epoch 1; test-ema weights: average ema" in lines
@@ -122,7 +144,7 @@ def test_terminal_and_tensorboard_show_the_same_content():
         **SUMMARY, "weights": {"test": "last"}, "worst_classes": [worst],
         "changes": {"lr": "0.1 until update 6"}, "observers": {"mine": {"calls": 5, "seconds": 3}},
     }  # fmt: skip
-    Plain(Console(file=file, width=100)).show(summary)
+    summary_table.show(summary, Console(file=file, width=100))
     for page, content in (
         (file.getvalue(), summary_lines.content(summary)),
         (as_markdown(summary), summary_lines.content(summary, str)),
@@ -138,7 +160,7 @@ def test_the_summary_lists_a_metric_that_has_only_parts():
     names = "loss", "recall", "recall/cat", "rouge/rouge1_fmeasure", "rouge/rougeL_fmeasure"
     file = io.StringIO()
     rows = [row | {"metric": name, "best": 26123.6354} for name in names]
-    Plain(Console(file=file, width=60)).show(SUMMARY | {"metrics": rows})
+    summary_table.show(SUMMARY | {"metrics": rows}, Console(file=file, width=60))
     lines = [line.split("│") for line in file.getvalue().splitlines()]
     listed = "".join(cells[2].strip() for cells in lines if len(cells) == 7)  # names are folded
     assert listed.startswith("".join(name for name in names if name != "recall/cat"))

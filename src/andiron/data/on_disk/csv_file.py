@@ -30,6 +30,7 @@ from andiron.ranges import Index, Number, Proportion, Seed, SetName, Validation
 from andiron.recording import keep_arguments
 
 log = logging.getLogger("andiron")
+LARGE = 2**28  # bytes of a file that takes seconds to read
 Names = Annotated[Sequence[str], Field(min_length=1)]
 Text = Annotated[str, Field(min_length=1)]
 
@@ -185,6 +186,8 @@ def read(source: Any, **options: Any) -> Columns:
     if isinstance(source, Path | bytes):
         path = source if isinstance(source, Path) else Path("stdin")
         name, content = str(path), source if isinstance(source, bytes) else None
+        if content is None and path.is_file() and (size := path.stat().st_size) > LARGE:
+            log.info("%s: reading %.1f GB into memory", path, size / 1e9)
         with table_files.opened(path, content, request.reading.encoding) as file:
             reader = delimited_text.table
             if table_files.is_parquet(path, file):

@@ -16,6 +16,7 @@ from andiron.data.on_disk import stored
 from andiron.data.on_disk.image_decoding import ImageFolderDataset
 from andiron.data.splitting import fingerprint
 from andiron.disk import files, guarded_folders
+from andiron.plain.long_loops import watched
 from andiron.serialization import safetensors_codec
 
 VERSION = 1  # of the decoding; each version has its own files
@@ -78,7 +79,8 @@ def all_decoded(images: ImageFolderDataset) -> Iterator[tuple[str, Tensor | str]
 def _in_threads(function: Callable[[str], Any], names: Sequence[str]) -> Iterator[Any]:
     """The function's value for each name, in order; hashing and decoding release the GIL."""
     with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="images") as threads:
-        for start in range(0, len(names), AT_ONCE):
+        starts = range(0, len(names), AT_ONCE)
+        for start in watched(starts, f"images, in groups of {AT_ONCE}", len(starts)):
             yield from threads.map(function, names[start : start + AT_ONCE])
 
 

@@ -16,6 +16,7 @@ from andiron.data.on_disk.stored import StoredDataset
 from andiron.data.splitting import fingerprint, splits
 from andiron.data.splitting.splits import Parts, Splits, TEST_SEED
 from andiron.plain import readable
+from andiron.plain.long_loops import watched
 from andiron.ranges import (
     Count, Index, Proportion, Resizing, ResizingOption, Seed, SetName, Validation,
 )  # fmt: skip
@@ -118,7 +119,8 @@ def _read(
         unreadable = _unreadable(images) if is_scanned else {}
         checksum = fingerprint.of_texts(
             f"{name}\0{images.stat(name).st_size}\n"
-            for name in tree.names if name not in unreadable
+            for name in watched(tree.names, f"{root}: sizes of images", len(tree.names))
+            if name not in unreadable
         )  # fmt: skip
     if tree.labels:
         labels = (f"{name}\0{label}\n" for name, label in tree.labels.items())

@@ -20,6 +20,7 @@ from andiron import errors
 from andiron.data.dataset import Classes
 from andiron.data.on_disk.category_names import MISSING
 from andiron.data.on_disk.train_valid_test import OTHERS, PARTS, part_of
+from andiron.plain.long_loops import watched
 
 SUFFIXES = (
     ".png", ".jpg", ".jpeg", ".jfif", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm",
@@ -213,7 +214,8 @@ def _tree(
 
 def _files(root: Path, folder: Path, ignored: list[str]) -> Iterator[str]:
     """The images in `folder`, as paths from the root; other files are added to `ignored`."""
-    for parent, folders, files in os.walk(folder, followlinks=True):
+    walked = watched(os.walk(folder, followlinks=True), f"{folder}: folders looked through")
+    for parent, folders, files in walked:
         folders[:] = [name for name in folders if not _is_left_out(os.path.join(parent, name))]
         for file in files:
             name = Path(parent, file).relative_to(root).as_posix()

@@ -2,9 +2,13 @@
 
 >>> in_order(["lr=1", "-m", "seed=1,2", "--config-dir", "mine"])
 ['lr=1', 'seed=1,2', '-m', '--config-dir', 'mine']
+>>> in_order(["loss={_target_: mine.Loss}", "metrics.f1={_target_: mine.F1}"])
+['~loss', '+loss={_target_: mine.Loss}', '++metrics.f1=null', '++metrics.f1={_target_: mine.F1}']
 """
 
+import shlex
 from argparse import ArgumentParser, Namespace
+from itertools import chain
 from typing import NoReturn
 
 from hydra._internal.utils import get_args_parser
@@ -17,7 +21,9 @@ from andiron.errors import Problem
 from andiron.disk import files
 from andiron.plain import wings
 from andiron.shell.config import optuna_package
-from andiron.shell.config.schema import APART, NAMED_GROUPS, OF_A_SWEEP
+from andiron.shell.config.misplaced import current_name
+from andiron.shell.config.schema import APART, NAMED_GROUPS, NODE_GROUPS, OF_A_SWEEP, Train
+from andiron.shell.config.violations import fields_of
 
 FOLDERS = ("hydra.run.dir", "hydra.sweep.dir")
 # a sweep of resumed runs has its own error
@@ -28,10 +34,11 @@ MOST_JOBS = 100_000  # of one sweep; each takes a second at least
 def in_order(arguments: list[str]) -> list[str]:
     """The overrides, then the flags: Hydra does not read overrides that follow a flag.
 
+    A node given as a value replaces what stands there.
     Raises: ConfigError for a flag that is unknown, lacks its value, or would read a pickle.
     """
     options, unknown = _parser().parse_known_intermixed_args(arguments)
-    problems = [_unknown(flag) for flag in unknown if flag[:1] == "-"]
+    problems = [_unknown(flag, arguments) for flag in unknown if flag[:1] == "-"]
     if options.experimental_rerun is not None:
         problems.append(
             f"--experimental-rerun={options.experimental_rerun}: would read a pickle; resume=<run "
@@ -44,7 +51,24 @@ def in_order(arguments: list[str]) -> list[str]:
         is_next = bool(overrides) and argument == overrides[0]
         flags += [] if is_next else [argument]
         overrides = overrides[is_next:]
-    return [*options.overrides, *flags]
+    return [*chain.from_iterable(map(_replacing, options.overrides)), *flags]
+
+
+def _replacing(text: str) -> list[str]:
+    """The override; if each of its values is a node, or a list with one, first what empties it.
+
+    Hydra would merge the node with what stands there.
+    """
+    override = parsed_override(text)
+    if override is None or text[:1] in "+~" or "_target_" not in text:
+        return [text]
+    values = override.sweep_iterator() if override.is_sweep_override() else [override.value()]
+    nodes = (value[:1] if isinstance(value, list) else [value] for value in values)
+    if not all(isinstance(node, dict) and "_target_" in node for node, in filter(None, nodes)):
+        return [text]
+    option = str(override.key_or_group)
+    is_group = option in NODE_GROUPS
+    return [f"~{option}", f"+{text}"] if is_group else [f"++{option}=null", f"++{text}"]
 
 
 def parsed(arguments: list[str]) -> Namespace:
@@ -148,10 +172,17 @@ def _refuse(message: str) -> NoReturn:
     raise errors.ConfigError([f"{message.removeprefix('argument ')}; --hydra-help lists the flags"])
 
 
-def _unknown(flag: str) -> str:
+def _unknown(flag: str, arguments: list[str]) -> str:
+    """The problem of an unknown flag, perhaps an option with dashes."""
     # private: argparse lists its options in the text of its help only
     flags = [name for action in _parser()._actions for name in action.option_strings]
-    name = flag.partition("=")[0]
-    hint = errors.nearest(name, flags) or "; --hydra-help lists them"
+    name, equals, value = flag.partition("=")
+    option = current_name(name.lstrip("-"))
+    hint = errors.nearest(name, flags)
+    if option.partition(".")[0] in fields_of(Train).parameters or not hint:
+        following = arguments[arguments.index(flag) + 1 :]
+        value = value or next((text for text in following[:1] if "=" not in text), "...")
+        hint = f"; options have no dashes: {shlex.quote(f'{option}={value}')}"
+        flags = [option] if equals else []
     near = errors.choices(name, flags)
     return Problem(f"{flag}: no such flag{hint}", kind="unknown_option", option=name, **near)

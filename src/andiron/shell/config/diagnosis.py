@@ -19,10 +19,12 @@ from andiron import errors
 from andiron.errors import Problem
 from andiron.shell.config import (
     arguments as command_arguments,
+    misplaced,
     project,
     quoting,
     resolution,
     schema,
+    violations,
 )
 
 Groups = dict[str, list[str]]  # the choices of every config group
@@ -65,14 +67,15 @@ def _checked_alone(
     lines, valid = [], []
     searches = any(text.startswith(("hydra/sweeper=", "experiment=")) for text in overrides)
     for text in overrides:
+        if "=" not in text and text[:1] != "~":
+            lines += _without_value(text, overrides, choices)
+            continue
         try:
             override = OverridesParser.create().parse_override(text)
             problem = _problem(override, choices, searches)
             single = _with_first_value(override, choices)
         except OF_HYDRA as unread:
             reason = str(unread).splitlines()[0]
-            if os.path.isdir(text):
-                reason = f"a folder; {quoting.typed('resume', text)} resumes its run"
             lines.append(f"{text}: cannot be read as option=value: {reason}")
             continue
         if is_ambiguous and override.is_sweep_override():
@@ -82,6 +85,32 @@ def _checked_alone(
         elif not str(override.key_or_group).startswith("hydra"):
             valid.append(single)
     return lines, valid
+
+
+def _without_value(text: str, overrides: list[str], choices: Groups) -> list[str]:
+    """The line for an argument without an equals sign; none for a value after its option."""
+    place = overrides.index(text)
+    before, after = overrides[:place][-1:], overrides[place + 1 :][:1]
+    option = misplaced.current_name(text)
+    groups = [group for group, names in choices.items() if text in names]
+    if any(map(_is_option, before)):
+        return []
+    if os.path.isdir(text):
+        reason = f"a folder; {quoting.typed('resume', text)} resumes its run"
+    elif _is_option(option):
+        value = next((value for value in after if "=" not in value), "...")
+        reason = f"an option has its value after an equals sign: {shlex.quote(f'{option}={value}')}"
+    elif groups:
+        reason = f"did you mean {' or '.join(f'{group}={text}' for group in groups)}?"
+    else:
+        reason = "an option is typed as lr=0.1; andiron help lists the commands"
+    return [f"{text}: cannot be read as option=value: {reason}"]
+
+
+def _is_option(text: str) -> bool:
+    """Whether an argument is an option, or the name of one in another codebase, alone."""
+    name = misplaced.current_name(text).partition(".")[0]
+    return "=" not in text and name in violations.fields_of(schema.Train).parameters
 
 
 def with_quoting(error: Exception, overrides: list[str], conf_dirs: list[Path]) -> Exception:

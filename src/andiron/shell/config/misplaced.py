@@ -1,7 +1,10 @@
 """The right place of a misplaced option: `optimizer.lr` is `lr`."""
 
+from collections.abc import Mapping
+
 from andiron.errors import Problem
 from andiron.shell.config import former_options, node_checks, trust
+from andiron.shell.config.leaves import leaves
 from andiron.shell.config.signatures import Signature, signature
 from andiron.shell.config.violations import Options, Problems, UNKNOWN
 
@@ -10,9 +13,28 @@ OTHER_NAMES = {  # by their names in other codebases
     "steps": "num_updates", "max_steps": "num_updates", "num_steps": "num_updates",
     "bs": "batch_size", "train_batch_size": "batch_size", "workers": "num_workers",
     "accumulate_grad_batches": "grads_accumulation", "gradient_clip_val": "clip",
-    "grad_clip": "clip", "wd": "weight_decay", "random_seed": "seed", "amp": "precision",
-    "ckpt_path": "resume", "gpus": "device", "accelerator": "device",
+    "max_grad_norm": "clip", "grad_clip": "clip", "wd": "weight_decay", "random_seed": "seed",
+    "amp": "precision", "fp16": "precision", "bf16": "precision", "gpus": "device",
+    "devices": "device", "accelerator": "device", "ckpt_path": "resume",
+    "resume_from_checkpoint": "resume", "pretrained": "start_from",
+    "opt": "optimizer", "criterion": "loss", "net": "model", "arch": "model", "logger": "writers",
+    "wandb": "writers", "callbacks": "observers", "ema": "averages", "tags": "name",
+    "patience": "early_stopping", "drop_rate": "dropout", "output_dir": "hydra.run.dir",
+    "eval_steps": "validate_every", "val_check_interval": "validate_every", "warmup": "scheduler",
+    "check_val_every_n_epoch": "validate_every", "logging_steps": "log_every",
+    "save_steps": "every", "warmup_steps": "scheduler", "warmup_ratio": "scheduler",
+    "fast_dev_run": "debug",
 }  # fmt: skip
+
+
+def current_name(name: str) -> str:
+    """The name here of an option with this name, or of another codebase.
+
+    >>> current_name("max-epochs"), current_name("lr")
+    ('num_epochs', 'lr')
+    """
+    name = name.replace("-", "_")
+    return OTHER_NAMES.get(name, name)
 
 
 def corrected(problems: Problems, options: Signature, plain: Options) -> Problems:
@@ -23,21 +45,35 @@ def corrected(problems: Problems, options: Signature, plain: Options) -> Problem
     unknown = [option for option, line in problems.items() if line.startswith(f"{option}{UNKNOWN}")]
     if not unknown:
         return problems
-    places = {name: [name] for name in options.parameters}
+    places = {name: [name] for name in (*options.parameters, "hydra.run.dir")}
     for path, place, node in trust.nodes(plain):
         expected = signature(str(node["_target_"]))
         for name in expected.parameters if expected else ():
             if name not in {*options.parameters, *node_checks.SUPPLIED.get(place, ())}:
                 places.setdefault(name, []).append(f"{path}.{name}")
-    hints = {}
+    lines = dict(problems)
     for option in unknown:
-        name = option.rpartition(".")[2]
         if remedy := former_options.remedy(option, plain):
             line = f"{option}{UNKNOWN}; {remedy}"
-            hints[option] = Problem(line, kind="unknown_option", option=option)
-        elif right := places.get(name) or places.get(OTHER_NAMES.get(name, "")):
-            line = f"{option}{UNKNOWN}; did you mean {' or '.join(map(repr, right))}?"
+            lines[option] = Problem(line, kind="unknown_option", option=option)
+        elif hints := _hints(option, places, plain):
+            del lines[option]
+            lines |= hints
+    return lines
+
+
+def _hints(option: str, places: Mapping[str, list[str]], plain: Options) -> Problems:
+    """Lines that name the right place of an unknown option, or of the options in its mapping."""
+    hints: Problems = {}
+    depth = option.count(".")
+    paths = [path for path, _ in leaves(plain) if ".".join(path[: depth + 1]) == option]
+    for path in paths or [option.split(".")]:
+        names = [current_name(name) for name in reversed(path[depth:])]
+        right = next((places[name] for name in names if name in places), None)
+        if right:
+            whole = ".".join(path)
+            line = f"{whole}{UNKNOWN}; did you mean {' or '.join(map(repr, right))}?"
             near = right[0] if len(right) == 1 else None
-            fields = {"kind": "unknown_option", "option": option, "nearest": near}
-            hints[option] = Problem(line, **fields, allowed={"enum": right})
-    return {**problems, **hints}
+            fields = {"kind": "unknown_option", "option": whole, "nearest": near}
+            hints[whole] = Problem(line, **fields, allowed={"enum": right})
+    return hints

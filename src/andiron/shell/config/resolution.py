@@ -23,10 +23,7 @@ from andiron.shell.config.violations import Problems
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")  # to another option or variable
 ENVIRONMENT = "${oc.env:"
 DECODED = "; a variable of the environment is text: ${oc.decode:${oc.env:NAME}} reads its value"
-ASHA = (  # of older versions
-    "hydra/sweeper=asha: is no longer there; hydra/sweeper=optuna with "
-    "hydra.sweeper.pruner=successive_halving stops bad jobs early"
-)
+REMOVES = "; `override /GROUP: null` among the defaults of the file removes what stands there"
 
 
 def problems(
@@ -97,7 +94,8 @@ def message(error: Exception) -> str:
         return "nested too deeply, or a defaults list that includes itself: choose another file"
     if isinstance(error, OmegaConfBaseException) and error.full_key:
         return f"{error.full_key}: {str(error.msg).splitlines()[0]}"
-    return ASHA if "'hydra/sweeper/asha'" in str(error) else " ".join(str(error).split())
+    reason = " ".join(str(error).split())
+    return reason + REMOVES if "Cannot merge" in reason else reason
 
 
 def _resolved(config: DictConfig) -> dict[str, Any]:

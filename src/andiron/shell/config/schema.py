@@ -277,7 +277,8 @@ def problems(plain: Options) -> Problems:
         for name, node in chosen.items() if group in NAMED_GROUPS else [("", chosen)]:
             path = f"{group}.{name}".rstrip(".")
             if not isinstance(node, dict):
-                lines[path] = f"{path}={node}: should be an object"
+                reason = f"should be an object with a _target_, as {group}=... chooses"
+                lines[path] = f"{path}={node}: {reason}"
             elif node and name and "_target_" not in node:
                 reason = f"has options but no _target_; give {group}={name} too, or a _target_"
                 lines[path] = f"{path}: {reason}"

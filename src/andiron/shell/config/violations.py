@@ -1,6 +1,7 @@
 """Checks plain values against a signature; the problems are error messages."""
 
 import dataclasses
+import difflib
 import inspect
 import json
 import typing
@@ -97,7 +98,7 @@ def check_arguments(
     )
     given = [
         name for name in arguments
-        if name in named or not takes_others or errors.nearest(name, named)
+        if name in named or not takes_others or difflib.get_close_matches(name, named)
     ]  # fmt: skip
     expected = Signature(named, is_open)
     problems = signature_problems(expected, dict.fromkeys(given), f"{option}.")

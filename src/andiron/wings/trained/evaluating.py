@@ -76,7 +76,7 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
     precision.apply()
     randomness.start_stream(run.config.seed, part)  # for networks that sample, such as a GAN
     values = evaluation.measure(
-        run.model, loader, tally, autocast=precision.autocast, after=details.add
+        run.model, loader, tally, name=part, autocast=precision.autocast, after=details.add
     )
     classes = details.scores(data.facts.get("class_names"))
     worst_errors = [
