@@ -19,7 +19,7 @@ from andiron.disk import files
 from andiron.interrupter import Interrupter
 from andiron.shell.cli import command_line, process
 from andiron.shell.cli.signals import EXIT_FAILED, Signals
-from andiron.shell.training import stored_checkpoints, train_run
+from andiron.shell.training import resume_arguments, train_run
 
 from .stop_points import Moment, Stop
 
@@ -117,7 +117,7 @@ def _run(piece: Piece, watched: Watched) -> int:
         piece.conf_dir,
         list(piece.arguments),
         signals=Signals(interrupter),
-        forks=stored_checkpoints.fork_point,
+        run=resume_arguments.run,
     )
     return 0
 

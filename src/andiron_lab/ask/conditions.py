@@ -22,7 +22,8 @@ from andiron.disk import files
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers, command_line, process
 from andiron.shell.config import composition, diagnosis, project, quoting
-from andiron.shell.run import code_origin, resume_arguments, resume_policy, run_record
+from andiron.shell.run import code_origin, hydra_overrides, resume_policy, run_record
+from andiron.shell.training.resume_arguments import Inherited
 from andiron_lab.ask import scratch
 from andiron_lab.ask.engine import Recorded
 from andiron_lab.ask.traced import Named, States, Trace
@@ -55,8 +56,8 @@ class Side:
         conf_dir = project.default_conf_dir()
         before = asdict(run_record.config(folder, trusted))
         conf_dirs = [conf_dir, *diagnosis.user_dirs([])]
-        given = resume_arguments.recorded_overrides(folder, conf_dirs, OF_A_PROJECT)
-        check = resume_arguments.Inherited(before, given, [*self.overrides], trusted)
+        given = hydra_overrides.recorded(folder, conf_dirs, OF_A_PROJECT)
+        check = Inherited(before, given, [*self.overrides], trusted)
         with scratch.folder() as made:
             arguments = [*check.overrides(), quoting.override("hydra.run.dir", made)]
             composition.run(lambda *run: changed.append(run[0]), conf_dir, arguments, check=check)

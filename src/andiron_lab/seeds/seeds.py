@@ -18,7 +18,6 @@ from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 from andiron.shell.run import named_folder, run_record, status
 from andiron.shell.training import train_run
-from andiron.shell.training.stored_checkpoints import has_checkpoint
 from andiron.wings.runs import run_reader, run_search, seed_groups
 from andiron_lab.ask import bit_comparison
 from andiron.wings.runs.run_values import comparable
@@ -49,7 +48,7 @@ def add(path: Path, number: int, trusted: Trust) -> dict[int, Path]:
     with installed(signals), answers.given_to(None):
         for seed, into in folders.items():
             is_own = unfinished.get(into) == seed
-            is_resumed = _is_resumable(into, config, trusted, is_own=is_own)
+            is_resumed = _is_resumable(into, config, is_own=is_own)
             resume = str(into) if is_resumed else None
             own = dataclasses.replace(config, seed=seed, resume=resume)
             try:
@@ -59,14 +58,14 @@ def add(path: Path, number: int, trusted: Trust) -> dict[int, Path]:
     return folders
 
 
-def _is_resumable(into: Path, config: Train, trusted: Trust, *, is_own: bool) -> bool:
+def _is_resumable(into: Path, config: Train, *, is_own: bool) -> bool:
     """Whether an unfinished run has a checkpoint to resume from; False if it made no update."""
     folder = RunFolder(into)
     if not run_record.holds_run(folder) or status.is_untrained(folder):
         return False
     if not is_own:
         raise errors.RunFolderError(f"{into}: holds another run; move it elsewhere")
-    if not has_checkpoint(config.checkpoint, folder, Interrupter(), trusted):
+    if not train_run.may_have_checkpoint(config, folder):
         why = "holds a run that has trained, and no checkpoint of it"
         raise errors.RunFolderError(
             f"{into}: {why}; `{wings.command(f'runs rm {into}')}` removes it, and this command "

@@ -58,7 +58,7 @@ def test_the_list_of_strings_in_the_file_is_read(tmp_path):
     ("text", "problem"),
     [
         ("[" * 100_000, "recursion"),  # at once: a parser that goes on takes half an hour
-        ("- &long name=run\n- *long\n", "has an alias"),
+        ("- &a [x]\n- &b [*a, *a]\n- [*b, *b]\n", "is not a list of strings"),
         ("- [lr=0.1]\n", "is not a list of strings"),
         ("lr: 0.1\n", "is not a list of strings"),
         ("- 'lr=0.1\n", "while scanning"),

@@ -165,7 +165,7 @@ def test_checkpoints_without_their_configuration_are_not_started_over(finished):
     (finished / "status.json").write_text('{"status": "running"}')
     before = content(finished)
     ended = trained(finished.parent, *RUN, "restart=requeued")
-    assert ended.code == 1 and "config.json: missing, beside checkpoints" in ended.errors
+    assert ended.code == 1 and "config.json: missing or damaged" in ended.errors
     assert content(finished) == before
 
 

@@ -62,7 +62,7 @@ def test_a_run_in_its_store_is_not_started_again_from_another(here, stopped):
     for other in ("checkpoint.store=null", archive_store.OPTION.replace("kept", "elsewhere")):
         ended = trained(here, *RUN[:-1], other, "restart=requeued")
         assert ended.code == 1 and "overwrite" not in ended.errors
-        assert "names another checkpoint.store, which may have checkpoints" in ended.errors
+        assert "give the checkpoint.store that has one" in ended.errors
         ended = trained(here, "resume=run", other, "trust=[archives]")
         assert ended.code == 1 and "overwrite" not in ended.errors
         assert "give the checkpoint.store that has one" in ended.errors

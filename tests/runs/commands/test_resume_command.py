@@ -392,7 +392,7 @@ def test_without_any_checkpoint_resuming_is_an_error(here):
     assert trained(*RUN, "~checkpoint")[0] == 0
     (here / "run" / "status.json").write_text("{}")  # as if it had been killed
     code, _, error = trained("resume=run")
-    assert code == 1 and "before its first checkpoint" in error and "Traceback" not in error
+    assert code == 1 and "there is no checkpoint of it in" in error and "Traceback" not in error
     assert status(here / "run") == {}  # as it was found
 
 

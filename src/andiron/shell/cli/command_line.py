@@ -4,9 +4,10 @@ import argparse
 import dataclasses
 import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from andiron import __version__
+from andiron import __version__, errors
 from andiron.interrupter import Interrupter
 from andiron.plain import readable
 from andiron.ranges import MOST
@@ -19,9 +20,9 @@ from andiron.shell.config import (
     trust,
 )
 from andiron.shell.config.trust import Trust
-from andiron.shell.run import resume_arguments
 
 log = logging.getLogger("andiron")
+Run = Callable[[composition.Task, Path, list[str]], None]  # composes and calls the task
 
 
 def main(
@@ -30,12 +31,12 @@ def main(
     arguments: list[str],
     *,
     signals: Signals | None = None,
-    forks: resume_arguments.Forks | None = None,
+    run: Run | None = None,
 ) -> None:
     """Calls `task` for the composed run, or for each run of a sweep.
 
-    `signals` handles the stopping signals meanwhile. Only with `forks`, which finds the checkpoint
-    of a fork, may the arguments resume or fork a run.
+    `signals` handles the stopping signals meanwhile. Only with a `run` of `resume_arguments` may
+    the arguments resume or fork a run.
     Raises: AndironError; Interrupted for one of these signals.
     """
     if flags.prints_only(arguments, ["--version"]):
@@ -45,11 +46,24 @@ def main(
     show_log()
     arguments = sys.argv[1:] = command_arguments.in_order(arguments)  # Hydra reads them there
     with installed(signals or Signals(Interrupter())):
-        if forks is not None:
-            resume_arguments.run(task, conf_dir, arguments, forks)
+        if run is not None:
+            run(task, conf_dir, arguments)
         else:
-            resume_arguments.refuse(arguments)
+            refuse_resume(arguments)
             composition.run(task, conf_dir, command_arguments.in_this_process(arguments))
+
+
+def refuse_resume(arguments: list[str]) -> None:
+    """Refuses to resume with a command that trains nothing.
+
+    Raises: ConfigError if the arguments resume a run.
+    """
+    values = command_arguments.values(arguments)
+    if names := [name for name in ("resume", "resume_allow", "fork_from") if values.get(name)]:
+        raise errors.ConfigError(
+            f"{name}: this command trains nothing, so it has nothing to resume; leave it out"
+            for name in names
+        )
 
 
 def add_trust(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@
 import shlex
 from argparse import ArgumentParser, Namespace
 from itertools import chain
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -101,6 +101,17 @@ def parsed_override(text: str) -> Override | None:
         return OverridesParser.create().parse_override(text)
     except (HydraException, RecursionError):
         return None
+
+
+def values(arguments: list[str]) -> dict[str, Any]:
+    """The value of each valid override by key, text for a sweep; Hydra reports the invalid ones."""
+    by_key = {}
+    for argument in parsed(arguments).overrides:
+        override = parsed_override(argument)
+        if override is not None:
+            is_swept, text = override.is_sweep_override(), argument.partition("=")[2]
+            by_key[override.key_or_group] = text if is_swept else override.value()
+    return by_key
 
 
 def check(arguments: list[str]) -> None:

@@ -4,9 +4,8 @@ They may choose from the config groups and set plain values, also `${lr}`. Hydra
 resolvers, packages and sweeps could do more, so they are refused.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 from hydra.core.override_parser.types import Override
@@ -14,24 +13,47 @@ from hydra.core.override_parser.types import Override
 from andiron import errors
 from andiron.disk import files
 from andiron.run_folder import RunFolder
+from andiron.shell.config import diagnosis, former_options, schema
 from andiron.shell.config.arguments import parsed_override
 from andiron.shell.config.resolution import REFERENCE
+from andiron.shell.run import run_record
 
 MOST_BYTES = 2**18  # of hydra.yaml, which is read slowly
 ALONE = "give resume=<run folder> alone, which reads config.json and not these"
+# of BaseLoader, which makes only strings and merges no mappings, a small file makes no large value
 Groups = Mapping[str, list[str]]  # the choices of every config group
 
 
-class _PlainLoader(yaml.SafeLoader):  # type: ignore[misc]
-    """YAML without aliases: a small file cannot stand for a large value.
+def recorded(
+    folder: RunFolder, conf_dirs: Sequence[Path], remedy: str = ALONE
+) -> list[str]:
+    """The recorded overrides of the run, which may only choose groups and set values.
 
-    `yaml.parse` finds aliases too, but does not recurse: its time is quadratic in the depth.
+    Raises: RunFolderError for a record that cannot be read, or that does more.
     """
+    path = folder.hydra / "overrides.yaml"
+    try:
+        run_record.check(folder, path)
+        overrides = read(path)
+    except (OSError, ValueError, errors.DataError) as error:
+        raise errors.RunFolderError(
+            f"{path}: cannot be read ({error}); give resume=<run folder> alone: "
+            f"{folder.config.name} is enough for that; instead of a rerun, fork what it repeats"
+        ) from error
+    kept = without(overrides, *schema.INSTRUCTIONS, *former_options.NAMES)
+    check(path, kept, diagnosis.groups(*conf_dirs), remedy)
+    return kept
 
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise ValueError("has an alias; a list of overrides needs none")
-        return super().compose_node(parent, index)
+
+def without(overrides: Sequence[str], *keys: str) -> list[str]:
+    """The overrides without these keys and the options inside them."""
+    below = tuple(f"{key}." for key in keys)
+    return [text for text in overrides if not f"{key_of(text)}.".startswith(below)]
+
+
+def key_of(override: str) -> str:
+    """The option or group that an override names."""
+    return override.partition("=")[0].lstrip("+~")
 
 
 def read(path: Path) -> list[str]:
@@ -40,7 +62,7 @@ def read(path: Path) -> list[str]:
     Raises: OSError or ValueError if it is not a small file with a list of strings.
     """
     try:
-        overrides = yaml.load(files.read_text(path), _PlainLoader)
+        overrides = yaml.load(files.read_text(path), yaml.BaseLoader)
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(" ".join(str(error).split())) from error
     if not isinstance(overrides, list) or not all(isinstance(text, str) for text in overrides):
@@ -51,7 +73,8 @@ def read(path: Path) -> list[str]:
 def config_dir(folder: RunFolder) -> Path | None:
     """The folder of `--config-dir`, or the project's, with which the run was composed."""
     try:
-        record = yaml.load(files.read_text(folder.hydra / "hydra.yaml", MOST_BYTES), _PlainLoader)
+        text = files.read_text(folder.hydra / "hydra.yaml", MOST_BYTES)
+        record = yaml.load(text, yaml.BaseLoader)
         sources = record["hydra"]["runtime"]["config_sources"]
         paths = [Path(source["path"]) for source in sources if source["provider"] == "command-line"]
     except (OSError, ValueError, LookupError, TypeError, yaml.YAMLError, RecursionError):

@@ -55,7 +55,7 @@ def main(
 
 def lead(arguments: list[str], conf_dir: Path | None, signals: Signals, size: int) -> int:
     """Runs `train.py` as rank 0; sends the other ranks their work, or an exit code."""
-    from andiron.shell.training import stored_checkpoints, train_run  # imports Hydra
+    from andiron.shell.training import resume_arguments, train_run  # imports Hydra
 
     code = 1
     with ExitStack() as at_end:
@@ -66,8 +66,8 @@ def lead(arguments: list[str], conf_dir: Path | None, signals: Signals, size: in
                 reason = f"torchrun started {size} processes, and a sweep starts its own"
                 raise errors.ConfigError([f"sweep: {reason}; start it with python"])
             train = train_run.Training(arguments, signals, share=leader.share)
-            forks = stored_checkpoints.fork_point
-            command_line.main(train, conf_dir, arguments, signals=signals, forks=forks)
+            run = resume_arguments.run
+            command_line.main(train, conf_dir, arguments, signals=signals, run=run)
             code = 0
         except (errors.AndironError, KeyboardInterrupt) as error:
             code = exit_code(error)

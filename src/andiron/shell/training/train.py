@@ -31,11 +31,11 @@ def run(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
             if early_start := wings.optional("sweep.early_start"):
                 early_start.start(arguments)
         from andiron.shell.cli import command_line  # both import Hydra
-        from andiron.shell.training import stored_checkpoints, train_run
+        from andiron.shell.training import resume_arguments, train_run
 
         train = train_run.Training(arguments, signals)
-        forks = stored_checkpoints.fork_point
-        command_line.main(train, conf_dir, arguments, signals=signals, forks=forks)
+        run = resume_arguments.run
+        command_line.main(train, conf_dir, arguments, signals=signals, run=run)
     return 0
 
 

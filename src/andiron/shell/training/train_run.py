@@ -4,7 +4,7 @@ import dataclasses
 import gc
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,11 @@ from andiron.plain.states import State
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers
 from andiron.shell.cli.signals import Signals, saved_before_launcher
-from andiron.shell.config import arguments as command_arguments, leaves, quoting
+from andiron.shell.config import arguments as command_arguments, leaves, node_checks, quoting
 from andiron.shell.config.composition import Returned
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 from andiron.shell.run import claim, exhausted, finished_run, resume_policy, run_record, status
-from andiron.shell.training.stored_checkpoints import has_checkpoint, recorded_store, store_of
 
 # wraps a function that builds a run, so that all processes call it
 Share = Callable[[Callable[..., Any], Train], Callable[..., Any]]
@@ -44,169 +43,148 @@ def train(
     Raises: Interrupted if `interrupter` stops it, with the exit code that the configuration gives;
     ConfigError for `overwrite` beside `resume`.
     """
-    folder, interrupter = RunFolder(run_dir), interrupter or Interrupter()
+    folder = RunFolder(run_dir)
+    trained = _TrainedRun(config, folder, interrupter or Interrupter(), trusted, share)
     if config.resume is not None and config.overwrite:
         why = f"would remove the run that resume={config.resume} resumes; leave one of them out"
         raise errors.ConfigError([f"overwrite=true: {why}"])
     try:
-        interrupter.begin(config.interrupted_exit_code)
+        trained.interrupter.begin(config.interrupted_exit_code)
         record = {folder.config: files.as_indented_json(config.recorded())}
         record |= {folder.hydra / name: text.encode() for name, text in hydra_record.items()}
-        if config.resume is not None and _can_be_resumed(config, folder, interrupter):
-            trust = trusted or Trust(tuple(config.trust))
-            _resume(config, folder, record, interrupter, trust, share)
-        else:
-            _start(config, folder, record, interrupter, trusted, share)
+        (trained.resume if _is_resumed(config, folder) else trained.start)(record)
     except errors.Interrupted as error:
         error.exit_code = config.interrupted_exit_code or error.exit_code
-        outcome = _outcome(config, folder, trusted)
-        error.outcome = "; ".join(filter(None, [error.outcome, outcome]))
+        error.outcome = "; ".join(filter(None, [error.outcome, _outcome(config, folder)]))
         raise
 
 
-def _start(
-    config: Train,
-    folder: RunFolder,
-    record: Record,
-    interrupter: Interrupter,
-    trusted: Trust | None,
-    share: Share | None,
-) -> None:
-    with ExitStack() as at_end, exhausted.explained(config.demands):
-        with interrupter.held_back():
-            report = at_end.enter_context(claim.claimed(folder, overwrite=config.overwrite))
-            with status.write_errors_explained(folder):
-                run_record.write(folder, record)
-        build = _imported("build", config, interrupter, share, at_end)
-        built = build(config, folder.path, interrupter=interrupter, trusted=trusted)
-        interrupter.hear()
-        built.run(report)
+@dataclasses.dataclass(frozen=True)
+class _TrainedRun:
+    """A run that this command trains in its folder."""
 
+    config: Train
+    folder: RunFolder
+    interrupter: Interrupter
+    trusted: Trust | None
+    share: Share | None
 
-def _resume(
-    config: Train,
-    folder: RunFolder,
-    record: Record,
-    interrupter: Interrupter,
-    trusted: Trust,
-    share: Share | None,
-) -> None:
-    plain = dataclasses.asdict(config)
-    recorded = run_record.config(folder, trusted.with_config(plain))
-    changes = resume_policy.changes(dataclasses.asdict(recorded), plain)
-    resume_policy.check(changes, config.resume_allow)
-    is_whole = finished_run.is_whole(folder)
-    if is_whole and not finished_run.may_train(folder, recorded, config, changes):
-        finished_run.log_end(folder, recorded)
-        return
-    changed = resume_policy.applied({}, changes)
-    explained = exhausted.explained(config.demands)
-    with claim.resumed(folder) as report, explained, ExitStack() as at_end:
-        resume = _imported("resume", config, interrupter, share, at_end)
-        resumed = resume(
-            config,
-            folder.path,
-            leaves.by_name(changes),
-            record,
-            interrupter=interrupter,
-            is_whole=is_whole,
-            # resume=auto: the whole configuration comes from the command line
-            trusted=None if config.resume == "auto" else trusted.with_config(changed),
-        )
-        interrupter.hear()
-        interrupter.mark_begun()
-        if resumed.is_done:
-            resumed.run()
+    def start(self, record: Record) -> None:
+        """Claims the folder for a new run, and trains it."""
+        config, folder, interrupter = self.config, self.folder, self.interrupter
+        with ExitStack() as at_end, exhausted.explained(config.demands):
+            with interrupter.held_back():
+                report = at_end.enter_context(claim.claimed(folder, overwrite=config.overwrite))
+                with status.write_errors_explained(folder):
+                    run_record.write(folder, record)
+            build = self._imported("build", at_end)
+            built = build(config, folder.path, interrupter=interrupter, trusted=self.trusted)
+            interrupter.hear()
+            built.run(report)
+
+    def resume(self, record: Record) -> None:
+        """Continues the run in the folder, unless it is done and the changes add nothing."""
+        config, folder, interrupter = self.config, self.folder, self.interrupter
+        trusted, plain = self.trusted or Trust(tuple(config.trust)), dataclasses.asdict(config)
+        recorded = run_record.config(folder, trusted.with_config(plain))
+        changes = resume_policy.changes(dataclasses.asdict(recorded), plain)
+        resume_policy.check(changes, config.resume_allow)
+        is_whole = finished_run.is_whole(folder)
+        if is_whole and not finished_run.may_train(folder, recorded, config, changes):
             finished_run.log_end(folder, recorded)
             return
-        resume_policy.log_changes(changes)
-        resumed.run(report)
+        # resume=auto: the whole configuration comes from the command line
+        own = trusted.with_config(resume_policy.applied({}, changes))
+        trust = None if config.resume == "auto" else own
+        explained = exhausted.explained(config.demands)
+        with claim.resumed(folder) as report, explained, ExitStack() as at_end:
+            resumed = self._imported("resume", at_end)(
+                config, folder.path, leaves.by_name(changes), record,
+                interrupter=interrupter, is_whole=is_whole, trusted=trust,
+            )  # fmt: skip
+            interrupter.hear()
+            interrupter.mark_begun()
+            if resumed.is_done:
+                finished_run.log_end(folder, recorded)
+            else:
+                resume_policy.log_changes(changes)
+            resumed.run(report)
+
+    def _imported(self, name: str, at_end: ExitStack) -> Callable[..., Any]:
+        """A function of `experiment`, shared or not; imports torch, which takes a second or two.
+
+        Until `at_end` torch has the settings of the configuration, and errors after a signal are
+        Interrupted.
+
+        Raises: Interrupted if a signal came meanwhile.
+        """
+        at_end.enter_context(self.interrupter.raised_for_errors())
+        # an exception within torch's import can abort the process
+        with self.interrupter.held_back():
+            is_first = "torch" not in sys.modules
+            gc.disable()  # imports make many objects and no garbage: collecting takes 0.1 s
+            from andiron.shell.assembly import devices
+            from andiron.shell.training import experiment
+
+            if is_first:
+                gc.freeze()  # nor does a later collection look through them
+            gc.enable()
+        at_end.enter_context(devices.deterministic(self.config.deterministic))
+        function: Callable[..., Any] = getattr(experiment, name)
+        return function if self.share is None else self.share(function, self.config)
 
 
-def _outcome(config: Train, folder: RunFolder, trusted: Trust | None) -> str:
-    """The state of an interrupted run, and how to continue it."""
-    if not run_record.holds_run(folder):
-        return f"nothing was trained, and nothing is left in {folder.path}: start it again"
-    resume = quoting.typed("resume", folder.path)
-    try:
-        if has_checkpoint(config.checkpoint, folder, Interrupter(), trusted):
-            return f"{resume} resumes the run from its newest checkpoint"
-    except errors.AndironError as error:  # a store that cannot be reached now
-        return f"{resume} resumes the run once this is fixed: {error}"
-    return f"{folder.path} holds no checkpoint to resume from; overwrite=true starts it again"
+def _is_resumed(config: Train, folder: RunFolder) -> bool:
+    """Whether a run is resumed; `resume=auto` starts one if none has made an update.
 
-
-def _can_be_resumed(config: Train, folder: RunFolder, interrupter: Interrupter) -> bool:
-    """Whether there is a run to resume; `resume=auto` starts one if none has made an update."""
-    if config.resume != "auto":
-        _check_begun(config, folder)
-        return True
-    claim.settle(folder)
-    if not run_record.holds_run(folder) or status.is_untrained(folder):
+    Raises: RunFolderError for a run without anything to resume.
+    """
+    if config.resume is None:
         return False
-    if status.read(folder).get("status") == State.DONE:
-        return True
-    if not has_checkpoint(config.checkpoint, folder, interrupter):
-        if recorded_store(folder) not in (None, store_of(config.checkpoint)):
-            raise errors.RunFolderError(
-                f"{folder.config}: names another checkpoint.store, which may have checkpoints of "
-                "the run; give that store, or choose another hydra.run.dir"
-            )
+    again = quoting.typed("hydra.run.dir", folder.path)
+    if config.resume == "auto":
+        claim.settle(folder)
+        if not run_record.holds_run(folder) or status.is_untrained(folder):
+            return False
+    elif status.is_untrained(folder):
+        raise errors.RunFolderError(
+            f"{folder.path}: the run ended before its first update, so there is nothing to resume; "
+            f"{again} starts it again"
+        )
+    is_done = status.read(folder).get("status") == State.DONE
+    if not (is_done or may_have_checkpoint(config, folder)):
         raise errors.RunFolderError(
             f"{folder.path}: holds a run that has trained, and there is no checkpoint of it in "
-            f"{'its store' if store_of(config.checkpoint) else folder.checkpoints}: restore one, "
-            "or make its place reachable; overwrite=true instead of restart=requeued starts again; "
-            f"a job of a sweep starts again after `{wings.command(f'runs rm {folder.path}')}`"
-        )
-    if not folder.config.is_file():
-        raise errors.RunFolderError(
-            f"{folder.config}: missing, beside checkpoints of the run; restore it, or give another "
-            "hydra.run.dir, or overwrite=true instead of restart=requeued to start again"
+            f"{folder.checkpoints}: restore one, or give the checkpoint.store that has one; "
+            f"{again} overwrite=true starts it again, and a job of a sweep the same command after "
+            f"`{wings.command(f'runs rm {folder.path}')}`"
         )
     return True
 
 
-def _check_begun(config: Train, folder: RunFolder) -> None:
-    """Refuses a run that ended before there was anything to resume.
-
-    Raises: RunFolderError.
-    """
-    is_in_folder = not (store_of(config.checkpoint) or recorded_store(folder))
-    is_empty = is_in_folder and not folder.checkpoints.exists()
-    again, missing = quoting.typed("hydra.run.dir", folder.path), ""
-    if status.is_untrained(folder):
-        missing = "update"
-    elif is_empty and status.read(folder).get("status") != State.DONE:
-        missing, again = "checkpoint", f"{again} overwrite=true"
-    if missing:
-        raise errors.RunFolderError(
-            f"{folder.path}: the run ended before its first {missing}, so there is nothing to "
-            f"resume; {again} starts it again"
-        )
+def may_have_checkpoint(config: Train, folder: RunFolder) -> bool:
+    """Whether the folder has a checkpoint, whole or damaged, or the run has a store elsewhere."""
+    options = [config.checkpoint]
+    with suppress(OSError, ValueError, TypeError, KeyError):  # without a record
+        options.append(files.read_json(folder.config)["checkpoint"])
+    return folder.has_checkpoint() or any(map(_has_own_store, options))
 
 
-def _imported(
-    name: str, config: Train, interrupter: Interrupter, share: Share | None, at_end: ExitStack
-) -> Callable[..., Any]:
-    """A function of `experiment`, shared or not; imports torch, which takes a second or two.
+def _has_own_store(checkpoint: Any) -> bool:
+    """Whether the option `checkpoint` names a store, or a strategy of the user's, which may."""
+    node = checkpoint if isinstance(checkpoint, dict) else {}
+    is_shipped = node_checks.is_shipped(str(node.get("_target_", "andiron.")))
+    return node.get("store") is not None or not is_shipped
 
-    Until `at_end` torch has the settings of `config`, and errors after a signal are Interrupted.
 
-    Raises: Interrupted if a signal came meanwhile.
-    """
-    at_end.enter_context(interrupter.raised_for_errors())
-    with interrupter.held_back():  # an exception within torch's import can abort the process
-        is_first = "torch" not in sys.modules
-        gc.disable()  # imports make many objects and no garbage: collecting takes 0.1 s
-        from andiron.shell.assembly import devices
-        from andiron.shell.training import experiment
-
-        if is_first:
-            gc.freeze()  # nor does a later collection look through them
-        gc.enable()
-    at_end.enter_context(devices.deterministic(config.deterministic))
-    function: Callable[..., Any] = getattr(experiment, name)
-    return function if share is None else share(function, config)
+def _outcome(config: Train, folder: RunFolder) -> str:
+    """The state of an interrupted run, and how to continue it."""
+    if not run_record.holds_run(folder):
+        return f"nothing was trained, and nothing is left in {folder.path}: start it again"
+    if may_have_checkpoint(config, folder):
+        resume = quoting.typed("resume", folder.path)
+        return f"{resume} resumes the run from its newest checkpoint"
+    return f"{folder.path} holds no checkpoint to resume from; overwrite=true starts it again"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,14 +5,14 @@ from pathlib import Path
 
 from andiron import errors
 from andiron.run_folder import RunFolder
-from andiron.shell.cli import answers
+from andiron.shell.cli import answers, command_line
 from andiron.shell.cli.answer_schemas import COUNT, by_name, closed
 from andiron.shell.cli.process import Command, with_overrides
 from andiron.shell.config import (
     arguments as command_arguments, composition, project
 )  # fmt: skip
 from andiron.shell.config.schema import Train
-from andiron.shell.run import claim, resume_arguments
+from andiron.shell.run import claim
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -30,7 +30,7 @@ def _check(options: argparse.Namespace) -> None:
     arguments = command_arguments.in_order(options.overrides)
     if command_arguments.parsed(arguments).multirun:
         raise errors.ConfigError(["-m: one run is checked; leave it out, with one value each"])
-    resume_arguments.refuse(arguments)
+    command_line.refuse_resume(arguments)
     with errors.preventing("nothing was checked"):
         config = composition.composed(project.default_conf_dir(), arguments)
         _check_folder(arguments, config)

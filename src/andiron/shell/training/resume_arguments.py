@@ -18,7 +18,6 @@ from andiron.shell.config import (
     arguments as command_arguments,
     composition,
     diagnosis,
-    former_options,
     leaves,
     project,
     quoting,
@@ -30,37 +29,36 @@ from andiron.shell.config.composition import Check
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 from andiron.shell.run import claim, hydra_overrides, named_folder, resume_policy, run_record
+from andiron.shell.run.hydra_overrides import key_of, without
 
 FOLDER_OPTIONS = ("hydra.run.dir=", "hydra.sweep.dir=")
-# the folder of the run to fork, its options, and its checkpoint as the option names it
-Forks = Callable[[str, Trust], tuple[RunFolder, Train, str]]
 
 
-def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str], forks: Forks) -> None:
+def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
     """Like `composition.run`; with `resume=<run folder>`, the configuration in that folder is used.
 
     The task then also gets `trusted`: what the configuration may name. With `fork_from`, runs have
-    the options of the run that `forks` finds, and the changes.
+    the options of the run that it names, and the changes.
     Raises: as `composition.run`; ConfigError for a sweep of resumed runs; RunFolderError if there
     is no such run, or its record is damaged.
     """
-    values = _values(arguments)
-    parent, is_start = values.get("fork_from"), values.get("resume") in (None, "auto")
-    if is_start and parent is None:
+    values = command_arguments.values(arguments)
+    if values.get("resume") not in (None, "auto"):
+        _resume(task, conf_dir, arguments, values)
+    elif values.get("fork_from") is not None:
+        _fork(task, conf_dir, arguments, values)
+    else:
         composition.run(task, conf_dir, arguments, check=checked_start)
-        return
-    conf_dirs = [conf_dir, *diagnosis.user_dirs(arguments)]
-    packages = [*_strings(values, "trust"), *project.current().trust]
-    trusted = trust.of_user(conf_dirs, packages, arguments)
-    given = command_arguments.parsed(arguments).overrides
-    flags = arguments[len(given) :]  # they come last
-    if is_start:
-        command_arguments.check(arguments)
-        inherited = _forked(str(parent), given, conf_dirs, trusted, forks)
-        composition.run(task, conf_dir, [*inherited.overrides(), *flags], check=inherited)
-        return
+
+
+def _resume(
+    task: Callable[..., Any], conf_dir: Path, arguments: list[str], values: dict[str, Any]
+) -> None:
+    conf_dirs, packages = [conf_dir, *diagnosis.user_dirs(arguments)], _packages(values)
+    given, flags = _divided(arguments)
     folder = _named_folder(values, arguments)
-    overrides = _without(given, *schema.INSTRUCTIONS, "hydra.run.dir")
+    overrides = without(given, *schema.INSTRUCTIONS, "hydra.run.dir")
+    trusted, remedy = trust.of_user(conf_dirs, packages, arguments), ""
     if is_composed := bool(flags or overrides):
         trusted, remedy = _with_config_dir(trusted, str(folder.path), conf_dirs)
     allowed, overwrite = _strings(values, "resume_allow"), bool(values.get("overwrite"))
@@ -73,20 +71,26 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str], forks: F
         task(config, folder.path, {})
         return
     run_dir = quoting.override("hydra.run.dir", folder.path)
-    recorded = recorded_overrides(folder, conf_dirs, remedy)
+    recorded = hydra_overrides.recorded(folder, conf_dirs, remedy)
     check = Inherited(asdict(config), recorded, overrides, trusted)
     composition.run(task, conf_dir, [*check.overrides(), run_dir, *flags], check=check)
 
 
-def _forked(
-    parent: str, given: list[str], conf_dirs: list[Path], trusted: Trust, forks: Forks
-) -> "Inherited":
-    """The check of a fork of `parent` with the given overrides."""
+def _fork(
+    task: Callable[..., Any], conf_dir: Path, arguments: list[str], values: dict[str, Any]
+) -> None:
+    command_arguments.check(arguments)
+    conf_dirs, parent = [conf_dir, *diagnosis.user_dirs(arguments)], str(values["fork_from"])
+    given, flags = _divided(arguments)
+    trusted = trust.of_user(conf_dirs, _packages(values), arguments)
     trusted, remedy = _with_config_dir(trusted, parent, conf_dirs)
-    folder, config, point = forks(parent, trusted)
-    recorded = recorded_overrides(folder, conf_dirs, remedy)
-    overrides = [*_without(given, "fork_from"), quoting.override("fork_from", point)]
-    return Inherited(asdict(config), recorded, overrides, trusted, is_fork=True)
+    from andiron.shell.assembly import fork_point  # imports torch
+
+    point = fork_point.named(parent, trusted)
+    recorded = hydra_overrides.recorded(point.folder, conf_dirs, remedy)
+    overrides = [*without(given, "fork_from"), quoting.override("fork_from", point.text)]
+    check = Inherited(asdict(point.parent), recorded, overrides, trusted, is_fork=True)
+    composition.run(task, conf_dir, [*check.overrides(), *flags], check=check)
 
 
 def _with_config_dir(trusted: Trust, run: str, conf_dirs: list[Path]) -> tuple[Trust, str]:
@@ -119,17 +123,17 @@ class Inherited:
 
     def overrides(self) -> list[str]:
         """The recorded overrides, without those that others replace, and the others."""
-        added = {_key(text) for text in self.recorded if text[0] == "+"}
+        added = {key_of(text) for text in self.recorded if text[0] == "+"}
         own = [
-            f"+{text}" if _key(text) in added and text[0] not in "+~" else text
+            f"+{text}" if key_of(text) in added and text[0] not in "+~" else text
             for text in self.own
         ]
-        return [*_without(self.recorded, *map(_key, self.own)), *own]
+        return [*without(self.recorded, *map(key_of, self.own)), *own]
 
     def _as_recorded(self, composed: DictConfig) -> DictConfig:
         """The recorded overrides on today's conf/, with the recorded values of what is given."""
         before = hydra.compose("train", overrides=self.recorded)
-        keys = {_key(text) for text in self.own}
+        keys = {key_of(text) for text in self.own}
         for path, value in leaves.leaves(self.config):
             *above, name = (".".join(path[:length]) for length in range(1, len(path) + 1))
             if name in keys or not keys.isdisjoint(above) and not _follows(composed, path):
@@ -163,19 +167,6 @@ def _follows(composed: DictConfig, path: leaves.Path) -> bool:
     node = OmegaConf.select(composed, ".".join(path[:-1]))
     is_known = OmegaConf.is_dict(node) and path[-1] in node
     return is_known and OmegaConf.is_interpolation(node, path[-1])
-
-
-def refuse(arguments: list[str]) -> None:
-    """Refuses to resume with a command that trains nothing.
-
-    Raises: ConfigError if the arguments resume a run.
-    """
-    values = _values(arguments)
-    if names := [name for name in ("resume", "resume_allow", "fork_from") if values.get(name)]:
-        raise errors.ConfigError(
-            f"{name}: this command trains nothing, so it has nothing to resume; leave it out"
-            for name in names
-        )
 
 
 def checked_start(config: DictConfig, check: Check = composition.checked_config) -> Train:
@@ -240,48 +231,17 @@ def _named_folder(values: dict[str, Any], arguments: list[str]) -> RunFolder:
     return folder
 
 
-def recorded_overrides(
-    folder: RunFolder, conf_dirs: list[Path], remedy: str = hydra_overrides.ALONE
-) -> list[str]:
-    """The recorded overrides of the run, which may only choose groups and set values.
+def _divided(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The overrides, and the flags, which come last."""
+    overrides = command_arguments.parsed(arguments).overrides
+    return overrides, arguments[len(overrides) :]
 
-    Raises: RunFolderError for a record that cannot be read, or that does more.
-    """
-    path = folder.hydra / "overrides.yaml"
-    try:
-        run_record.check(folder, path)
-        overrides = hydra_overrides.read(path)
-    except (OSError, ValueError, errors.DataError) as error:
-        raise errors.RunFolderError(
-            f"{path}: cannot be read ({error}); give resume=<run folder> alone: "
-            f"{folder.config.name} is enough for that; instead of a rerun, fork what it repeats"
-        ) from error
-    kept = _without(overrides, *schema.INSTRUCTIONS, *former_options.NAMES)
-    hydra_overrides.check(path, kept, diagnosis.groups(*conf_dirs), remedy)
-    return kept
+
+def _packages(values: dict[str, Any]) -> list[str]:
+    """The packages that the command and the project trust."""
+    return [*_strings(values, "trust"), *project.current().trust]
 
 
 def _strings(values: dict[str, Any], option: str) -> list[str]:
     value = values.get(option) or []
     return list(map(str, value if isinstance(value, list) else [value]))
-
-
-def _values(arguments: list[str]) -> dict[str, Any]:
-    """The value of each valid override by key, text for a sweep; Hydra reports the invalid ones."""
-    values = {}
-    for argument in command_arguments.parsed(arguments).overrides:
-        parsed = command_arguments.parsed_override(argument)
-        if parsed is not None:
-            text = argument.partition("=")[2]
-            values[parsed.key_or_group] = text if parsed.is_sweep_override() else parsed.value()
-    return values
-
-
-def _without(overrides: list[str], *keys: str) -> list[str]:
-    """The overrides without these keys and the options inside them."""
-    below = tuple(f"{key}." for key in keys)
-    return [override for override in overrides if not f"{_key(override)}.".startswith(below)]
-
-
-def _key(override: str) -> str:
-    return override.partition("=")[0].lstrip("+~")
