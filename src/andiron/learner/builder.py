@@ -21,6 +21,7 @@ from andiron.learner.construction import Choices, FurtherSet, construct
 from andiron.learner.extras.early_stopping import EarlyStopping
 from andiron.learner.extras.observers import Observer
 from andiron.learner.learner import Learner
+from andiron.learner.run_host import RunHost
 from andiron.metrics.classification.worst_classes import Answers
 from andiron.optim import GroupedOptimizer, Optimizer
 from andiron.optim.own.averaging import Rule
@@ -159,9 +160,9 @@ class LearnerBuilder:
 
     # end of the options
 
-    def in_claimed_folder(self) -> "LearnerBuilder":
-        """For a caller that claimed the folder itself, and keeps the run's status and log."""
-        return self._choose(claims=False)
+    def hosted(self, host: RunHost) -> "LearnerBuilder":
+        """Sets the place of the run, for a caller that keeps the folder, its status and its log."""
+        return self._choose(host=lambda *_: host)
 
     def options(self, options: LearnerOptions) -> "LearnerBuilder":
         """Sets all options at once."""
@@ -280,7 +281,7 @@ class LearnerBuilder:
         from andiron.shell.python_run import folder_host  # here: the shell stands on the learner
 
         chosen = self._chosen
-        host_of = partial(folder_host.host_of, chosen)
+        host_of = chosen.host or partial(folder_host.host_of, chosen)
         learner = construct(chosen, model, optimizer, lr, host_of)
         if chosen.resume and learner.checkpointer:
             folder_host.resume_or_start(learner.resume, chosen.folder, learner.checkpointer.store)

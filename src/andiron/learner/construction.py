@@ -63,7 +63,7 @@ class Choices:
     overwrite: bool = False
     resume: bool = False
     resume_allow: Sequence[str] = ()
-    claims: bool = True  # its folder, if it writes anything there
+    host: HostOf | None = None  # None: the folder, which is claimed while it trains
     train_metrics: tuple[Metric, ...] = ()
     valid_metrics: tuple[Metric, ...] = ()
     sets: Mapping[str, FurtherSet] = field(default_factory=dict)  # further validation sets
@@ -144,7 +144,8 @@ def _state(
     policy, world = chosen.options.on_nonfinite, chosen.world
     replayed = chosen.folder.nonfinite if world.size == 1 else None  # by one process
     precision = Precision(chosen.options.precision, chosen.device)
-    nonfinite = Nonfinite(policy, precision, replayed, world=world, is_configured=not chosen.claims)
+    is_configured = chosen.host is not None
+    nonfinite = Nonfinite(policy, precision, replayed, world=world, is_configured=is_configured)
     averages = {name: WeightAverage(rule, model) for name, rule in chosen.averages.items()}
     return LearnerState(
         model,

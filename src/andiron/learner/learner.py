@@ -230,7 +230,7 @@ class Learner(AbstractContextManager["Learner"]):
     def _finish(self) -> None:
         """Writes the results of a run that is over."""
         if self._host.is_recorded and self.is_over:
-            self.write_results()
+            self.write_results(self._host.class_names)
 
     def state(self) -> Checkpoint:
         """Everything needed to resume from here, as copies."""

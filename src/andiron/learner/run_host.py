@@ -4,7 +4,7 @@ A learner asks its host to claim that place while it trains, and hands over the 
 the training loop needs no more of a run's folder than this.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -31,9 +31,13 @@ class RunSession(Protocol):
 
 @runtime_checkable
 class RunHost(Protocol):
-    """The place of a run; `is_recorded` if results are written there when the run is over."""
+    """The place of a run; `is_recorded` if results are written there when the run is over.
+
+    `class_names` are for the worst classes in the results; None numbers them.
+    """
 
     is_recorded: bool
+    class_names: Sequence[str] | None
 
     def resume(self, load: Callable[[], Path], at: Position) -> Path:
         """The checkpoint that `load` continues from, `at` a position; training continues the run.
@@ -56,6 +60,7 @@ class NoHost:
     """For a learner that writes nothing, or does so beside another process."""
 
     is_recorded = False
+    class_names: Sequence[str] | None = None
     note: str | None = None
 
     def updated(self) -> None:

@@ -21,7 +21,9 @@ from andiron.data.loading import host_memory, worker_limits
 from andiron.disk import guarded_folders
 from andiron.distributed import World
 from andiron.optim import GroupedOptimizer
+from andiron.optim.owners import group_table
 from andiron.options import LearnerOptions
+from andiron.plain import readable
 from andiron.schedules import Schedule
 from andiron.shell.assembly import (
     adapters,
@@ -41,6 +43,7 @@ from andiron.shell.config.trust import Trust
 log = logging.getLogger("andiron")
 CHOOSING = {f"andiron.data.{name}" for name in ("balanced", "kfold", "partial")}
 CSV, PICTURES = "andiron.data.csv", "andiron.data.image_folder"
+MOST_CLASSES = 20  # named in a line
 HALF_UPDATES_OF_DEBUG = 7  # in an epoch of debug=true: three updates and a short one
 
 
@@ -219,3 +222,39 @@ def _loader(
     )
     training = builder.batch_size(config.batch_size).shuffle(config.seed)
     return training.augment(*augmentations.values()).build(dataset)
+
+
+def log_data(built: Components) -> None:
+    """Logs the sizes of the data and of the groups; warns of what they may be mistaken for."""
+    splits = built.splits
+    division.warn(built.model, built.world)
+    sizes = ", ".join(f"{len(dataset)} {name}" for name, dataset in splits.by_name.items())
+    log.info("data %s: %s, %s", splits.name, sizes, built.train.path)
+    _log_classes(splits)
+    shape = splits.facts.get("input_shape", ())
+    if len(shape) == 3 and shape[2] in (1, 3, 4) and shape[0] == shape[1] > 4:
+        log.warning(
+            "samples of shape %s look like pictures with their channels last, and networks take "
+            "the first dimension for channels: permute them", [*shape]
+        )
+    groups = built.optimizer.groups
+    if len(groups) > 1:
+        log.info("parameter groups: %s", "; ".join(map(group_table.summary, groups.values())))
+    if splits.validates_on_test:
+        log.warning(
+            "data.valid=test: validation runs on the test set, so no number here comes from "
+            "held-out data"
+        )
+
+
+def _log_classes(splits: Splits) -> None:
+    """Logs the number of samples of each class that train, and the classes that a part lacks."""
+    for part in ("train", "valid", "test"):
+        counts = splits.counts_of(part) or []
+        named = [*zip(splits.facts.get("class_names", range(len(counts))), counts)]
+        if part == "train" and counts:
+            shown = [f"{name} {count}" for name, count in named]
+            log.info("%d classes: %s", len(counts), readable.joined(shown, MOST_CLASSES))
+        if absent := [name for name, count in named if not count]:
+            line = "%s has no sample of %d classes: %s"
+            log.warning(line, part, len(absent), readable.joined(absent, MOST_CLASSES))

@@ -10,6 +10,7 @@ from andiron.data.dataset import Dataset
 from andiron.interrupter import Interrupter
 from andiron.learner import EarlyStopping, Learner, LearnerBuilder
 from andiron.learner.extras.observers import Observer
+from andiron.learner.run_host import NoHost, RunHost
 from andiron.metrics.direction import by_split, directions_of
 from andiron.optim.own import averaging
 from andiron.plain import improvement
@@ -30,6 +31,7 @@ def learner(
     writers: Mapping[str, Writer] | None = None,
     *,
     interrupter: Interrupter | None = None,
+    host: RunHost | None = None,
 ) -> Learner:
     """The learner of `built`, with the configured metrics, averages, checkpoints and options."""
     by_name = measured(config.metrics, built.splits.offered)
@@ -41,7 +43,7 @@ def learner(
     builder = (
         LearnerBuilder(run_dir)
         .renderer(_renderer(config, run_dir))
-        .in_claimed_folder()
+        .hosted(host or NoHost())
         .metric_train_numeric(*training)
         .metric_valid_numeric(*metrics)
         .devices([built.device])

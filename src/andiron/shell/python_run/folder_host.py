@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from andiron import errors
@@ -20,7 +21,8 @@ from andiron.shell.run import (
     claim, finished_run, resume_policy, run_record, session, status, written_files,
 )  # fmt: skip
 from andiron.shell.run.code_origin import Gathering
-from andiron.shell.run.session import Record, Show, Summary, Weights
+from andiron.shell.run.metadata import Record
+from andiron.shell.run.session import Show, Summary, Weights
 from andiron.writers import Writers
 
 log = logging.getLogger("andiron")
@@ -48,7 +50,7 @@ def host_of(
 
     None if this process writes nothing to the folder.
     """
-    writes = checkpointer or chosen.writers is None or not chosen.claims
+    writes = checkpointer or chosen.writers is None
     if not writes or chosen.world.rank:
         return None
     schedule = getattr(state.schedule, "at_start", state.schedule)
@@ -63,10 +65,12 @@ class FolderHost:
     Changes of a resumed run's options are recorded after the first update that has them.
     """
 
+    class_names = None
+
     def __init__(self, built: Built, writers: Writers, checkpointer: Checkpointer | None):
         self._chosen = built.chosen
         self.folder = built.chosen.folder
-        self.is_recorded = built.chosen.is_recorded and built.chosen.claims
+        self.is_recorded = built.chosen.is_recorded
         self._writers = writers
         self._checkpointer = checkpointer
         self._unrecorded = built if self.is_recorded else None  # None once it is recorded
@@ -79,8 +83,6 @@ class FolderHost:
         Raises: RunFolderError if another process trains it; ConfigError if options differ from
         the record and are not allowed to.
         """
-        if not self._chosen.claims:
-            return load()
         claim.settle(self.folder)
         claim.refuse_if_running(self.folder)
         if not run_record.holds_run(self.folder):  # written before Python runs had manifests
@@ -106,9 +108,6 @@ class FolderHost:
         resumes it, holds files that no run wrote, or another process trains there; ConfigError as
         `resume`.
         """
-        if not self._chosen.claims:  # its caller has
-            yield status.Report()
-            return
         folder = self.folder
         holds_run = run_record.holds_run(folder)
         is_new, changes = not self._has_run, self._changes(train)
@@ -181,12 +180,11 @@ class FolderHost:
         built = self._unrecorded
         if built is None:
             return None
-        facts = python_record.facts(built, train, code)
-        others = python_record.code_file(built)
+        record = python_record.record(built, train, code)
         if self.folder.config.exists():
-            return Record(facts, others, at.updates, leaves.by_name(changes))
-        others |= {self.folder.config: files.as_indented_json(facts.plain)}
-        return Record(facts, others)
+            return replace(record, updates=at.updates, changes=leaves.by_name(changes))
+        config = {self.folder.config: files.as_indented_json(record.plain)}
+        return replace(record, others={**record.others, **config})
 
 
 @contextmanager

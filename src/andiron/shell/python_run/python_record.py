@@ -11,7 +11,6 @@ import linecache
 import sys
 from collections.abc import Collection, Mapping
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -28,7 +27,7 @@ from andiron.recording import NotRecordedError
 from andiron.schedules.single_curve import Schedule, stateful
 from andiron.shell.config.schema import FROM_PYTHON
 from andiron.shell.run.code_origin import Gathering
-from andiron.shell.run.metadata import Facts
+from andiron.shell.run.metadata import Record
 
 MOST_CODE = 2**20  # bytes of code.py
 
@@ -161,18 +160,14 @@ def _add_metrics(components: _Components, chosen: Choices) -> dict[str, Any]:
     return {option: value for option, value in options.items() if value}
 
 
-def facts(built: Built, train: Loader, code: Gathering) -> Facts:
-    """The facts for the record; `train` is the loader of the training data."""
-    chosen = built.chosen
+def record(built: Built, train: Loader, code: Gathering) -> Record:
+    """The facts for the record, with a copy of the code; `train` is the training data's loader."""
+    chosen, text = built.chosen, built.code.text
     splits = chosen.data or described.of_loader(train)
+    content = None if text is None else text.encode(errors="backslashreplace")[:MOST_CODE]
+    others = {} if content is None else {chosen.folder.code: content}
     plain, groups = config_of(built, train), _groups(built)
-    return Facts(plain, splits, chosen.device, groups, chosen.world.size, code)
-
-
-def code_file(built: Built) -> dict[Path, bytes]:
-    """The content of code.py, by its path; {} if the code has no text."""
-    file, text = built.chosen.folder.code, built.code.text
-    return {} if text is None else {file: text.encode(errors="backslashreplace")[:MOST_CODE]}
+    return Record(plain, splits, chosen.device, groups, chosen.world.size, code, others=others)
 
 
 def _groups(built: Built) -> dict[str, Any]:

@@ -38,8 +38,11 @@ log = logging.getLogger("andiron")
 
 
 @dataclass(frozen=True)
-class Facts:
-    """The facts of a run for its record; `plain` are its options, as in config.json."""
+class Record:
+    """The facts of a run for its record; `plain` are its options, as in config.json.
+
+    `others` are files that are written with it. A run that resumes after `updates` has `changes`.
+    """
 
     plain: Mapping[str, Any]
     splits: Splits | Described
@@ -48,6 +51,9 @@ class Facts:
     processes: int
     code: Gathering | None = None  # if it is gathered beside
     started: Mapping[str, Any] = field(default_factory=dict)  # the weights of `start_from`
+    others: Files = field(default_factory=dict)
+    updates: int | None = None
+    changes: Changes = field(default_factory=dict)
 
     def origin(self) -> Gathered:
         """The content of provenance.json as of now, and patches by file name; waits for git."""
@@ -62,25 +68,67 @@ class Facts:
         known = provenance.surroundings(seed, data, self.device, world) | dict(self.started)
         return {name: known[name] for name in ("command", "andiron")} | code | known, patches
 
+    def write(self, folder: RunFolder, session: Sessions) -> None:
+        """Writes provenance, data facts and parameter owners, as files and to `session`."""
+        origin, patches = self.origin()
+        contents = {
+            folder.provenance: origin,
+            folder.data: described.as_plain(self.splits),
+            folder.param_groups: self.groups,
+        }
+        texts = {
+            "config": _as_page(self.plain),
+            "param_groups": group_table.as_markdown(self.groups),
+            "provenance": _as_page(origin),
+        }
+        run_record.write(folder, {**self.others, **_as_files(folder, contents, patches)})
+        session.start_session(hyperparameters(self.plain), texts)
 
-def record_start(folder: RunFolder, facts: Facts, session: Sessions, others: Files) -> None:
-    """Writes provenance, data facts and parameter owners, as files and to `session`.
+    def of_resume(self, folder: RunFolder) -> Files:
+        """The files of the run with this resume: its changes, command, code and machine.
 
-    Writes `others` with them.
-    """
-    origin, patches = facts.origin()
-    contents = {
-        folder.provenance: origin,
-        folder.data: described.as_plain(facts.splits),
-        folder.param_groups: facts.groups,
-    }
-    texts = {
-        "config": _as_page(facts.plain),
-        "param_groups": group_table.as_markdown(facts.groups),
-        "provenance": _as_page(origin),
-    }
-    run_record.write(folder, {**others, **_as_files(folder, contents, patches)})
-    session.start_session(hyperparameters(facts.plain), texts)
+        Write them after the next update: until then the options have applied to nothing.
+        """
+        before = provenance.read(folder)
+        resumes = before["resumes"]
+        origin, patches = self.origin()
+        others = {
+            name: value
+            for name, value in origin.items()
+            if name != "seed" and value != before.get(name)
+        }
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        entry = {"updates": self.updates, "at": at, "changes": dict(self.changes), **others}
+        self._warn_of_differences(origin, {**before, **(resumes[-1] if resumes else {})})
+        contents = {
+            folder.config: self.plain,
+            folder.provenance: {**before, "resumes": [*resumes, entry]},
+            **({folder.param_groups: self.groups} if self.changes else {}),
+        }
+        return {**self.others, **_as_files(folder, contents, patches)}
+
+    def _warn_of_differences(self, origin: Mapping[str, Any], last: Mapping[str, Any]) -> None:
+        """Warns of processes, code, versions and a machine that differ from the `last` session's.
+        """
+        earlier = last.get("processes", self.processes)
+        if earlier != self.processes and self.plain.get("slices") is None:
+            log.warning(
+                "%d processes trained this run so far, and %d do now: its dropout masks change "
+                "with the number; with slices=8 they would not",
+                earlier,
+                self.processes,
+            )
+        changed = [
+            f"{name.partition('.')[2] or name} {was} -> {is_now}"
+            for name, (was, is_now) in provenance.differences(last, origin).items()
+            if DECISIVE.fullmatch(name)
+        ]
+        if changed:
+            log.warning(
+                "the environment changed since this run last started; "
+                "bit-identical results are not guaranteed: %s",
+                readable.joined(changed, MOST_NAMED),
+            )
 
 
 def check_data(folder: RunFolder, splits: Splits, changes: Changes) -> None:
@@ -148,51 +196,6 @@ def _other_facts(folder: RunFolder, splits: Splits) -> list[str]:
     return [*dict.fromkeys(map(".".join, names))]
 
 
-def resumed(folder: RunFolder, facts: Facts, updates: int, changes: Changes) -> Files:
-    """The record with a resume from `updates`: its changes, command, code and machine.
-
-    Write it after the next update: until then the options have applied to nothing.
-    """
-    before = provenance.read(folder)
-    resumes = before["resumes"]
-    origin, patches = facts.origin()
-    others = {
-        name: value
-        for name, value in origin.items()
-        if name != "seed" and value != before.get(name)
-    }
-    at = datetime.now(UTC).isoformat(timespec="seconds")
-    entry = {"updates": updates, "at": at, "changes": dict(changes), **others}
-    _warn_of_differences(facts, origin, {**before, **(resumes[-1] if resumes else {})})
-    contents = {
-        folder.config: facts.plain,
-        folder.provenance: {**before, "resumes": [*resumes, entry]},
-        **({folder.param_groups: facts.groups} if changes else {}),
-    }
-    return _as_files(folder, contents, patches)
-
-
-def _warn_of_differences(
-    facts: Facts, origin: Mapping[str, Any], last: Mapping[str, Any]
-) -> None:
-    """Warns of processes, code, versions and a machine that differ from the `last` session's."""
-    earlier = last.get("processes", facts.processes)
-    if earlier != facts.processes and facts.plain.get("slices") is None:
-        log.warning(
-            "%d processes trained this run so far, and %d do now: its dropout masks change with "
-            "the number; with slices=8 they would not",
-            earlier,
-            facts.processes,
-        )
-    changed = _decisive_differences(last, origin)
-    if changed:
-        log.warning(
-            "the environment changed since this run last started; "
-            "bit-identical results are not guaranteed: %s",
-            readable.joined(changed, MOST_NAMED),
-        )
-
-
 def hyperparameters(plain: Mapping[str, Any]) -> dict[str, Plain]:
     """The flat hyperparameters of a run: numbers, and each node's class and arguments.
 
@@ -208,15 +211,6 @@ def hyperparameters(plain: Mapping[str, Any]) -> dict[str, Plain]:
         else:
             flat[".".join(path)] = value if isinstance(value, Plain) else json.dumps(value)
     return flat
-
-
-def _decisive_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The differences in code, versions and machine that can change results."""
-    return [
-        f"{name.partition('.')[2] or name} {was} -> {is_now}"
-        for name, (was, is_now) in provenance.differences(before, now).items()
-        if DECISIVE.fullmatch(name)
-    ]
 
 
 def _sizes(splits: Splits) -> dict[str, int]:

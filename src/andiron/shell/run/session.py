@@ -7,7 +7,6 @@ manifest and the status (`claim`), the record, after the first update the status
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -15,27 +14,13 @@ from torch import Tensor
 
 from andiron.run_folder import RunFolder
 from andiron.serialization.safetensors_codec import save_tensors
-from andiron.shell.config.leaves import Changes
-from andiron.shell.run import applied_changes, metadata, provenance, run_record, status
-from andiron.shell.run.metadata import Facts, Files
+from andiron.shell.run import applied_changes, provenance, run_record, status
+from andiron.shell.run.metadata import Files, Record
 from andiron.writers import Writers
 
 Summary = dict[str, Any]
 Show = Callable[[Summary], None]
 Weights = Mapping[str, Mapping[str, Tensor]]  # by name: `model`, and each average
-
-
-@dataclass(frozen=True)
-class Record:
-    """The record of a run that starts, or resumes after `updates` with other options.
-
-    `others` are files that are written with it.
-    """
-
-    facts: Facts
-    others: Files = field(default_factory=dict)
-    updates: int | None = None  # of a resumed run
-    changes: Changes = field(default_factory=dict)
 
 
 @contextmanager
@@ -50,7 +35,10 @@ def training(
     """
     if record is not None:
         with status.write_errors_explained(folder):
-            _record(folder, report, writers, record)
+            if record.updates is None:
+                record.write(folder, writers)
+            else:
+                report.record = partial(_write, folder, record.of_resume(folder))
     with writers.session():
         try:
             yield
@@ -78,18 +66,6 @@ def write_results(folder: RunFolder, summary: Summary, show: Show, weights: Weig
         for path, tensors in paths.items():
             save_tensors(path, tensors)
         run_record.add(folder, *paths)
-
-
-def _record(
-    folder: RunFolder, report: status.Report, writers: Writers, record: Record
-) -> None:
-    """Records a new run now, and a resumed one after its first update."""
-    facts = record.facts
-    if record.updates is None:
-        metadata.record_start(folder, facts, writers, record.others)
-    else:
-        resumed = metadata.resumed(folder, facts, record.updates, record.changes)
-        report.record = partial(_write, folder, {**record.others, **resumed})
 
 
 def _write(folder: RunFolder, contents: Files) -> None:

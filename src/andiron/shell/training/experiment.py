@@ -2,9 +2,8 @@
 
 import dataclasses
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,14 @@ import rich.console  # noqa: F401  # its import draws from Python's generator: b
 from torch import nn
 
 from andiron import errors, randomness
-from andiron.data import Splits
 from andiron.distributed import World
 from andiron.interrupter import Interrupter
-from andiron.learner import Learner
+from andiron.learner.update import Position
 from andiron.optim.owners import group_table
-from andiron.plain import readable, wings
+from andiron.plain import wings
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import (
-    components, configured_learner, configured_store, division, fork_point, resume_point,
+    components, configured_learner, configured_store, fork_point, resume_point,
 )  # fmt: skip
 from andiron.shell.assembly.components import Components
 from andiron.shell.assembly.network import SizeLimit
@@ -32,41 +30,61 @@ from andiron.shell.config.signatures import signature
 from andiron.shell.config.trust import Trust, nodes
 from andiron.shell.run import metadata, resume_policy, run_record, session
 from andiron.shell.run.code_origin import Gathering
-from andiron.shell.run.metadata import Facts, Files
-from andiron.shell.run.session import Record
+from andiron.shell.run.metadata import Files, Record
+from andiron.shell.run.session import Show, Summary, Weights
 from andiron.shell.run.status import Report, write_errors_explained
-from andiron.writers import Writers
+from andiron.protocols import Loader, Writer
 
 MODEL_VIEWS = "andiron_lab.views.model_views"  # layers, graph and embeddings of a model
-MOST_CLASSES = 20  # named in a line
 log = logging.getLogger("andiron")
 
 
-@dataclass(frozen=True)
 class Experiment:
-    """A run that is built; `run` trains it.
+    """A run that is built, in a folder that its command has claimed; `run` trains it.
 
-    `record` is recorded then, by rank 0; `is_done` says that its updates and results are complete.
+    It hosts its learner: rank 0 records the run, and writes the results. A run that `is_whole` has
+    all its results.
     """
 
-    folder: RunFolder
-    components: Components
-    learner: Learner
-    record: Record | None = None
-    is_done: bool = False
+    is_recorded = True
+    note: str | None = None
+
+    def __init__(
+        self,
+        config: Train,
+        folder: RunFolder,
+        built: Components,
+        writers: Mapping[str, Writer],
+        interrupter: Interrupter | None,
+        *,
+        is_whole: bool = False,
+    ):
+        self.folder, self.components = folder, built
+        self.class_names = built.splits.offered.get("class_names")
+        self.learner = configured_learner.learner(
+            config, built, folder.path, writers, interrupter=interrupter,
+            host=None if built.world.rank else self,
+        )  # fmt: skip
+        self.writers = self.learner.metric_log.writers
+        self._is_whole = is_whole
+        self._report = Report()
+        self._record: Record | None = None
+        rates = self.learner.rates  # of the first update
+        self._groups = group_table.param_groups(built.optimizer.groups, rates, built.schedule)
 
     @property
-    def writers(self) -> Writers:
-        """The writers of the logged values."""
-        return self.learner.metric_log.writers
+    def is_done(self) -> bool:
+        """Whether its updates and results are complete."""
+        return self._is_whole and self.learner.is_over
 
-    def facts(self, plain: Mapping[str, Any], code: Gathering | None) -> Facts:
-        """The facts for the record, with the options `plain`, before the first update."""
-        built, rates = self.components, self.learner.rates
-        groups = group_table.param_groups(built.optimizer.groups, rates, built.schedule)
-        return Facts(
-            plain, built.splits, built.device, groups, built.world.size, code, built.started
-        )
+    def keep(self, plain: Mapping[str, Any], code: Gathering | None, **of_resume: Any) -> None:
+        """Keeps what rank 0 records once the run is trained: its options `plain`, and a resume."""
+        built = self.components
+        if built.world.rank == 0:
+            self._record = Record(
+                plain, built.splits, built.device, self._groups, built.world.size, code,
+                built.started, **of_resume,
+            )  # fmt: skip
 
     def run(self, report: Report | None = None) -> nn.Module:
         """The trained model; the summary and all weights are written to the folder.
@@ -74,32 +92,44 @@ class Experiment:
         Updates `report` after the first update: a run that cannot be trained has failed by then.
         A run that is done stays as it is.
         """
-        if self.is_done:
-            self.learner.close()
-            return self.learner.model
-        report = report or Report()
-        with self._closed_after(), ExitStack() as at_end:
-            for loader in self.components.loaders:
-                at_end.callback(loader.close)
-            recorded = session.training(self.folder, report, self.writers, self.record)
-            at_end.enter_context(recorded)
-            self._train(report)
-        return self.learner.model
-
-    def _train(self, report: Report) -> None:
-        """Trains to the end, and writes the results."""
         built, learner = self.components, self.learner
-        is_new = self.record is not None and self.record.updates is None
-        if is_new and (views := wings.optional(MODEL_VIEWS)):
-            self.writers.show_graph(lambda: views.graph(built))
-        for step in learner.steps(built.train, built.valid, built.test, more=built.more):
-            if not report.has_updated and step.kind in ("update", "skipped"):
-                learner.wait()
-                learner.interrupter.mark_begun()  # before: a signal meanwhile saves the run
-                report.updated()
-        if built.world.rank == 0:
-            self._write_results()
-        report.note = learner.ending
+        if self.is_done:
+            learner.close()
+            return learner.model
+        self._report = report or self._report
+        with self._closed_after(), ExitStack() as at_end:
+            for loader in built.loaders:
+                at_end.callback(loader.close)
+            for _ in learner.steps(built.train, built.valid, built.test, more=built.more):
+                pass
+        return learner.model
+
+    def resume(self, load: Callable[[], Path], at: Position) -> Path:
+        """The checkpoint that `load` continues from; its command has checked the changes."""
+        return load()
+
+    @contextmanager
+    def training(self, train: Loader, at: Position, *, is_over: bool) -> Iterator["Experiment"]:
+        """Records the run while its learner trains."""
+        with session.training(self.folder, self._report, self.writers, self._record):
+            is_new = self._record is not None and self._record.updates is None
+            if is_new and (views := wings.optional(MODEL_VIEWS)):
+                self.writers.show_graph(lambda: views.graph(self.components))
+            yield self
+            self._report.note = self.note
+
+    def updated(self) -> None:
+        """After the first update: a signal from here on saves the run."""
+        self.learner.interrupter.mark_begun()
+        self._report.updated()
+
+    def write_results(self, summary: Summary, show: Show, weights: Weights) -> None:
+        """Writes the summary and the weights; shows what the model makes of the validation data."""
+        session.write_results(self.folder, summary, show, weights)
+        valid, model = self.components.valid.undivided(), self.learner.model
+        if views := wings.optional(MODEL_VIEWS):
+            names = self.class_names
+            self.writers.show_embeddings(lambda most: views.embeddings(model, valid, most, names))
 
     @contextmanager
     def _closed_after(self) -> Iterator[None]:
@@ -126,15 +156,6 @@ class Experiment:
         )
         return [f"{name} could not be written; {remedy}" for name in self.learner.close()]
 
-    def _write_results(self) -> None:
-        class_names = self.components.splits.offered.get("class_names")
-        valid = self.components.valid.undivided()
-        self.learner.write_results(class_names)
-        if views := wings.optional(MODEL_VIEWS):
-            self.writers.show_embeddings(
-                lambda most: views.embeddings(self.learner.model, valid, most, class_names)
-            )
-
 
 def build(
     config: Train,
@@ -159,10 +180,10 @@ def build(
     else:
         built = components.build(config, trusted, world=world)
     with _assemble(config, folder, built, interrupter) as experiment:
-        facts = experiment.facts(dataclasses.asdict(config), code)
+        experiment.keep(dataclasses.asdict(config), code)
         if point is not None:
             point.begin(experiment.learner, config, built)
-    return experiment if world.rank else dataclasses.replace(experiment, record=Record(facts))
+    return experiment
 
 
 def resume(
@@ -196,19 +217,21 @@ def resume(
     built = components.build(dataclasses.replace(config, start_from=None), trusted, limit, world)
     world.decided(lambda: metadata.check_data(folder, built.splits, changes))
     resume_point.check(config, built, checkpoint, changes)
-    with _assemble(config, folder, built, interrupter) as experiment:
+    with _assemble(config, folder, built, interrupter, is_whole=is_whole) as experiment:
         learner = experiment.learner
-        facts = experiment.facts(config.recorded(), code)  # with the rates of the first update
         resume_point.resume(learner, config, saved, changes)
+        if experiment.is_done:
+            return experiment
         if learner.is_over:
-            if is_whole:
-                return dataclasses.replace(experiment, is_done=True)
             resume_policy.check_applied(changes)
         learner.position.enter(built.train)
         log.info("resuming from %s: %s", path, learner.position.within(built.train))
         resume_policy.warn_of_order(changes, learner.position.batch)
-        record = Record(facts, others or {}, learner.updates, changes)
-    return experiment if world.rank else dataclasses.replace(experiment, record=record)
+        updates = learner.updates
+        experiment.keep(
+            config.recorded(), code, others=others or {}, updates=updates, changes=changes
+        )
+    return experiment
 
 
 def _begin(config: Train, world: World | None) -> tuple[World, Gathering | None]:
@@ -223,7 +246,11 @@ def _begin(config: Train, world: World | None) -> tuple[World, Gathering | None]
 
 @contextmanager
 def _assemble(
-    config: Train, folder: RunFolder, built: Components, interrupter: Interrupter | None
+    config: Train,
+    folder: RunFolder,
+    built: Components,
+    interrupter: Interrupter | None,
+    **options: bool,
 ) -> Iterator[Experiment]:
     """The experiment of built components; its files are closed if the body raises."""
     with write_errors_explained(folder), ExitStack() as on_failure:
@@ -233,10 +260,7 @@ def _assemble(
         }
         if answers.are_asked() and built.world.rank == 0:
             writers[answers.FLAG] = answers.Points()
-        learner = configured_learner.learner(
-            config, built, folder.path, writers, interrupter=interrupter
-        )
-        yield Experiment(folder, built, learner)
+        yield Experiment(config, folder, built, writers, interrupter, **options)
         on_failure.pop_all()
     if config.show_layers:
         if (views := wings.optional(MODEL_VIEWS)) is None:
@@ -245,46 +269,11 @@ def _assemble(
             views.print_layers(built)
     if config.name is not None:
         log.info("run %s", config.name)
-    _log_data(built, folder)
+    log.info("run folder %s", folder.path)
+    components.log_data(built)
     if config.lr not in dict(leaves(config.scheduler, opens_lists=True)).values():
         line = "lr=%g is used by no part of scheduler, which has rates of its own: %s"
         log.warning(line, config.lr, built.schedule)
     if config.grads_accumulation > len(built.train):
         line = "grads_accumulation=%d: an update takes the batches of one epoch at most, here %d"
         log.warning(line, config.grads_accumulation, len(built.train))
-
-
-def _log_data(built: Components, folder: RunFolder) -> None:
-    splits = built.splits
-    division.warn(built.model, built.world)
-    log.info("run folder %s", folder.path)
-    sizes = ", ".join(f"{len(dataset)} {name}" for name, dataset in splits.by_name.items())
-    log.info("data %s: %s, %s", splits.name, sizes, built.train.path)
-    _log_classes(splits)
-    shape = splits.facts.get("input_shape", ())
-    if len(shape) == 3 and shape[2] in (1, 3, 4) and shape[0] == shape[1] > 4:
-        log.warning(
-            "samples of shape %s look like pictures with their channels last, and networks take "
-            "the first dimension for channels: permute them", [*shape]
-        )
-    groups = built.optimizer.groups
-    if len(groups) > 1:
-        log.info("parameter groups: %s", "; ".join(map(group_table.summary, groups.values())))
-    if splits.validates_on_test:
-        log.warning(
-            "data.valid=test: validation runs on the test set, so no number here comes from "
-            "held-out data"
-        )
-
-
-def _log_classes(splits: Splits) -> None:
-    """Logs the number of samples of each class that train, and the classes that a part lacks."""
-    for part in ("train", "valid", "test"):
-        counts = splits.counts_of(part) or []
-        named = [*zip(splits.facts.get("class_names", range(len(counts))), counts)]
-        if part == "train" and counts:
-            shown = [f"{name} {count}" for name, count in named]
-            log.info("%d classes: %s", len(counts), readable.joined(shown, MOST_CLASSES))
-        if absent := [name for name, count in named if not count]:
-            line = "%s has no sample of %d classes: %s"
-            log.warning(line, part, len(absent), readable.joined(absent, MOST_CLASSES))
