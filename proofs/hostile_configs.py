@@ -78,7 +78,7 @@ NODES = (
     {"_target_": "numpy.f2py.run_main", "comline_list": ["{folder}/evil.f"]},
     {"_target_": "setuptools.setup", "script_name": "{folder}/evil.py"},
     {"_target_": "andiron.disk.files.write_json", "path": "{canary}", "value": 1},
-    {"_target_": "andiron.shell.run.replaced_run.remove", "folder": "{outside}"},
+    {"_target_": "andiron.shell.run.run_files.remove", "folder": "{outside}"},
     {"_target_": "andiron.checkpoint.write", "folder": "{outside}"},
     {"_target_": "andiron.serialization.save_tensors", "path": "{canary}"},
     {"_target_": "hydra.utils.instantiate", "config": {"_target_": "os.system"}},

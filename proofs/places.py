@@ -31,7 +31,7 @@ import torch.export
 from andiron.run_folder import RunFolder
 from andiron.shell.training import train  # noqa: F401
 from andiron.shell.training import experiment  # noqa: F401
-from andiron.wings.runs import objective  # noqa: F401
+from andiron.wings.runs import run_list  # noqa: F401
 from andiron.wings.sweep import clean_process  # noqa: F401
 from andiron_lab.views import loss_curve  # noqa: F401
 from andiron.wings.trained import evaluating  # noqa: F401

@@ -14,7 +14,7 @@ from train_processes import Training, trained
 from andiron import checkpoint
 from andiron.disk import files
 from andiron.run_folder import RunFolder
-from andiron.shell.run import claim, replaced_run, run_record, status
+from andiron.shell.run import claim, run_files, run_record, status
 
 pytestmark = pytest.mark.usefixtures("preloaded_processes")
 
@@ -45,7 +45,7 @@ def whole_run(folder, *unwritten):
     It may have been killed before it wrote those that are `unwritten`.
     """
     claim.settle(folder)
-    assert not replaced_run.is_aside(folder)
+    assert not run_files.is_aside(folder)
     assert not {*run_record.changed(folder)} - {*unwritten} and run_record.unlisted(folder) == []
     assert (folder.tensorboard / "notes.txt").read_text() == "mine"
     return run_record.identity(folder)

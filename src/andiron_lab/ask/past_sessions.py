@@ -29,7 +29,7 @@ from andiron.shell.cli import process
 from andiron.shell.config import leaves
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
-from andiron.shell.run import applied_changes, metadata, provenance, run_record
+from andiron.shell.run import resume_policy, metadata, provenance, run_record
 from andiron.shell.run.resume_policy import applied
 from andiron.shell.training import joining, ranks
 from andiron.writers import JsonLinesWriter
@@ -51,7 +51,7 @@ class PastSessions:
         self.config = run_record.config(folder, self._trusted)
         self._origin = provenance.read(folder)
         self._resumes = [e for e in self._origin["resumes"] if type(e.get("updates")) is int]
-        self._changes = applied_changes.history(self._resumes)
+        self._changes = resume_policy.history(self._resumes)
         self.resumed = {entry["updates"] for entry in self._resumes}  # after these updates
 
     @cached_property

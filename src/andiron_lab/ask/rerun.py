@@ -23,7 +23,7 @@ from andiron.shell.cli.process import Command
 from andiron.shell.cli.signals import Signals, exit_code, installed
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import LIST_ALONE, Trust
-from andiron.shell.run import applied_changes, metadata, named_folder, provenance, run_record
+from andiron.shell.run import resume_policy, metadata, named_folder, provenance, run_record
 from andiron.shell.training import train_run
 from andiron_lab.ask import bit_comparison
 
@@ -104,7 +104,7 @@ def repeatable(folder: RunFolder, trusted: Trust) -> Train:
         )
     changed = [
         f"{name}: {values}"
-        for name, values in applied_changes.texts(provenance.read(folder)["resumes"]).items()
+        for name, values in resume_policy.texts(provenance.read(folder)["resumes"]).items()
         if name.partition(".")[0] not in SAME_NUMBERS
     ]
     if changed:

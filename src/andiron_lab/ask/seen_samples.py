@@ -21,7 +21,7 @@ from andiron.data.gathering import Gather, Request, name_of
 from andiron.distributed import Sliced
 from andiron_lab.ask.engine import Instrument, Update
 from andiron.wings.trained import evaluating, predictions
-from andiron.wings.trained.evaluation_metrics import losses_of
+from andiron.wings.trained.evaluating import losses_of
 
 NONE = -math.inf  # the loss of a sample that has none of its own
 HUGE = 10  # times the largest value of the batch's median sample

@@ -18,7 +18,7 @@ from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 from andiron.shell.run import named_folder, run_record, status
 from andiron.shell.training import train_run
-from andiron.wings.runs import run_reader, run_search, seed_groups
+from andiron.wings.runs import run_reader, seed_groups
 from andiron_lab.ask import bit_comparison
 from andiron.wings.runs.run_values import comparable
 from andiron.wings.runs.seed_groups import ENDED
@@ -34,7 +34,7 @@ def add(path: Path, number: int, trusted: Trust) -> dict[int, Path]:
     Raises: as `rerun.rerun`; RunFolderError for an unfinished run without a checkpoint.
     """
     config = rerun.repeatable(bit_comparison.finished(path), trusted)
-    beside = run_reader.read(run_search.run_folders([path, path.parent]))
+    beside = run_reader.read(named_folder.run_folders([path, path.parent]))
     groups = seed_groups.by_seed(beside)
     same = next(group for group in groups if any(run.path == path for run in group))
     trained = {comparable(run.options.get("seed")) for run in same if run.facts["status"] in ENDED}

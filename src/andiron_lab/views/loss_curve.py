@@ -13,7 +13,7 @@ from andiron.optim import GroupedOptimizer
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, configured_learner
 from andiron.shell.config.schema import Train
-from andiron.wings.runs import figures
+from andiron.wings.runs import epoch_curves
 from andiron.writers import TensorBoardWriter
 
 SMOOTHING = 0.9  # factor of the loss's exponential mean, whose start is bias-corrected
@@ -89,4 +89,4 @@ def picture(rates: Sequence[float], losses: Sequence[float], best: float) -> byt
     axes.axvline(best, color="C1", linestyle="--", label=f"falls fastest: lr={best:.2g}")
     axes.set(xscale="log", xlabel="learning rate", ylabel="loss")
     axes.legend()
-    return figures.as_png(figure)
+    return epoch_curves.as_png(figure)

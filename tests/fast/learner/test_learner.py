@@ -18,6 +18,7 @@ from torch.nn import functional
 from andiron import data, errors, randomness
 from andiron.checkpoint import KeepLast, load
 from andiron.learner import LearnerBuilder
+from andiron.learner.run_host import NoHost
 from andiron.metrics import Accuracy, Loss
 from andiron.models import ConvNet
 from andiron.optim import Optimizer
@@ -486,7 +487,7 @@ def test_a_failed_checkpoint_write_is_logged_and_training_continues(
     shown, model = Shown(), classifier()
     made = (
         builder(tmp_path)
-        .in_claimed_folder()  # a claim would refuse the file
+        .hosted(NoHost())  # a claim would refuse the file
         .with_file_checkpointer()
         .renderer(shown)
         .build(model, Optimizer(torch.optim.Adam, model), LR)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from andiron import errors
-from andiron.shell.assembly import lazy_modules
+from andiron.shell.assembly.network import give_sizes, has_lazy
 
 NODE = {"_target_": "mine.Net"}
 
@@ -24,9 +24,9 @@ def test_a_lazy_network_is_that_of_a_first_batch():
 
     torch.manual_seed(0)
     mine = network()
-    lazy_modules.initialise(mine, NODE, {"input_shape": [1, 8, 8]})
+    give_sizes(mine, NODE, {"input_shape": [1, 8, 8]})
 
-    assert not lazy_modules.has_lazy(mine) and mine.training and mine[2].training
+    assert not has_lazy(mine) and mine.training and mine[2].training
     for name, weight in by_hand.state_dict().items():
         assert torch.equal(mine.state_dict()[name], weight), name
     assert torch.equal(torch.rand(3), drawn)  # no other number was drawn
@@ -35,7 +35,7 @@ def test_a_lazy_network_is_that_of_a_first_batch():
 
 def test_tokens_are_integers():
     mine = nn.Sequential(nn.Embedding(7, 4), nn.LazyLinear(3))
-    lazy_modules.initialise(mine, NODE, {"context_length": 5})
+    give_sizes(mine, NODE, {"context_length": 5})
     assert mine[1].weight.shape == (3, 4)
 
 
@@ -55,5 +55,5 @@ class Aside(nn.Module):
 ])  # fmt: skip
 def test_a_module_without_a_size_is_an_error_of_one_line(model, facts, words):
     with pytest.raises(errors.AndironError, match=words.replace("[", r"\[")) as refused:
-        lazy_modules.initialise(model, NODE, facts)
+        give_sizes(model, NODE, facts)
     assert len(str(refused.value).splitlines()) <= 2

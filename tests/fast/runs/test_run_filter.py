@@ -3,7 +3,7 @@
 import pytest
 
 from andiron import errors
-from andiron.wings.runs.run_filter import chosen
+from andiron.wings.runs.run_values import chosen
 from andiron.wings.runs.run_values import best_first, differing
 from andiron.wings.runs.untrusted_files import Standing
 from refusals import message_of

@@ -10,7 +10,8 @@ from andiron import errors
 from andiron.plain.plain_values import strict_json
 from andiron.run_folder import RunFolder
 from andiron.shell.run import run_record, status as run_status
-from andiron.wings.runs import logged_lines, run_list, run_search, seed_groups
+from andiron.shell.run import named_folder
+from andiron.wings.runs import logged_lines, run_list, seed_groups
 from andiron.wings.runs.run_reader import RunReader, read
 
 CONFIG = {"lr": 0.1, "seed": 1, "model": {"_target_": "andiron.models.MLP", "hidden": [8]}}
@@ -41,12 +42,12 @@ def test_runs_are_found_at_any_depth_and_not_through_links(tmp_path):
     (tmp_path / "b" / "loop").symlink_to(tmp_path)
     (tmp_path / "c" / "config.json").write_text("{}")  # of another program
 
-    result = run_search.run_folders([tmp_path, tmp_path / "a"])
+    result = named_folder.run_folders([tmp_path, tmp_path / "a"])
     assert [value.path.relative_to(tmp_path).as_posix() for value in result] == [
         "a", "a/inside", "b/2026/x",
     ]  # fmt: skip
     with pytest.raises(errors.RunFolderError, match="no such folder"):
-        run_search.run_folders([tmp_path / "nowhere"])
+        named_folder.run_folders([tmp_path / "nowhere"])
 
 
 def test_a_finished_run_is_its_summary(tmp_path):
@@ -138,7 +139,7 @@ def test_a_damaged_run_is_a_row_that_says_so(file, damage, here):
     path.unlink()
     DAMAGE[damage](path)
 
-    (actual,) = run_search.run_folders([here]) or [folder]
+    (actual,) = named_folder.run_folders([here]) or [folder]
     (run,) = read([actual])
     assert run.problems and run.problems[0].startswith(f"{file}.json: ")
     assert run.facts["status"] == "damaged"

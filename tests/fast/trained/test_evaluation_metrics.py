@@ -8,7 +8,7 @@ from andiron.outputs import (
     AdversarialOutput, BinaryClassificationOutput, ClassificationOutput,
     MultiLabelClassificationOutput, RegressionOutput,
 )  # fmt: skip
-from andiron.wings.trained.evaluation_metrics import Details
+from andiron.wings.trained.evaluating import Details
 
 LOSS = torch.tensor(0.0)
 

@@ -8,7 +8,7 @@ from runs_made import content, make_run
 
 from andiron.disk import files
 from andiron.run_folder import RunFolder
-from andiron.shell.run import claim, replaced_run, run_record, status
+from andiron.shell.run import claim, run_files, run_record, status
 
 CHANGES = ("link", "mkdir", "open", "rename", "replace", "rmdir", "unlink", "write")
 
@@ -69,7 +69,7 @@ def states(path, act):
 
 def is_whole(folder, identity, before):
     """Whether the old run is unchanged; otherwise only the new one is there."""
-    assert not replaced_run.is_aside(folder)
+    assert not run_files.is_aside(folder)
     assert (folder.tensorboard / "notes.txt").read_text() == "mine"
     if run_record.holds_run(folder, identity):
         half_written = files.partials(folder.path)  # removed when the run is resumed or replaced
@@ -95,7 +95,7 @@ def test_a_kill_at_any_moment_of_replacing_leaves_one_whole_run(tmp_path):
 def test_a_kill_while_an_earlier_kill_is_settled_loses_nothing(tmp_path):
     def killed_then_settled(folder):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(replaced_run, "undo", lambda *_: None)
+            patch.setattr(run_files, "undo", lambda *_: None)
             with pytest.raises(RuntimeError), claim.claimed(folder, overwrite=True):
                 run_record.write(folder, {folder.config: b"new"})
                 raise RuntimeError
@@ -116,7 +116,7 @@ def test_the_same_command_restarts_a_run_killed_anywhere_in_its_start(tmp_path):
         folder = RunFolder(tmp_path / str(changes))
         is_killed = killed_after(changes, lambda folder=folder: start(folder))
         start(folder, overwrite=True)  # what restart=requeued and overwrite=true do
-        assert run_record.changed(folder) == [] and not replaced_run.is_aside(folder)
+        assert run_record.changed(folder) == [] and not run_files.is_aside(folder)
         if not is_killed:
             break
     assert changes > 10

@@ -14,7 +14,7 @@ import runs_made
 from in_process import called
 
 from andiron.run_folder import LEDGER, RunFolder
-from andiron.shell.run import claim, replaced_run, run_record
+from andiron.shell.run import claim, run_files, run_record
 from andiron.wings.runs import command as runs, run_details
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -279,10 +279,10 @@ def test_the_run_that_was_being_replaced_is_removed(here):
     """A process that was killed before the new run had begun: the earlier one is in the folder."""
     folder = RunFolder(here / "outputs/adam")
     with pytest.raises(RuntimeError), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replaced_run, "undo", lambda *_: None)
+        patch.setattr(run_files, "undo", lambda *_: None)
         with claim.claimed(folder, overwrite=True):
             raise RuntimeError
-    assert replaced_run.is_aside(folder) and not folder.summary.exists()
+    assert run_files.is_aside(folder) and not folder.summary.exists()
     words("rm", "outputs/adam", "--yes", cwd=here)
     assert not folder.path.exists()
 

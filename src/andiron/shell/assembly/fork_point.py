@@ -13,7 +13,7 @@ from andiron.learner import Learner
 from andiron.plain import readable
 from andiron.plain.plain_values import as_text
 from andiron.run_folder import RunFolder
-from andiron.shell.assembly import best_checkpoint, components, configured_store, resume_point
+from andiron.shell.assembly import components, configured_store, resume_point
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.config import leaves
 from andiron.shell.config.leaves import Differences
@@ -117,7 +117,7 @@ def _is_at(at: str, store: Store, name: str) -> bool:
     """Whether a checkpoint is after `at`: updates, `epoch:3`; or any, for the `latest`."""
     kind, _, epoch = at.partition(":")
     if epoch:
-        state = best_checkpoint.state_of(store.fetch(name))
+        state = resume_point.state_of(store.fetch(name))
         return [kind, str(state["epoch"]), state["batch"]] == ["epoch", epoch, 0]
     return name.partition(".")[0] == f"step-{at}" or at == named_folder.LATEST
 
@@ -125,5 +125,5 @@ def _is_at(at: str, store: Store, name: str) -> bool:
 def _best(folder: RunFolder, parent: Train, store: Store, names: list[str]) -> str | None:
     """The name of the best checkpoint, as the newest one lists their values."""
     facts, newest = run_record.read_json(folder, folder.data), store.fetch(names[-1])
-    saved, _ = best_checkpoint.best(parent, facts, newest, names)
+    saved, _ = resume_point.best(parent, facts, newest, names)
     return saved.name if saved else None

@@ -1,6 +1,7 @@
 """The configured network in its task, with initial weights."""
 
 import inspect
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from andiron.data.splitting.described import Described
 from andiron.models import activation_checkpointing
 from andiron.plain import memory
 from andiron.protocols import TrainStep, ValidStep
-from andiron.shell.assembly import lazy_modules, targets
+from andiron.shell.assembly import targets
 from andiron.shell.config.schema import Train
 from andiron.tasks.criterion import Supervised
 
@@ -71,14 +72,14 @@ def model(
         network = targets.build_instance(
             "model", config.model, nn.Module, "a torch.nn.Module", **offered
         )
-        if lazy_modules.has_lazy(network):
-            lazy_modules.initialise(network, config.model, splits.facts)
+        if has_lazy(network):
+            give_sizes(network, config.model, splits.facts)
     parts = {"network": _prepared(network, config), **_loss(config)}
     task: nn.Module = targets.build("task", config.task, **parts, **splits.offered)
     has_steps = isinstance(task, TrainStep) and isinstance(task, ValidStep)
     has_steps &= isinstance(task, nn.Module)
     targets.check_kind("task", config.task, task, has_steps, TAKEN_AS_TASK)
-    if lazy_modules.has_lazy(task):
+    if has_lazy(task):
         why = "has lazy modules of its own, which get no sizes; give them, or move them to model"
         raise targets.refused("task", config.task, why)
     return task
@@ -209,3 +210,41 @@ def _check_task(config: Train, kind: Any, splits: Splits | Described) -> None:
                 "with ~loss"
             ]
         )
+
+
+def has_lazy(module: nn.Module) -> bool:
+    """Whether a parameter or buffer has no size yet."""
+    return any(map(is_lazy, itertools.chain(module.parameters(), module.buffers())))
+
+
+def give_sizes(network: nn.Module, node: targets.Node, facts: Mapping[str, Any]) -> None:
+    """Runs `network` on one sample of zeros, as the facts of the data describe it.
+
+    It runs in evaluation mode: no random number is drawn except for the new weights.
+    Raises: ConfigError if the shape of a sample is not known, or `forward` fails or leaves a module
+    out.
+    """
+    inputs = _zeros(node, facts)
+    was_training = network.training
+    try:
+        with torch.no_grad():
+            network.eval()(inputs)
+    except Exception as error:
+        what = f"lazy modules take their sizes from a forward pass of zeros {[*inputs.shape]}"
+        errors.explain(error, f"model: {what}", "give the modules their sizes")
+        raise
+    finally:
+        network.train(was_training)
+    lazy = (name for name, value in network.named_parameters() if is_lazy(value))
+    if name := next(lazy, None):
+        why = f"the lazy parameter {name!r} gets no size, since forward does not use its module"
+        raise targets.refused("model", node, f"{why} in evaluation mode; give its sizes")
+
+
+def _zeros(node: targets.Node, facts: Mapping[str, Any]) -> Tensor:
+    if "input_shape" in facts:
+        return torch.zeros(1, *facts["input_shape"])
+    if "context_length" in facts:
+        return torch.zeros(1, int(facts["context_length"]), dtype=torch.long)
+    why = "has lazy modules, and the data set has no fact input_shape to give them their sizes"
+    raise targets.refused("model", node, f"{why}; add the fact, or give the sizes")

@@ -3,17 +3,18 @@
 import dataclasses
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from andiron import errors
-from andiron.checkpoint import Checkpoint, Store, contents, directory
+from andiron.checkpoint import Checkpoint, Store, contents, directory, strategies
+from andiron.checkpoint.checkpointer import KEPT_WITH_IT
 from andiron.checkpoint.on_disk import checkpoint_files, manifest
 from andiron.learner import Learner
 from andiron.learner.extras import state_format
 from andiron.options import LearnerOptions
-from andiron.shell.assembly import components, targets
+from andiron.shell.assembly import components, configured_learner, targets
 from andiron.shell.assembly.components import Components
 from andiron.shell.config.leaves import Changes
 from andiron.shell.config.schema import Train
@@ -129,3 +130,26 @@ def _check_horizon(config: Train, built: Components, changes: Changes) -> None:
                 f"scheduler=constant and resume_allow=[{names}, scheduler]"
             ]
         )
+
+
+def state_of(folder: Path) -> dict[str, Any]:
+    """The checked state in the folder of a checkpoint.
+
+    Raises: DataError.
+    """
+    file = folder / contents.STATE
+    return state_format.checked(manifest.read_json(file), str(file))
+
+
+def best(
+    config: Train, offered: Mapping[str, Any], newest: Path, names: Collection[str]
+) -> tuple[strategies.Saved | None, str]:
+    """The best of the checkpoints `names`, and the average that was measured ("" if none).
+
+    `newest` is the folder of the newest one; metrics are built of the facts `offered`.
+    """
+    metrics = configured_learner.measured(config.metrics, offered).values()
+    strategy = configured_learner.checkpointing(config.checkpoint or {}, [*metrics]).strategy
+    listed = map(strategies.Saved.from_plain, state_of(newest).get(KEPT_WITH_IT, []))
+    present = [saved for saved in listed if saved.name in names]
+    return strategies.best(strategy, present), strategies.judged_average(strategy)

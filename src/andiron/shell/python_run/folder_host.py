@@ -18,11 +18,11 @@ from andiron.shell.config import leaves
 from andiron.shell.python_run import python_changes, python_record
 from andiron.shell.python_run.python_record import Built, Code
 from andiron.shell.run import (
-    claim, finished_run, resume_policy, run_record, session, status, written_files,
+    claim, finished_run, metadata, resume_policy, run_files, run_record, status,
 )  # fmt: skip
 from andiron.shell.run.code_origin import Gathering
 from andiron.shell.run.metadata import Record
-from andiron.shell.run.session import Show, Summary, Weights
+from andiron.shell.run.metadata import Show, Summary, Weights
 from andiron.writers import Writers
 
 log = logging.getLogger("andiron")
@@ -89,7 +89,7 @@ class FolderHost:
             run_record.begin(self.folder, lists_files=False)
         self._has_run = True
         self._changes(None)
-        with written_files.guarded(self.folder):
+        with run_files.guarded(self.folder):
             self._checkpoint = load()
         config = self.folder.config
         if self.is_recorded and at.batch_size is None and config.exists():  # of an earlier version
@@ -125,7 +125,7 @@ class FolderHost:
             self._writers.open()
             self._log_resumed(train, at, changes)
             record = self._record(train, at, changes, code) if code else None
-            stack.enter_context(session.training(folder, report, self._writers, record))
+            stack.enter_context(metadata.training(folder, report, self._writers, record))
             try:
                 yield report
             except errors.Interrupted:
@@ -137,8 +137,8 @@ class FolderHost:
                     self._has_run, self._unrecorded = True, None  # further trainings continue it
 
     def write_results(self, summary: Summary, show: Show, weights: Weights) -> None:
-        """Writes the summary and the weights, as `session.write_results`."""
-        session.write_results(self.folder, summary, show, weights)
+        """Writes the summary and the weights, as `metadata.write_results`."""
+        metadata.write_results(self.folder, summary, show, weights)
 
     def _claimed(self, holds_run: bool) -> AbstractContextManager[status.Report]:
         """Claims the folder to resume the run there, or for a new one."""

@@ -12,7 +12,7 @@ from andiron.disk import files
 from andiron.plain import readable
 from andiron.run_folder import RunFolder
 from andiron.shell.config import quoting
-from andiron.shell.run import replaced_run, run_record, status, written_files
+from andiron.shell.run import run_files, run_record, status
 from andiron.shell.run.log_file import LogFile, alone_in, is_held, unwritable
 
 log = logging.getLogger("andiron")
@@ -35,7 +35,7 @@ def claimed(
         if report.is_untrained:
             report.is_untrained = False
             report.write(folder)
-            replaced_run.discard(folder)
+            run_files.discard(folder)
 
     report = status.Report(begin, is_untrained=True)
     _refuse_inside(folder)
@@ -44,7 +44,7 @@ def claimed(
             _claim(folder, overwrite=overwrite, opened=opened)
             stack.enter_context(_undo_on_error(folder, report))
             try:
-                stack.enter_context(written_files.guarded(folder))
+                stack.enter_context(run_files.guarded(folder))
             except FileExistsError as error:
                 raise unwritable(Path(error.filename), error) from error
             report.write(folder)
@@ -83,11 +83,11 @@ def _undo_on_error(folder: RunFolder, report: status.Report) -> Iterator[None]:
         yield
     except BaseException as error:
         leaves_files = isinstance(error, errors.PeerError | errors.NonFiniteError)
-        if report.is_untrained and (replaced_run.is_aside(folder) or not leaves_files):
+        if report.is_untrained and (run_files.is_aside(folder) or not leaves_files):
             # the next command that claims the folder settles the rest
             with suppress(OSError, errors.RunFolderError), alone_in(folder.path):
                 if run_record.holds_run(folder, run):  # not another folder in its place
-                    replaced_run.undo(folder)
+                    run_files.undo(folder)
         raise
 
 
@@ -97,7 +97,7 @@ def settle(folder: RunFolder) -> None:
     For commands that read the run before they claim the folder.
     Raises: RunFolderError if a process still trains there.
     """
-    if replaced_run.is_aside(folder):
+    if run_files.is_aside(folder):
         with alone_in(folder.path):
             _settle(folder)
 
@@ -115,8 +115,8 @@ def resumed(folder: RunFolder) -> Iterator[status.Report]:
     _refuse_links(folder)
     _refuse_foreign(folder)
     with (
-        written_files.guarded(folder),
-        written_files.forgotten(folder, unless=lambda: report.has_begun or report.has_logged),
+        run_files.guarded(folder),
+        run_files.forgotten(folder, unless=lambda: report.has_begun or report.has_logged),
         _logging_to_file(folder),
         status.restored(folder, unless=lambda: report.has_begun),
     ):
@@ -154,9 +154,9 @@ def _claim(folder: RunFolder, *, overwrite: bool, opened: Collection[Path]) -> N
         is_untrained = status.is_untrained(folder)
         _refuse_run(folder, overwrite)  # again: its process may have ended just now
         if not is_untrained:
-            replaced_run.replace(folder)
+            run_files.replace(folder)
             return
-        replaced_run.remove(folder, keeps_manifest=True)
+        run_files.remove(folder, keeps_manifest=True)
         run_record.begin(folder, files.write)
     except FileExistsError:  # begun by another process meanwhile
         raise _taken(path) from None
@@ -186,14 +186,14 @@ def _refuse_inside(folder: RunFolder) -> None:
 
 
 def _settle(folder: RunFolder) -> None:
-    if replaced_run.is_aside(folder):
+    if run_files.is_aside(folder):
         refuse_if_running(folder)
-        replaced_run.settle(folder)
+        run_files.settle(folder)
 
 
 def _refuse_links(folder: RunFolder) -> None:
     """Refuses links: they could lead to another run, or out of the folder."""
-    links = replaced_run.own_links(folder)
+    links = run_files.own_links(folder)
     if links:
         raise errors.RunFolderError(
             f"{folder.path}: {', '.join(links)}: a link, through which nothing is written; put "

@@ -4,13 +4,16 @@ import json
 import logging
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from andiron import errors
 from andiron.data import Splits
@@ -22,10 +25,12 @@ from andiron.plain import readable
 from andiron.plain.markdown import fenced
 from andiron.protocols import Sessions
 from andiron.run_folder import RunFolder
+from andiron.serialization.safetensors_codec import save_tensors
 from andiron.shell.config import schema
 from andiron.shell.config.leaves import Changes, leaves
-from andiron.shell.run import provenance, run_record
+from andiron.shell.run import provenance, resume_policy, run_record, status
 from andiron.shell.run.code_origin import Gathered, Gathering, Patches
+from andiron.writers import Writers
 
 DECISIVE = re.compile(  # parts of the code and the machine that can change results
     r"(git|projects\..+)\.(revision|uncommitted)|modules\..+|packages\..+|python"
@@ -35,6 +40,9 @@ MOST_NAMED = 20  # changes in a warning; `rerun` and `runs diff` list all
 Plain = bool | int | float | str
 Files = Mapping[Path, bytes]
 log = logging.getLogger("andiron")
+Summary = dict[str, Any]
+Show = Callable[[Summary], None]
+Weights = Mapping[str, Mapping[str, Tensor]]  # by name: `model`, and each average
 
 
 @dataclass(frozen=True)
@@ -224,3 +232,53 @@ def _as_page(plain: Mapping[str, Any]) -> str:
 def _as_files(folder: RunFolder, contents: Mapping[Path, Any], patches: Patches) -> Files:
     as_json = {path: files.as_indented_json(content) for path, content in contents.items()}
     return as_json | {folder.path / name: patch for name, patch in patches.items()}
+
+
+@contextmanager
+def training(
+    folder: RunFolder, report: status.Report, writers: Writers, record: Record | None
+) -> Iterator[None]:
+    """Trains a run whose folder is claimed; call `report.updated` after the first update.
+
+    A new run is recorded before the body, a resumed one after its first update. None: the process
+    records nothing.
+    Raises: RunFolderError if the record cannot be written.
+    """
+    if record is not None:
+        with status.write_errors_explained(folder):
+            if record.updates is None:
+                record.write(folder, writers)
+            else:
+                report.record = partial(_write, folder, record.of_resume(folder))
+    with writers.session():
+        try:
+            yield
+        except BaseException:
+            report.has_logged = writers.has_written
+            raise
+        report()
+
+
+def write_results(folder: RunFolder, summary: Summary, show: Show, weights: Weights) -> None:
+    """Writes summary.json, with the folder and the options that changed; then the weights.
+
+    Raises: RunFolderError if a file cannot be written.
+    """
+    content = {"run_dir": str(folder.path), **summary}
+    if changes := resume_policy.texts(provenance.resumes(folder)):
+        content["changes"] = changes
+    content["worst_classes"] = content.pop("worst_classes")  # the last
+    with status.write_errors_explained(folder):
+        run_record.write_json(folder, {folder.summary: content})
+    show(content)
+    paths = {folder.weights(name): tensors for name, tensors in weights.items()}
+    with status.write_errors_explained(folder):
+        run_record.announce(folder, *paths)
+        for path, tensors in paths.items():
+            save_tensors(path, tensors)
+        run_record.add(folder, *paths)
+
+
+def _write(folder: RunFolder, contents: Files) -> None:
+    with status.write_errors_explained(folder):
+        run_record.write(folder, contents)

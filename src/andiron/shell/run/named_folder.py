@@ -1,20 +1,16 @@
-"""The run folder that a command names: by its path, or as `latest`."""
+"""The run folder that a command names, by its path or as `latest`, and the runs below a folder."""
 
-import glob
-import itertools
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from andiron import errors
 from andiron.disk import files
 from andiron.run_folder import RunFolder
-from andiron.shell.run import status
+from andiron.shell.run import run_record, status
 from andiron.shell.run.log_file import is_held
 
 OF_TRAINING = (Path("outputs"), Path("multirun"))
-RUNS_BELOW = (  # as in conf/hydra/output
-    "outputs/????-??-??/*", "multirun/????-??-??/*/*", "multirun/*/*",
-)  # fmt: skip
 LEVELS, MOST_FOLDERS = 4, 2000  # that are searched for other runs, and folders of a level
 LATEST = "latest"
 
@@ -27,11 +23,10 @@ def run_folder_of(path: str | Path) -> RunFolder:
     folder = RunFolder(newest("") if path == LATEST else absolute(path))
     if os.path.isfile(folder.config):
         return folder
-    name = folder.config.name
-    below = (f"*/{name}", f"*/*/{name}", f"*/*/*/{name}")  # in a sweep, in outputs, in multirun
-    jobs = [path for pattern in below for path in _parents(pattern, folder.path)]
-    why = f"there is no {name} in it" if os.path.isdir(folder.path) else "there is no such folder"
-    remedy = f"name one of its {len(jobs)} runs, such as {jobs[0]}" if jobs else "name a run's"
+    is_there = os.path.isdir(folder.path)
+    why = f"there is no {folder.config.name} in it" if is_there else "there is no such folder"
+    runs = [run.path for run in (run_folders([folder.path]) if is_there else ())]
+    remedy = f"name one of its {len(runs)} runs, such as {runs[0]}" if runs else "name a run's"
     raise errors.RunFolderError(f"{path}: holds no run: {why}; {remedy} folder")
 
 
@@ -55,16 +50,16 @@ def newest(option: str = "resume=") -> Path:
     A run that ended before its first update does not count.
     Raises: RunFolderError if there is none, naming the `option` that is `latest`.
     """
-    config = RunFolder(Path()).config.name
-    paths = [path for pattern in RUNS_BELOW for path in _parents(f"{pattern}/{config}", Path.cwd())]
-    paths += [Path.cwd() / path for path in elsewhere()]
+    folders = run_folders(filter(Path.is_dir, OF_TRAINING))
+    paths = [Path.cwd() / path for path in (*(run.path for run in folders), *elsewhere())]
     # a status that a full disk cut off has no start time: that run counts as the oldest
     paths.sort(key=lambda path: str(status.read(RunFolder(path)).get("started", "")), reverse=True)
     for path in paths:
         folder = RunFolder(path)
-        if not status.is_untrained(folder) or is_held(folder.log):
+        is_trained = not status.is_untrained(folder) or is_held(folder.log)
+        if folder.config.is_file() and is_trained:
             return path
-    places = f"{' or '.join(RUNS_BELOW)}, or within {LEVELS} folders below here"
+    places = f"{' or '.join(map(str, OF_TRAINING))}, or within {LEVELS} folders below here"
     raise errors.RunFolderError(
         f"{option}latest: no run in {places}; name its folder: {option}<run folder>"
     )
@@ -73,23 +68,59 @@ def newest(option: str = "resume=") -> Path:
 def elsewhere() -> list[Path]:
     """The run folders at most LEVELS below the current directory, outside of `OF_TRAINING`.
 
-    MOST_FOLDERS of a level are searched, without links and hidden folders.
+    MOST_FOLDERS of a level are searched.
     """
-    runs, level, status_file = list[Path](), [Path()], RunFolder(Path()).status
-    for _ in range(LEVELS):
-        below = (
-            folder / name
-            for folder in level
-            for name in sorted(glob.glob("*/", root_dir=folder))
-            if (folder / name) not in OF_TRAINING and not (folder / name).is_symlink()
-        )
-        folders = [*itertools.islice(below, MOST_FOLDERS)]
-        level = []
-        for folder in folders:
-            (runs if (folder / status_file).is_file() else level).append(folder)
-    return runs
+    below = [path for path in _inner(Path()) if path not in OF_TRAINING]
+    return [folder.path for folder in _search(below, LEVELS, MOST_FOLDERS)]
 
 
-def _parents(pattern: str, root: Path) -> list[Path]:
-    """The folders with a file of this pattern, without the hidden ones of replaced runs."""
-    return [root / Path(name).parent for name in sorted(glob.glob(pattern, root_dir=root))]
+def run_folders(roots: Iterable[Path]) -> list[RunFolder]:
+    """The run folders at and below `roots`, ordered by name, each once.
+
+    Links and hidden folders below `roots` are not followed. A folder that cannot be listed is
+    included: it may hold a run.
+    Raises: RunFolderError for a root that is not a folder.
+    """
+    by_path: dict[str, RunFolder] = {}
+    for root in roots:
+        if not root.is_dir():
+            raise errors.RunFolderError(
+                f"{root}: no such folder; give run folders, or folders that contain runs"
+            )
+        for folder in sorted(_search([root]), key=lambda folder: folder.path.parts):
+            by_path.setdefault(os.path.realpath(folder.path), folder)
+    return list(by_path.values())
+
+
+def _search(
+    level: list[Path], levels: int | None = None, most: int | None = None
+) -> Iterator[RunFolder]:
+    """The runs among these folders and those below, `levels` in all, `most` folders of each.
+
+    Without `levels`, a folder that cannot be listed is included.
+    """
+    while level and levels != 0:
+        below = []
+        for path in level[:most]:
+            folder = RunFolder(path)
+            try:
+                inner = _inner(path)
+                # with a status, a damaged manifest counts too
+                is_run = folder.manifest.is_file() and folder.status.is_file()
+                if is_run or run_record.holds_run(folder):
+                    yield folder
+                    inner = [entry for entry in inner if not folder.owns(entry.name)]
+                below += inner
+            except FileNotFoundError:  # removed meanwhile
+                continue
+            except OSError:
+                if levels is None:
+                    yield folder
+        level, levels = below, levels and levels - 1
+
+
+def _inner(path: Path) -> list[Path]:
+    """The folders in a folder, without links and hidden ones, by name."""
+    with os.scandir(path) as entries:
+        inner = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    return [path / name for name in sorted(inner) if not name.startswith(".")]

@@ -9,6 +9,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.options import Resume
+from andiron.plain import plain_values
 from andiron.shell.config import schema
 from andiron.shell.config.leaves import (
     Differences, MISSING, Path, by_name, differences, leaves, nested,
@@ -21,6 +22,7 @@ OF_A_FORK: dict[str, Resume] = {
 }  # fmt: skip
 FROM_WEIGHTS = "with start_from=<run folder> for its weights"
 log = logging.getLogger("andiron.resume")  # also printed by a run from Python
+Values = Sequence[tuple[int, Any]]  # with the number of completed updates from which each applied
 
 
 def changes(record: Mapping[str, Any], wanted: Mapping[str, Any]) -> Differences:
@@ -142,3 +144,47 @@ def policy_of(path: Path, *, is_fork: bool = False) -> Resume:
 
 def _displayed_value(side: Any) -> Any:
     return "nothing" if side is MISSING else side
+
+
+def values_by_update(resumes: Any) -> Mapping[str, Values]:
+    """The values of each changed option, without a schedule's copy of `lr`; as `history`."""
+    changed = history(resumes)
+    return {
+        name: values for name, values in changed.items()
+        if not name.startswith("scheduler.") or values != changed.get("lr")
+    }  # fmt: skip
+
+
+def history(resumes: Any) -> Mapping[str, Values]:
+    """The values of each option that ever changed, from the resumes in provenance.json.
+
+    A resume from an earlier update than the last takes the updates after it back.
+    """
+    by_option: dict[str, list[tuple[int, Any]]] = {}
+    for resume in resumes if isinstance(resumes, list) else ():
+        match resume:
+            case {"updates": int(updates), "changes": dict(changes)}:
+                pairs = {name: change for name, change in changes.items() if _is_pair(change)}
+                for name in by_option | pairs:
+                    values = by_option.get(name) or [(0, pairs[name][0])]
+                    newest = pairs.get(name, values[-1])[1]
+                    before = [entry for entry in values if entry[0] < updates]
+                    is_same = [value for _, value in before[-1:]] == [newest]
+                    by_option[name] = before if is_same else [*before, (updates, newest)]
+    return {name: values for name, values in by_option.items() if len(values) > 1}
+
+
+def texts(resumes: Any) -> dict[str, str]:
+    """The values of each changed option: `0.1, from update 63 0.02`."""
+    return {name: as_text(values) for name, values in values_by_update(resumes).items()}
+
+
+def as_text(values: Values) -> str:
+    """The values with their updates, as `texts` has them."""
+    (_, first), *later = values
+    texts = [f", from update {update} {plain_values.as_text(value)}" for update, value in later]
+    return plain_values.as_text(first) + "".join(texts)
+
+
+def _is_pair(sides: Any) -> bool:
+    return isinstance(sides, list) and len(sides) == 2

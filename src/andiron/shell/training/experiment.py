@@ -28,10 +28,10 @@ from andiron.shell.config.leaves import Changes, leaves
 from andiron.shell.config.schema import Train
 from andiron.shell.config.signatures import signature
 from andiron.shell.config.trust import Trust, nodes
-from andiron.shell.run import metadata, resume_policy, run_record, session
+from andiron.shell.run import metadata, resume_policy, run_record
 from andiron.shell.run.code_origin import Gathering
 from andiron.shell.run.metadata import Files, Record
-from andiron.shell.run.session import Show, Summary, Weights
+from andiron.shell.run.metadata import Show, Summary, Weights
 from andiron.shell.run.status import Report, write_errors_explained
 from andiron.protocols import Loader, Writer
 
@@ -111,7 +111,7 @@ class Experiment:
     @contextmanager
     def training(self, train: Loader, at: Position, *, is_over: bool) -> Iterator["Experiment"]:
         """Records the run while its learner trains."""
-        with session.training(self.folder, self._report, self.writers, self._record):
+        with metadata.training(self.folder, self._report, self.writers, self._record):
             is_new = self._record is not None and self._record.updates is None
             if is_new and (views := wings.optional(MODEL_VIEWS)):
                 self.writers.show_graph(lambda: views.graph(self.components))
@@ -125,7 +125,7 @@ class Experiment:
 
     def write_results(self, summary: Summary, show: Show, weights: Weights) -> None:
         """Writes the summary and the weights; shows what the model makes of the validation data."""
-        session.write_results(self.folder, summary, show, weights)
+        metadata.write_results(self.folder, summary, show, weights)
         valid, model = self.components.valid.undivided(), self.learner.model
         if views := wings.optional(MODEL_VIEWS):
             names = self.class_names

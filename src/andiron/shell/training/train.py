@@ -28,8 +28,8 @@ def run(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
             return ranks.main(arguments, conf_dir, signals, launcher, *shared)
         flags = {argument for argument in arguments if argument.startswith("-")}
         if flags and flags <= SWEEPS and hasattr(os, "fork"):
-            if early_start := wings.optional("sweep.early_start"):
-                early_start.start(arguments)
+            if job_process := wings.optional("sweep.job_process"):
+                job_process.start_early(arguments)
         from andiron.shell.cli import command_line  # both import Hydra
         from andiron.shell.training import resume_arguments, train_run
 

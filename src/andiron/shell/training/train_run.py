@@ -229,5 +229,5 @@ class Training:
             answers.give(finished_run.plain(RunFolder(run_dir)))
         if is_alone or config.debug:
             return None
-        objective = wings.optional("runs.objective")
-        return objective.values(RunFolder(run_dir), config.objective) if objective else None
+        runs = wings.optional("runs.run_list")
+        return runs.objectives(RunFolder(run_dir), config.objective) if runs else None

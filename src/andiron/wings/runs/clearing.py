@@ -12,7 +12,7 @@ from andiron.disk import files
 from andiron.plain import readable
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers
-from andiron.shell.run import replaced_run, run_record
+from andiron.shell.run import run_files, run_record
 from andiron.shell.run.log_file import alone_in, locked
 from andiron.wings.runs.run_reader import RunReader
 from andiron.wings.runs.text_table import cell
@@ -77,7 +77,7 @@ def _remove_files(folder: RunFolder) -> list[str]:
         why = f"is among the files of the run in {outer}; move it elsewhere first"
         raise errors.RunFolderError(f"{path}: {why}")
     with alone_in(path), ExitStack() as locks:
-        if links := replaced_run.own_links(folder):
+        if links := run_files.own_links(folder):
             names = readable.joined(links)
             raise errors.RunFolderError(f"{path}: {names}: a link; remove it yourself first")
         if folder.log.exists():
@@ -87,8 +87,8 @@ def _remove_files(folder: RunFolder) -> list[str]:
                 locks.enter_context(locked(folder.log))
             except BlockingIOError as error:
                 raise errors.RunFolderError(f"{path}: is still training; end it first") from error
-        replaced_run.settle(folder)
-        replaced_run.remove(folder)
+        run_files.settle(folder)
+        run_files.remove(folder)
         if folder.manifest.exists():
             why = "could not be removed; make it writable and try again"
             raise errors.RunFolderError(f"{path}: {why}")

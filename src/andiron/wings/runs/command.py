@@ -19,8 +19,8 @@ from andiron.shell.cli.answer_schemas import (
 from andiron.shell.cli.process import Command
 from andiron.shell.run import named_folder
 from andiron.wings.runs import (
-    clearing, epoch_curves, lineage, run_details, run_filter, run_list, run_reader, run_search,
-    run_values, seed_groups, text_table,
+    clearing, epoch_curves, lineage, run_details, run_list, run_reader, run_values, seed_groups,
+    text_table,
 )  # fmt: skip
 from andiron.wings.runs.run_reader import RunReader
 from andiron.wings.sweep import sweep_results
@@ -176,8 +176,8 @@ def _filtered_runs(options: Options, given: Sequence[Path] = ()) -> list[RunRead
     given = given or options.folders
     named = [_run_folder(path).path if path == LATEST else path for path in given]
     folders = named or [*filter(Path.is_dir, DEFAULT_FOLDERS), *named_folder.elsewhere()]
-    runs = run_reader.read(run_search.run_folders(folders))
-    return run_filter.chosen(runs, options.where)
+    runs = run_reader.read(named_folder.run_folders(folders))
+    return run_values.chosen(runs, options.where)
 
 
 def require_runs(options: Options, given: Sequence[Path] = ()) -> list[RunReader]:

@@ -1,11 +1,12 @@
 """Curves of a logged metric for groups of runs, as text or as a picture."""
 
+import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from andiron.plain import readable
-from andiron.wings.runs import figures
 from andiron.wings.runs.seed_groups import Row, label
 
 MARKS = "123456789abcdefghijklmnopqrstuvwxyz"  # of the curves in a chart, in order
@@ -63,10 +64,22 @@ def picture(curves: Sequence[Curve], metric: str) -> bytes:
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     for curve in curves[:MOST]:
-        (line,) = axes.plot(curve.updates, curve.means, label=figures.label(curve.label))
+        (line,) = axes.plot(curve.updates, curve.means, label=literal(curve.label))
         axes.fill_between(
             curve.updates, curve.lowest, curve.highest, alpha=0.2, color=line.get_color()
         )
-    axes.set(xlabel="updates", ylabel=figures.label(metric))
+    axes.set(xlabel="updates", ylabel=literal(metric))
     axes.legend(fontsize="small")
-    return figures.as_png(figure)
+    return as_png(figure)
+
+
+def as_png(figure: Any, **options: Any) -> bytes:
+    """A PNG of a figure; `options` are passed to its `savefig`."""
+    written = io.BytesIO()
+    figure.savefig(written, dpi=120, format="png", **options)
+    return written.getvalue()
+
+
+def literal(text: str) -> str:
+    """Text on one line that matplotlib does not read as a formula."""
+    return readable.printable_line(text).replace("$", r"\$")

@@ -11,7 +11,7 @@ from andiron.plain.plain_values import as_text
 from andiron.plain.readable import printable_line
 from andiron.run_folder import RunFolder
 from andiron.shell.config.leaves import leaves
-from andiron.shell.run import applied_changes, run_record
+from andiron.shell.run import resume_policy, run_record
 from andiron.wings.runs.run_reader import RunReader
 
 Row = dict[str, Any]
@@ -33,7 +33,7 @@ def rows(runs: Iterable[RunReader]) -> list[Row]:
             "path": os.path.realpath(run.path),
             "status": run.facts["status"],
             "resumed": len(resumes) if isinstance(resumes, list) else 0,
-            "resumes": applied_changes.texts(resumes),
+            "resumes": resume_policy.texts(resumes),
             "parent": _parent(run),
         }
         for run in runs

@@ -10,7 +10,7 @@ from andiron.plain.plain_values import as_text, is_finite
 from andiron.plain.readable import duration, number, printable, printable_line
 from andiron.plain.states import State
 from andiron.shell.config.leaves import by_name, differences, leaves
-from andiron.shell.run import applied_changes, status
+from andiron.shell.run import resume_policy, status
 from andiron.wings.runs import run_list, text_table
 from andiron.wings.runs.run_reader import RunReader
 
@@ -58,7 +58,7 @@ def _compared_values(run: RunReader) -> dict[str, Mapping[str, Any]]:
 
 def _changed(run: RunReader) -> dict[str, str]:
     """The options that changed during the run, with the updates from which each value applied."""
-    return applied_changes.texts(run.records["provenance"].get("resumes"))
+    return resume_policy.texts(run.records["provenance"].get("resumes"))
 
 
 def as_text_of_differences(

@@ -9,10 +9,12 @@ from types import MappingProxyType
 from typing import Any
 
 from andiron.plain.improvement import LAST
-from andiron.plain.plain_values import moment
+from andiron.plain.plain_values import is_finite, moment
 from andiron.plain.readable import duration, joined
 from andiron.plain.states import State
+from andiron.run_folder import RunFolder
 from andiron.shell.run import status
+from andiron.wings.runs import run_reader
 from andiron.wings.runs.run_reader import RunReader
 from andiron.wings.runs.run_values import Names, differing
 from andiron.wings.runs.text_table import measured, table
@@ -93,3 +95,27 @@ def _cell_value(run: RunReader, name: str, names: Names) -> Any:
     if name == "started":
         return local_time(value)
     return seconds(run) if name == "seconds" else value
+
+
+def objectives(
+    folder: RunFolder, names: str | list[str] | None, directions: Mapping[str, str] | None = None
+) -> float | list[float | None] | None:
+    """The `value` of one name, or of each name in a list."""
+    if isinstance(names, list):
+        return [objective(folder, name, directions) for name in names]
+    return objective(folder, names, directions)
+
+
+def objective(
+    folder: RunFolder, name: str | None, directions: Mapping[str, str] | None = None
+) -> float | None:
+    """The run's best value of a metric such as `valid/accuracy`; `valid/accuracy.last` is the last.
+
+    Without a name, the metric that the run's checkpoints follow; None if they follow none.
+    `directions` are for an unfinished run, which has not recorded its own.
+    Raises: SelectionError if the run has not measured the metric.
+    """
+    (run,) = run_reader.read([folder], directions)
+    metric = run.followed if name is None else metric_of([run], name)
+    number = None if metric is None else run.value(metric)
+    return float(number) if is_finite(number) else None

@@ -18,7 +18,7 @@ from andiron.plain.plain_values import is_finite
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
 from andiron.shell.run import run_record
-from andiron.shell.run.applied_changes import values_by_update
+from andiron.shell.run.resume_policy import values_by_update
 from andiron.shell.run.log_file import is_abandoned
 from andiron.shell.run.status import seconds
 from andiron.wings.runs import logged_lines

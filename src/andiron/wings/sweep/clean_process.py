@@ -14,7 +14,7 @@ import pydantic  # noqa: E402
 
 from andiron.shell.run import provenance  # noqa: E402
 from andiron.shell.training import experiment  # noqa: E402, F401
-from andiron.wings.runs import objective  # noqa: E402, F401
+from andiron.wings.runs import run_list  # noqa: E402, F401
 from andiron.wings.sweep import job  # noqa: E402, F401
 
 platform.platform()  # runs a command once, then cached

@@ -27,7 +27,7 @@ from andiron.shell.config.trust import Trust
 from andiron.shell.run import resume_policy, run_record, status
 from andiron.shell.run.log_file import is_held
 from andiron.shell.training import train_run
-from andiron.wings.sweep import sweep_folder
+from andiron.wings.sweep import plain_jobs, sweep_folder
 from andiron.wings.sweep.ledger import Job
 
 SECONDS_FOR_LOCK = 90  # a job of a killed sweep may still be saving the state of its run
@@ -42,7 +42,6 @@ class Request:
     hydra: GlobalHydra
     hydra_context: HydraContext
     sweep: DictConfig
-    config: DictConfig | None  # None: the job composes itself
     check: composition.Check
     arguments: list[str]  # of the sweep
     command: list[str]  # repeats the job alone
@@ -83,7 +82,12 @@ def _report_failure(error: BaseException, reply: Reply) -> int:
 
 
 def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
-    config = _composed(request)
+    version.setbase("1.3")
+    setup_globals()
+    GlobalHydra.set_instance(request.hydra)  # a fork is checked by more compositions
+    composition.register_resolvers()
+    loader = request.hydra_context.config_loader
+    config = plain_jobs.composed(request.sweep, request.job.arguments, loader)
     JobRuntime.instance().set("name", config.hydra.job.name)
     with open_dict(config):
         config.hydra.job.id = config.hydra.job.num = request.job.number
@@ -110,33 +114,15 @@ def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
     )
 
 
-def _composed(request: Request) -> DictConfig:
-    """The job as Hydra composes it.
-
-    Raises: ConfigError if it cannot be composed.
-    """
-    version.setbase("1.3")
-    setup_globals()
-    GlobalHydra.set_instance(request.hydra)  # a fork is checked by more compositions
-    composition.register_resolvers()
-    if request.config is not None:
-        return request.config
-    loader = request.hydra_context.config_loader
-    try:
-        return loader.load_sweep_config(request.sweep, list(request.job.arguments))
-    except Exception as error:  # Hydra raises even AssertionError and TypeError
-        raise errors.ConfigError([str(error)]) from error
-
-
 def _objective_so_far(config: Train, folder: RunFolder) -> composition.Returned:
-    from andiron.wings.runs import objective  # few runs pause
+    from andiron.wings.runs import run_list  # few runs pause
     from andiron.wings.sweep.search import objectives
 
     directions = {
         improvement.split_and_metric(goal.name)[1]: goal.direction
         for goal in objectives.objectives(asdict(config))
     }
-    return objective.values(folder, config.objective, directions)
+    return run_list.objectives(folder, config.objective, directions)
 
 
 def _holds_run_of_job(folder: RunFolder, job: Job, config: Train) -> bool:

@@ -6,6 +6,7 @@ touched a GPU. A job leads a session of its own, so that Ctrl-C reaches it once,
 
 import multiprocessing
 import os
+import re
 import signal
 import sys
 import threading
@@ -21,6 +22,8 @@ from andiron.shell.cli.signals import STOPPING
 from andiron.wings.sweep import shares
 
 PRELOADED = ["__main__", "andiron.wings.sweep.clean_process"]
+OVERRIDES = ("hydra/launcher", "hydra.launcher.jobs")  # of the launcher, of the number of jobs
+JOBS = re.compile(r"jobs=(\d{1,6})")
 SECONDS_TO_SAVE = 60  # for a job, once its sweep was killed
 _clean_process_variables: dict[str, str | None] = {}  # set once it has started
 Work = Callable[[Any, Callable[[object], None]], int]  # request, reply -> exit code
@@ -83,6 +86,19 @@ def start_clean_process(threads: str | None) -> str | None:
     with _from_clean_process():
         forkserver.ensure_running()
     return _clean_process_variables[shares.THREADS]
+
+
+def start_early(arguments: list[str]) -> None:
+    """Starts the clean process, while Hydra is imported and composes, if the command needs it.
+
+    Its number of threads has to be clear from the arguments.
+    """
+    jobs = [match for argument in arguments if (match := JOBS.fullmatch(argument))]
+    is_known = shares.THREADS in os.environ or len(jobs) == 1
+    is_overridden = any(text in argument for argument in arguments for text in OVERRIDES)
+    if is_known and not is_overridden:
+        side_by_side = max(1, int(jobs[0][1])) if jobs else 1
+        start_clean_process(shares.threads(side_by_side, os.environ))
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from andiron.plain.states import State
 from andiron.shell.cli import answers
 from andiron.shell.config import arguments as command_arguments, composition, violations
 from andiron.shell.training import train_run
-from andiron.wings.runs import objective
+from andiron.wings.runs import run_list
 from andiron.wings.sweep import ledger, plain_jobs, shares, sweep_folder, sweep_results
 from andiron.wings.sweep.job import Request, run_request
 from andiron.wings.sweep.job_process import JobProcess, start_clean_process
@@ -102,15 +102,12 @@ class Launcher:
 
     def _problems(self, overrides: Sequence[str]) -> Sequence[str]:
         """The problems of the job with these overrides."""
-        loader = self.context.config_loader
         try:
-            job = plain_jobs.plain_job(self.config, overrides, loader)
-            if job is None:
-                job = loader.load_sweep_config(self.config, list(overrides))
+            job = plain_jobs.composed(self.config, overrides, self.context.config_loader)
             composition.checked_job(job, self.check)
         except errors.ConfigError as error:
             return error.problems
-        except Exception as error:  # Hydra raises even AssertionError and TypeError
+        except errors.AndironError as error:
             return [str(error)]
         return []
 
@@ -127,7 +124,7 @@ class Launcher:
         job = known.current(job)
         folder = known.run_of(job)
         if folder is not None and job.status == State.DONE:
-            return replace(job, objective=objective.value(folder, self.metric))
+            return replace(job, objective=run_list.objective(folder, self.metric))
         status = job.status if job.status in settled_statuses else None
         return replace(job, status=status, pause_at=None, threads=self.threads)
 
@@ -170,7 +167,6 @@ class Launcher:
             hydra=GlobalHydra.instance(),
             hydra_context=self.context,
             sweep=self.config,
-            config=plain_jobs.plain_job(self.config, job.arguments, self.context.config_loader),
             check=self.check,
             arguments=self.training.arguments,
             command=[sys.argv[0], *job.overrides, *flags],

@@ -13,7 +13,20 @@ from hydra.core.override_parser.types import Override, OverrideType
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from andiron import errors
 from andiron.shell.config import arguments
+
+
+def composed(sweep: DictConfig, overrides: Sequence[str], loader: ConfigLoader) -> DictConfig:
+    """The job as Hydra composes it.
+
+    Raises: ConfigError if it cannot be composed.
+    """
+    try:
+        job = plain_job(sweep, overrides, loader)
+        return loader.load_sweep_config(sweep, list(overrides)) if job is None else job
+    except Exception as error:  # Hydra raises even AssertionError and TypeError
+        raise errors.ConfigError([str(error)]) from error
 
 
 def plain_job(

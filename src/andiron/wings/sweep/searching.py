@@ -10,7 +10,7 @@ from typing import Any
 from andiron import errors
 from andiron.plain.states import State
 from andiron.shell.config import optuna_package
-from andiron.wings.runs import objective
+from andiron.wings.runs import run_list
 from andiron.wings.runs.run_reader import RunReader
 from andiron.wings.sweep import launching, ledger, sweep_folder
 from andiron.wings.sweep.launching import HydraSweep
@@ -137,7 +137,7 @@ class Proposals(JobSource):
         folder = self.known.run_of(job)
         values = None
         if job.status == State.DONE and folder is not None:
-            values = [objective.value(folder, goal.name) for goal in self.study.objectives]
+            values = [run_list.objective(folder, goal.name) for goal in self.study.objectives]
         is_bad = job.status is not None and job.status.is_bad_trial
         for trial in trials:
             self.study.tell(trial, values, pruned=is_bad)

@@ -9,7 +9,7 @@ from andiron.checkpoint import LocalStore, Store, contents
 from andiron.checkpoint.on_disk import manifest
 from andiron.data.splitting.described import Described
 from andiron.run_folder import RunFolder
-from andiron.shell.assembly import best_checkpoint, configured_store
+from andiron.shell.assembly import resume_point, configured_store
 from andiron.shell.config.schema import Train
 from andiron.shell.run import run_record
 
@@ -75,7 +75,7 @@ def _best_file(folder: RunFolder, config: Train, store: Store, data: Described) 
     """
     for newest, _ in _newest(folder, store) if config.checkpoint is not None else ():
         names = checkpoint.names(store)
-        best, average = best_checkpoint.best(config, data.offered, newest, names)
+        best, average = resume_point.best(config, data.offered, newest, names)
         if best is not None:
             path, file = store.fetch(best.name), contents.AVERAGE.format(average)
             entries = manifest.verified(path).entries
