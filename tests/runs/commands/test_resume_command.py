@@ -350,7 +350,7 @@ def test_an_allowed_option_that_cannot_be_trained_leaves_the_record(here, finish
 
 
 def test_uncommitted_code_changes_are_reported_and_kept(stopped, monkeypatch):
-    gather = metadata.Facts.origin
+    gather = metadata.Record.origin
 
     def with_patch(patch):
         name = f"dirty-{patch}.patch" if patch else None
@@ -360,7 +360,7 @@ def test_uncommitted_code_changes_are_reported_and_kept(stopped, monkeypatch):
             origin["git"]["uncommitted"] = name
             return origin, {name: patch.encode()} if patch else {}
 
-        monkeypatch.setattr(metadata.Facts, "origin", gathered)
+        monkeypatch.setattr(metadata.Record, "origin", gathered)
 
     for number, (patch, is_new) in enumerate(
         [("one", True), ("one", False), ("two", True), ("", True)], start=1
