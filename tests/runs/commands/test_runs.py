@@ -186,11 +186,12 @@ def test_a_resumed_run_shows_its_first_start_and_the_time_of_all_sessions(here):
 
 def test_latest_is_the_newest_run(here):
     (here / "outputs/2026-11-22").mkdir()
-    for name in ("adam", "sgd-1"):
+    assert words("show", "latest", cwd=here).startswith("outputs/sgd-2\n")
+    for name in ("adam", "sgd-2"):
         (here / "outputs" / name).rename(here / "outputs/2026-11-22" / name)
-    assert words("show", "latest", cwd=here).startswith("outputs/2026-11-22/sgd-1\n")
+    assert words("show", "latest", cwd=here).startswith("outputs/2026-11-22/sgd-2\n")
     rows = words("list", "latest", "--columns", "seed", cwd=here).splitlines()
-    assert [row.split() for row in rows[1:]] == [["outputs/2026-11-22/sgd-1", "1"]]
+    assert [row.split() for row in rows[1:]] == [["outputs/2026-11-22/sgd-2", "2"]]
 
 
 def test_runs_are_found_where_the_pages_put_them(here):

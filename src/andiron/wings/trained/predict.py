@@ -5,7 +5,6 @@ import csv
 import io
 import re
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from andiron.wings.trained.named_output import STDIN
 
 # the last four are full-width, as in Japanese; numbers are not formulas
 FORMULA = re.compile(r"(?![+-]?[\d.]+(e[+-]?\d+)?$)\s*[=+\-@\t\r\uff0b\uff0d\uff1d\uff20]")
-SECONDS_BETWEEN_COUNTS = 0.2  # on a terminal
 Row = dict[str, Any]
 
 
@@ -35,7 +33,13 @@ def predict(options: argparse.Namespace) -> None:
         named_output.check(options.output, options.inputs)
     run = run_arguments.loaded(options)
     samples = run.samples(list(_inputs(options.inputs, run)), options.keep)
-    predictions = _with_progress(run.predictions(samples, options.batch_size), len(samples.names))
+    predictions = run.predictions(samples, options.batch_size)
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import track
+
+        console, total = Console(stderr=True), len(samples.names)
+        predictions = track(predictions, "", total, console=console, transient=True)
     is_json = answers.are_asked()
     rows = (_row(prediction, options.top, as_json=is_json) for prediction in predictions)
     # ASCII: no control characters of a terminal
@@ -119,18 +123,6 @@ def _cell(cell: Any, inert: bool) -> Any:
         return cell
     text = readable.printable(cell)
     return f"'{text}" if inert and FORMULA.match(cell) else text
-
-
-def _with_progress(predictions: Iterable[Any], total: int) -> Iterator[Any]:
-    """Passes the predictions on; shows their number on a terminal."""
-    is_terminal, shown_at = sys.stderr.isatty(), 0.0
-    for number, prediction in enumerate(predictions, 1):
-        if is_terminal and (now := time.monotonic()) > shown_at + SECONDS_BETWEEN_COUNTS:
-            print(f"\r{number:,} of {total:,}", end="", file=sys.stderr, flush=True)
-            shown_at = now
-        yield prediction
-    if is_terminal and shown_at:
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
