@@ -1,11 +1,15 @@
-"""Loads the weights of another run or library to start from."""
+"""Loads the weights of another run or library to start from.
+
+The first and the last layer are refused if the record of the run that trained them, or the file
+beside the weights, names other inputs or classes than the data have.
+"""
 
 import dataclasses
 import itertools
 import logging
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,11 +19,13 @@ from torch import nn
 from andiron import errors, serialization
 from andiron.checkpoint import LocalStore, Store, contents, directory
 from andiron.checkpoint.on_disk import manifest
+from andiron.disk import files
+from andiron.optim.owners.match_rules import FIRST, LAST, described
 from andiron.plain import wings
 from andiron.plain.readable import joined
 from andiron.run_folder import RunFolder
 from andiron.serialization import matching
-from andiron.shell.assembly import adapters, configured_store, names_on_record
+from andiron.shell.assembly import adapters, configured_store
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.config import project, trust
 from andiron.shell.config.quoting import quoted
@@ -30,6 +36,8 @@ from andiron.shell.run import run_record
 SIDES = ("only the model has", "only the file has", "both have, in other shapes,")
 MOST_NAMES = 24  # of inputs or classes in a message
 log = logging.getLogger("andiron")
+UNNAMED = re.compile(r"LABEL_\d+")  # what transformers calls classes without names
+Names = dict[str, Any]  # by the layer that follows them: `first` or `last`
 
 
 def load(
@@ -129,7 +137,7 @@ def _judge(
             f"{path}: holds adapters, whose rule stands in the config.json of their run; give the "
             f"folder of the run, or a file of: {wings.command('export RUN --format safetensors')}"
         )
-    _check_names(given, path, names_on_record.layers(model, differences.fitting), facts)
+    _check_names(given, path, _end_layers(model, differences.fitting), facts)
     kinds = {name: differences.unfit[name] for name in differences.other_kind}
     if kinds:
         raise ValueError(f"{path}: {matching.shown(kinds)}; give a file of this model")
@@ -154,7 +162,7 @@ def _check_names(
     given: dict[str, Any], path: Path, layers: Mapping[str, set[str]], facts: Mapping[str, Any]
 ) -> None:
     """Refuses first and last layers that were trained for inputs or classes of other names."""
-    theirs, ours = names_on_record.beside(path), names_on_record.of_facts(facts)
+    theirs, ours = _names_beside(path), _names_of(facts)
     for end, names in layers.items():
         there, here = theirs.get(end), ours.get(end)
         if there and here and there != here and not given.get("other_names"):
@@ -226,3 +234,35 @@ def _weights_in(folder: RunFolder, trusted: Trust) -> Path:
         return folder.model
     path, _ = directory.newest_whole(store, run_record.identity(folder))
     return path / contents.MODEL
+
+
+def _names_of(facts: Mapping[str, Any]) -> Names:
+    """The names that the facts of a data set have."""
+    encoded = facts.get("encoding", {}).get("columns", ())
+    columns = ["=".join([column["column"], *column["categories"]]) for column in encoded]
+    first = columns or facts.get("columns") or facts.get("vocabulary")
+    return {FIRST: first, LAST: facts.get("class_names") or facts.get("target_columns")}
+
+
+def _names_beside(weights: Path) -> Names:
+    """The names in the record of the run that wrote a file, or in the config.json beside it."""
+    try:
+        if run := run_record.run_around(weights):
+            return _names_of(run_record.read_json(RunFolder(run), RunFolder(run).data))
+        settings = files.read_json(weights.with_name("config.json"))
+        named = settings.get("id2label") or dict(enumerate(settings["label_names"]))  # timm's
+        names = [named[number] for number in sorted(named, key=int)]
+        return {} if all(map(UNNAMED.fullmatch, names)) else {LAST: names}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # malformed
+        return {}
+
+
+def _end_layers(model: nn.Module, loaded: Collection[str]) -> dict[str, set[str]]:
+    """The first and the last layer, if their weights are `loaded`, by all names that they have."""
+    kept: dict[str, set[str]] = {}
+    for layer in described(model):
+        if layer.tensor.dim() > 1 and not {*layer.names}.isdisjoint(loaded):
+            names = {name.rpartition(".")[0].partition(".base_layer")[0] for name in layer.names}
+            for end in layer.tags:
+                kept[end] = kept.get(end, names) | names
+    return kept
