@@ -114,18 +114,37 @@ def resumed(folder: RunFolder) -> Iterator[status.Report]:
     report = status.Report(earlier=status.earlier_sessions(folder))
     _refuse_links(folder)
     _refuse_foreign(folder)
-    with (
-        run_files.guarded(folder),
-        run_files.forgotten(folder, unless=lambda: report.has_begun or report.has_logged),
-        _logging_to_file(folder),
-        status.restored(folder, unless=lambda: report.has_begun),
-    ):
+    with run_files.guarded(folder), _undo_without_update(folder, report), _logging_to_file(folder):
         for partial, name in files.partials(folder.path).items():  # left by a killed process
             if folder.owns(name):
                 files.remove_partial(partial, [])
         report.write(folder)
         with status.reported(folder, report):
             yield report
+
+
+@contextmanager
+def _undo_without_update(folder: RunFolder, report: status.Report) -> Iterator[None]:
+    """After a session without an update, restores the status, and removes files that it listed.
+
+    The files stay if values were logged. The logs of other processes that failed, and a saved
+    non-finite update, stay in any case.
+    """
+    before, own, stays = None, run_files.names(folder), False
+    with suppress(OSError, ValueError):  # missing, or too large
+        before = files.read_bytes(folder.status)
+    try:
+        yield
+    except (errors.PeerError, errors.NonFiniteError):
+        stays = True
+        raise
+    finally:
+        if not (stays or report.has_begun or report.has_logged):
+            with suppress(OSError):  # a full disk, which the raised error reports
+                run_files.forget(folder, run_files.names(folder) - own)
+        if before is not None and not report.has_begun:
+            with suppress(OSError):
+                files.write(folder.status, before)
 
 
 def refuse_if_running(folder: RunFolder) -> None:

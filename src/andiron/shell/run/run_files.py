@@ -10,7 +10,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -218,25 +218,12 @@ def guarded(folder: RunFolder) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def forgotten(folder: RunFolder, unless: Callable[[], object]) -> Iterator[None]:
-    """Removes the files that were listed in the body, unless `unless()` is true then.
-
-    The logs of other processes that failed, and a saved non-finite update, stay.
-    """
-    before, stays = names(folder), False
-    try:
-        yield
-    except (errors.PeerError, errors.NonFiniteError):
-        stays = True
-        raise
-    finally:
-        new = names(folder) - before
-        if new and not stays and not unless():
-            with suppress(OSError):  # a full disk, which the raised error reports
-                for name in new:
-                    (folder.path / name).unlink(missing_ok=True)
-                run_record.list_written(folder, before)
+def forget(folder: RunFolder, listed: set[str]) -> None:
+    """Removes these files of a run, and lists them no more."""
+    if listed:
+        for name in listed:
+            (folder.path / name).unlink(missing_ok=True)
+        run_record.list_written(folder, names(folder) - listed)
 
 
 def names(folder: RunFolder) -> set[str]:

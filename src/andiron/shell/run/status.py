@@ -168,20 +168,6 @@ def earlier_sessions(folder: RunFolder) -> dict[str, Any]:
 
 
 @contextmanager
-def restored(folder: RunFolder, unless: Callable[[], object]) -> Iterator[None]:
-    """Restores status.json after the body, unless `unless()` is true then."""
-    before = None
-    with suppress(OSError, ValueError):  # missing, or too large
-        before = files.read_bytes(folder.status)
-    try:
-        yield
-    finally:
-        if before is not None and not unless():
-            with suppress(OSError):  # a full disk, which the raised error reports
-                files.write(folder.status, before)
-
-
-@contextmanager
 def write_errors_explained(folder: RunFolder) -> Iterator[None]:
     """Turns an OSError while writing into a RunFolderError that says how to continue."""
     try:
