@@ -37,6 +37,7 @@ from andiron.shell.assembly import (
 )
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.config import trust
+from andiron.shell.config.leaves import leaves
 from andiron.shell.config.schema import SETS, Train
 from andiron.shell.config.trust import Trust
 
@@ -182,8 +183,10 @@ def data(config: Train) -> Splits:
     if config.debug:
         samples_per_update = config.batch_size * config.grads_accumulation
         splits = few(splits, HALF_UPDATES_OF_DEBUG * samples_per_update // 2)
-    if not config.channels_last:
-        return splits
+    return _with_channels_last(splits) if config.channels_last else splits
+
+
+def _with_channels_last(splits: Splits) -> Splits:
     if not isinstance(splits.batcher, ImageBatcher):
         name = type(splits.batcher).__name__
         raise errors.ConfigError(
@@ -224,8 +227,8 @@ def _loader(
     return training.augment(*augmentations.values()).build(dataset)
 
 
-def log_data(built: Components) -> None:
-    """Logs the sizes of the data and of the groups; warns of what they may be mistaken for."""
+def log_data(config: Train, built: Components) -> None:
+    """Logs the sizes of the data and of the groups; warns of options and data that mislead."""
     splits = built.splits
     division.warn(built.model, built.world)
     sizes = ", ".join(f"{len(dataset)} {name}" for name, dataset in splits.by_name.items())
@@ -240,6 +243,12 @@ def log_data(built: Components) -> None:
     groups = built.optimizer.groups
     if len(groups) > 1:
         log.info("parameter groups: %s", "; ".join(map(group_table.summary, groups.values())))
+    if config.lr not in dict(leaves(config.scheduler, opens_lists=True)).values():
+        line = "lr=%g is used by no part of scheduler, which has rates of its own: %s"
+        log.warning(line, config.lr, built.schedule)
+    if config.grads_accumulation > len(built.train):
+        line = "grads_accumulation=%d: an update takes the batches of one epoch at most, here %d"
+        log.warning(line, config.grads_accumulation, len(built.train))
     if splits.validates_on_test:
         log.warning(
             "data.valid=test: validation runs on the test set, so no number here comes from "

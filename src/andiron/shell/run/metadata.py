@@ -154,15 +154,7 @@ def check_data(folder: RunFolder, splits: Splits, changes: Changes) -> None:
         )
     newest = [entry["data"] for entry in (origin, *origin["resumes"]) if "data" in entry][-1]
     newest = newest if isinstance(newest, dict) else {}
-    for name, checksum in splits.more_fingerprints.items():
-        sets = newest.get("valid_sets")
-        recorded = sets.get(name, checksum) if isinstance(sets, dict) else checksum
-        if recorded != checksum:
-            raise errors.DataError(
-                f"data {splits.name}: SHA-256 of validation set {name} is {checksum}, and the run "
-                f"in {folder.path} was measured on {recorded}; restore it, or give the new data "
-                "another name"
-            )
+    _check_sets(folder, splits, newest.get("valid_sets"))
     sizes, now = newest.get("sizes"), _sizes(splits)
     if sizes not in (None, now) and not _is_of_data(changes):
         raise errors.DataError(
@@ -172,6 +164,18 @@ def check_data(folder: RunFolder, splits: Splits, changes: Changes) -> None:
     earlier = (entry.get("changes", {}) for entry in origin["resumes"])
     if folder.data.exists() and not any(map(_is_of_data, (changes, *earlier))):
         _warn_of_other_facts(folder, splits)
+
+
+def _check_sets(folder: RunFolder, splits: Splits, sets: Any) -> None:
+    """Refuses a further validation set with other data than the one on record."""
+    for name, checksum in splits.more_fingerprints.items():
+        recorded = sets.get(name, checksum) if isinstance(sets, dict) else checksum
+        if recorded != checksum:
+            raise errors.DataError(
+                f"data {splits.name}: SHA-256 of validation set {name} is {checksum}, and the run "
+                f"in {folder.path} was measured on {recorded}; restore it, or give the new data "
+                "another name"
+            )
 
 
 def _is_of_data(changes: Changes) -> bool:

@@ -24,7 +24,7 @@ from andiron.shell.assembly.components import Components
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.cli import answers
 from andiron.shell.config import quoting
-from andiron.shell.config.leaves import Changes, leaves
+from andiron.shell.config.leaves import Changes
 from andiron.shell.config.schema import Train
 from andiron.shell.config.signatures import signature
 from andiron.shell.config.trust import Trust, nodes
@@ -270,10 +270,4 @@ def _assemble(
     if config.name is not None:
         log.info("run %s", config.name)
     log.info("run folder %s", folder.path)
-    components.log_data(built)
-    if config.lr not in dict(leaves(config.scheduler, opens_lists=True)).values():
-        line = "lr=%g is used by no part of scheduler, which has rates of its own: %s"
-        log.warning(line, config.lr, built.schedule)
-    if config.grads_accumulation > len(built.train):
-        line = "grads_accumulation=%d: an update takes the batches of one epoch at most, here %d"
-        log.warning(line, config.grads_accumulation, len(built.train))
+    components.log_data(config, built)

@@ -81,7 +81,8 @@ def _report_failure(error: BaseException, reply: Reply) -> int:
     return signals.EXIT_FAILED
 
 
-def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
+def _composed(request: Request) -> DictConfig:
+    """The job as Hydra composes and numbers it, in a process that Hydra has not set up yet."""
     version.setbase("1.3")
     setup_globals()
     GlobalHydra.set_instance(request.hydra)  # a fork is checked by more compositions
@@ -92,6 +93,11 @@ def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
     with open_dict(config):
         config.hydra.job.id = config.hydra.job.num = request.job.number
     sweep_folder.check_subdir(config)
+    return config
+
+
+def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
+    config = _composed(request)
 
     def train_job(config: Train, run_dir: Path, record: dict[str, str]) -> composition.Returned:
         folder = RunFolder(run_dir)
