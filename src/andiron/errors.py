@@ -161,6 +161,11 @@ class Interrupted(KeyboardInterrupt):
         self.outcome = ""
         super().__init__(reason)
 
+    def add(self, outcome: str = "", exit_code: int | None = None) -> None:
+        """Adds to the outcome; a given exit code replaces the earlier one."""
+        self.outcome = "; ".join(filter(None, [self.outcome, outcome]))
+        self.exit_code = exit_code or self.exit_code
+
 
 class Paused(Interrupted):
     """A run that paused with its state saved; another process resumes it.

@@ -69,7 +69,7 @@ class Loop:
         """Ends the run after the current update, as if its length were reached."""
         if not self.is_over:
             self.ending = reason
-            self._agenda.quiet_until = 0
+            self._agenda.end_quiet()
             log.info("ends after update %d: %s", self._position.updates, reason)
 
     def steps(self, train: Loader, sets: Sets, test: Loader | None) -> Generator[Step, None, None]:
@@ -143,7 +143,7 @@ class Loop:
                 finally:
                     self.is_open = False
             if session is not None:
-                session.note = self.ending
+                session.end(self.ending)
                 self._finish()
 
     def batches_of_epoch(self, train: Loader) -> Iterator[list[Any]]:
@@ -188,10 +188,7 @@ class Loop:
         kept = getattr(self._train, "has_own_memory", False)
         for item, batch in zip(updated.items, batches, strict=True):
             metric_log.train_tally.add(item, batch, is_kept=kept)
-        progress.updates = at.updates
-        progress.batch += len(batches)
-        progress.new_batches += len(batches)
-        progress.new_updates += 1
+        progress.count(at.updates, len(batches))
         if updated.readings is not None:
             metric_log.log_window(updated.readings, updated.histograms)
             self._agenda.logs.done(at.updates)

@@ -135,7 +135,7 @@ def _run(options: argparse.Namespace) -> int:
         is_exact = rerun(folder, into, command_line.trusted(options))
     except KeyboardInterrupt as error:
         ended = errors.Interrupted(str(error), exit_code(error))
-        ended.outcome = readable.printable(f"the unfinished repeated run is in {into}")
+        ended.add(readable.printable(f"the unfinished repeated run is in {into}"))
         raise ended from error
     print(readable.printable(f"the repeated run is in {into}"))
     return EXIT_EXACT if is_exact else EXIT_DIFFERENT

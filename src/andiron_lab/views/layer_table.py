@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from rich.table import Column, Table
 from rich.text import Text
-from torch import nn
+from torch import Tensor, nn
 
 from andiron.data.structures import tensors_in
 from andiron.plain import memory, readable
@@ -40,6 +40,13 @@ class Layer:
     operations: int = 0
     num_bytes: int = 0
 
+    def count(self, operations: int, parameters: int, output: Tensor | None) -> None:
+        """Counts a call, of which `output` is the first tensor."""
+        self.operations += operations
+        self.parameters = parameters
+        if output is not None:
+            self.shape, self.num_bytes = list(output.shape), output.nbytes
+
 
 def layers(model: nn.Module, forward: Callable[[], Any]) -> list[Layer]:
     """The layers that `forward` calls, in order of their first call."""
@@ -59,15 +66,12 @@ def layers(model: nn.Module, forward: Callable[[], Any]) -> list[Layer]:
             inner.append(0)
 
         def leave(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
-            operations, layer = counter.get_total_flops() - started.pop(), by_name[name]
-            layer.operations += operations - inner.pop()
-            inner[-1] += operations
-            if (tensor := next(tensors_in(output), None)) is not None:
-                layer.shape, layer.num_bytes = list(tensor.shape), tensor.nbytes
+            operations = counter.get_total_flops() - started.pop()
             is_whole = isinstance(module, nn.MultiheadAttention)  # it does not call its out_proj
-            layer.parameters = sum(
-                parameter.numel() for parameter in module.parameters(recurse=is_whole)
-            )
+            parameters = sum(own.numel() for own in module.parameters(recurse=is_whole))
+            first = next(tensors_in(output), None)
+            by_name[name].count(operations - inner.pop(), parameters, first)
+            inner[-1] += operations
 
         for name, module in model.named_modules():
             if name:

@@ -99,7 +99,7 @@ class Experiment:
                 report.updated()
         if built.world.rank == 0:
             self._write_results()
-        report.note = learner.ending
+        report.end(learner.ending)
 
     @contextmanager
     def _closed_after(self) -> Iterator[None]:
@@ -108,7 +108,7 @@ class Experiment:
         try:
             yield
         except errors.Interrupted as error:
-            error.outcome = "; ".join(self._close())
+            error.add("; ".join(self._close()))
             if error.outcome and isinstance(error, errors.Paused):  # its state is not saved
                 raise errors.RunFolderError(error.outcome) from error
             raise

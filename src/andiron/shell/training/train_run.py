@@ -58,9 +58,7 @@ def train(
         else:
             _start(config, folder, record, interrupter, trusted, share)
     except errors.Interrupted as error:
-        error.exit_code = config.interrupted_exit_code or error.exit_code
-        outcome = _outcome(config, folder, trusted)
-        error.outcome = "; ".join(filter(None, [error.outcome, outcome]))
+        error.add(_outcome(config, folder, trusted), config.interrupted_exit_code)
         raise
 
 
