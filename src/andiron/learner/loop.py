@@ -164,7 +164,7 @@ class Loop:
             yield group
             asked = time.perf_counter()
 
-    def update(self, batches: Sequence[Any], train: Loader) -> bool:
+    def update(self, batches: Sequence[object], train: Loader) -> bool:
         """Makes one update outside `fit`, inside `training`; returns False if it was skipped."""
         at, agenda = self._position, self._agenda
         agenda.look_ahead(at)
@@ -173,7 +173,7 @@ class Loop:
         self._count(updated, batches)
         return updated is not None
 
-    def _count(self, updated: Updated | None, batches: Sequence[Any]) -> None:
+    def _count(self, updated: Updated | None, batches: Sequence[object]) -> None:
         """Counts an update in the averages and the log; None stands for a skipped one."""
         at, metric_log, progress = self._position, self._metric_log, self._metric_log.progress
         at.use()

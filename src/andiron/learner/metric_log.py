@@ -100,7 +100,7 @@ class MetricLog:
         self.progress.start_epoch(epoch, batch)
         self.throughput.start_epoch()
 
-    def traced(self, batches: Iterator[Any]) -> Iterator[Any]:
+    def traced(self, batches: Iterator[object]) -> Iterator[Any]:
         """The batches; their updates are traced if a trace is configured."""
         return batches if self._trace is None else self._trace.over(batches, self.progress)
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import torch
 from rich.table import Column, Table
@@ -48,7 +47,7 @@ class Layer:
             self.shape, self.num_bytes = list(output.shape), output.nbytes
 
 
-def layers(model: nn.Module, forward: Callable[[], Any]) -> list[Layer]:
+def layers(model: nn.Module, forward: Callable[[], object]) -> list[Layer]:
     """The layers that `forward` calls, in order of their first call."""
     from torch.utils.flop_counter import FlopCounterMode  # imports triton, which takes 0.1 s
 
@@ -60,12 +59,12 @@ def layers(model: nn.Module, forward: Callable[[], Any]) -> list[Layer]:
         hooks.callback(torch.backends.mha.set_fastpath_enabled, fast_path)
         torch.backends.mha.set_fastpath_enabled(False)
 
-        def enter(name: str, module: nn.Module, inputs: Any) -> None:
+        def enter(name: str, module: nn.Module, inputs: object) -> None:
             by_name.setdefault(name, Layer(name, type(module).__name__))
             started.append(counter.get_total_flops())
             inner.append(0)
 
-        def leave(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
+        def leave(name: str, module: nn.Module, inputs: object, output: object) -> None:
             operations = counter.get_total_flops() - started.pop()
             is_whole = isinstance(module, nn.MultiheadAttention)  # it does not call its out_proj
             parameters = sum(own.numel() for own in module.parameters(recurse=is_whole))

@@ -20,7 +20,7 @@ def has_lazy(module: nn.Module) -> bool:
     return any(map(is_lazy, itertools.chain(module.parameters(), module.buffers())))
 
 
-def initialise(network: nn.Module, node: targets.Node, facts: Mapping[str, Any]) -> None:
+def initialise(network: nn.Module, node: targets.Node, facts: Mapping[str, object]) -> None:
     """Runs `network` on one sample of zeros, as the facts of the data describe it.
 
     It runs in evaluation mode: no random number is drawn except for the new weights.

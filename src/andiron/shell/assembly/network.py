@@ -166,7 +166,9 @@ def weights_counted(node: targets.Node, limit: SizeLimit | None) -> Iterator[Non
         if weight is not None and not weight.is_meta and not is_lazy(weight):
             add(weight, weight.nbytes)
 
-    def materialize(weight: nn.Parameter, shape: tuple[int, ...], *more: Any, **named: Any) -> None:
+    def materialize(
+        weight: nn.Parameter, shape: tuple[int, ...], *more: object, **named: object
+    ) -> None:
         add(weight, math.prod(shape) * weight.data.element_size())
         give_size(weight, shape, *more, **named)
 

@@ -33,7 +33,7 @@ log = logging.getLogger("andiron")
 
 
 def load(
-    config: Train, shards: list[Path], model: nn.Module, facts: Mapping[str, Any]
+    config: Train, shards: list[Path], model: nn.Module, facts: Mapping[str, object]
 ) -> dict[str, Any]:
     """Loads the tensors of the files that fit `model` by name and shape; returns their record.
 
@@ -120,7 +120,7 @@ def _judge(
     given: dict[str, Any],
     path: Path,
     model: nn.Module,
-    facts: Mapping[str, Any],
+    facts: Mapping[str, object],
     differences: serialization.Differences,
 ) -> None:
     """Refuses weights of another model; see `load`."""
@@ -151,7 +151,7 @@ def _judge(
 
 
 def _check_names(
-    given: dict[str, Any], path: Path, layers: Mapping[str, set[str]], facts: Mapping[str, Any]
+    given: dict[str, Any], path: Path, layers: Mapping[str, set[str]], facts: Mapping[str, object]
 ) -> None:
     """Refuses first and last layers that were trained for inputs or classes of other names."""
     theirs, ours = names_on_record.beside(path), names_on_record.of_facts(facts)
@@ -166,7 +166,7 @@ def _check_names(
             )
 
 
-def _line(given: dict[str, Any], name: str, value: Any) -> str:
+def _line(given: dict[str, Any], name: str, value: object) -> str:
     """The option on the command line with one more, or more of one."""
     if isinstance(value, list):
         value = [*given.get(name, ()), *value]

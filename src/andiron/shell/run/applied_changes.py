@@ -14,7 +14,7 @@ from andiron.plain import plain_values
 Values = Sequence[tuple[int, Any]]  # with the number of completed updates from which each applied
 
 
-def values_by_update(resumes: Any) -> Mapping[str, Values]:
+def values_by_update(resumes: object) -> Mapping[str, Values]:
     """The values of each changed option, without a schedule's copy of `lr`; as `history`."""
     changed = history(resumes)
     return {
@@ -23,7 +23,7 @@ def values_by_update(resumes: Any) -> Mapping[str, Values]:
     }  # fmt: skip
 
 
-def history(resumes: Any) -> Mapping[str, Values]:
+def history(resumes: object) -> Mapping[str, Values]:
     """The values of each option that ever changed, from the resumes in provenance.json.
 
     A resume from an earlier update than the last takes the updates after it back.
@@ -42,7 +42,7 @@ def history(resumes: Any) -> Mapping[str, Values]:
     return {name: values for name, values in by_option.items() if len(values) > 1}
 
 
-def texts(resumes: Any) -> dict[str, str]:
+def texts(resumes: object) -> dict[str, str]:
     """The values of each changed option: `0.1, from update 63 0.02`."""
     return {name: as_text(values) for name, values in values_by_update(resumes).items()}
 
@@ -54,5 +54,5 @@ def as_text(values: Values) -> str:
     return plain_values.as_text(first) + "".join(texts)
 
 
-def _is_pair(sides: Any) -> bool:
+def _is_pair(sides: object) -> bool:
     return isinstance(sides, list) and len(sides) == 2

@@ -28,7 +28,7 @@ class _PlainLoader(yaml.SafeLoader):  # type: ignore[misc]
     `yaml.parse` finds aliases too, but does not recurse: its time is quadratic in the depth.
     """
 
-    def compose_node(self, parent: Any, index: Any) -> Any:
+    def compose_node(self, parent: object, index: object) -> Any:
         if self.check_event(yaml.AliasEvent):
             raise ValueError("has an alias; a list of overrides needs none")
         return super().compose_node(parent, index)

@@ -23,13 +23,13 @@ FROM_WEIGHTS = "with start_from=<run folder> for its weights"
 log = logging.getLogger("andiron.resume")  # also printed by a run from Python
 
 
-def changes(record: Mapping[str, Any], wanted: Mapping[str, Any]) -> Differences:
+def changes(record: Mapping[str, object], wanted: Mapping[str, object]) -> Differences:
     """The options that differ between two plain configurations, instructions left out."""
     differing = differences(record, wanted)
     return {path: sides for path, sides in differing.items() if path[0] not in schema.INSTRUCTIONS}
 
 
-def applied(plain: Mapping[str, Any], changes: Differences) -> dict[str, Any]:
+def applied(plain: Mapping[str, object], changes: Differences) -> dict[str, Any]:
     """A copy of `plain` with these changes."""
     flat = dict(leaves(plain)) | {path: value for path, (_, value) in changes.items()}
     return nested({path: value for path, value in flat.items() if value is not MISSING})
@@ -89,7 +89,7 @@ def _decided(changes: Differences, policies: Mapping[Path, Resume]) -> Iterator[
             yield path
 
 
-def check_applied(changes: Mapping[str, Sequence[Any]]) -> None:
+def check_applied(changes: Mapping[str, Sequence[object]]) -> None:
     """Refuses changes, by name, of a run that has made all its updates: they would apply to none.
 
     Raises: ConfigError.
@@ -116,7 +116,7 @@ def log_changes(changes: Differences) -> None:
         log.info("changed: %s: %s -> %s", ".".join(path), *map(_displayed_value, sides))
 
 
-def warn_of_order(changes: Mapping[str, Any], batch: int) -> None:
+def warn_of_order(changes: Mapping[str, object], batch: int) -> None:
     """Warns if the order of samples changes within an epoch, after `batch` batches."""
     names = [name for name in changes if name.partition(".")[0] == "seed"]
     if names and batch:
@@ -140,5 +140,5 @@ def policy_of(path: Path, *, is_fork: bool = False) -> Resume:
     return "never" if is_stateful_class or decides_state else policy
 
 
-def _displayed_value(side: Any) -> Any:
+def _displayed_value(side: object) -> Any:
     return "nothing" if side is MISSING else side

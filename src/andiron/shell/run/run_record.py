@@ -136,7 +136,7 @@ def write(folder: RunFolder, contents: Mapping[Path, bytes]) -> None:
         manifest.write(folder)
 
 
-def write_json(folder: RunFolder, contents: Mapping[Path, Any]) -> None:
+def write_json(folder: RunFolder, contents: Mapping[Path, object]) -> None:
     """`write` for plain values as strict JSON."""
     write(folder, {path: f"{strict_json(value, 2)}\n".encode() for path, value in contents.items()})
 
@@ -232,11 +232,11 @@ def _manifest_or_first(folder: RunFolder) -> Manifest:
     return manifest_of(folder) if os.path.lexists(folder.manifest) else begin(folder)
 
 
-def _is_inside(name: Any) -> bool:
+def _is_inside(name: object) -> bool:
     return isinstance(name, str) and not Path(name).is_absolute() and ".." not in Path(name).parts
 
 
-def _is_valid_entry(name: str, entries: Any) -> bool:
+def _is_valid_entry(name: str, entries: object) -> bool:
     return _is_inside(name) and isinstance(entries, list) and all(map(checksums.is_entry, entries))
 
 

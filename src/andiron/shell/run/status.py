@@ -151,7 +151,7 @@ def write_killed(folder: RunFolder, reason: str, state: State = State.INTERRUPTE
     write(folder, before | {"status": state, "reason": reason, "ended": now()})
 
 
-def seconds(status: Mapping[str, Any], until: datetime | None = None) -> float | None:
+def seconds(status: Mapping[str, object], until: datetime | None = None) -> float | None:
     """Seconds from the recorded start to the end or `until`; None if either is unknown."""
     started, ended = moment(status.get("started")), moment(status.get("ended")) or until
     if started is None or ended is None:

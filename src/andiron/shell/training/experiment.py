@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import rich.console  # noqa: F401  # its import draws from Python's generator: before the seed
 from torch import nn
@@ -60,7 +59,7 @@ class Experiment:
         """The writers of the logged values."""
         return self.learner.metric_log.writers
 
-    def facts(self, plain: Mapping[str, Any], code: Gathering | None) -> Facts:
+    def facts(self, plain: Mapping[str, object], code: Gathering | None) -> Facts:
         """The facts for the record, with the options `plain`, before the first update."""
         built, rates = self.components, self.learner.rates
         groups = group_table.param_groups(built.optimizer.groups, rates, built.schedule)

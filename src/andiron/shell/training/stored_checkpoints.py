@@ -38,7 +38,7 @@ def fork_point(text: str, trusted: Trust) -> tuple[RunFolder, Train, str]:
     return point.folder, point.parent, point.text
 
 
-def store_of(checkpoint: Any) -> Any:
+def store_of(checkpoint: object) -> Any:
     """The part of the option `checkpoint` that names a store; None for the run's own folder."""
     if not isinstance(checkpoint, dict):
         return None

@@ -6,7 +6,7 @@ from typing import Any
 from andiron.plain import readable
 
 
-def as_png(figure: Any, **options: Any) -> bytes:
+def as_png(figure: Any, **options: object) -> bytes:
     """A PNG of a figure; `options` are passed to its `savefig`."""
     written = io.BytesIO()
     figure.savefig(written, dpi=120, format="png", **options)

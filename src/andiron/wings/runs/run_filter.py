@@ -47,7 +47,7 @@ def _comparison_error(text: str, problem: str) -> errors.SelectionError:
     return errors.SelectionError(f"--where {text[:200]!r}: {problem}; {remedy}; repeat it for more")
 
 
-def _holds(value: Any, sign: str, text: str) -> bool:
+def _holds(value: object, sign: str, text: str) -> bool:
     """Numbers by value; text without regard to case and underscores: `sgd` is the class SGD.
 
     A value that is missing, or of another kind, is neither smaller nor larger.

@@ -73,7 +73,7 @@ def _is_argument(name: str, run: RunReader) -> bool:
     return any(".".join(parts[:number]) in run.options for number in range(1, len(parts)))
 
 
-def comparable(value: Any) -> Any:
+def comparable(value: object) -> Any:
     """The value in hashable form: lists and mappings as text."""
     return as_text(value) if isinstance(value, list | dict) else value
 

@@ -143,7 +143,7 @@ def target_text(
     return str(target.item()) if is_one else ""
 
 
-def _picture(raw: Any) -> Tensor | None:
+def _picture(raw: object) -> Tensor | None:
     """The picture of one stored sample; None if it has none, or several."""
     if len(images := pictures.images_in(raw)) != 1:
         return None

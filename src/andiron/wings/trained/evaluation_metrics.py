@@ -1,7 +1,6 @@
 """Scores by class and losses by sample, in addition to the run's own metrics."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -34,7 +33,7 @@ class Details:
         self._losses: list[Tensor] = []  # of each batch
         self._scores: list[Tensor] = []
 
-    def add(self, item: Any) -> None:
+    def add(self, item: object) -> None:
         """Counts one batch, and stores the loss and the score of each of its samples."""
         if isinstance(item, CLASSIFIED):
             counts = PerClass()(item)[0].long()
@@ -67,7 +66,7 @@ class Details:
         return [(index, float(losses[index])) for index in order if losses[index] > -torch.inf]
 
 
-def losses_of(item: Any) -> Tensor:
+def losses_of(item: object) -> Tensor:
     """[batch]; -inf for samples whose targets are all ignored; [0] for items without a loss."""
     if not isinstance(item, outputs.SupervisedOutput):
         return torch.zeros(0)

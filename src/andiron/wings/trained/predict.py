@@ -113,7 +113,7 @@ def _csv_lines(rows: Iterable[Row], *, inert: bool) -> Iterator[str]:
         yield lines.getvalue()
 
 
-def _cell(cell: Any, inert: bool) -> Any:
+def _cell(cell: object, inert: bool) -> Any:
     """A cell; if `inert`, spreadsheets do not read its text as a formula."""
     if not isinstance(cell, str):
         return cell
@@ -121,7 +121,7 @@ def _cell(cell: Any, inert: bool) -> Any:
     return f"'{text}" if inert and FORMULA.match(cell) else text
 
 
-def _with_progress(predictions: Iterable[Any], total: int) -> Iterator[Any]:
+def _with_progress(predictions: Iterable[object], total: int) -> Iterator[Any]:
     """Passes the predictions on; shows their number on a terminal."""
     is_terminal, shown_at = sys.stderr.isatty(), 0.0
     for number, prediction in enumerate(predictions, 1):
